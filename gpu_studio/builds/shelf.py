@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpu_studio.core.atomic_file import write_atomically
+from gpu_studio.core.atomic_file import try_lock, write_atomically
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.record import (
     FAMILIES,
@@ -33,7 +33,6 @@ from gpu_studio.core.builds.record import (
     record_from,
 )
 from gpu_studio.core.builds.trouble import TroubleError
-from gpu_studio.core.file_lock import try_lock
 from gpu_studio.core.packages_folder import has_own_torch
 from gpu_studio.core.user_file import UnusableFileError, read_own_text
 from gpu_studio.core.wheel_table import load_table

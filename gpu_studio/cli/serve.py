@@ -25,8 +25,7 @@ from gpu_studio.core.messages.line_messages import (
 )
 from gpu_studio.core.other_pc import ALIVE_EVERY_S, SILENCE_S
 from gpu_studio.core.program_version import program_version
-from gpu_studio.core.protocol import encode
-from gpu_studio.core.protocol_version import protocol_version
+from gpu_studio.core.protocol import encode, protocol_version
 from gpu_studio.process.child_process import ChildProcess
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.process.line_server import reader_of, serve_line

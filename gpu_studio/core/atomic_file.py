@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,3 +35,19 @@ def write_atomically(path: Path, content: bytes, *, is_private: bool = False) ->
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
         raise
+
+
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file, which the system unlocks with its holder's end; return whether it did."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -10,7 +10,7 @@ from gpu_studio.core.messages.line_messages import (
     Greeting,
     decode_greeting,
 )
-from gpu_studio.core.protocol_version import protocol_version
+from gpu_studio.core.protocol import protocol_version
 
 if TYPE_CHECKING:
     from gpu_studio.core.other_pc import OtherPc, ServedPart

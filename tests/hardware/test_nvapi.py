@@ -11,8 +11,7 @@ import pytest
 
 from gpu_studio.core.devices.devices import Telemetry
 from gpu_studio.hardware.nvidia import nvapi
-from gpu_studio.hardware.nvidia.heat import CardHeat, GuardedNvapi, is_proven
-from gpu_studio.hardware.nvidia.nvapi import ChannelReading
+from gpu_studio.hardware.nvidia.nvapi import CardHeat, ChannelReading, GuardedNvapi, is_proven
 from gpu_studio.hardware.nvidia.nvidia import NvidiaReader
 from gpu_studio.hardware.nvidia.nvml import Nvml
 from tests.hardware.fake_nvapi import ABSENT, INCOMPATIBLE, NOT_SUPPORTED, FakeCard, FakeNvapi

@@ -7,10 +7,9 @@ from urllib.parse import urlsplit
 
 from gpu_studio.core.build_sizes import download_size
 from gpu_studio.core.devices.access import obstacle_of, probe_of, uncounted_cards
-from gpu_studio.core.devices.finding import Finding
-from gpu_studio.core.devices.gfx import lists_gfx
+from gpu_studio.core.devices.finding import Finding, is_tested, untested_sentence
+from gpu_studio.core.devices.gpu_chips import lists_gfx
 from gpu_studio.core.devices.maker_cards import chip_of_maker
-from gpu_studio.core.devices.untested import is_tested, untested_sentence
 from gpu_studio.core.maker_builds import BuildVerdict
 from gpu_studio.core.notice import Action
 

@@ -140,3 +140,21 @@ def reload_cuda(facts: PcFacts) -> str:
     if facts.inventory.is_wsl:
         return "wsl --shutdown"
     return nvidia.reload_cuda(facts.system) or restart(facts)
+
+
+TESTED_MAKERS = frozenset({"NVIDIA"})
+DOUBT = "not tested"
+"""The kind of this doubt about a result, and its word in a cell."""
+NOT_TESTED = "not tested on this kind of card yet"
+
+
+def is_tested(maker: str) -> bool:
+    """Return whether this program has run on a card of a maker; empty is the CPU's."""
+    return not maker or maker in TESTED_MAKERS
+
+
+def untested_sentence(maker: str) -> str:
+    """Return the sentence beside numbers from a maker's cards; empty if they are tested."""
+    if is_tested(maker):
+        return ""
+    return f"GPU Studio was {NOT_TESTED}: no recording from a card of {maker}'s is part of it."

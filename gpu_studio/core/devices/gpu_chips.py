@@ -5,12 +5,18 @@ The table is `resources/gpu_chips.json`, which names its sources. NVIDIA's are i
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gpu_studio.core.json_resource import read_resource
 from gpu_studio.core.resources import MissingResourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 _TABLE = "gpu_chips.json"
 
@@ -85,3 +91,62 @@ def _table() -> _Table:
         return read_resource(_TABLE, _Table)
     except MissingResourceError:
         return _Table(chips=())
+
+
+_GENERIC = {
+    "gfx9-generic": r"gfx90[02469c]",
+    "gfx9-4-generic": r"gfx94[0-2]|gfx950",
+    "gfx10-1-generic": r"gfx101[0-3]",
+    "gfx10-3-generic": r"gfx103[0-6]",
+    "gfx11-generic": r"gfx110[0-3]|gfx115[0-3]",
+    "gfx12-generic": r"gfx120[01]",
+}
+
+
+def gfx_name(text: str) -> str:
+    """Return the architecture without its features: ``gfx906`` for ``gfx906:sramecc+:xnack-``."""
+    return text.partition(":")[0].strip()
+
+
+def lists_gfx(listed: Iterable[str], chip: str) -> bool:
+    """Return whether a build with code for some architectures has code for a chip."""
+    names = {gfx_name(name) for name in listed}
+    if chip in names:
+        return True
+    return any(name in names and re.fullmatch(form, chip) for name, form in _GENERIC.items())
+
+
+_NAMES_FILE = "product_names.json"
+_WITH_REVISIONS = 0x1002  # AMD sells several products with one device id
+
+
+class _NameTable(msgspec.Struct, frozen=True, kw_only=True):
+    names: dict[str, dict[str, str]]
+    revisions: dict[str, dict[str, str]]
+
+
+def product_name(vendor_id: int, device_id: int, revision: int | None = None) -> str:
+    """Return a card's name without its maker's: ``Radeon RX 6600``; empty if it is unknown.
+
+    Args:
+        vendor_id: of the maker on the PCI bus.
+        device_id: of the chip.
+        revision: of the chip; without it, the name may be that of several products.
+    """
+    table, key = _name_table(), f"{device_id:04x}"
+    if vendor_id == _WITH_REVISIONS:
+        by_revision = table.revisions.get(key, {})
+        if revision is not None and (name := by_revision.get(f"{revision:02x}")):
+            return name
+        if len(names := set(by_revision.values())) == 1:
+            return names.pop()
+    return table.names.get(f"{vendor_id:04x}", {}).get(key, "")
+
+
+@cache
+def _name_table() -> _NameTable:
+    """Return the table; an empty one if the file is missing, as "unknown" is a valid answer."""
+    try:
+        return read_resource(_NAMES_FILE, _NameTable)
+    except MissingResourceError:
+        return _NameTable(names={}, revisions={})

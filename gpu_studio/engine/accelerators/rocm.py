@@ -15,7 +15,7 @@ import msgspec
 import torch
 
 from gpu_studio.core import operating_system
-from gpu_studio.core.devices.gfx import gfx_name
+from gpu_studio.core.devices.gpu_chips import gfx_name
 from gpu_studio.core.failure import first_line
 from gpu_studio.engine.accelerators.cuda import Cuda, slot_of
 

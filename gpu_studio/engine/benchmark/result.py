@@ -14,7 +14,7 @@ from gpu_studio.core.benchmark.ceilings import (
     MeasuredCeilings,
     share_of_ceiling,
 )
-from gpu_studio.core.devices.untested import DOUBT, NOT_TESTED, is_tested
+from gpu_studio.core.devices.finding import DOUBT, NOT_TESTED, is_tested
 from gpu_studio.core.messages.run_messages import Limit, RunFinished
 from gpu_studio.core.statistics import interval_of_rounds, round_medians, summarize
 from gpu_studio.engine.benchmark.ceilings import ceilings_of

@@ -14,7 +14,7 @@ from gpu_studio.core.check.engine_loss import failure_finding
 from gpu_studio.core.check.stages import SPARE_TIME_OF, SPARE_TIME_TO, in_order, stage_budget_s
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import uuid_tail
-from gpu_studio.core.devices.untested import untested_sentence
+from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
     CheckFinding,

@@ -14,7 +14,7 @@ import msgspec
 import torch
 
 from gpu_studio.core.device_name import is_cpu
-from gpu_studio.core.devices.untested import untested_sentence
+from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.activation_calls import LAYERS, WIDTH
 from gpu_studio.core.memory.experiment import check_experiment, run_experiment

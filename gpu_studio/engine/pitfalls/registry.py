@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.devices.untested import untested_sentence
+from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallStarted, RunPitfall
 from gpu_studio.core.pause import SleepAlarm

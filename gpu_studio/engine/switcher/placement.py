@@ -9,7 +9,7 @@ import msgspec
 import torch
 
 from gpu_studio.core.device_name import is_cpu, torch_module
-from gpu_studio.core.devices.untested import untested_sentence
+from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.placement_messages import (
     DeviceUsed,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpu_studio.core.device_name import CPU, is_cpu
-from gpu_studio.core.devices.untested import untested_sentence
+from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.placement_messages import PlaceRow, PlaceTensors, TensorsPlaced
 from gpu_studio.core.tensors import ITEM_BYTES, check_dtype, check_size

@@ -21,8 +21,7 @@ from gpu_studio.core.statistics import median_interval
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_duration, format_ratio
 from gpu_studio.engine.device import accelerator, accelerator_of, accelerator_state
-from gpu_studio.engine.driver_module import DriverModule
-from gpu_studio.engine.nvrtc import Nvrtc, why_no_compiler
+from gpu_studio.engine.nvrtc import DriverModule, Nvrtc, why_no_compiler
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.custom_kernel_code import NAME, SNIPPET, source_for

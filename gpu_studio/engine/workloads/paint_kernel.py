@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.engine.driver_module import DriverModule
-from gpu_studio.engine.nvrtc import Nvrtc
+from gpu_studio.engine.nvrtc import DriverModule, Nvrtc
 from gpu_studio.engine.workloads.custom_kernel_code import COMPILING
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.devices.gpu_chips import gpu_chip
-from gpu_studio.core.devices.product_names import product_name
+from gpu_studio.core.devices.gpu_chips import gpu_chip, product_name
 from gpu_studio.core.plain_text import plain_text
 from gpu_studio.hardware.pci import (
     DisplayAdapter,

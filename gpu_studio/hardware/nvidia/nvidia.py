@@ -33,7 +33,7 @@ from gpu_studio.hardware.card_reader import (
     unreadable_card,
     vitals_of,
 )
-from gpu_studio.hardware.nvidia.heat import VENDOR_ID, CardHeat, GuardedNvapi
+from gpu_studio.hardware.nvidia.nvapi import VENDOR_ID, CardHeat, GuardedNvapi
 from gpu_studio.hardware.nvidia.nvml import (
     CLOCK_MEMORY,
     CLOCK_SM,

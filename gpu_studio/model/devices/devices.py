@@ -27,7 +27,7 @@ from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.core.units import format_bytes
-from gpu_studio.model.devices.device_list import DeviceList
+from gpu_studio.model.devices.device_board import DeviceList
 from gpu_studio.model.devices.process_table import ProcessTable
 from gpu_studio.model.devices.sensor_log import SensorLog
 from gpu_studio.model.engine_session import EngineState

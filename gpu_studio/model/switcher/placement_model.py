@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from gpu_studio.core.devices.link import widest_link
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
@@ -27,8 +27,10 @@ from gpu_studio.core.switcher.placement_words import (
     explain_move,
     explain_tensors,
 )
+from gpu_studio.core.units import format_count
 from gpu_studio.model.file_reading import opening
-from gpu_studio.model.switcher.placement_table import PlacementTable
+from gpu_studio.model.text_rows import TextTable
+from gpu_studio.model.tool_tip import plain_tip
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.link import Link
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.studio import Studio
     from gpu_studio.model.switcher.device_choice import DeviceChoice
+
 
 _FILE_IS_HERE = "Files are not sent to another PC. Choose a device of this PC for your file."
 _PROOF_TONES = {True: Tone.GOOD, False: Tone.FAILURE, None: Tone.AMBER}
@@ -225,3 +228,61 @@ class PlacementModel(QObject):
     def _set_file_notice(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         self.file_notice = Notice(text, tone)
         self.file_changed.emit()
+
+
+HEADINGS = ("Name", "Kind", "Shape", "Type", "Bytes", "Before", "After")
+NAME, KIND, SHAPE, TYPE, BYTES, BEFORE, AFTER = range(7)
+DEVICE_ROLE = Qt.ItemDataRole.UserRole  # the device that a cell names, for its color
+_NO_PARENT = QModelIndex()
+_KINDS = {"parameter": " (learned in training)", "buffer": " (kept, but not learned)"}
+
+
+class PlacementTable(TextTable):
+    """One row for each tensor, in the engine's order."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(HEADINGS, (BYTES,), parent)
+        self._tensors: list[PlaceRow] = []
+
+    @property
+    def row_count(self) -> int:
+        """The number of tensors."""
+        return len(self._tensors)
+
+    def text(self, row: int, column: int) -> str:
+        """Return the text of a cell."""
+        return _texts(self._tensors[row])[column]
+
+    def append(self, row: PlaceRow) -> None:
+        """Add a tensor at the end."""
+        self.beginInsertRows(_NO_PARENT, self.row_count, self.row_count)
+        self._tensors.append(row)
+        self.endInsertRows()
+
+    def clear(self) -> None:
+        """Remove all rows."""
+        self.beginResetModel()
+        self._tensors.clear()
+        self.endResetModel()
+
+    def data(
+        self,
+        index: QModelIndex | QPersistentModelIndex,
+        role: int = Qt.ItemDataRole.DisplayRole,
+    ) -> Any:
+        """Return a cell's text, alignment, device or tool tip."""
+        row, column = self._tensors[index.row()], index.column()
+        if role == DEVICE_ROLE:
+            return {BEFORE: row.device_before, AFTER: row.device_after}.get(column)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            kind = f"{row.kind}{_KINDS.get(row.kind, '')}"
+            return plain_tip(f"{row.name}: {kind}, {row.dtype}")
+        return super().data(index, role)
+
+
+def _texts(row: PlaceRow) -> tuple[str, ...]:
+    shape = " × ".join(map(str, row.shape)) or "scalar"
+    return (
+        row.name, row.kind, shape, row.dtype, format_count(row.bytes), row.device_before,
+        row.device_after,
+    )  # fmt: skip

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.device_name import name_at
 from gpu_studio.core.devices.devices import short_name, without_maker
-from gpu_studio.model.devices.device_list import DEVICE_ROLE, SUMMARY_ROLE
+from gpu_studio.model.devices.device_board import DEVICE_ROLE, SUMMARY_ROLE
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.pages import BENCHMARK, BREAK_IT, CHECK, PITFALLS, RACE
 from gpu_studio.model.run_queue import WorkState
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.model.benchmark.quick_comparison import QuickComparison
     from gpu_studio.model.benchmark.standard_measurement import StandardMeasurement
-    from gpu_studio.model.devices.device_board import DeviceRow
-    from gpu_studio.model.devices.device_list import DeviceList
+    from gpu_studio.model.devices.device_board import DeviceList, DeviceRow
     from gpu_studio.model.headline import Headline
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme

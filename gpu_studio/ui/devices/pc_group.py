@@ -14,7 +14,7 @@ from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.parts import GAP, Text, button, show_label
 
 if TYPE_CHECKING:
-    from gpu_studio.model.devices.device_list import DeviceList
+    from gpu_studio.model.devices.device_board import DeviceList
     from gpu_studio.model.pc import Pc
     from gpu_studio.model.pcs import Pcs
     from gpu_studio.ui.theme import Theme

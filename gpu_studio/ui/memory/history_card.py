@@ -18,7 +18,7 @@ from gpu_studio.core.memory.replay.what_if_words import (
     mark_label,
     moment,
 )
-from gpu_studio.core.timed_series import TimedSeries
+from gpu_studio.core.series import TimedSeries
 from gpu_studio.core.units import format_gib
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.parts import GAP, Card, Text, letters

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from gpu_studio.core.series import Series
-    from gpu_studio.core.timed_series import TimedSeries
+    from gpu_studio.core.series import Series, TimedSeries
     from gpu_studio.ui.plots.live_plot import CurveSource, LivePlot
 
 

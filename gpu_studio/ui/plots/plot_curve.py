@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     import pyqtgraph as pg
     from numpy.typing import ArrayLike, NDArray
 
-    from gpu_studio.core.series import Series
-    from gpu_studio.core.timed_series import TimedSeries
+    from gpu_studio.core.series import Series, TimedSeries
     from gpu_studio.ui.theme import Theme
 
 _MOST_POINTS = 4000
@@ -152,8 +151,10 @@ class Curve:
     def _look(self, sight: Sight) -> Points | None:
         import numpy as np  # 80 ms
 
-        from gpu_studio.core.series import Series  # numpy: 80 ms
-        from gpu_studio.core.timed_series import TimedSeries
+        from gpu_studio.core.series import (
+            Series,  # numpy: 80 ms
+            TimedSeries,
+        )
 
         source = self.source()
         drawn = self.shown.state if self.shown is not None else None
@@ -209,7 +210,7 @@ def _extremes(
     """Return a curve reduced to the lowest and highest point of each section."""
     if len(ys) <= _MOST_POINTS:
         return xs, ys
-    from gpu_studio.core.pyramid import Pyramid  # numpy: 80 ms
+    from gpu_studio.core.series import Pyramid  # numpy: 80 ms
 
     picks = Pyramid().pick(ys, 0, len(ys), _MOST_POINTS)
     return xs[picks], ys[picks]

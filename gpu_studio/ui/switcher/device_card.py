@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.model.switcher.placement_table import DEVICE_ROLE
+from gpu_studio.model.switcher.placement_model import DEVICE_ROLE
 from gpu_studio.ui.parts import Card, Text, set_property
 
 if TYPE_CHECKING:

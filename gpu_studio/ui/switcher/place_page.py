@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.tensors import DTYPES
-from gpu_studio.model.switcher.placement_table import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
+from gpu_studio.model.switcher.placement_model import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.combo_box import show_items
 from gpu_studio.ui.eliding_combo import narrow_combo
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.notice import Notice
     from gpu_studio.model.studio import Studio
     from gpu_studio.model.switcher.device_choice import DeviceChoice
-    from gpu_studio.model.switcher.placement_model import PlacementModel
-    from gpu_studio.model.switcher.placement_table import PlacementTable
+    from gpu_studio.model.switcher.placement_model import PlacementModel, PlacementTable
     from gpu_studio.ui.theme import Theme
 
 _SIZES = (256, 1000, 2048, 4096)

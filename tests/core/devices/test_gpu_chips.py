@@ -6,7 +6,13 @@ from collections import Counter
 
 import pytest
 
-from gpu_studio.core.devices.gpu_chips import chip_for_target, gfx_target, gpu_chip, known_chips
+from gpu_studio.core.devices.gpu_chips import (
+    chip_for_target,
+    gfx_target,
+    gpu_chip,
+    known_chips,
+    product_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -44,3 +50,22 @@ def test_linux_number_of_a_target_is_llvms_name_of_it(version, target):
     chip = chip_for_target(target)
     assert chip is not None
     assert chip.target == target
+
+
+@pytest.mark.parametrize(
+    ("vendor_id", "device_id", "revision", "name"),
+    [
+        (0x1002, 0x73FF, 0xC7, "Radeon RX 6600"),
+        (0x1002, 0x73FF, 0xC1, "Radeon RX 6600 XT"),
+        (0x1002, 0x73FF, None, "Radeon RX 6600/6600 XT/6600M"),
+        (0x1002, 0x73FF, 0x01, "Radeon RX 6600/6600 XT/6600M"),
+        (0x1002, 0x15BF, 0xC4, "Radeon 780M"),
+        (0x1002, 0x163F, None, "Custom GPU 0405"),  # all its revisions have one name
+        (0x8086, 0x56A5, 0x05, "Arc A380"),
+        (0x10DE, 0x2504, None, "GeForce RTX 3060 Lite Hash Rate"),
+        (0x1AF4, 0x1050, None, "Virtio GPU"),
+        (0x1002, 0xFFFF, None, ""),
+    ],
+)
+def test_a_card_has_the_name_under_which_it_is_sold(vendor_id, device_id, revision, name):
+    assert product_name(vendor_id, device_id, revision) == name

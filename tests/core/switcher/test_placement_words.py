@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.devices.link import Link
-from gpu_studio.core.devices.untested import untested_sentence
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.placement_messages import FileInspected, TensorsPlaced

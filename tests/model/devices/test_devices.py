@@ -13,7 +13,7 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
 from gpu_studio.core.notice import Tone
 from gpu_studio.model import sensors as sensors_module
-from gpu_studio.model.devices.device_list import SUMMARY_ROLE
+from gpu_studio.model.devices.device_board import SUMMARY_ROLE
 from gpu_studio.model.devices.devices import last_reading_words
 from gpu_studio.model.engine_session import EngineState
 from tests.fakes.descriptions import described_with_cuda

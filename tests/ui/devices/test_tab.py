@@ -19,8 +19,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.devices.finding import Finding, worst_first
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.model.devices.device_board import device_rows
-from gpu_studio.model.devices.device_list import DeviceList
+from gpu_studio.model.devices.device_board import DeviceList, device_rows
 from gpu_studio.ui.devices.device_hero import DeviceHero, DeviceListView
 from gpu_studio.ui.theme import COLOURS
 from tests.driving.devices import found, show_reading, start

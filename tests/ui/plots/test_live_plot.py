@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QGraphicsTextItem, QToolTip
 
-from gpu_studio.core.timed_series import TimedSeries
+from gpu_studio.core.series import TimedSeries
 from gpu_studio.ui.plots.live_plot import Curve, Level, LivePlot, Marker
 from gpu_studio.ui.plots.plot_curve import Sight
 from gpu_studio.ui.plots.plot_reading import reading_lines

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QTextEdit,
 )
 
-from gpu_studio.core.devices.untested import untested_sentence
+from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.pitfall_messages import (

@@ -14,7 +14,7 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.messages.placement_messages import InspectFile, PlaceModel, PlaceTensors
 from gpu_studio.model.pages import PLACE
-from gpu_studio.model.switcher.placement_table import AFTER, KIND, TYPE
+from gpu_studio.model.switcher.placement_model import AFTER, KIND, TYPE
 from gpu_studio.ui.switcher.place_page import PlacePage
 from tests.driving.window import click, find, text
 from tests.fakes.descriptions import described
