@@ -9,10 +9,10 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from gpu_studio.ui.lazy_page import idle_work
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QTabWidget
 
+from gpu_studio.ui.lazy_page import idle_work
 from gpu_studio.ui.theme import styled_application
 from tests.bench.driver import Driver
 from tests.driving.window import find

@@ -12,7 +12,7 @@ MAY_NAME_CUDA = {
     "engine/accelerators/cuda.py",
     "engine/accelerators/rocm.py",
     # Kernels that NVIDIA's own compiler makes and its driver loads.
-    "engine/driver_module.py",
+    "engine/nvrtc.py",
     "engine/workloads/custom_kernel.py",
     "engine/workloads/paint_kernel.py",
     # What these pitfalls show is torch.cuda itself.
