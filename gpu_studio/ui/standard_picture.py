@@ -76,7 +76,7 @@ def standard_dialog(run: StandardRun, theme: Theme, parent: QWidget | None = Non
         ShareForm("Data", "standard-run.json", "JSON (*.json)",
                   lambda name: shared_json(sides_of(run, name)[0].run).encode()),
     )  # fmt: skip
-    return ShareDialog(forms, has_name=True, parent=parent)
+    return ShareDialog(forms, parent)
 
 
 def answer(content: bytes) -> bytes:

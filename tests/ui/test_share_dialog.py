@@ -55,8 +55,8 @@ def test_a_saved_file_has_the_bytes_that_were_shown(
 
     assert path.read_bytes() == dialog.contents
     assert read_standard(path) == standard_run()
-    assert "GeForce GT 1030" in preview(dialog)
-    assert '"standard"' in preview(dialog)
+    if form == DATA:
+        assert '"name":"NVIDIA GeForce GT 1030"' in preview(dialog)
 
 
 def test_the_text_is_copied_in_one_click(dialog: ShareDialog, qtbot) -> None:

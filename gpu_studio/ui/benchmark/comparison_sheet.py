@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Signal
@@ -27,13 +28,11 @@ from gpu_studio.core.units import format_percent
 from gpu_studio.ui.benchmark.swatch import SIDE, swatch
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.eliding_combo import ElidingCombo
-from gpu_studio.ui.parts import GAP, Card, Text, laid_out_once, letters, set_property
+from gpu_studio.ui.parts import GAP, Card, Text, laid_out_once, set_property
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from PySide6.QtGui import QResizeEvent
 
     from gpu_studio.core.benchmark.standard_words import ComparedFigure, ComparedWork, Side
     from gpu_studio.ui.theme import Theme
@@ -41,8 +40,7 @@ if TYPE_CHECKING:
 SIDE_ROLES = ("gpu0", "gpu1", "gpu2", "other", "allocated", "cpu", "compared")
 """The colors of this PC and of the files beside it; a name is always beside a color."""
 _CARD_ROLES = tuple(role for role in SIDE_ROLES if role != "cpu")
-_CHIP_LETTERS, _WORK_LETTERS = 30, 76
-_MOST_CHIPS, _MOST_WORKS = 4, 3  # in a row
+_CHIPS, _WORKS = 4, 2  # in a row
 _MOST_SHARES = 2
 
 
@@ -53,67 +51,93 @@ def side_roles(sides: Sequence[Side]) -> tuple[str, ...]:
     return ("cpu", *_CARD_ROLES)
 
 
-class SideChip(Card):
-    """One side: its color, its device, and where it comes from.
+class ComparisonSheet(QWidget):
+    """A chip for each side, and below them a card for each work.
 
     Signals:
         removed(int): the user removes the side at this place.
         device_chosen(int, int): the user compares another device of the run at this place.
+
+    Args:
+        theme: gives the colors.
+        is_still: without controls, for a picture.
     """
 
     removed = Signal(int)
     device_chosen = Signal(int, int)
 
-    def __init__(
-        self, theme: Theme, place: int, side: Side, name: str, role: str, *, is_still: bool
-    ) -> None:
-        super().__init__(name=f"benchmark.compare.side.{place}")
-        self._place, self._role = place, role
-        self._theme = theme
-        self._square = QLabel()
-        self._square.setFixedSize(QSize(SIDE, SIDE))
-        self.setAccessibleName(name)
+    def __init__(self, theme: Theme, *, is_still: bool = False) -> None:
+        super().__init__()
+        self._theme, self._is_still = theme, is_still
+        self._contents = QWidget()
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.addWidget(self._contents)
+
+    def show_sides(self, sides: Sequence[Side]) -> None:
+        """Show these sides."""
+        contents = QWidget()
+        column = QVBoxLayout(contents)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(GAP)
+        names = side_names(sides)
+        places = zip(range(len(SIDE_ROLES)), sides, names, side_roles(sides), strict=False)
+        column.addLayout(_grid([self._chip(*place) for place in places], _CHIPS))
+        works = [_work_card(self._theme, work, sides, names) for work in compared_works(sides)]
+        column.addLayout(_grid(works, _WORKS))
+        with laid_out_once(self):
+            self._column.replaceWidget(self._contents, contents)
+            self._contents.hide()
+            self._contents.deleteLater()  # one of its buttons may be what was pressed
+            self._contents = contents
+
+    def _chip(self, place: int, side: Side, name: str, role: str) -> QWidget:
+        """Return one side: its color, its device, and where it comes from."""
+        chip = Card(name=f"benchmark.compare.side.{place}")
+        chip.setAccessibleName(name)
         head = QHBoxLayout()
-        self.column.addLayout(head)
+        chip.column.addLayout(head)
         head.setSpacing(GAP)
-        head.addWidget(self._square)
+        head.addWidget(_Square(self._theme, role))
         devices = [short_name(one.name) or "unnamed device" for one in side.run.devices]
-        if len(devices) > 1 and not is_still:
+        if len(devices) > 1 and not self._is_still:
             box = ElidingCombo()
             box.setObjectName(f"benchmark.compare.device.{place}")
             box.setAccessibleName("Device of this run")
             box.addItems(devices)
             box.setCurrentIndex(side.number)
             box.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-            box.activated.connect(self._choose)
+            box.activated.connect(partial(self.device_chosen.emit, place))
             head.addWidget(box, 1)
         else:
             head.addWidget(ElidedText(name, "value"), 1)
-        if not side.is_here and not is_still:
+        if not side.is_here and not self._is_still:
             cross = QToolButton()
             cross.setObjectName(f"benchmark.compare.remove.{place}")
             cross.setText("✕")
             cross.setToolTip("Remove this run from the comparison")
             cross.setAccessibleName(f"Remove {name}")
-            cross.clicked.connect(self._remove)
+            cross.clicked.connect(lambda: self.removed.emit(place))
             head.addWidget(cross)
         source = ElidedText(side_source(side), "muted", name=f"benchmark.compare.source.{place}")
-        self.column.addWidget(source)
-        set_property(self, "selected", side.is_here)
-        theme.changed.connect(self._paint_square)
-        self._paint_square()
+        chip.column.addWidget(source)
+        set_property(chip, "selected", side.is_here)
+        return chip
 
-    def _paint_square(self) -> None:
+
+class _Square(QLabel):
+    """A square in the color of a side."""
+
+    def __init__(self, theme: Theme, role: str) -> None:
+        super().__init__()
+        self._theme, self._role = theme, role
+        self.setFixedSize(QSize(SIDE, SIDE))
+        theme.changed.connect(self._paint)
+        self._paint()
+
+    def _paint(self) -> None:
         scale = self.devicePixelRatioF()
-        self._square.setPixmap(
-            swatch(self._theme, self._role, scale).pixmap(QSize(SIDE, SIDE), scale)
-        )
-
-    def _choose(self, number: int) -> None:
-        self.device_chosen.emit(self._place, number)
-
-    def _remove(self) -> None:
-        self.removed.emit(self._place)
+        self.setPixmap(swatch(self._theme, self._role, scale).pixmap(QSize(SIDE, SIDE), scale))
 
 
 def side_source(side: Side) -> str:
@@ -124,38 +148,31 @@ def side_source(side: Side) -> str:
     return " · ".join(filter(None, (when, build and f"PyTorch {build}")))
 
 
-class WorkCard(Card):
-    """One work: a bar with its interval for each side, and which difference counts."""
-
-    def __init__(self, theme: Theme, key: str) -> None:
-        super().__init__(name=f"benchmark.compare.work.{key}")
-        self._title = Text("", "value")
-        self._unit = Text("", "muted")
-        self._note = ElidedText("", "muted")
-        self.bars = ResultBars(theme, name=f"benchmark.compare.bars.{key}", is_dense=True)
-        line = QHBoxLayout()
-        self.column.addLayout(line)
-        line.setSpacing(GAP)
-        line.addWidget(self._title)
-        line.addWidget(self._unit)
-        line.addWidget(self._note, 1)
-        self._note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self.column.addWidget(self.bars)
-
-    def show_work(self, work: ComparedWork, sides: Sequence[Side], names: Sequence[str]) -> None:
-        """Show a work."""
-        self._title.setText(work.item.title)
-        self._unit.setText(work.unit)
-        self._note.setText(work.note or _shares(work, names))
-        self.bars.setAccessibleName(f"{work.item.title}, {work.unit}")
-        first = "this PC" if sides[0].is_here else "compared with this"
-        rows = zip(work.figures, names, side_roles(sides), strict=False)
-        self.bars.show_bars(
-            [
-                _bar(work, figure, name, role, "" if place else first)
-                for place, (figure, name, role) in enumerate(rows)
-            ]
-        )
+def _work_card(
+    theme: Theme, work: ComparedWork, sides: Sequence[Side], names: Sequence[str]
+) -> QWidget:
+    """Return one work: a bar with its interval for each side, and which difference counts."""
+    card = Card(name=f"benchmark.compare.work.{work.item.key}")
+    note = ElidedText(work.note or _shares(work, names), "muted")
+    note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+    line = QHBoxLayout()
+    card.column.addLayout(line)
+    line.setSpacing(GAP)
+    line.addWidget(Text(work.item.title, "value"))
+    line.addWidget(Text(work.unit, "muted"))
+    line.addWidget(note, 1)
+    bars = ResultBars(theme, name=f"benchmark.compare.bars.{work.item.key}", is_dense=True)
+    bars.setAccessibleName(f"{work.item.title}, {work.unit}")
+    first = "this PC" if sides[0].is_here else "compared with this"
+    rows = zip(work.figures, names, side_roles(sides), strict=False)
+    bars.show_bars(
+        [
+            _bar(work, figure, name, role, "" if place else first)
+            for place, (figure, name, role) in enumerate(rows)
+        ]
+    )
+    card.column.addWidget(bars)
+    return card
 
 
 def _shares(work: ComparedWork, names: Sequence[str]) -> str:
@@ -187,99 +204,12 @@ def _bar(work: ComparedWork, figure: ComparedFigure, name: str, role: str, first
     )  # fmt: skip
 
 
-class ComparisonSheet(QWidget):
-    """The chips of the sides, and below them the cards of the works.
-
-    Signals:
-        removed(int): see `SideChip`.
-        device_chosen(int, int): see `SideChip`.
-
-    Args:
-        theme: gives the colors.
-        is_still: without controls, for a picture.
-    """
-
-    removed = Signal(int)
-    device_chosen = Signal(int, int)
-
-    def __init__(
-        self, theme: Theme, *, is_still: bool = False, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
-        self._theme, self._is_still = theme, is_still
-        self._chips: list[SideChip] = []
-        self._cards: dict[str, WorkCard] = {}
-        self._shown: list[WorkCard] = []
-        self._columns = (0, 0)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(GAP)
-        self._top, self._grid = QGridLayout(), QGridLayout()
-        column.addLayout(self._top)
-        column.addLayout(self._grid)
-        self._top.setSpacing(GAP)
-        self._grid.setSpacing(GAP)
-        column.addStretch(1)
-
-    def show_sides(self, sides: Sequence[Side]) -> None:
-        """Show these sides."""
-        names = side_names(sides)
-        with laid_out_once(self):
-            for chip in self._chips:
-                chip.setParent(None)
-                chip.deleteLater()  # one of its buttons may be what was pressed
-            self._chips = [
-                SideChip(self._theme, place, side, name, role, is_still=self._is_still)
-                for place, (side, name, role) in enumerate(
-                    zip(sides, names, side_roles(sides), strict=False)
-                )
-            ]
-            for chip in self._chips:
-                chip.removed.connect(self.removed)
-                chip.device_chosen.connect(self.device_chosen)
-            self._show_works(sides, names)
-            self._columns = (0, 0)
-            self._arrange(self.width())
-
-    def _show_works(self, sides: Sequence[Side], names: Sequence[str]) -> None:
-        works = compared_works(sides)
-        for card in self._shown:
-            card.hide()
-        self._shown = []
-        for work in works:
-            key = work.item.key
-            if key not in self._cards:
-                self._cards[key] = WorkCard(self._theme, key)
-            card = self._cards[key]
-            card.show_work(work, sides, names)
-            self._shown.append(card)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Put as many chips and cards beside each other as fit."""
-        super().resizeEvent(event)
-        self._arrange(event.size().width())
-
-    def _arrange(self, width: int) -> None:
-        columns = (
-            _columns(width, letters(self, _CHIP_LETTERS), min(_MOST_CHIPS, len(self._chips))),
-            _columns(width, letters(self, _WORK_LETTERS), _MOST_WORKS),
-        )
-        if columns == self._columns:
-            return
-        self._columns = columns
-        _fill(self._top, self._chips, columns[0])
-        _fill(self._grid, self._shown, columns[1])
-
-
-def _columns(width: int, least: int, most: int) -> int:
-    return max(min((width + GAP) // (least + GAP), most), 1)
-
-
-def _fill(grid: QGridLayout, cards: Sequence[QWidget], columns: int) -> None:
-    while grid.count():
-        grid.takeAt(0)
+def _grid(cards: Sequence[QWidget], columns: int) -> QGridLayout:
+    """Return cards in rows of equal columns."""
+    grid = QGridLayout()
+    grid.setSpacing(GAP)
     for number, card in enumerate(cards):
         grid.addWidget(card, number // columns, number % columns)
-        card.show()
-    for column in range(max(grid.columnCount(), columns)):
-        grid.setColumnStretch(column, 1 if column < columns else 0)
+    for column in range(min(columns, len(cards))):
+        grid.setColumnStretch(column, 1)
+    return grid
