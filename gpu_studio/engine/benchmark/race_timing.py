@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _POLL_PERIOD_S = 0.1
 _LINE_PERIOD_S = _FRAME_PERIOD_S = 1 / 20
+# After a frame, steps take at least so many times as long as it took.
+_STEPS_PER_FRAME = 4
 # Short enough that both pictures seem to move at once, long enough that the steps right after a
 # change of sides weigh little.
 _SLICE_S = 0.3
@@ -76,7 +78,7 @@ class RaceTiming:
         self._warm_again = warm_again
         self._stop = stop
         self._shows = request.showing is not None and request.showing.frames
-        self._frames = 0
+        self._frames, self._frame_s = 0, 0.0
         self._steps, self._elapsed_s = 0, 0.0
         self._measure = 0.0
         self._power_w: float | None = None
@@ -137,7 +139,8 @@ class RaceTiming:
             if is_slice_over:
                 self.slices_s.append(slice_s / slice_steps)
                 slice_steps, slice_s = 0, 0.0
-            is_frame = self._shows and now_s - shown_at_s >= _FRAME_PERIOD_S
+            period_s = max(_FRAME_PERIOD_S, _STEPS_PER_FRAME * self._frame_s)
+            is_frame = self._shows and now_s - shown_at_s >= period_s
             is_line = is_slice_over or is_frame or now_s - line_at_s >= _LINE_PERIOD_S
             if not is_line:
                 continue
@@ -145,8 +148,8 @@ class RaceTiming:
             yield self._line(unsent_s)
             unsent_s = []
             if is_over or is_frame:
-                shown_at_s = time.perf_counter()
                 yield from self._frame()
+                shown_at_s = time.perf_counter()
             if is_over:
                 return
             if is_slice_over and self._warm_again is not None:
@@ -218,7 +221,9 @@ class RaceTiming:
     def _frame(self) -> Iterator[Event]:
         if not self._shows:
             return
+        begin_s = time.perf_counter()
         picture = PackedFrame.of(self._drawing.pixels())
+        self._frame_s = time.perf_counter() - begin_s
         if not self._frames:
             yield FramesOpened(
                 run_id=self._request.run_id, width=picture.width, height=picture.height

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import timeit
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -78,8 +79,7 @@ def test_it_shows_a_picture_that_fits_a_frame(picture: Picture):
 
 @every
 def test_starting_again_draws_the_same(picture: Picture):
-    # The fewer bodies a swarm has, the wider they glow, and the longer each picture takes.
-    changes = {"size": 30_000} if picture.description.name == "swarm" else {}
+    changes: dict[str, Any] = {}
     with contextlib.closing(picture.prepare(case_of(picture, **changes))) as drawing:
         ways = []
         for _ in range(2):
@@ -274,6 +274,16 @@ def test_the_pattern_grows():
     after = int((drawing.v > 0.1).sum())
     assert after > 3 * before
     assert float(drawing.v.max()) < grow._BRIGHTEST * 1.1
+
+
+@every
+def test_every_size_is_drawn_in_a_moment(picture: Picture):
+    """A glow whose cost grew with its reach took 9 s for the fewest bodies."""
+    for size in sorted({max(picture.size_range[0], 64), *picture.description.sizes}):
+        with contextlib.closing(picture.prepare(case_of(picture, size=size))) as drawing:
+            drawing.pixels()
+            took_s = min(timeit.repeat(drawing.pixels, number=1, repeat=5))
+        assert took_s < 0.05, f"{size}: {took_s:.3f} s"
 
 
 # ── swarm ────────────────────────────────────────────────────────────────────────────────────────

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -176,6 +177,21 @@ def test_no_frame_comes_faster_than_the_pace(
     """At a pace longer than the race, only its ends are shown."""
     monkeypatch.setattr("gpu_studio.engine.benchmark.race_timing._FRAME_PERIOD_S", 3600.0)
     assert len(only(FrameReady, ask(race(showing=Showing()), dispatcher))) == 2
+
+
+def test_slow_frames_make_a_race_hardly_longer(
+    dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch
+):
+    draw = LearnDrawing.pixels
+
+    def draw_slowly(self: LearnDrawing) -> Any:
+        time.sleep(0.2)
+        return draw(self)
+
+    monkeypatch.setattr(LearnDrawing, "pixels", draw_slowly)
+    request = race(showing=Showing(), budget_s=2.0, calls=1_000_000, longest_s=2.0)
+    frames = only(FrameReady, ask(request, dispatcher))
+    assert 3 <= len(frames) <= 6, "between two, there is four times as long for steps"
 
 
 def test_every_sample_is_sent_once(dispatcher: Dispatcher):
