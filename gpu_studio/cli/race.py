@@ -46,8 +46,8 @@ from gpu_studio.core.race.photo import (
     opened_picture,
     refused,
 )
-from gpu_studio.core.race.picture_order import picture_order
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
+from gpu_studio.core.race.shared_race import picture_order
 from gpu_studio.core.race.verdict import judge
 from gpu_studio.core.units import (
     format_count,
@@ -76,7 +76,7 @@ _COLUMNS = (
 _LEAST_NAME = 34
 # Of all contestants together: many of them keep fewer frames each.
 _MOST_FRAME_BYTES = 256 << 20
-_CARD_PAINTER = "gpu_studio.ui.race.share_card"
+_PAINTER = "gpu_studio.ui.race.painter"
 _MOST_THREADS = 4096
 _NAMES = [picture.name for picture in PICTURES]
 
@@ -302,7 +302,7 @@ def _save(
         cpu_name=processor,
         torch_version=described.torch_version,
     )
-    save(path, painted(_CARD_PAINTER, msgspec.json.encode(order)))
+    save(path, painted(_PAINTER, msgspec.msgpack.encode(order)))
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 THEMES = ("system", "light", "dark")
 ENGINES = ("process", "window")
-_LONGEST_TEXT = 1000
+LONGEST_TEXT = 1000
 _LARGEST_BYTES = 1 << 20
 _MOST_MODES = _MOST_PCS = 16
 
@@ -47,9 +47,9 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     engine: Annotated[str, _one_of(ENGINES)] = "process"
     budget_s: Annotated[float, Meta(ge=0.05, le=600)] = 2.0
     workload: str = "elementwise"
-    sizes: Annotated[str, Meta(max_length=_LONGEST_TEXT)] = "256, 512, 1024, 2048"
+    sizes: Annotated[str, Meta(max_length=LONGEST_TEXT)] = "256, 512, 1024, 2048"
     sweep: bool = False
-    sweep_range: Annotated[str, Meta(pattern=r"\A[^:]*:[^:]*\Z", max_length=_LONGEST_TEXT)] = (
+    sweep_range: Annotated[str, Meta(pattern=r"\A[^:]*:[^:]*\Z", max_length=LONGEST_TEXT)] = (
         "64:4096"
     )
     modes: Annotated[tuple[str, ...], Meta(max_length=_MOST_MODES)] = ()
@@ -57,7 +57,9 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     code_drawer: bool = False
     may_end_processes: bool = False
     window_geometry: str = ""
-    tab: Annotated[str, Meta(max_length=_LONGEST_TEXT)] = ""
+    tab: Annotated[str, Meta(max_length=LONGEST_TEXT)] = ""
+    unsaved: Annotated[str, Meta(max_length=LONGEST_TEXT)] = ""
+    """The files that were not saved when the window closed, until it says so."""
     cards: Annotated[tuple[_CardName, ...], Meta(max_length=MOST_CARDS)] = ()
     """The cards that this PC has or had, by their colors; see `core.devices.card_colors`."""
     pcs: Annotated[tuple[OtherPc, ...], Meta(max_length=_MOST_PCS)] = ()

@@ -7,12 +7,14 @@ does not hold them is refused with a sentence.
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
 
 from gpu_studio.core.benchmark.kept_run import check_result, check_texts, check_way
+from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
     Amount,
@@ -26,8 +28,17 @@ from gpu_studio.core.messages.race_messages import (
     RaceFinished,
 )
 from gpu_studio.core.messages.run_messages import RunFinished  # noqa: TC001  # for msgspec
-from gpu_studio.core.packed_frame import PackedFrame  # noqa: TC001  # msgspec reads it
+from gpu_studio.core.packed_frame import PackedFrame, thinned
 from gpu_studio.core.plain_text import with_plain_texts
+from gpu_studio.core.race.contestant import contestant_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
+    from gpu_studio.core.race.frames import RaceTrack
+    from gpu_studio.core.race.verdict import Verdict
 
 SCHEMA = 1
 CHUNK = "gpu-studio-race"
@@ -80,16 +91,83 @@ class SharedRace(msgspec.Struct, frozen=True, kw_only=True):
     unit: Annotated[str, Meta(max_length=20)] = ""
 
 
-class PictureOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What the painter of the shared picture needs, also as its standard input in JSON.
+class PictureOrder(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What the painter of the shared picture needs.
 
-    ``pictures`` has one for each contestant, or null if it showed none. ``roles`` has the color
-    roles of their devices; if it is empty, the devices' numbers decide.
+    ``headline`` is the result in large type. ``pictures`` has one for each contestant, at the
+    moment when the first one finished; None if it showed none. ``roles`` has the color roles of
+    their devices; if it is empty, the devices' numbers decide.
     """
 
     shared: SharedRace
+    headline: str = ""
     pictures: tuple[PackedFrame | None, ...] = ()
     roles: tuple[str, ...] = ()
+
+
+def picture_order(
+    picture: WorkloadDescription,
+    verdict: Verdict,
+    runs: Sequence[Run],
+    tracks: Sequence[RaceTrack],
+    *,
+    made_at: str,
+    cpu_name: str,
+    torch_version: str,
+    names: Sequence[str] = (),
+    roles: tuple[str, ...] = (),
+) -> PictureOrder:
+    """Return the order: every contestant at the moment when the first one finished.
+
+    Args:
+        picture: the workload of the runs.
+        verdict: on the runs.
+        runs: one for each contestant.
+        tracks: the frames of each run.
+        made_at: the present time in ISO 8601.
+        cpu_name: the name of this PC's CPU.
+        torch_version: the engine's.
+        names: the contestants' names on the picture; by default those of the sentence.
+        roles: as in `PictureOrder`.
+    """
+    names = names or [contestant_name(run, runs) for run in runs]
+    traits = picture.race
+    assert traits is not None
+    results = [run.result for run in runs if run.result is not None]
+    cards = [result.device_name for result in results if not is_cpu(result.device)]
+    shared = SharedRace(
+        race=verdict.finished,
+        runs=tuple(map(_shared_run, names, runs, tracks)),
+        made_at=made_at[:40],
+        cpu_name=_clipped(cpu_name),
+        card_name=_clipped(short_name(cards[0])) if cards else "",
+        torch_version=_clipped(torch_version),
+        tone="amber" if verdict.doubts else "good",
+        doubts=tuple(map(_clipped, verdict.doubts[:MOST_DOUBTS])),
+        measure_title=traits.measure_title,
+        unit=traits.unit,
+    )
+    ends = [one.seconds for one in verdict.finished.contestants if one.reached]
+    shown = [track.at(min(ends, default=float("inf"))) for track in tracks]
+    return PictureOrder(
+        shared=shared,
+        headline=verdict.headline,
+        pictures=tuple(frame.picture if frame is not None else None for frame in shown),
+        roles=roles,
+    )
+
+
+def _shared_run(name: str, run: Run, track: RaceTrack) -> SharedRun:
+    points = tuple(RacePoint(*frame[:4]) for frame in thinned(track.frames, MOST_POINTS))
+    result = run.result
+    if points and result is not None:
+        # The points say the same in few: with the curves, a race of many would be too large.
+        result = msgspec.structs.replace(result, curves={})
+    return SharedRun(name=_clipped(name), points=points, result=result)
+
+
+def _clipped(text: str) -> str:
+    return text[:LONGEST_TEXT]
 
 
 def encode_shared(shared: SharedRace) -> str:
@@ -134,15 +212,6 @@ def _check_times(contestant: ContestantResult, run: SharedRun) -> None:
     if contestant.step_median_s not in (None, result.median_s):
         raise _refused("the time of a step contradicts a contestant's result")
     check_way([point.elapsed_s for point in run.points], outcome.seconds)
-
-
-def decode_order(content: bytes) -> PictureOrder:
-    """Return an order of this program's own.
-
-    Raises:
-        msgspec.MsgspecError: it is none.
-    """
-    return msgspec.json.decode(content, type=PictureOrder)
 
 
 def _refused(reason: str) -> StudioError:

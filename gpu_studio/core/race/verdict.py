@@ -56,6 +56,13 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     is_kept_busy: bool = False
     times: str = ""
 
+    @property
+    def headline(self) -> str:
+        """The result in large type: the ratio, a tie, or that there is none."""
+        if self.finished.leader is None:
+            return "A tie" if self.finished.ratio is not None else "No verdict"
+        return f"{self.times[0].upper()}{self.times[1:]} faster"
+
 
 def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
     """Return the verdict on a race.

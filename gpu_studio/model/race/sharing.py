@@ -12,8 +12,8 @@ from gpu_studio.core.listing import listed
 from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.race.contestant import Contestant, is_raceable
 from gpu_studio.core.race.frames import RaceFrame, RaceTrack
-from gpu_studio.core.race.picture_order import picture_order
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S
+from gpu_studio.core.race.shared_race import picture_order
 from gpu_studio.model.race.race_entries import RaceEntry
 from gpu_studio.model.race.race_side import RaceSide
 
@@ -41,7 +41,7 @@ def order_of(
     inventories = ((pc.name, pc.sensors.inventory) for pc in pcs)
     cpus = [name_at(name, found.cpu.name) for name, found in inventories if found is not None]
     engine = next(iter(pcs)).session.description
-    order = picture_order(
+    return picture_order(
         race.raced,
         race.verdict,
         [side.run for side in race.sides],
@@ -50,8 +50,8 @@ def order_of(
         cpu_name=listed(cpus),
         torch_version=engine.torch_version if engine is not None else "",
         names=[side.entry.label for side in race.sides],
+        roles=roles,
     )
-    return msgspec.structs.replace(order, roles=roles)
 
 
 def ghost_of(shared: SharedRace) -> RaceSide | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout
 
@@ -25,13 +26,12 @@ from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button, letters, show_label
 from gpu_studio.ui.race.framed_picture import image_of
+from gpu_studio.ui.race.painter import png_of
 from gpu_studio.ui.race.picture_chip import PictureChip
 from gpu_studio.ui.race.poster import poster
 from gpu_studio.ui.race.race_head import RaceContestants, RaceHead
 from gpu_studio.ui.race.race_lane import LaneFigures, RaceLane
-from gpu_studio.ui.race.share_card import png_of_card
 from gpu_studio.ui.race.size_lever import SizeLever, SizeMark
-from gpu_studio.ui.race.stage_view import animation_order
 from gpu_studio.ui.saving import ask_save_path, save_as
 from gpu_studio.ui.tabs import TabContents
 from gpu_studio.ui.theme import side_role
@@ -93,6 +93,7 @@ class RaceTab(TabContents):
         self._words_soon.timeout.connect(self._show_words)
         self._arrange()
         self._connect()
+        self._show_outcome(self._animation.take_unsaved())
         self._show_all()
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -419,7 +420,7 @@ class RaceTab(TabContents):
         order = order_of(self.race, self._studio, local_now(), self._roles)
         if order is not None:
             kind = "PNG picture (*.png)"
-            self._save_as("Save picture", "race.png", kind, png_of_card(order))
+            self._save_as("Save picture", "race.png", kind, png_of(order))
 
     def _record(self, keeps_pictures: bool) -> None:
         self._recording.record(local_now(), keeps_pictures=keeps_pictures)
@@ -466,6 +467,8 @@ class RaceTab(TabContents):
             self.window(), "Save animation", "race.webp", "WebP animation (*.webp)"
         )
         if path:
-            order = animation_order(self.race, self._roles, self._shown_detail())
+            from gpu_studio.ui.race.race_stage import film_order
+
+            order = film_order(self.race, self._roles, self._shown_detail())
             self._show_outcome(Notice("Painting the animation…"))
-            self._animation.save(order, Path(path))
+            self._animation.save(msgspec.msgpack.encode(order), Path(path))

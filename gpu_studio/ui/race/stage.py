@@ -1,26 +1,26 @@
 """The stage of a race: two pictures with their clocks, and the result above them.
 
-The same painting fills a screen and makes the frames of an animation.
+The same painting fills a screen, makes the frames of an animation, and is the picture to share.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+import msgspec
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QPainter, QPainterPath
 
-from gpu_studio.ui.race.framed_picture import DIMMED, paint_framed
+from gpu_studio.core.packed_frame import PackedFrame  # noqa: TC001  # msgspec reads it
+from gpu_studio.core.race.photo import Detail  # noqa: TC001  # msgspec reads it
+from gpu_studio.ui.race.framed_picture import DIMMED, image_of, paint_framed
 from gpu_studio.ui.theme import application_font
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from PySide6.QtGui import QImage
-
-    from gpu_studio.core.race.animation_order import AnimatedSide
-    from gpu_studio.core.race.photo import Detail
 
 # Everything is measured in the stage's height, so it looks alike on every screen.
 _MARGIN, _GAP = 0.028, 0.022
@@ -28,32 +28,35 @@ _HEAD, _SUB = 0.125, 0.034
 _NAME, _SMALL, _FOOT = 0.034, 0.024, 0.024
 _BAR = 0.022
 _TRUST_SHARE = 0.38  # of the foot at most
+_PACE_SHARE = 0.42  # of the line with the name
 _LINE = 1.45  # of a font's size
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _SMALLEST_HEAD, _HEAD_STEP = 0.3, 0.05
 _MOST_LINES = 4
+_NORMAL, _STRONG = QFont.Weight.Normal, QFont.Weight.DemiBold
 
 
-class StageSide(NamedTuple):
-    """A contestant on the stage: its words, and its picture; a dimmed one is only to come."""
+class StageSide(msgspec.Struct, frozen=True, kw_only=True):
+    """A contestant at a moment, in words and figures, with its picture."""
 
-    words: AnimatedSide
-    image: QImage | None = None
-    is_dimmed: bool = False
+    name: str
+    role: str
+    picture: PackedFrame | None = None
+    clock: str = ""
+    pace: str = ""
+    steps: str = ""
+    achieved: str = ""
+    share: float = 0.0
+    is_reached: bool = False
 
 
-class StageView(NamedTuple):
+class StageView(msgspec.Struct, frozen=True, kw_only=True):
     """What is on the stage at a moment.
 
-    Attributes:
-        headline: who leads, or the result.
-        detail: the words below it.
-        sides: the contestants.
-        foot: the picture, its size and the dtype.
-        trust: whether the result can be trusted, in a few words.
-        is_good: whether it can.
-        lens: what a lens shows of each picture; None without one.
+    ``headline`` says who leads, or the result; ``detail`` are the words below it. ``foot`` names
+    what was raced, and ``trust`` says how certain the result is: ``is_good`` if it can be trusted.
+    ``lens`` is what a lens shows of each picture; None without one.
     """
 
     headline: str
@@ -66,7 +69,11 @@ class StageView(NamedTuple):
 
 
 def paint_stage(
-    painter: QPainter, place: QRectF, view: StageView, color: Callable[[str], QColor]
+    painter: QPainter,
+    place: QRectF,
+    view: StageView,
+    color: Callable[[str], QColor],
+    to_come: Sequence[QImage | None] = (),
 ) -> None:
     """Paint a moment of a race.
 
@@ -75,10 +82,11 @@ def paint_stage(
         place: all of the ground.
         view: the moment.
         color: returns the color of a role.
+        to_come: what each side without a picture will draw, dimmed.
     """
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-    _Stage(painter, place, view, color).paint()
+    _Stage(painter, place, view, color, to_come).paint()
 
 
 def headline_share(wide: float, room: float) -> float:
@@ -97,119 +105,119 @@ def headline_share(wide: float, room: float) -> float:
 
 class _Stage:
     def __init__(
-        self, painter: QPainter, place: QRectF, view: StageView, color: Callable[[str], QColor]
+        self,
+        painter: QPainter,
+        place: QRectF,
+        view: StageView,
+        color: Callable[[str], QColor],
+        to_come: Sequence[QImage | None],
     ) -> None:
         self._painter, self._view, self._color = painter, view, color
+        self._to_come = to_come or (None,) * len(view.sides)
         # A screen that is high for its width has room above and below.
-        high = min(place.height(), place.width() * 9 / 16)
-        self._unit = high
-        self._place = QRectF(place)
-        self._margin = _MARGIN * high
+        self._unit = min(place.height(), place.width() * 9 / 16)
+        margin = _MARGIN * self._unit
+        self._inner = place.adjusted(margin, margin, -margin, -margin)
+        # Side by side, two pictures would be a stamp each on a screen that stands upright.
+        self._is_upright = place.height() > place.width()
 
     def paint(self) -> None:
         """Paint the head, the lanes and the foot."""
-        unit, inner = (
-            self._unit,
-            self._place.adjusted(self._margin, self._margin, -self._margin, -self._margin),
-        )
-        head = QRectF(inner.left(), inner.top(), inner.width(), _HEAD * _LINE * unit)
-        self._headline(head)
-        sub = QRectF(inner.left(), head.bottom(), inner.width(), 0)
-        sub.setHeight(self._detail_lines(sub.width()) * _SUB * _LINE * unit)
-        self._painter.setFont(self._font(_SUB, QFont.Weight.Normal))
-        self._painter.setPen(self._color("muted"))
-        centered = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-        self._painter.drawText(sub, centered, self._view.detail)
-        foot = QRectF(inner)
-        foot.setTop(inner.bottom() - _FOOT * _LINE * unit)
-        words = QFontMetricsF(self._font(_FOOT, QFont.Weight.Normal))
-        taken = min(words.horizontalAdvance(self._view.trust) + 1, _TRUST_SHARE * foot.width())
-        trust = foot.adjusted(foot.width() - taken, 0, 0, 0)
-        self._text(
-            trust, self._view.trust, _FOOT, "good" if self._view.is_good else "amber", _RIGHT
-        )
-        left = foot.adjusted(0, 0, -taken - words.averageCharWidth(), 0)
-        self._text(left, self._view.foot, _FOOT, "muted", _LEFT)
-        gap = _GAP * unit
-        stage = QRectF(inner.left(), sub.bottom() + gap, inner.width(), 0)
-        stage.setBottom(foot.top() - gap)
-        count = max(len(self._view.sides), 1)
-        # Side by side, two pictures would be a stamp each on a screen that stands upright.
-        is_upright = self._place.height() > self._place.width()
-        length = stage.height() if is_upright else stage.width()
-        step = (length + gap) / count
-        for number, side in enumerate(self._view.sides):
+        top, bottom = self._head(), self._foot()
+        gap = _GAP * self._unit
+        stage = QRectF(self._inner)
+        stage.setTop(top + gap)
+        stage.setBottom(bottom - gap)
+        length = stage.height() if self._is_upright else stage.width()
+        step = (length + gap) / max(len(self._view.sides), 1)
+        for number, (side, to_come) in enumerate(zip(self._view.sides, self._to_come, strict=True)):
             lane = QRectF(stage)
-            if is_upright:
+            if self._is_upright:
                 lane.setTop(stage.top() + number * step)
                 lane.setHeight(step - gap)
             else:
                 lane.setLeft(stage.left() + number * step)
                 lane.setWidth(step - gap)
-            self._lane(lane, side)
+            below = self._picture(lane, side, to_come)
+            self._figures(below, side)
 
-    def _detail_lines(self, width: float) -> int:
-        """Return how many lines the words below the headline take; at least one."""
-        metrics = QFontMetricsF(self._font(_SUB, QFont.Weight.Normal))
-        room = QRectF(0, 0, width, _MOST_LINES * metrics.lineSpacing())
-        taken = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, self._view.detail)
-        return max(math.ceil(taken.height() / metrics.lineSpacing() - 0.1), 1)
+    def _head(self) -> float:
+        """Paint the headline and the words below it; return where they end."""
+        view, inner = self._view, self._inner
+        wide = self._metrics(_HEAD, QFont.Weight.Bold).horizontalAdvance(view.headline)
+        size = headline_share(wide, inner.width()) * _HEAD
+        head = QRectF(inner.left(), inner.top(), inner.width(), _HEAD * _LINE * self._unit)
+        center = Qt.AlignmentFlag.AlignCenter
+        self._text(head, view.headline, size, "text", center, QFont.Weight.Bold)
+        metrics = self._metrics(_SUB)
+        room = QRectF(0, 0, inner.width(), _MOST_LINES * metrics.lineSpacing())
+        taken = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, view.detail)
+        lines = max(math.ceil(taken.height() / metrics.lineSpacing() - 0.1), 1)
+        sub = QRectF(inner.left(), head.bottom(), inner.width(), lines * _SUB * _LINE * self._unit)
+        self._painter.setFont(self._font(_SUB))
+        self._painter.setPen(self._color("muted"))
+        self._painter.drawText(sub, center | Qt.TextFlag.TextWordWrap, view.detail)
+        return sub.bottom()
 
-    def _headline(self, place: QRectF) -> None:
-        font = self._font(_HEAD, QFont.Weight.Bold)
-        wide = QFontMetricsF(font).horizontalAdvance(self._view.headline)
-        size = headline_share(wide, place.width()) * _HEAD
-        self._text(
-            place, self._view.headline, size, "text", Qt.AlignmentFlag.AlignCenter,
-            QFont.Weight.Bold,
-        )  # fmt: skip
+    def _foot(self) -> float:
+        """Paint what was raced, and how certain it is; return where that begins."""
+        view, foot = self._view, QRectF(self._inner)
+        foot.setTop(foot.bottom() - _FOOT * _LINE * self._unit)
+        metrics = self._metrics(_FOOT)
+        taken = min(metrics.horizontalAdvance(view.trust) + 1, _TRUST_SHARE * foot.width())
+        trust = foot.adjusted(foot.width() - taken, 0, 0, 0)
+        self._text(trust, view.trust, _FOOT, "good" if view.is_good else "amber", _RIGHT)
+        left = foot.adjusted(0, 0, -taken - metrics.averageCharWidth(), 0)
+        self._text(left, view.foot, _FOOT, "muted", _LEFT)
+        return foot.top()
 
-    def _lane(self, place: QRectF, side: StageSide) -> None:
+    def _picture(self, lane: QRectF, side: StageSide, to_come: QImage | None) -> QRectF:
+        """Paint a side's picture; return the place below it."""
         unit = self._unit
         below = (_NAME * _LINE + _BAR * 1.6 + 2 * _SMALL * _LINE) * unit
-        room = QRectF(place)
-        room.setHeight(place.height() - below)
+        frame = lane.adjusted(0, 0, 0, -below)
+        free = frame.height()
         # The shape of the built-in pictures, or a higher one where there is room.
-        frame = QRectF(room)
-        frame.setHeight(min(room.height(), room.width() * 9 / 16))
-        frame.moveTop(room.top() + (room.height() - frame.height()) / 2)
+        frame.setHeight(min(free, frame.width() * 9 / 16))
+        frame.translate(0, (free - frame.height()) / 2)
+        image = image_of(side.picture)
         paint_framed(
-            self._painter, frame, side.image, ground=self._color("track"), radius=0.012 * unit,
-            opacity=DIMMED if side.is_dimmed else 1.0,
-            detail=None if side.is_dimmed else self._view.lens,
+            self._painter, frame, image or to_come, ground=self._color("track"),
+            radius=0.012 * unit, opacity=DIMMED if image is None else 1.0,
+            detail=None if image is None else self._view.lens,
         )  # fmt: skip
-        line = QRectF(place.left(), frame.bottom() + 0.4 * _SMALL * unit, place.width(), 0)
+        return QRectF(lane.left(), frame.bottom() + 0.4 * _SMALL * unit, lane.width(), below)
+
+    def _figures(self, place: QRectF, side: StageSide) -> None:
+        """Paint a side's name and pace, its way to the finish line, and its clock and steps."""
+        unit = self._unit
+        line = QRectF(place)
         line.setHeight(_NAME * _LINE * unit)
         swatch = QRectF(line.left(), 0, 0.5 * line.height(), 0.5 * line.height())
         swatch.moveTop(line.center().y() - swatch.height() / 2)
-        self._bar(swatch, self._color(side.words.role), 0.2 * swatch.height())
+        self._bar(swatch, side.role, 0.2 * swatch.height())
         words = line.adjusted(0.8 * line.height(), 0, 0, 0)
-        pace_room = 0.42 * words.width()
+        pace_room = _PACE_SHARE * words.width()
         name = words.adjusted(0, 0, -pace_room, 0)
-        self._text(name, side.words.name, _NAME, "text", _LEFT, QFont.Weight.DemiBold)
-        self._text(words, side.words.pace, _NAME, "text", _RIGHT, QFont.Weight.DemiBold, pace_room)
+        self._text(name, side.name, _NAME, "text", _LEFT, _STRONG)
+        self._text(words, side.pace, _NAME, "text", _RIGHT, _STRONG, pace_room)
         track = QRectF(line.left(), line.bottom() + 0.1 * _BAR * unit, line.width(), _BAR * unit)
-        self._bar(track, self._color("track"), track.height() / 4)
-        if side.words.share > 0:
+        self._bar(track, "track", track.height() / 4)
+        if side.share > 0:
             done = QRectF(track)
-            done.setWidth(max(track.width() * min(side.words.share, 1.0), track.height() / 2))
-            self._bar(done, self._color(side.words.role), track.height() / 4)
+            done.setWidth(max(track.width() * min(side.share, 1.0), track.height() / 2))
+            self._bar(done, side.role, track.height() / 4)
         facts = QRectF(track.left(), track.bottom(), track.width(), _SMALL * _LINE * unit)
-        done_words = f"✓ {side.words.steps}" if side.words.is_reached else side.words.steps
-        words_role = "good" if side.words.is_reached else "muted"
-        texts = (
-            f"{side.words.clock} · {done_words}" if side.words.clock else done_words,
-            side.words.achieved,
-        )
-        self._text(facts, texts[0], _SMALL, words_role, _LEFT)
-        metrics = QFontMetricsF(self._font(_SMALL, QFont.Weight.Normal))
-        taken = metrics.horizontalAdvance(f"{texts[0]}  ")
-        self._text(facts, texts[1], _SMALL, "muted", _RIGHT, room=facts.width() - taken)
+        done_words = f"✓ {side.steps}" if side.is_reached else side.steps
+        left = " · ".join(filter(None, (side.clock, done_words)))
+        self._text(facts, left, _SMALL, "good" if side.is_reached else "muted", _LEFT)
+        taken = self._metrics(_SMALL).horizontalAdvance(f"{left}  ")
+        self._text(facts, side.achieved, _SMALL, "muted", _RIGHT, room=facts.width() - taken)
 
-    def _bar(self, place: QRectF, color: QColor, radius: float) -> None:
+    def _bar(self, place: QRectF, role: str, radius: float) -> None:
         outline = QPainterPath()
         outline.addRoundedRect(place, radius, radius)
-        self._painter.fillPath(outline, color)
+        self._painter.fillPath(outline, self._color(role))
 
     def _text(
         self,
@@ -218,18 +226,20 @@ class _Stage:
         size: float,
         role: str,
         alignment: Qt.AlignmentFlag,
-        weight: QFont.Weight = QFont.Weight.Normal,
+        weight: QFont.Weight = _NORMAL,
         room: float | None = None,
     ) -> None:
-        font = self._font(size, weight)
-        self._painter.setFont(font)
+        self._painter.setFont(self._font(size, weight))
         self._painter.setPen(self._color(role))
-        shown = QFontMetricsF(font).elidedText(
+        shown = self._metrics(size, weight).elidedText(
             text, Qt.TextElideMode.ElideRight, room or place.width()
         )
         self._painter.drawText(place, alignment, shown)
 
-    def _font(self, size: float, weight: QFont.Weight) -> QFont:
+    def _metrics(self, size: float, weight: QFont.Weight = _NORMAL) -> QFontMetricsF:
+        return QFontMetricsF(self._font(size, weight))
+
+    def _font(self, size: float, weight: QFont.Weight = _NORMAL) -> QFont:
         font = application_font(QGuiApplication.font())
         font.setPixelSize(max(round(size * self._unit), 1))
         font.setWeight(weight)

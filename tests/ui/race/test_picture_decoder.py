@@ -19,8 +19,8 @@ from gpu_studio.core.race.photo import (
 )
 from gpu_studio.core.race.shared_race import LARGEST_BYTES, decode_shared
 from gpu_studio.ui.race import picture_decoder
+from gpu_studio.ui.race.painter import png_of
 from gpu_studio.ui.race.picture_decoder import decode, picture_of
-from gpu_studio.ui.race.share_card import png_of_card
 from tests.hostile_pictures import (
     HOSTILE,
     bmp,
@@ -176,7 +176,7 @@ def test_an_orientation_that_is_none_changes_nothing(tmp_path: Path, orientation
 
 
 def test_a_saved_race_opens_as_the_race(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(png_of_card(order()))
+    (tmp_path / "a.png").write_bytes(png_of(order()))
 
     found = decode(tmp_path / "a.png")
 

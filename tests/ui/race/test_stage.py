@@ -8,23 +8,22 @@ import pytest
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
-from gpu_studio.core.race.animation_order import AnimatedSide
+from gpu_studio.core.packed_frame import PackedFrame, pack_rows
 from gpu_studio.ui.race.stage import StageSide, StageView, headline_share, paint_stage
 
-WORDS = AnimatedSide(
-    name="", role="", clock="", pace="", steps="", achieved="", share=0.0, is_reached=False
-)
+WORDS = StageSide(name="", role="")
 _SHADES = {"muted": "white"}
 
 
 def painted(size: tuple[int, int], detail: str) -> np.ndarray:
     """Return the stage in red where words are and in green where pictures are: (y, x, color)."""
-    picture = QImage(160, 90, QImage.Format.Format_RGB32)
-    picture.fill(QColor("lime"))
+    lime = PackedFrame(pack_rows(b"\0\xff\0" * 160 * 90), 160, 90)
     ground = QImage(*size, QImage.Format.Format_RGB32)
     ground.fill(QColor("black"))
     painter = QPainter(ground)
-    view = StageView(headline="", sides=(StageSide(WORDS, picture),) * 2, detail=detail)
+    view = StageView(
+        headline="", sides=(msgspec.structs.replace(WORDS, picture=lime),) * 2, detail=detail
+    )
     paint_stage(
         painter, QRectF(ground.rect()), view, lambda role: QColor("red" if role == "muted" else 0)
     )
@@ -43,7 +42,7 @@ def test_the_energy_of_a_picture_is_whole(qapp):
         image = QImage(1280, 720, QImage.Format.Format_RGB32)
         image.fill(QColor("black"))
         painter = QPainter(image)
-        view = StageView(headline="", sides=(StageSide(words),) * 2)
+        view = StageView(headline="", sides=(words,) * 2)
         paint_stage(painter, QRectF(image.rect()), view, lambda role: QColor(_SHADES.get(role, 0)))
         painter.end()
         return int(np.count_nonzero(np.frombuffer(image.constBits(), np.uint8) > 128))
@@ -63,7 +62,7 @@ def test_the_foot_is_whole_beside_a_short_word_of_trust(qapp, size):
         image = QImage(*size, QImage.Format.Format_RGB32)
         image.fill(QColor("black"))
         painter = QPainter(image)
-        view = StageView(headline="", sides=(StageSide(WORDS),) * 2, foot=words, trust=trust)
+        view = StageView(headline="", sides=(WORDS,) * 2, foot=words, trust=trust)
         shades = {"muted": "white", "amber": "black"}
         paint_stage(painter, QRectF(image.rect()), view, lambda role: QColor(shades.get(role, 0)))
         painter.end()

@@ -30,12 +30,12 @@ from gpu_studio.model.race import race as race_module
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.race import poster as poster_module
 from gpu_studio.ui.race import race_stage
-from gpu_studio.ui.race.animation import LARGEST_BYTES, SIZE
+from gpu_studio.ui.race.painter import FILM_SIZE, LARGEST_BYTES
 from gpu_studio.ui.race.poster import poster
 from gpu_studio.ui.race.race_head import RaceContestants, RaceHead
 from gpu_studio.ui.race.race_lane import ProgressLine
 from gpu_studio.ui.race.race_picture import RacePicture
-from gpu_studio.ui.race.stage_view import stage_view
+from gpu_studio.ui.race.race_stage import stage_view
 from gpu_studio.ui.trust_chip import TrustChip
 from tests.driving.pages import settle
 from tests.driving.race import chips, gray, lever, run, wait_over
@@ -105,9 +105,9 @@ def test_before_its_first_frame_each_picture_is_seen_veiled(
     def to_come() -> set[bytes]:
         """Return which pictures are only to come."""
         lanes = [find(tab, f"race.{side}.picture", RacePicture) for side in ("left", "right")]
-        stage = stage_view(tab.race, ("cpu", "cpu"), None, tab._preview)
+        stage = stage_view(tab.race, ("cpu", "cpu"), None)
         shown = [(lane.image, lane._is_dimmed) for lane in lanes]
-        shown += [(side.image, side.is_dimmed) for side in stage.sides]
+        shown += [(tab._preview(None), side.picture is None) for side in stage.sides]
         assert len(shown) == 4
         assert len({is_dimmed for _, is_dimmed in shown}) == 1
         return {bytes(image.constBits()) for image, is_dimmed in shown if is_dimmed}
@@ -542,14 +542,14 @@ def test_at_a_stand_the_next_race_follows(
 def test_a_film_of_the_stage_says_what_was_raced_and_how_certain_it_is(tab: RaceTab) -> None:
     run(tab)
     finished = tab.race.verdict.finished
-    seen = stage_view(tab.race, ("cpu", "cpu"), None, tab._preview)
+    seen = stage_view(tab.race, ("cpu", "cpu"), None)
     assert seen.headline.endswith("faster")
     ends = {three_digits(finished.ratio_low), three_digits(finished.ratio_high)}
     assert ends <= set(numbers(seen.detail))
     for fact in (tab.race.raced.title, "float32", f"{finished.size}"):
         assert fact in seen.foot
     tab.race.clock.set(0.0)
-    assert "interval" not in stage_view(tab.race, ("cpu", "cpu"), None, tab._preview).detail
+    assert "interval" not in stage_view(tab.race, ("cpu", "cpu"), None).detail
 
 
 def test_a_stand_says_that_the_engine_starts(tab: RaceTab, engines: Engines) -> None:
@@ -559,16 +559,17 @@ def test_a_stand_says_that_the_engine_starts(tab: RaceTab, engines: Engines) -> 
     wait_until(engines.latest.paused.is_set)
     stage = tab.show_stage()
     wait_until(lambda: tab.race.choices.photo.picture is not None)
-    seen = stage_view(tab.race, ("cpu", "cpu"), None, tab._preview)
+    seen = stage_view(tab.race, ("cpu", "cpu"), None)
     assert "engine is starting" in seen.detail
-    assert [side.words.name for side in seen.sides] == ["CPU, 1 thread", "CPU, all threads"]
-    assert all(side.is_dimmed and side.image is not None for side in seen.sides)
+    assert [side.name for side in seen.sides] == ["CPU, 1 thread", "CPU, all threads"]
+    assert not any(side.picture for side in seen.sides)
+    assert tab._preview(None) is not None
     engines.latest.go()
     wait_until(lambda: tab.race.can_run)
     run(tab)
-    seen = stage_view(tab.race, ("cpu", "cpu"), None, tab._preview)
+    seen = stage_view(tab.race, ("cpu", "cpu"), None)
     assert "engine" not in seen.detail
-    assert not any(side.is_dimmed for side in seen.sides)
+    assert all(side.picture for side in seen.sides)
     stage.close()
 
 
@@ -667,7 +668,7 @@ def test_a_race_is_saved_as_an_animation(
 
     film = QImageReader(str(path))
     assert film.supportsAnimation()
-    assert film.size() == QSize(*SIZE)
+    assert film.size() == QSize(*FILM_SIZE)
     durations_ms = []
     first = last = film.read()
     while film.canRead():

@@ -1,4 +1,4 @@
-"""The picture that a race is saved as."""
+"""The picture that a race is saved as: the moment of the first finish, with the race inside."""
 
 from __future__ import annotations
 
@@ -7,41 +7,38 @@ import pytest
 from PySide6.QtGui import QColor, QImage
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.packed_frame import PackedFrame, pack_rows
 from gpu_studio.core.race.shared_race import (
     CHUNK,
     PictureOrder,
     decode_shared,
     encode_shared,
 )
-from gpu_studio.ui import card_sheet
-from gpu_studio.ui.race import share_card
-from gpu_studio.ui.race.share_card import paint_card, png_of_card
-from gpu_studio.ui.theme import COLOURS
+from gpu_studio.process.child_call import ChildCall
+from gpu_studio.ui.race.painter import picture_view, png_of
 from tests.ui.race.pictures import contestant, order, shared_race
 
 pytestmark = pytest.mark.usefixtures("qapp")
 
 
-def colored(image: QImage, role: str, top: int) -> int:
-    """Return how many pixels of a row have the color of a role."""
-    wanted = QColor(COLOURS[role][True])
-    return sum(image.pixelColor(x, top) == wanted for x in range(image.width()))
+def shares(made: PictureOrder) -> list[float]:
+    return [side.share for side in picture_view(made).sides]
 
 
 def test_a_card_has_the_size_for_a_preview_and_the_race_in_its_chunk() -> None:
-    image = QImage.fromData(png_of_card(order()))
+    image = QImage.fromData(png_of(order()))
 
     assert (image.width(), image.height()) == (1200, 630)
     assert decode_shared(image.text(CHUNK)) == shared_race()
 
 
-def test_the_bars_are_the_progress_in_the_colors_of_the_devices() -> None:
-    image = paint_card(order())
-
-    cpu, card = colored(image, "cpu", 479), colored(image, "gpu0", 527)
-    assert card > 500
-    assert cpu / card == pytest.approx(1 / 3, abs=0.02)
+def test_its_bars_are_the_progress_in_the_colors_of_the_devices() -> None:
+    view = picture_view(order())
+    assert [(side.role, side.share) for side in view.sides] == [
+        ("cpu", pytest.approx(1 / 3)),
+        ("gpu0", 1.0),
+    ]
+    assert [side.steps for side in view.sides] == ["200 of 600 steps", "600 of 600 steps"]
+    assert [side.pace for side in view.sides] == ["16.7 steps/s", "50.0 steps/s"]
 
 
 def test_a_side_that_went_on_beyond_the_finish_has_the_bar_of_its_pace() -> None:
@@ -50,44 +47,35 @@ def test_a_side_that_went_on_beyond_the_finish_has_the_bar_of_its_pace() -> None
     race = msgspec.structs.replace(
         shared_race().race, contestants=(late, contestant("cuda:0", 12.0))
     )
-    image = paint_card(order(race=race))
-
-    cpu, card = colored(image, "cpu", 479), colored(image, "gpu0", 527)
-    assert cpu / card == pytest.approx(1 / 3, abs=0.02)
-
-
-def test_a_wide_picture_fills_its_half() -> None:
-    wide = PackedFrame(pack_rows(bytes([255]) * 432), 16, 9)
-    image = paint_card(PictureOrder(shared=shared_race(), pictures=(wide, wide)))
-
-    row = [image.pixelColor(x, 400) for x in range(image.width())]
-    assert row.count(QColor("white")) > 1050
+    assert shares(order(race=race)) == [pytest.approx(1 / 3), 1.0]
 
 
 def test_the_bars_are_the_progress_where_nobody_finished() -> None:
     slow = contestant(steps=150, reached=False)
     fast = contestant("cuda:0", steps=450, reached=False)
     race = msgspec.structs.replace(shared_race().race, contestants=(slow, fast))
-    image = paint_card(order(race=race))
-
-    cpu, card = colored(image, "cpu", 479), colored(image, "gpu0", 527)
-    assert cpu / card == pytest.approx(1 / 3, abs=0.02)
-    assert card < 0.8 * colored(paint_card(order()), "gpu0", 527)
+    assert shares(order(race=race)) == [0.25, 0.75]
 
 
 def test_a_wrong_result_has_no_bar_to_win_with() -> None:
     wrong = msgspec.structs.replace(contestant("cuda:0", steps=450), verified=False)
     race = msgspec.structs.replace(shared_race().race, contestants=(contestant(), wrong))
-    image = paint_card(order(race=race))
-
-    assert colored(image, "gpu0", 527) < 20 < colored(image, "cpu", 479)
+    made = order(race=race)
+    assert shares(made) == [1.0, 0.0]
+    assert picture_view(made).sides[1].pace == "wrong result"
 
 
 def test_both_pictures_stand_beside_each_other() -> None:
-    image = paint_card(order())
+    image = QImage.fromData(png_of(order()))
 
     assert image.pixelColor(320, 300) == QColor(128, 128, 128)
     assert image.pixelColor(880, 300) == QColor(255, 255, 255)
+
+
+def test_the_first_doubt_stands_on_it_with_the_number_of_the_others() -> None:
+    assert picture_view(order()).trust == ""
+    view = picture_view(order(doubts=("only 8 samples", "varied by 30 %"), tone="amber"))
+    assert (view.trust, view.is_good) == ("▲ only 8 samples · 1 more", False)
 
 
 def test_a_race_of_many_shows_the_fastest_and_the_slowest() -> None:
@@ -101,9 +89,7 @@ def test_a_race_of_many_shows_the_fastest_and_the_slowest() -> None:
     )
     runs = (*shared_race().runs, shared_race().runs[0])
 
-    image = paint_card(order(race=race, runs=runs))
-
-    assert colored(image, "gpu0", 479) == pytest.approx(4 * colored(image, "other", 527), abs=9)
+    assert shares(order(race=race, runs=runs)) == [1.0, 0.25]
 
 
 @pytest.mark.parametrize(
@@ -124,18 +110,8 @@ def test_a_race_with_runs_missing_is_refused() -> None:
         decode_shared(encode_shared(shared_race(runs=())))
 
 
-def test_the_terminal_gets_its_picture_from_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(card_sheet, "QGuiApplication", _ApplicationOfTheTests)
+def test_a_child_paints_it_for_the_terminal() -> None:
+    call = ChildCall("gpu_studio.ui.race.painter")
+    painted = call.run(msgspec.msgpack.encode(order()), longest_s=60.0, most_bytes=1 << 24)
 
-    assert QImage.fromData(share_card.answer(msgspec.json.encode(order()))).text(CHUNK)
-
-
-class _ApplicationOfTheTests(card_sheet.QGuiApplication):
-    """The one of the tests, in place of a second one, which Qt does not allow."""
-
-    def __new__(cls, _arguments: object) -> object:
-        return cls.instance()
-
-    @staticmethod
-    def quit() -> None:
-        pass
+    assert decode_shared(QImage.fromData(painted.content).text(CHUNK)) == shared_race()
