@@ -3,7 +3,7 @@
     .venv/bin/python packaging/draw_posters.py
 
 The engine's own drawings make them, on the CPU. They are kept in the repository because the window
-has no PyTorch, and a swarm takes seconds. "Learn" has none: the window draws its picture itself.
+has no PyTorch, and a swarm takes seconds. The picture of "Learn" is a file itself: learn.zrgb.
 """
 
 from __future__ import annotations

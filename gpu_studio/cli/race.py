@@ -48,6 +48,7 @@ from gpu_studio.core.race.photo import (
 )
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
 from gpu_studio.core.race.shared_race import picture_order
+from gpu_studio.core.race.stage_view import encode_order
 from gpu_studio.core.race.verdict import judge
 from gpu_studio.core.units import (
     format_count,
@@ -302,7 +303,7 @@ def _save(
         cpu_name=processor,
         torch_version=described.torch_version,
     )
-    save(path, painted(_PAINTER, msgspec.msgpack.encode(order)))
+    save(path, painted(_PAINTER, encode_order(order)))
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
 )
 from gpu_studio.core.packed_frame import PackedFrame
-from gpu_studio.core.race.mountain_lake import mountain_lake
+from gpu_studio.core.race.pictures import lake
 from tests.fakes.run_answers import batch, finished, samples_of, started
 from tests.fakes.scripted_engine import Pause
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
 
 FRAMES = 9
-_SIDE = 64
 STEPS = 800
 _ACHIEVED = {"learn": 30.0, "paint": 24.0}
 
@@ -47,7 +46,7 @@ def race_seconds(request: RunWorkload) -> float:
 
 def pictures_of(count: int = FRAMES) -> list[NDArray[np.uint8]]:
     """Return a picture that becomes sharper."""
-    whole = mountain_lake(_SIDE).astype(float)
+    whole = lake().pixels[::8, ::8].astype(float)
     gray = np.full_like(whole, 128.0)
     shares = [number / (count - 1) for number in range(count)]
     return [(gray + (whole - gray) * share).astype(np.uint8) for share in shares]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpu_studio.core.race.mountain_lake import mountain_lake
-from gpu_studio.core.race.pictures import GROW, PAINT, PICTURES, SWARM, wide_height
+from gpu_studio.core.race.pictures import GROW, PAINT, PICTURES, SWARM, lake, wide_height
 from tests.fakes.race_answers import FRAMES
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def _blurred(radius: float) -> NDArray[np.uint8]:
     """Return the picture of this program, blurred by a Gaussian of this radius in pixels."""
     down, across = np.fft.fftfreq(wide_height(_SIDE)), np.fft.fftfreq(_SIDE)
     falls = np.exp(-2 * (np.pi * radius) ** 2 * (down[:, None] ** 2 + across**2))
-    spectrum = np.fft.fft2(mountain_lake(_SIDE).astype(float), axes=(0, 1))
+    spectrum = np.fft.fft2(lake().pixels[::2, ::2].astype(float), axes=(0, 1))
     blurred = np.fft.ifft2(spectrum * falls[:, :, None], axes=(0, 1)).real
     return blurred.round().clip(0, 255).astype(np.uint8)
 

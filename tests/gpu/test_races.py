@@ -15,13 +15,13 @@ from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.core.race.contestant import Contestant, race_requests
-from gpu_studio.core.race.mountain_lake import mountain_lake
 from gpu_studio.core.race.pictures import LEARN, PAINT, PICTURES
 from gpu_studio.core.race.verdict import judge
 from gpu_studio.engine.device import resolve
 from gpu_studio.engine.workloads.case import Case, dtype_eps, product_dtype
 from gpu_studio.engine.workloads.learn import (
     LearnDrawing,
+    photo_of,
     reference_curve,
     sharpness_curve,
     tolerance_db,
@@ -80,7 +80,7 @@ def test_the_custom_kernel_is_verified_and_reaches_the_line(ask: Ask, card: str)
 
 def test_a_card_learns_over_steps_like_float64(card: str) -> None:
     case = Case(device=resolve(card), size=64)
-    photo = mountain_lake(64)
+    photo = photo_of(Case(device=torch.device("cpu"), size=64))
     found = sharpness_curve(LearnDrawing(case, photo), 100)
     expected = reference_curve(case, photo, 100)
     allowed = tolerance_db(dtype_eps(product_dtype(case)), 100)

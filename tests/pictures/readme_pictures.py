@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.app import build_window
 from gpu_studio.builds.shelf import BuildShelf
+from gpu_studio.core.race.stage_view import encode_order
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.plots.live_plot import LivePlot
@@ -159,7 +160,7 @@ class Photographer:
             order = film_order(race, tab._roles, tab._shown_detail())
             order = msgspec.structs.replace(order, size=_ANIMATION_SIZE)
             path = self._folder / f"race-{picture}{self._suffix}.webp"
-            tab._animation.save(msgspec.msgpack.encode(order), path)
+            tab._animation.save(encode_order(order), path)
             self.wait(path.exists)
         self.wait(lambda: self._studio.session.is_free)
 

@@ -5,8 +5,12 @@ Each is a workload of the engine (`engine.workloads`), which implements it.
 
 from __future__ import annotations
 
+from functools import cache
+
 from gpu_studio.core.messages.race_messages import RaceTraits
 from gpu_studio.core.messages.run_messages import WorkloadDescription
+from gpu_studio.core.packed_frame import PackedFrame
+from gpu_studio.core.resources import resource_path
 
 DEFAULT_BUDGET_S = 6.0
 """The time of the fastest contestant, about: two of them, with all else, take half a minute."""
@@ -102,6 +106,16 @@ SWARM = WorkloadDescription(
     ),
 )
 PICTURES = (LEARN, PAINT, GROW, SWARM)
+
+
+@cache
+def lake() -> PackedFrame:
+    """Return the picture that a race learns if you give it none: a lake at dusk, 512 × 288.
+
+    Raises:
+        MissingResourceError: the program's file cannot be read.
+    """
+    return PackedFrame(resource_path("posters/learn.zrgb").read_bytes(), 512, 288)
 
 
 def wide_height(width: int) -> int:

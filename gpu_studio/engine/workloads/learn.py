@@ -18,8 +18,7 @@ import torch
 from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
-from gpu_studio.core.race.mountain_lake import mountain_lake
-from gpu_studio.core.race.pictures import LEARN, wide_height
+from gpu_studio.core.race.pictures import LEARN, lake, wide_height
 from gpu_studio.engine.workloads.case import Case, Work, dtype_eps, product_dtype
 from gpu_studio.engine.workloads.drawing import Drawing, Picture
 from gpu_studio.engine.workloads.proof import Verification
@@ -192,15 +191,14 @@ def photo_of(case: Case) -> NDArray[np.uint8]:
         StudioError: the photo is missing, damaged, or another one.
     """
     identity = case.race.photo if case.race is not None else ""
-    if case.photo is None and not identity:
-        return mountain_lake(case.size)
-    photo = case.photo.pixels if case.photo is not None else None
-    if case.photo is None or photo is None or case.photo.identity != identity:
+    photo = case.photo if identity or case.photo is not None else lake()
+    pixels = photo.pixels if photo is not None else None
+    if photo is None or pixels is None or (case.photo is not None and photo.identity != identity):
         raise StudioError(
             FailureKind.BAD_REQUEST,
             "The photo of this race is not here: choose a picture to learn.",
         )
-    return shrunk(photo, case.size)
+    return shrunk(pixels, case.size)
 
 
 def shrunk(photo: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,23 +10,25 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.failure import Failure, StudioError, failure_from
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.race.photo import Photo
+from gpu_studio.core.race.pictures import lake
 from gpu_studio.core.race.shared_race import SharedRace
+from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.model.task_queue import TaskQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from gpu_studio.core.packed_frame import PackedFrame
     from gpu_studio.model.race.race_side import RecordedRace
     from gpu_studio.model.studio import Studio
 
     Opener = Callable[[Path], "Opening"]
 
 OWN_NAME = "Mountain lake"
-_OWN_SIDE = 256
+_log = logging.getLogger(__name__)
 
 
 class Opening(Protocol):
@@ -65,13 +68,11 @@ class RacePhoto(QObject):
         super().__init__(parent)
         self._opener = opener
         self._opening: Opening | None = None
-        self._own: Photo | None = None
         self._photo: Photo | None = None
         self._is_own = True
         self._identity = ""
         self.opening_name = ""
-        self._has_drawn = False
-        self._files, self._drawing = TaskQueue(self), TaskQueue(self)
+        self._files = TaskQueue(self)
         self._files.failed.connect(self._on_failed)
         self._files.idled.connect(self.changed)
         studio.closing.connect(self.close)
@@ -88,8 +89,14 @@ class RacePhoto(QObject):
 
     @property
     def picture(self) -> Photo | None:
-        """What is to be learned; None until it is drawn."""
-        return self._own if self._is_own else self._photo
+        """What is to be learned; None if the program's own file cannot be read."""
+        if not self._is_own:
+            return self._photo
+        try:
+            return Photo(OWN_NAME, lake())
+        except (MissingResourceError, OSError) as error:
+            _log.warning("%s", error)
+            return None
 
     @property
     def identity(self) -> str:
@@ -113,12 +120,6 @@ class RacePhoto(QObject):
             self._is_own = is_own
             self.changed.emit()
 
-    def draw(self) -> None:
-        """Draw the picture of this program in a thread, once."""
-        if not self._has_drawn:
-            self._has_drawn = True
-            self._drawing.add(_drawn, self._show_own, keeps=False)
-
     def open_file(self, path: Path) -> None:
         """Open a file; the one that is still being opened is no longer wanted."""
         self._cancel()
@@ -132,11 +133,6 @@ class RacePhoto(QObject):
         """End the opening, and wait for the threads: none must outlive the window."""
         self._cancel()
         self._files.close()
-        self._drawing.close()
-
-    def _show_own(self, photo: Photo) -> None:
-        self._own = photo
-        self.changed.emit()
 
     def _cancel(self) -> None:
         if self._opening is not None:
@@ -173,9 +169,3 @@ def _run(opening: Opening) -> Photo | SharedRace | RecordedRace | Failure:
         return opening.run()
     except StudioError as error:
         return failure_from(error)
-
-
-def _drawn() -> Photo:
-    from gpu_studio.core.race.mountain_lake import mountain_lake  # numpy: 80 ms
-
-    return Photo(OWN_NAME, PackedFrame.of(mountain_lake(_OWN_SIDE)))

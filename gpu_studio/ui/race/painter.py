@@ -13,19 +13,18 @@ from __future__ import annotations
 import os
 import struct
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import msgspec
-from msgspec import Meta
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRectF
 from PySide6.QtGui import QColor, QGuiApplication, QImage, QImageWriter, QPainter
 
 from gpu_studio.core.race.pictures import PICTURES
-from gpu_studio.core.race.shared_race import CHUNK, PictureOrder, encode_shared
+from gpu_studio.core.race.shared_race import CHUNK, encode_shared
+from gpu_studio.core.race.stage_view import FilmOrder, StageSide, StageView, decode_order
 from gpu_studio.core.units import format_duration, format_size, three_digits
 from gpu_studio.model.race.race_words import count_text
 from gpu_studio.ui.png import png_bytes
-from gpu_studio.ui.race.stage import StageSide, StageView, paint_stage
+from gpu_studio.ui.race.stage import paint_stage
 from gpu_studio.ui.theme import COLOURS, numbered_role, side_role
 
 if TYPE_CHECKING:
@@ -33,30 +32,15 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.race_messages import ContestantResult
     from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from gpu_studio.core.race.shared_race import SharedRace
+    from gpu_studio.core.race.shared_race import PictureOrder, SharedRace
 
 PICTURE_SIZE = (1200, 630)
 """In this size, chats and forums show a preview without cutting it."""
-FILM_SIZE = (960, 540)
 LARGEST_BYTES = 8_000_000
-MOST_MOMENTS = 150
-FRAMES_PER_S = 10
-LONGEST_RACE_S = 11.0
-"""Longer races are shown faster, so that the whole takes at most 15 s."""
-RESULT_MS = 3500
 _QUALITIES = (82, 68, 50, 30)
 _MOST_SHOWN = 2  # two pictures and two bars can be read in a small preview
 _HEAD_BYTES = 12
 _ANIMATES = 0x02
-
-
-class FilmOrder(msgspec.Struct, frozen=True, tag=True):
-    """All moments of an animation, each with the time that it is shown, in milliseconds."""
-
-    moments: Annotated[
-        tuple[tuple[StageView, int], ...], Meta(min_length=1, max_length=MOST_MOMENTS)
-    ]
-    size: tuple[int, int] = FILM_SIZE
 
 
 def answer(content: bytes) -> bytes:
@@ -66,7 +50,7 @@ def answer(content: bytes) -> bytes:
         ValueError: Qt cannot write WebP here, or the file would be too large.
     """
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # it needs no screen
-    order = msgspec.msgpack.decode(content, type=FilmOrder | PictureOrder)
+    order = decode_order(content)
     application = QGuiApplication([])
     file = webp_of(order) if isinstance(order, FilmOrder) else png_of(order)
     application.quit()
@@ -196,18 +180,6 @@ def _day(made_at: str) -> str:
 
 def _color(role: str) -> QColor:
     return QColor(COLOURS[role][True])  # dark
-
-
-def times_of(last_s: float) -> list[tuple[float, int]]:
-    """Return the race's clock at each frame of a race, and how long it is shown, in milliseconds.
-
-    The last frame is the result. A long race is shown faster.
-    """
-    speed = max(1.0, last_s / LONGEST_RACE_S)
-    step_s = speed / FRAMES_PER_S
-    frame_ms = round(1000 / FRAMES_PER_S)
-    moments = [(number * step_s, frame_ms) for number in range(int(last_s / step_s) + 1)]
-    return [*moments[: MOST_MOMENTS - 1], (last_s, RESULT_MS)]
 
 
 def webp_of(order: FilmOrder) -> bytes:

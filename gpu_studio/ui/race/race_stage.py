@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 from PySide6.QtCore import QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QWidget
 
 from gpu_studio.core.notice import Tone
+from gpu_studio.core.race.stage_view import FilmOrder, StageSide, StageView, times_of
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.race import race_words
-from gpu_studio.ui.race.painter import FilmOrder, times_of
-from gpu_studio.ui.race.stage import StageSide, StageView, paint_stage
+from gpu_studio.ui.race.stage import paint_stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -153,7 +152,7 @@ def stage_view(race: Race, roles: Sequence[str], lens: Detail | None) -> StageVi
         )
     view = _view_at(race, roles, lens, race.clock.now_s)
     if race.state.is_busy:
-        view = msgspec.structs.replace(view, headline=notice.sentence, detail=notice.detail)
+        view = view._replace(headline=notice.sentence, detail=notice.detail)
     return view
 
 

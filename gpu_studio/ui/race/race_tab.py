@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout
 
@@ -13,6 +12,7 @@ from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Action, Notice, Tone, action_label
 from gpu_studio.core.race.contestant import is_raceable
 from gpu_studio.core.race.photo import LAKE, Detail
+from gpu_studio.core.race.stage_view import encode_order
 from gpu_studio.core.units import format_count
 from gpu_studio.model.race import race_words
 from gpu_studio.model.race.file_opening import FileOpening
@@ -97,9 +97,8 @@ class RaceTab(TabContents):
         self._show_all()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Draw the picture to learn when the tab is first seen."""
+        """Show everything when the tab is seen."""
         super().showEvent(event)
-        self.race.choices.photo.draw()
         self._history.refresh()
         self._show_all()
 
@@ -471,4 +470,4 @@ class RaceTab(TabContents):
 
             order = film_order(self.race, self._roles, self._shown_detail())
             self._show_outcome(Notice("Painting the animation…"))
-            self._animation.save(msgspec.msgpack.encode(order), Path(path))
+            self._animation.save(encode_order(order), Path(path))

@@ -8,12 +8,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import msgspec
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QPainter, QPainterPath
 
-from gpu_studio.core.packed_frame import PackedFrame  # noqa: TC001  # msgspec reads it
-from gpu_studio.core.race.photo import Detail  # noqa: TC001  # msgspec reads it
 from gpu_studio.ui.race.framed_picture import DIMMED, image_of, paint_framed
 from gpu_studio.ui.theme import application_font
 
@@ -21,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from PySide6.QtGui import QImage
+
+    from gpu_studio.core.race.stage_view import StageSide, StageView
 
 # Everything is measured in the stage's height, so it looks alike on every screen.
 _MARGIN, _GAP = 0.028, 0.022
@@ -35,37 +34,6 @@ _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _SMALLEST_HEAD, _HEAD_STEP = 0.3, 0.05
 _MOST_LINES = 4
 _NORMAL, _STRONG = QFont.Weight.Normal, QFont.Weight.DemiBold
-
-
-class StageSide(msgspec.Struct, frozen=True, kw_only=True):
-    """A contestant at a moment, in words and figures, with its picture."""
-
-    name: str
-    role: str
-    picture: PackedFrame | None = None
-    clock: str = ""
-    pace: str = ""
-    steps: str = ""
-    achieved: str = ""
-    share: float = 0.0
-    is_reached: bool = False
-
-
-class StageView(msgspec.Struct, frozen=True, kw_only=True):
-    """What is on the stage at a moment.
-
-    ``headline`` says who leads, or the result; ``detail`` are the words below it. ``foot`` names
-    what was raced, and ``trust`` says how certain the result is: ``is_good`` if it can be trusted.
-    ``lens`` is what a lens shows of each picture; None without one.
-    """
-
-    headline: str
-    sides: tuple[StageSide, ...]
-    detail: str = ""
-    foot: str = ""
-    trust: str = ""
-    is_good: bool = True
-    lens: Detail | None = None
 
 
 def paint_stage(

@@ -11,16 +11,16 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.race_messages import MOST_CONTESTANTS, RaceOutcome
 from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.core.race.frames import RaceFrame, RaceTrack
-from gpu_studio.core.race.picture_order import picture_order
 from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.core.race.shared_race import (
     MOST_POINTS,
     PictureOrder,
     SharedRace,
-    decode_order,
     decode_shared,
     encode_shared,
+    picture_order,
 )
+from gpu_studio.core.race.stage_view import decode_order, encode_order
 from gpu_studio.core.race.verdict import judge
 from tests.core.race.racing import over
 
@@ -53,7 +53,8 @@ def order_of_many(count: int) -> PictureOrder:
 def test_the_largest_race_can_be_saved_and_opened_again() -> None:
     order = order_of_many(MOST_CONTESTANTS)
 
-    given = decode_order(msgspec.json.encode(order))
+    given = decode_order(encode_order(order))
+    assert isinstance(given, PictureOrder)
     opened = decode_shared(encode_shared(given.shared))
 
     assert [len(run.points) for run in opened.runs] == [MOST_POINTS] * MOST_CONTESTANTS

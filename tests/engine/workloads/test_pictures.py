@@ -14,12 +14,12 @@ import torch
 
 from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
-from gpu_studio.core.race.mountain_lake import mountain_lake
 from gpu_studio.engine.workloads import grow, learn, paint
 from gpu_studio.engine.workloads.case import Case
 from gpu_studio.engine.workloads.grow import GrowDrawing, planted
 from gpu_studio.engine.workloads.learn import (
     LearnDrawing,
+    photo_of,
     reference_curve,
     sharpness_curve,
     shrunk,
@@ -146,13 +146,15 @@ LEARNED = 24
 @pytest.fixture(scope="module")
 def reference() -> list[float]:
     case = Case(device=CPU, size=LEARNED, race=RaceParameters())
-    return reference_curve(case, mountain_lake(LEARNED), 40)
+    return reference_curve(case, photo_of(Case(device=CPU, size=LEARNED)), 40)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_the_curves_over_steps_agree_with_float64(dtype: str, reference: list[float]):
     case = Case(device=CPU, size=LEARNED, dtype=getattr(torch, dtype), race=RaceParameters())
-    found = sharpness_curve(LearnDrawing(case, mountain_lake(LEARNED)), len(reference))
+    found = sharpness_curve(
+        LearnDrawing(case, photo_of(Case(device=CPU, size=LEARNED))), len(reference)
+    )
     allowed = tolerance_db(float(torch.finfo(case.dtype).eps), len(reference))
     assert max(abs(a - b) for a, b in zip(found, reference, strict=True)) <= allowed
     assert reference[-1] > reference[0] + 5  # it did learn meanwhile
@@ -161,7 +163,9 @@ def test_the_curves_over_steps_agree_with_float64(dtype: str, reference: list[fl
 def test_one_thread_and_all_threads_learn_alike(reference: list[float]):
     case = Case(device=CPU, size=LEARNED, race=RaceParameters())
     torch.set_num_threads(2)
-    found = sharpness_curve(LearnDrawing(case, mountain_lake(LEARNED)), len(reference))
+    found = sharpness_curve(
+        LearnDrawing(case, photo_of(Case(device=CPU, size=LEARNED))), len(reference)
+    )
     allowed = tolerance_db(float(torch.finfo(torch.float32).eps), len(reference))
     assert max(abs(a - b) for a, b in zip(found, reference, strict=True)) <= allowed
 
@@ -173,7 +177,7 @@ def test_a_slightly_different_network_is_noticed(
     name: str, value: float, monkeypatch: pytest.MonkeyPatch
 ):
     """The tolerance is narrow: one percent of the learning rate lies outside."""
-    photo = mountain_lake(LEARNED)
+    photo = photo_of(Case(device=CPU, size=LEARNED))
     case = Case(device=CPU, size=LEARNED, race=RaceParameters())
     expected = reference_curve(case, photo, 8)
     monkeypatch.setattr(learn, name, value)
@@ -183,7 +187,9 @@ def test_a_slightly_different_network_is_noticed(
 
 
 def test_a_broken_network_has_no_sharpness():
-    drawing = LearnDrawing(Case(device=CPU, size=8, race=RaceParameters()), mountain_lake(8))
+    drawing = LearnDrawing(
+        Case(device=CPU, size=8, race=RaceParameters()), photo_of(Case(device=CPU, size=8))
+    )
     with torch.no_grad():
         for parameter in drawing._parameters:
             parameter.fill_(float("nan"))

@@ -13,6 +13,7 @@ from gpu_studio.core.race.shared_race import (
     decode_shared,
     encode_shared,
 )
+from gpu_studio.core.race.stage_view import encode_order
 from gpu_studio.process.child_call import ChildCall
 from gpu_studio.ui.race.painter import picture_view, png_of
 from tests.ui.race.pictures import contestant, order, shared_race
@@ -112,6 +113,6 @@ def test_a_race_with_runs_missing_is_refused() -> None:
 
 def test_a_child_paints_it_for_the_terminal() -> None:
     call = ChildCall("gpu_studio.ui.race.painter")
-    painted = call.run(msgspec.msgpack.encode(order()), longest_s=60.0, most_bytes=1 << 24)
+    painted = call.run(encode_order(order()), longest_s=60.0, most_bytes=1 << 24)
 
     assert decode_shared(QImage.fromData(painted.content).text(CHUNK)) == shared_race()

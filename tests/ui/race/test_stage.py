@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import pytest
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from gpu_studio.core.packed_frame import PackedFrame, pack_rows
-from gpu_studio.ui.race.stage import StageSide, StageView, headline_share, paint_stage
+from gpu_studio.core.race.stage_view import StageSide, StageView
+from gpu_studio.ui.race.stage import headline_share, paint_stage
 
 WORDS = StageSide(name="", role="")
 _SHADES = {"muted": "white"}
@@ -21,9 +21,7 @@ def painted(size: tuple[int, int], detail: str) -> np.ndarray:
     ground = QImage(*size, QImage.Format.Format_RGB32)
     ground.fill(QColor("black"))
     painter = QPainter(ground)
-    view = StageView(
-        headline="", sides=(msgspec.structs.replace(WORDS, picture=lime),) * 2, detail=detail
-    )
+    view = StageView(headline="", sides=(WORDS._replace(picture=lime),) * 2, detail=detail)
     paint_stage(
         painter, QRectF(ground.rect()), view, lambda role: QColor("red" if role == "muted" else 0)
     )
@@ -36,9 +34,7 @@ def test_the_energy_of_a_picture_is_whole(qapp):
     whole = "34.3\u202fdB · 113\u202fW · 658\u202fJ a picture"
 
     def inked(achieved: str) -> int:
-        words = msgspec.structs.replace(
-            WORDS, clock="5.8\u202fs", steps="2,400 of 2,400 steps", achieved=achieved
-        )
+        words = WORDS._replace(clock="5.8\u202fs", steps="2,400 of 2,400 steps", achieved=achieved)
         image = QImage(1280, 720, QImage.Format.Format_RGB32)
         image.fill(QColor("black"))
         painter = QPainter(image)

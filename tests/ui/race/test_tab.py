@@ -30,7 +30,7 @@ from gpu_studio.model.race import race as race_module
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.race import poster as poster_module
 from gpu_studio.ui.race import race_stage
-from gpu_studio.ui.race.painter import FILM_SIZE, LARGEST_BYTES
+from gpu_studio.ui.race.painter import LARGEST_BYTES
 from gpu_studio.ui.race.poster import poster
 from gpu_studio.ui.race.race_head import RaceContestants, RaceHead
 from gpu_studio.ui.race.race_lane import ProgressLine
@@ -668,7 +668,7 @@ def test_a_race_is_saved_as_an_animation(
 
     film = QImageReader(str(path))
     assert film.supportsAnimation()
-    assert film.size() == QSize(*FILM_SIZE)
+    assert film.size() == QSize(*(960, 540))
     durations_ms = []
     first = last = film.read()
     while film.canRead():

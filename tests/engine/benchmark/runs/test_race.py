@@ -338,6 +338,7 @@ def _case() -> Any:
 
 
 def _lake(side: int) -> Any:
-    from gpu_studio.core.race.mountain_lake import mountain_lake
+    from gpu_studio.engine.workloads.case import Case
+    from gpu_studio.engine.workloads.learn import photo_of
 
-    return mountain_lake(side)
+    return photo_of(Case(device=torch.device("cpu"), size=side))
