@@ -1,15 +1,9 @@
-"""A plan of runs: their order, the runs that follow from results, and the total time.
-
-Beyond its budget, a run has a fixed part (set-up, warm-up) and a part that grows with its calls:
-the first call, the warm-up of a slow call, and the check of its result. The growth of a call comes
-from the two measured sizes that are nearest, and so does the number of calls.
-"""
+"""A plan of runs: their order, the runs that follow from results, and about how long it takes."""
 
 from __future__ import annotations
 
 import itertools
-import math
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -22,7 +16,7 @@ from gpu_studio.core.benchmark.crossover import (
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, sustained_budget_s
 from gpu_studio.core.device_name import is_cpu, pc_of
-from gpu_studio.core.messages.run_messages import SQUARE, RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,12 +27,8 @@ if TYPE_CHECKING:
 
 
 # The warm-ups, the checks and the set-ups of a small run's rounds, and its share of measuring the
-# peak, until this plan has measured its own: 1.4 to 4.9 s on a busy PC of two cores.
-_USUAL_OVERHEAD_S = 2.0
-# Until two sizes are known: a call of a square matrix grows with a square or a cube of its size, a
-# call of other work not at all or with its size. Beyond its budget, a run makes six of them.
-_GROWTH_OF_SQUARES, _GROWTH_OF_OTHERS, _USUAL_CALLS = 2.5, 0.5, 6.0
-_MOST_GROWTH, _MOST_CALLS = 3.5, 1000.0
+# peak: 1.4 to 4.9 s on a busy PC of two cores.
+_OVERHEAD_S = 2.0
 
 
 class RunPlan(Protocol):
@@ -144,35 +134,27 @@ def in_turns(
 
 
 def time_left_s(
-    begun: Sequence[Run],
-    waiting: Sequence[RunWorkload],
-    preparing_s: float = 0.0,
-    earlier: Sequence[Run] = (),
+    begun: Sequence[Run], waiting: Sequence[RunWorkload], preparing_s: float = 0.0
 ) -> float:
-    """Return approximately how many seconds a plan still needs.
+    """Return approximately how many seconds a plan still needs: longer if calls are slow.
 
     Args:
         begun: the plan's runs so far.
         waiting: its requests that have not begun.
         preparing_s: how long the current run, not yet timed, has been in setup and warm-up.
-        earlier: runs of other plans, which teach what a run costs, too.
     """
-    costs = RunCosts([*earlier, *begun])
-    left_s = sum(max(one.budget_s + _beyond_s(one, costs), 0.0) for one in waiting)
+    left_s = sum(one.budget_s + _beyond_s(one) for one in waiting)
     for run in begun:
         if not run.state.is_over:
             left_s += max(run.request.budget_s - run.spent_s, 0.0)
             if run.state is not RunState.TIMING:
-                left_s += max(_beyond_s(run.request, costs) - preparing_s, 0.0)
+                left_s += max(_beyond_s(run.request) - preparing_s, 0.0)
     return left_s
 
 
-def _beyond_s(request: RunWorkload, costs: RunCosts) -> float:
-    """Return the time of a run beyond its budget; a plan's runs are all sustained, or none is."""
-    known_s = costs.beyond_s(request)
-    if known_s is not None:
-        return known_s
-    return _USUAL_OVERHEAD_S + (SUSTAINED_LOAD_S if request.sustained else 0.0)
+def _beyond_s(request: RunWorkload) -> float:
+    """Return about how long a run takes beyond its budget."""
+    return _OVERHEAD_S + (SUSTAINED_LOAD_S if request.sustained else 0.0)
 
 
 _TOLERANCE = 0.05  # the width of a crossing's enclosure, as a share of its size
@@ -259,81 +241,3 @@ class Sweep:
     def _remembered(self, requests: list[RunWorkload]) -> list[RunWorkload]:
         self._asked |= {request.run_id: request for request in requests}
         return requests
-
-
-class _Cost(NamedTuple):
-    """One measured run."""
-
-    size: int
-    call_s: float
-    beyond_s: float
-    is_square: bool
-
-
-class RunCosts:
-    """The costs of measured runs, by device and mode; the last run of a size counts.
-
-    Args:
-        runs: in their order; those without a result teach nothing.
-    """
-
-    def __init__(self, runs: Iterable[Run]) -> None:
-        self._costs: dict[tuple[object, ...], dict[int, _Cost]] = {}
-        for run in runs:
-            result, request = run.result, run.request
-            if result is None or result.recording or result.elapsed_s <= run.spent_s:
-                continue
-            beyond_s = result.elapsed_s - request.budget_s
-            cost = _Cost(request.size, result.median_s, beyond_s, run.size_text == SQUARE)
-            self._costs.setdefault(_key(request), {})[request.size] = cost
-
-    def beyond_s(self, request: RunWorkload) -> float | None:
-        """Return the expected seconds beyond a run's budget; None if nothing is known.
-
-        A run that stops early may take less than its budget: the number is negative then.
-        """
-        known = self._costs.get(_key(request))
-        if known is not None:
-            return _extrapolated(known.values(), request.size)
-        # A call on another device says little: only the fixed part is likely to be the same.
-        others = [
-            _fixed_s(_nearest_first(costs.values(), request.size)[0])
-            for key, costs in self._costs.items()
-            if key[0] == request.workload and key[-1] == request.sustained
-        ]
-        return sum(others) / len(others) if others else None
-
-
-def _key(request: RunWorkload) -> tuple[object, ...]:
-    return (
-        request.workload, request.device, request.dtype, request.transfers, request.cache,
-        request.naive, tuple(sorted(request.options.items())), request.sustained,
-    )  # fmt: skip
-
-
-def _fixed_s(cost: _Cost) -> float:
-    return max(cost.beyond_s - _USUAL_CALLS * cost.call_s, min(cost.beyond_s, 0.0))
-
-
-def _nearest_first(costs: Iterable[_Cost], size: int) -> list[_Cost]:
-    return sorted(costs, key=lambda cost: abs(math.log(cost.size / size)))
-
-
-def _extrapolated(costs: Iterable[_Cost], size: int) -> float:
-    """Return the cost at a size from the nearest measured one."""
-    nearest, *further = _nearest_first(costs, size)
-    if nearest.size == size:
-        return nearest.beyond_s
-    growth = _GROWTH_OF_SQUARES if nearest.is_square else _GROWTH_OF_OTHERS
-    calls = _USUAL_CALLS
-    if further:
-        low, high = sorted((nearest, further[0]))
-        longer_s = high.call_s - low.call_s
-        if low.call_s > 0 and longer_s > 0:
-            growth = math.log(high.call_s / low.call_s) / math.log(high.size / low.size)
-            calls = (high.beyond_s - low.beyond_s) / longer_s
-        else:
-            growth = 0.0
-    growth, calls = min(max(growth, 0.0), _MOST_GROWTH), min(max(calls, 0.0), _MOST_CALLS)
-    call_s = nearest.call_s * math.pow(size / nearest.size, growth)
-    return nearest.beyond_s + calls * (call_s - nearest.call_s)

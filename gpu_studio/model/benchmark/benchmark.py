@@ -242,7 +242,7 @@ class Benchmark(QObject):
         if self.running is None or (self._source is not None and self._source.recording):
             return None
         preparing_s = self._begun.elapsed() / 1000
-        return time_left_s(self.planned, self.waiting, preparing_s, self.runs)
+        return time_left_s(self.planned, self.waiting, preparing_s)
 
     @property
     def progress(self) -> float:

@@ -180,13 +180,11 @@ class BenchmarkRunPanel(QWidget):
         if plan is None:
             return ""
         requests = plan.requests()
-        measured = self._benchmark.runs
-        count, seconds = len(requests), time_left_s([], requests, earlier=measured)
-        # Before the first run of this work, slow calls and checks are not known.
-        is_known = any(run.result and run.request.workload == plan.workload for run in measured)
-        unknown = "" if is_known else ", or more if calls are slow"
+        count, seconds = len(requests), time_left_s([], requests)
         needs = f"{seconds:.0f}\u202fs" if seconds < 90 else f"{seconds / 60:.0f}\u202fmin"
-        planned = f"{count} {'run' if count == 1 else 'runs'}, about {needs}{unknown}"
+        planned = (
+            f"{count} {'run' if count == 1 else 'runs'}, about {needs}, or more if calls are slow"
+        )
         compared = CPU in plan.devices and len(plan.devices) > 1
         finer = "; then closer to the crossover" if self._is_sweep and compared else ""
         return f"{planned}{finer}."

@@ -15,7 +15,7 @@ from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.benchmark.sizes import powers_of_two
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
 from gpu_studio.core.messages.run_messages import RunFinished, RunPhaseChanged, RunWorkload
-from tests.fakes.run_answers import batch, finished, in_turns, run_events, samples_of, started
+from tests.fakes.run_answers import batch, finished, in_turns, started
 
 
 def on_the_cpu(*sizes: int) -> list[RunWorkload]:
@@ -54,16 +54,6 @@ def test_the_time_left_counts_what_runs_and_what_waits() -> None:
     assert time_left_s([run], waiting) == pytest.approx(2 * (2.0 + usual_s))
 
 
-def test_a_finished_run_teaches_what_the_others_cost() -> None:
-    first, *waiting = on_the_cpu(64, 128)
-    run = Run(first)
-    for event in run_events(first, elapsed_s=3.25):
-        run.apply(event)
-    # A call at 64 takes 4 µs: twice the size cannot cost much more.
-    assert time_left_s([run], waiting) == pytest.approx(2.0 + 1.25, rel=0.001)
-    assert time_left_s([run], []) == 0.0
-
-
 def test_a_sustained_plan_counts_its_load_and_its_longer_timing() -> None:
     plan = Plan(
         workload="matmul", sizes=(64, 128), dtypes=("float32",), devices=("cpu",), budget_s=2.0,
@@ -86,14 +76,6 @@ def test_a_sustained_plan_counts_its_load_and_its_longer_timing() -> None:
     assert run.progress == 1.0
     longer = msgspec.structs.replace(plan, budget_s=60.0).requests()
     assert {request.budget_s for request in longer} == {60.0}
-
-
-def test_a_run_with_no_overhead_reported_teaches_nothing() -> None:
-    first, *waiting = on_the_cpu(64, 128)
-    run = Run(first)
-    run.apply(started(first))
-    run.apply(finished(first, samples_of(first), elapsed_s=0.0))
-    assert time_left_s([run], waiting) == time_left_s([], waiting)
 
 
 Time = Callable[[RunWorkload], "float | None"]
