@@ -36,7 +36,7 @@ def recorded_run(size):
         RunFinished(
             run_id=run_id, device_name="Test", median_s=2.0, iqr_s=1.0, ci95_s=(1.0, 3.0),
             p99_s=3.0, samples=3, calls_per_sample=1, throughput=1.0, throughput_unit="FLOP/s",
-            operations_per_call=2.0, bytes_per_call=3.0, first_call_s=1.0, warm_up_s=0.3,
+            bytes_per_call=3.0, first_call_s=1.0, warm_up_s=0.3,
             elapsed_s=6.0, **common,
         ),
     ]  # fmt: skip

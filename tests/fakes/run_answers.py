@@ -69,7 +69,7 @@ def finished(request: RunWorkload, samples_s: tuple[float, ...], **changes: Any)
         median_s=summary.median_s, iqr_s=summary.iqr_s, ci95_s=median_interval(sorted(samples_s)),
         p99_s=summary.p99_s, samples=summary.samples, calls_per_sample=4,
         throughput=2.0 * request.size**2 / summary.median_s, throughput_unit=unit,
-        operations_per_call=2.0 * request.size**2, bytes_per_call=8.0 * request.size**2,
+        bytes_per_call=8.0 * request.size**2,
         first_call_s=2 * summary.median_s, warm_up_s=0.3, elapsed_s=request.budget_s,
         verified=True, verification="matches float64 on the CPU",
         throttled=None if request.device == "cpu" else False, cpu_threads=4,

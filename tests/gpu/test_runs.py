@@ -83,7 +83,7 @@ def test_a_run_ends_with_the_card_it_was_asked_for(card: str, workload: str, ask
     is_ampere = torch.cuda.get_device_capability(device) >= (8, 0)
     # cuDNN, which computes convolutions, has a switch of its own.
     switch = torch.backends.cudnn if workload == "conv2d" else torch.backends.cuda.matmul
-    assert result.tf32 is (is_ampere and switch.allow_tf32)
+    assert (result.computed_in == "tf32") is (is_ampere and switch.allow_tf32)
 
 
 @pytest.mark.real_kernels

@@ -107,12 +107,10 @@ def _other_way(result: RunFinished, other: RunFinished) -> Iterator[str]:
 def _other_arithmetic(result: RunFinished, other: RunFinished) -> Iterator[str]:
     """Yield how the arithmetic of one dtype differs: a card may compute float32 in TF32."""
     ours, theirs = computed_in_words(result), computed_in_words(other)
-    if ours and theirs:
-        # A CPU has no TF32 and can be compared with both.
-        if ours != theirs and _kind(result) == _kind(other) and other.dtype == result.dtype:
-            yield f"it was {theirs} and not {ours.removeprefix('computed ')}"
-    elif result.tf32 is not None and other.tf32 is not None and other.tf32 != result.tf32:
-        yield f"TF32 was {'on' if other.tf32 else 'off'} for it"
+    # A CPU has no TF32 and can be compared with both.
+    is_alike = _kind(result) == _kind(other) and other.dtype == result.dtype
+    if ours and theirs and ours != theirs and is_alike:
+        yield f"it was {theirs} and not {ours.removeprefix('computed ')}"
 
 
 def _notes(result: RunFinished, other: RunFinished) -> Iterator[str]:

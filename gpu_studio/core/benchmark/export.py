@@ -34,7 +34,7 @@ _HEAD = (
     "ci95_low_s", "ci95_high_s", "p99_s", "samples", "outliers", "calls_per_sample", "throughput",
     "throughput_unit", "speed_up", "speed_up_claim", "budget_s", "first_call_s", "warm_up_s",
     "elapsed_s", "verified", "verification", "throttled", "other_processes", "share_of_ceiling",
-    "ceiling", "options", "cache", "transfers", "naive_printed_s", "peak_allocated_bytes", "tf32",
+    "ceiling", "options", "cache", "transfers", "naive_printed_s", "peak_allocated_bytes",
     "computed_in", "power_capped", "sustained", "loaded_s",
     "cpu_threads", "in_window_process", "torch_version", "recording",
 )  # fmt: skip

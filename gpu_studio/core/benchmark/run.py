@@ -34,8 +34,6 @@ from gpu_studio.core.statistics import (
 from gpu_studio.core.units import format_duration, format_percent, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from gpu_studio.core.benchmark.trust import TrustStamp
     from gpu_studio.core.messages.message import Event
 
@@ -383,74 +381,11 @@ def part_rows(result: RunFinished) -> list[tuple[str, str, str]]:
     ]
 
 
-_COPIES = ("copy in", "copy out")
-# A smaller difference between the parts' sum and the median is the spread of the calls.
-_ALIKE = 0.1
-
-
-def parts_beside_median(result: RunFinished) -> str:
-    """Return how the parts of a call relate to the median in the table; empty if they are alike.
-
-    The parts are timed in a call of their own, which waits after each part. Of a run without the
-    copies to and from the card, that call has them nevertheless.
-    """
-    if not _has_unshown_copies(result):
-        return _split_beside_median(result)
-    without_s = sum(part_s for name, part_s in result.parts_s.items() if name not in _COPIES)
-    return (
-        f"The median of {format_duration(result.median_s)} per call leaves the copies out; here "
-        f"the rest of the call takes {format_duration(without_s)}."
-    )
-
-
-def parts_beside_medians(results: Mapping[str, RunFinished]) -> list[str]:
-    """Return how the parts of several runs relate to their medians, each relation once.
-
-    Args:
-        results: the runs by their labels.
-    """
-    sentences = {label: parts_beside_median(result) for label, result in results.items()}
-    groups: dict[str, list[str]] = {}
-    for label, sentence in sentences.items():
-        if sentence:
-            groups.setdefault(_general_relation(results[label]), []).append(label)
-    return [
-        f"{labels[0]}: {sentences[labels[0]]}"
-        if len(labels) == 1
-        else relation
-        if len(labels) == len(results)
-        else f"{_quoted(labels)}: {relation}"
-        for relation, labels in groups.items()
-    ]
-
-
-def _quoted(labels: list[str]) -> str:
-    return ", ".join(f"“{label}”" for label in labels)
-
-
-def _general_relation(result: RunFinished) -> str:
-    """Return the relation of the parts to the median without figures."""
-    if _has_unshown_copies(result):
-        return "“Per call” leaves the copies out; the bars have them."
-    apart = "The parts are timed one after the other, in a call of their own. "
-    if sum(result.parts_s.values()) > result.median_s:
-        return f"{apart}“Per call” is shorter, because parts overlap in an undivided call."
-    return f"{apart}“Per call” is longer, because it has what lies between the parts."
-
-
-def _has_unshown_copies(result: RunFinished) -> bool:
-    return not result.transfers and any(name in result.parts_s for name in _COPIES)
-
-
-def _split_beside_median(result: RunFinished) -> str:
-    split_s, median_s = sum(result.parts_s.values()), result.median_s
-    if len(result.parts_s) < 2 or abs(split_s - median_s) <= _ALIKE * median_s:
-        return ""
-    why = "because parts overlap there" if split_s > median_s else "with what lies between them"
-    return (
-        f"The parts are timed one after the other in a call of their own, which takes "
-        f"{format_duration(split_s)}; an undivided call takes {format_duration(median_s)}, {why}."
-    )
+PARTS_BESIDE_MEDIAN = (
+    "The parts are timed one after the other in a call of their own. A whole call may be shorter, "
+    "because parts overlap in it, and without copies it has none."
+)
+"""What to say beside parts, because their sum is not the median."""
 
 
 def parts_sentence(result: RunFinished, device: str) -> str:

@@ -6,19 +6,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.sustained import BOOST_HELD_S
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.statistics import FEWEST_ROUNDS
-from gpu_studio.core.units import counted, format_duration, format_percent, format_size
+from gpu_studio.core.units import counted, format_duration, format_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from gpu_studio.core.messages.run_messages import RunFinished
 
 _FEW = "few samples"
-_AT_LIMIT = ", at the power limit (normal under load)"
 _FEWEST_SAMPLES = 10
 _WIDEST_IQR = 0.10  # torch.utils.benchmark warns at the same spread
 
@@ -45,16 +43,6 @@ class TrustStamp(msgspec.Struct, frozen=True):
     def sign(self) -> str:
         """The stamp in short: ``✔ verified`` or ``▲ few samples``."""
         return f"▲ {', '.join(self.words)}" if self.words else "✔ verified"
-
-
-class TrustLine(msgspec.Struct, frozen=True):
-    """One check over several results, and whether it passed."""
-
-    good: bool
-    text: str
-
-    def __str__(self) -> str:
-        return f"{'✔' if self.good else '▲'} {self.text}"
 
 
 def stamp_of(result: RunFinished) -> TrustStamp:
@@ -95,57 +83,6 @@ def timing_doubts(result: RunFinished) -> tuple[Doubt, ...]:
         for doubt in _doubts(result)
         if doubt.kind in TIMING_REMEDIES and (doubt.kind != _FEW or _has_no_interval(result))
     )
-
-
-def trust_lines(results: Sequence[RunFinished]) -> list[TrustLine]:
-    """Return the checks over several results; empty if there are no results."""
-    if not results:
-        return []
-    lines = [_checked(results), *_spread(results)]
-    few = [result for result in results if result.samples < _FEWEST_SAMPLES]
-    if few:
-        sizes = _sizes(few)
-        lines.append(TrustLine(False, f"few samples at {sizes}: give it more time"))
-    cards = [result for result in results if not is_cpu(result.device)]
-    if any(result.throttled for result in cards):
-        lines.append(TrustLine(False, "the card slowed itself down"))
-    elif cards and all(result.throttled is False for result in cards):
-        capped = any(result.power_capped for result in cards)
-        lines.append(TrustLine(True, f"no throttling{_AT_LIMIT if capped else ''}"))
-    own = dict.fromkeys(doubt for result in results for doubt in result.doubts.values())
-    lines += [TrustLine(False, doubt) for doubt in own]
-    busy = dict.fromkeys(_shared(result) for result in results if result.other_processes)
-    lines += [TrustLine(False, sentence) for _, sentence in busy]
-    if any(result.in_window_process for result in results):
-        lines.append(TrustLine(False, "it ran inside the window's process, which disturbs timing"))
-    recordings = dict.fromkeys(result.recording for result in results if result.recording)
-    lines += [TrustLine(False, f"recording: {recording}") for recording in recordings]
-    return lines
-
-
-def _checked(results: Sequence[RunFinished]) -> TrustLine:
-    wrong = [result for result in results if result.verified is False]
-    if wrong:
-        return TrustLine(False, f"wrong results at {_sizes(wrong)}")
-    unchecked = [result for result in results if result.verified is None]
-    if unchecked:
-        return TrustLine(False, f"results not checked at {_sizes(unchecked)}")
-    return TrustLine(True, "all results checked")
-
-
-def _spread(results: Sequence[RunFinished]) -> Iterator[TrustLine]:
-    """Yield the spread of the samples; a single sample has none, which is not a good sign."""
-    spreads = [relative_iqr(result) for result in results if result.samples > 1]
-    if spreads:
-        up_to = "up to " if len(results) > 1 else ""
-        text = f"spread {up_to}{format_percent(max(spreads))}"
-        yield TrustLine(max(spreads) <= _WIDEST_IQR, text)
-
-
-def _sizes(results: Iterable[RunFinished]) -> str:
-    """Return the sizes of results; after a sweep, their number, first and last."""
-    texts = {one.size: format_size(one.size, one.size_text) for one in results}
-    return sizes_text([texts[size] for size in sorted(texts)])
 
 
 def relative_iqr(result: RunFinished) -> float:
@@ -233,8 +170,6 @@ def _facts(result: RunFinished) -> list[str]:
     computed = computed_in_words(result)
     if computed:
         facts.append(computed)
-    elif result.tf32 is not None:  # a result of an older version
-        facts.append(f"TF32 {'on' if result.tf32 else 'off'}")
     if result.throttled is None and not is_cpu(result.device):
         facts.append("throttling unknown")
     if result.power_capped:

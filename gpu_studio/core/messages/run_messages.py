@@ -250,7 +250,7 @@ class RunHeat(msgspec.Struct, frozen=True, kw_only=True):
     was_throttled: bool | None = None
 
 
-class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
+class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True, omit_defaults=True):
     """The end of a run and its result.
 
     ``verified`` is true or false, or null if it could not be checked. ``throttled`` means heat, a
@@ -264,7 +264,7 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     ``compute``, ``copy out``; ``loading``, …), ``curves`` has values that the work itself produced
     (``loss``), ``findings`` its results in sentences. ``doubts`` are the work's own reasons against
     them: sentences, each with a short name. ``computed_in`` is the type of the arithmetic: a
-    dtype's name, or ``tf32``. ``tf32`` says whether it was TF32; null on the CPU. ``loaded_s`` is
+    dtype's name, or ``tf32``. ``loaded_s`` is
     the time that the device had worked without a pause before the first sample, including earlier
     runs. ``timed_s`` is the sum of all timed calls. ``other_load`` is set if other programs kept
     the card busy before that load; ``other_processes`` is true then.
@@ -274,7 +274,8 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     ``rounds_s`` has the median of each round, which ``ci95_s`` comes from; empty if the run was
     one piece. In a race, they are the mean step of each slice. ``turns`` is as in `RunStarted`.
 
-    Older versions leave ``computed_in`` empty, and ``loaded_s`` and ``timed_s`` null.
+    Older versions leave ``computed_in`` empty, and ``loaded_s`` and ``timed_s`` null. What is as
+    its default is left out of the JSON.
     """
 
     run_id: str
@@ -287,7 +288,6 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     calls_per_sample: PositiveCount
     throughput: Amount
     throughput_unit: str
-    operations_per_call: Amount
     bytes_per_call: Amount
     first_call_s: Seconds
     warm_up_s: Seconds
@@ -309,7 +309,6 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True):
     peak_allocated_bytes: Bytes | None = None
     naive: NaiveTime | None = None
     size_text: str = SQUARE
-    tf32: bool | None = None
     computed_in: str = ""
     loaded_s: Seconds | None = None
     cpu_threads: Count | None = None

@@ -21,7 +21,6 @@ from gpu_studio.engine.benchmark.ceilings import ceilings_of
 from gpu_studio.engine.benchmark.cold_cache import last_level_bytes
 from gpu_studio.engine.benchmark.naive import explain
 from gpu_studio.engine.device import accelerator_of, card_name
-from gpu_studio.engine.workloads.case import TF32
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.race_messages import RaceOutcome
@@ -110,7 +109,6 @@ def finish(
         calls_per_sample=found.calls_per_sample,
         throughput=work.throughput_work / summary.median_s,
         throughput_unit=workload.description.throughput_unit,
-        operations_per_call=work.operations,
         bytes_per_call=work.bytes_moved,
         first_call_s=found.first_call_s,
         warm_up_s=found.warm_up_s,
@@ -132,7 +130,6 @@ def finish(
         share_of_ceiling=reached.share if reached else None,
         ceiling=reached.ceiling if reached else "",
         limit=reached.limit if reached else None,
-        tf32=computed_in == TF32 if case.is_on_card else None,
         computed_in=computed_in,
         loaded_s=found.loaded_s,
         cpu_threads=torch.get_num_threads(),

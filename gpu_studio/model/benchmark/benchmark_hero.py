@@ -12,7 +12,7 @@ import msgspec
 
 from gpu_studio.core.benchmark.run import RunState, interval_words, mode_words
 from gpu_studio.core.benchmark.standing import Standing, standing_of
-from gpu_studio.core.benchmark.trust import stamp_of, trust_lines
+from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.failure import FailureKind
@@ -135,7 +135,7 @@ class _Words:
             tone, trust = Tone.AMBER, standing.doubt
         else:
             tone, trust = Tone.GOOD, standing.checked_text
-            reasons = [str(line) for line in trust_lines(results)]
+            reasons = [f"{self._name(one)}: {'; '.join(stamp_of(one).facts)}." for one in results]
         is_kept_busy = standing.claim is not None and standing.claim.is_kept_busy
         # One bar would be as long as its track, and say nothing.
         bars = (

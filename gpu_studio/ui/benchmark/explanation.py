@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt
 
 from gpu_studio.core.benchmark.ceilings import is_this_normal, share_text
 from gpu_studio.core.benchmark.run import (
+    PARTS_BESIDE_MEDIAN,
     mode_words,
     part_rows,
-    parts_beside_median,
     parts_sentence,
 )
 from gpu_studio.core.device_name import is_cpu
@@ -226,7 +226,8 @@ class Explanation(PageColumn):
             bars.append(_parts_bar(label, other.result, self._theme.run_role(other)))
             rows += [(label, *row) for row in part_rows(other.result)]
             sentences.append(parts_sentence(other.result, label))
-            sentences.append(parts_beside_median(other.result))
+        if any(len(other.result.parts_s) > 1 for other in split if other.result):
+            sentences.append(PARTS_BESIDE_MEDIAN)
         self._part_bars.setVisible(bool(bars))
         self._part_table.setVisible(bool(rows))
         self._part_bars.show_bars(bars)

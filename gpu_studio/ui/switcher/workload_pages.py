@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QWidget
 
 from gpu_studio.core.benchmark.option_words import explain_option, value_words
-from gpu_studio.core.benchmark.run import RunState, parts_beside_medians
+from gpu_studio.core.benchmark.run import PARTS_BESIDE_MEDIAN, RunState
 from gpu_studio.core.benchmark.ways import (
     are_ways_kept_busy,
     compare_ways,
@@ -366,7 +366,7 @@ class ComparisonCard(Card):
         self._bars.show_bars(bars)
         self._bars.setVisible(bool(bars))
         self._bars_title.setVisible(bool(bars))
-        self._beside.setText("\n".join(parts_beside_medians(results)))
+        self._beside.setText(PARTS_BESIDE_MEDIAN if bars else "")
         self._beside.setVisible(bool(self._beside.text()))
 
     def _show_losses(self, results: dict[str, RunFinished]) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def result(device: str = "cpu", **changes: Any) -> RunFinished:
     found = finished_run(512, device).result
     assert found is not None
-    usual: dict[str, Any] = {"torch_version": "2.13.0+cpu", "tf32": False}
+    usual: dict[str, Any] = {"torch_version": "2.13.0+cpu"}
     return msgspec.structs.replace(found, **(usual | changes))
 
 
@@ -35,7 +35,6 @@ def test_the_same_work_in_the_same_way_is_comparable_without_a_word() -> None:
         ({"options": {"amp": "on"}}, "its option amp is “on”, not unknown"),
         ({"race": RaceParameters()}, "it drew another picture"),
         ({"cache": "cold"}, "it was measured with a cold cache, not with a hot one"),
-        ({"tf32": True}, "TF32 was on for it"),
         ({"sustained": True}, "it was a sustained run, not a short one"),
         ({"in_window_process": True}, "it ran inside the window's process"),
         ({"torch_version": "3.0.0"}, "it used PyTorch 3.0.0, not 2.13.0+cpu"),
@@ -53,15 +52,13 @@ def test_another_work_or_way_is_refused_with_its_reason(
 
 def test_cards_that_compute_one_precision_in_another_way_are_not_comparable() -> None:
     plain = result("cuda:0", computed_in="float32")
-    in_tf32 = result("cuda:0", computed_in="tf32", tf32=True)
+    in_tf32 = result("cuda:0", computed_in="tf32")
     answer = compare(plain, in_tf32)
     assert len(answer.reasons) == 1
     assert "TF32" in answer.reasons[0]
     assert "float32" in answer.reasons[0]
     # The CPU has no other way: it is what the cards are compared with.
-    assert compare(result(computed_in="float32", tf32=None), in_tf32).is_comparable
-    # Of an old result only TF32 is known.
-    assert "TF32 was off" in compare(in_tf32, result("cuda:0")).sentence
+    assert compare(result(computed_in="float32"), in_tf32).is_comparable
 
 
 def test_the_size_of_another_workload_means_something_else() -> None:

@@ -153,7 +153,7 @@ def test_a_text_from_outside_cannot_become_a_formula(start: str) -> None:
 
 
 def test_numbers_are_not_escaped() -> None:
-    (line,) = lines([finished_run(request(), operations_per_call=-1.0, throughput=-5.0)])
+    (line,) = lines([finished_run(request(), throughput=-5.0)])
     assert line["throughput"] == "-5.0"
 
 

@@ -117,7 +117,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "a curve beyond any plot": (
         altered(result__curves={"loss": [-1e308, 1e308]}), "number out of range",
     ),
-    "a negative amount of work": (altered(result__operations_per_call=-1.0), "negative number"),
+    "a negative amount of work": (altered(result__bytes_per_call=-1.0), "negative number"),
     "a negative traffic": (altered(result__bytes_per_call=-1.0), "negative number"),
     "an endless speed": (altered(result__throughput=1e300), "number out of range"),
     "a share beyond numbers": (altered(result__share_of_ceiling=1e300), "number out of range"),

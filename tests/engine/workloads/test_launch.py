@@ -20,7 +20,6 @@ def test_asking_runs_and_is_verified(dtype: str):
     assert isinstance(result, RunFinished)
     assert result.verified is True
     assert result.verification.endswith("all of 1 number")
-    assert result.operations_per_call == 1
     assert result.calls_per_sample > 1
     assert result.findings == ()  # no launch is asked of the CPU
 

@@ -292,7 +292,7 @@ def strange_run(call_s: float, most: float, run_id: str, device: str) -> list[Ev
         batch(asked, samples_s, 1e6, calls=LARGEST_COUNT),
         finished(
             asked, samples_s, calls_per_sample=LARGEST_COUNT, throughput=most, bytes_per_call=most,
-            operations_per_call=most, share_of_ceiling=most, first_call_s=1e6, timed_s=1e6,
+            share_of_ceiling=most, first_call_s=1e6, timed_s=1e6,
             parts_s={"copy in": 1e6, "compute": 0.0}, curves={"loss": (-most, most, 0.0)},
             peak_allocated_bytes=1 << 62, cpu_threads=LARGEST_COUNT,
         ),
