@@ -1,73 +1,121 @@
 """Explains an out-of-memory error from its text alone, so it works for any program's error.
 
-The text may be a whole terminal: wrapped and quoted, with tracebacks and several errors. Its first
-words may be missing.
+`FORMS` has the shapes of messages, a row each. `KINDS` has what a kind of error means and what to
+try first. The text may be a whole terminal: wrapped and quoted, with tracebacks and several errors.
+Its first words may be missing.
 """
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import msgspec
 
-from gpu_studio.core.memory.oom_meaning import (
-    APPLE_TOO_LARGE,
-    elsewhere_bytes,
-    first_steps,
-    held_bytes,
-    is_more,
-    meaning_of,
-    unallocated_bytes,
-)
-from gpu_studio.core.memory.oom_programs import PROGRAM_MEANINGS
-from gpu_studio.core.memory.oom_text import (
-    SIZE,
-    OomNumbers,
-    is_nvml_assertion,
-    letters_of,
-    numbers_in,
-)
-from gpu_studio.core.memory.oom_words import Kind  # noqa: TC001  # msgspec reads the annotations
+from gpu_studio.core.memory.oom_text import SIZE, OomNumbers, letters_of, numbers_in, rounding_bytes
 from gpu_studio.core.memory.tank import Tank, tank_of_error
+from gpu_studio.core.units import format_bytes
 
-# How an error begins, in a text without spaces. A beginning takes in as much as would otherwise be
-# found as the beginning of another error: the same sentence without its first words.
+_BY_NUMBERS = ""
+
+
+class Kind(NamedTuple):
+    """What an error means; a sentence whose sizes the text does not have is left out."""
+
+    headline: str
+    meaning: str
+    steps: tuple[str, ...]
+
+
+class Form(NamedTuple):
+    """A shape of message.
+
+    Attributes:
+        begins: how it begins, as a pattern for a text without spaces. It takes in as much as would
+            otherwise be found as the beginning of another error.
+        kind: a key of `KINDS`; empty if the numbers decide.
+        about: what this program's error means beyond its kind.
+        step: what to try before the steps of the kind.
+        headline: its name; empty for that of the kind.
+    """
+
+    begins: str
+    kind: str = _BY_NUMBERS
+    about: str = ""
+    step: str = ""
+    headline: str = ""
+
+
 _REQUEST = rf"Triedtoallocate{SIZE}(?:on(?:private|shared)pool|\.?\(?GPU\d{{1,4}}(?:;|hasatotal))"
-_BEGINNINGS = {
-    "jax": (
+FORMS = (
+    Form(  # JAX, TensorFlow
         rf"(?:failedtoallocate{SIZE}:)?(?:RESOURCE_EXHAUSTED|Resourceexhausted):"
         r"(?:Outofmemory|Failedtoallocate|:?CUDA_ERROR_OUT_OF_MEMORY:outofmemory)"
+        r"|OOMwhenallocatingtensorwithshape\[[\d,]{0,80}\]|Dsttensorisnotinitialized"
+        rf"|Allocator\(\w{{1,20}}\)ranoutofmemorytryingtoallocate{SIZE}"
+        r"|failedtoallocate[\d.]{1,8}[KMGT]?(?:iB)?\(\d{1,20}bytes\)fromdevice:"
+        r"CUDA_ERROR_OUT_OF_MEMORY(?::outofmemory)?",
+        about="By default, JAX and TensorFlow take most of a card when they start.",
+        step="If other programs use the card too, set XLA_PYTHON_CLIENT_PREALLOCATE=false (JAX) or "
+        "TF_FORCE_GPU_ALLOW_GROWTH=true (TensorFlow) before Python starts.",
     ),
-    "apple": (
-        rf"MPSbackendoutofmemory(?:\([^()]{{1,200}}\)(?:\.{_REQUEST})?)?|Invalidbuffersize:{SIZE}"
+    Form(
+        rf"MPSbackendoutofmemory(?:\([^()]{{1,200}}\)(?:\.{_REQUEST})?)?"
         r"|FailedtoallocateprivateMTLBuffer|kIOGPUCommandBufferCallbackErrorOutOfMemory"
-        rf"|Triedtoallocate{SIZE}on(?:private|shared)pool"
-        r"|Attemptingtoallocate\d{1,20}byteswhichisgreaterthanthemaximumallowedbuffersizeof"
+        rf"|Triedtoallocate{SIZE}on(?:private|shared)pool",
+        "mac",
     ),
-    "llama": (
+    Form(
+        rf"Invalidbuffersize:{SIZE}|CurrentplatformcanNOTallocate[^!]{{1,80}}!(?:{_REQUEST})?"
+        r"|Attemptingtoallocate\d{1,20}byteswhichisgreaterthanthemaximumallowedbuffersizeof",
+        "one_piece",
+    ),
+    Form(r"(?:CUDA|HIP|XPU)outofmemory\.Triedtoallocatemorethan1EB", "too_large"),
+    Form(  # llama.cpp, Ollama
         r"(?:llamarunnerprocesshasterminated:(?:exitstatus\d)?)?(?:"
         rf"allocating{SIZE}ondevice\d{{1,4}}:\w{{1,9}}Mallocfailed:outofmemory"
+        r"(?:alloc_tensor_range:failedtoallocate\w{1,9}bufferofsize\d{1,20})?"
         r"|\w{1,9}Mallocfailed:outofmemory|CUDAerror2at[\w./\\-]{1,200}:\d{1,6}:outofmemory"
         r"|(?:CUDA|ROCm)error:outofmemory(?=currentdevice:))"
         r"|llamarunnerprocesshasterminated:(?:exitstatus\d)?(?:CUDA|ROCm)error:outofmemory"
+        r"|alloc_tensor_range:failedtoallocate\w{1,9}bufferofsize\d{1,20}"
         r"|Devicememoryallocationofsize\d{1,20}failed|failedtoallocatebufferforkvcache"
-        r"|InsufficientVRAM(?:insplit)?formodelandcache"
+        r"|InsufficientVRAM(?:insplit)?formodelandcache",
+        "model",
+        step="Put fewer layers on the card (-ngl; num_gpu in Ollama), or make the context smaller "
+        "(-c; num_ctx).",
     ),
-    "tensorflow": (
-        r"OOMwhenallocatingtensorwithshape\[[\d,]{0,80}\]|Dsttensorisnotinitialized"
-        rf"|Allocator\(\w{{1,20}}\)ranoutofmemorytryingtoallocate{SIZE}"
-        r"|failedtoallocate[\d.]{1,8}[KMGT]?(?:iB)?\(\d{1,20}bytes\)fromdevice:"
-        r"CUDA_ERROR_OUT_OF_MEMORY(?::outofmemory)?"
+    Form(
+        r"Freememoryondevice(?:cuda:\d)?\([\d.]{1,10}/[\d.]{1,10}GiB\)onstartup",
+        "others",
+        "That is less than the share of the card that the server is set to take.",
+        "Lower the server's share: --gpu-memory-utilization.",
     ),
-    "server_start": r"Freememoryondevice(?:cuda:\d)?\([\d.]{1,10}/[\d.]{1,10}GiB\)onstartup",
-    "server_cache": (
+    Form(
         rf"Noavailablememoryforthecacheblocks|\({SIZE}KVcacheisneeded"
         r"|tokensthatcanbestoredinKVcache|Notenoughmemorytohandle\d{1,9}prefilltokens"
-        r"|Notenoughmemory\.Pleasetrytoincrease--mem-fraction-static"
+        r"|Notenoughmemory\.Pleasetrytoincrease--mem-fraction-static",
+        "model",
+        "The server keeps the context of its answers (KV cache) in what the model leaves of its "
+        "share of the card. The model itself did fit.",
+        "Make the longest context shorter (--max-model-len in vLLM, --max-batch-prefill-tokens in "
+        "TGI), or raise the server's share (--gpu-memory-utilization, --mem-fraction-static).",
+        "The model leaves too little room for its context.",
     ),
-    "offload": r"SomemodulesaredispatchedontheCPUorthedisk",
-    "kernel_blocks": r"outofresource:sharedmemory,Required:\d{1,12},Hardwarelimit:\d{1,12}",
-    "program": (
+    Form(
+        r"SomemodulesaredispatchedontheCPUorthedisk",
+        "model",
+        "Accelerate found room for only a part of the layers.",
+        "Load it in 4 bits.",
+    ),
+    Form(r"outofresource:\w{1,80}?,?Required:\d{1,12},?Hardwarelimit:\d{1,12}", "kernel"),
+    Form(
+        r"VBARallocationfailed(?:.{0,99}?VBARallocationfailed)?",
+        "unknown",
+        "ComfyUI found no address space for its dynamic memory.",
+        "Start ComfyUI with --disable-dynamic-vram.",
+    ),
+    Form(  # CuPy, Paddle, ONNX Runtime, TensorRT, DirectML, Blender, CTranslate2 and others
         r"OutofmemoryerroronGPU\d{1,4}\.Cannotallocate"
         r"|Outofmemoryallocating[\d,]{1,30}bytes\(allocatedsofar:"
         r"|Failedtoallocatememoryforrequestedbufferofsize\d{1,20}"
@@ -77,43 +125,201 @@ _BEGINNINGS = {
         r"|Notenoughmemory,uselowerresolution\(maxapprox\.\d{1,6}x\d{1,6}\)"
         r"|CUDAerror:Outofmemoryincu\w{1,40}|FailedtoCUDAcalloc(?:async)?\d{1,20}bytes"
         r"|(?:vk::Device::allocateMemory:)?ErrorOutOfDeviceMemory|Erroroutofmemoryatline\d{1,6}"
+        rf"|CUDAfailedwitherroroutofmemory|allocfailedfor[^()]{{1,60}}\({SIZE}chunk\):outofmemory"
     ),
-    "intel": (
-        r"(?:[UZ][RE]_RESULT|PI)_ERROR_OUT_OF_(?:DEVICE_MEMORY|HOST_MEMORY|RESOURCES)"
-        r"(?:\)-?\d{1,3}\(PI_ERROR_OUT_OF_\w{1,20}\))?"
+    Form(
+        r"(?:[UZ][RE]_RESULT|PI)_ERROR_OUT_OF_(?:DEVICE_MEMORY|RESOURCES)"
+        r"(?:\)-?\d{1,3}\(PI_ERROR_OUT_OF_\w{1,20}\))?",
+        "unknown",
+        "Intel's driver names no sizes. Of what “resources” may mean, memory is the most common.",
     ),
-    "pytorch": (
+    Form(r"CUDAoutofmemory\.Allocationwaspreemptivelyrejected", "over_budget"),
+    Form(  # PyTorch
         rf"(?:CUDA|HIP|XPU)outofmemory(?:\.(?:{_REQUEST})?|(?=atline|$))"
-        rf"|CurrentplatformcanNOTallocate[^!]{{1,80}}!(?:{_REQUEST})?"
         r"|Allocationondevice(?:\d{1,4}wouldexceedallowedmemory|(?=[^\d]|$))"
         rf"|{_REQUEST}|GPU\d{{1,4}}hasatotalcapac|\(GPU\d{{1,4}};{SIZE}totalcapac"
     ),
-    "driver": (
-        r"(?:CUDA|HIP)error:outofmemory|cudaruntimeerror\(2\):outofmemory"
+    Form(
+        r"(?:CUDA|HIP)(?:driver)?error:outofmemory|cudaruntimeerror\(2\):outofmemory"
         r"|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|hipErrorOutOfMemory"
         r"|cuMem\w{1,30}failed:outofmemory|Cudafailure(?:\d{1,4})?'outofmemory'"
+        r"|TritonError\[\w{2,5}\]:outofmemory|CUDAruntimeerrorin.{1,120}?:outofmemory",
+        "unknown",
     ),
-    "library": (
-        r"CUBLAS_STATUS_ALLOC_FAILED|CUBLAS_STATUS_NOT_INITIALIZED|CUDNN_STATUS_ALLOC_FAILED"
+    Form(
+        r"CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_(?:INTERNAL_ERROR_DEVICE_ALLOCATION|ALLOC)_FAILED",
+        "library",
     ),
-    "nvml": r"NVML_SUCCESS==\w{1,9}INTERNALASSERTFAILED",
-    "model_in_ram": rf"requiresmoresystemmemory\({SIZE}\)thanisavailable\({SIZE}\)",
-    "page_file": r"\[WinError1455\]|\(oserror1455\)",
-    "killed": r"(?:Memorycgroupo|O)utofmemory:Kill(?:ed)?process\d{1,10}",
-    "workers": r"workersareoutofsharedmemory",
-    "cpu": (
+    Form(
+        r"CUBLAS_STATUS_NOT_INITIALIZED",
+        "library",
+        "It can also follow an earlier CUDA error, or mean that the driver and PyTorch do not "
+        "match.",
+        headline="cuBLAS could not start, often because memory ran out.",
+    ),
+    Form(
+        r"NVML_SUCCESS==\w{1,9}INTERNALASSERTFAILED",
+        "unknown",
+        "PyTorch wanted to report how full the card is, but NVML did not answer.",
+        "Find out why NVML fails: after a driver update, restart the PC.",
+        "Out of memory, and the error report failed.",
+    ),
+    Form(
+        r"(?:Memorycgroupo|O)utofmemory:Kill(?:ed)?process\d{1,10}",
+        "ram",
+        "Linux ended the program, because the RAM or the memory limit of a container was full.",
+        "In a container, raise its memory limit.",
+    ),
+    Form(
+        r"\[WinError1455\]|\(oserror1455\)",
+        "ram",
+        "RAM and page file together were full (the commit limit). Each Python process that imports "
+        "PyTorch needs a few GiB of them.",
+        "Make the page file larger: search Windows for “Advanced system settings”, then "
+        "Performance, Advanced, Virtual memory.",
+        "Windows ran out of memory, not the card.",
+    ),
+    Form(
         rf"DefaultCPUAllocator:|failedtoallocate{SIZE}ofpinnedmemory(?::outofmemory)?"
-        rf"|Unabletoallocate{SIZE}foranarraywithshape"
+        rf"|requiresmoresystemmemory\({SIZE}\)thanisavailable\({SIZE}\)"
+        rf"|Unabletoallocate{SIZE}foranarraywithshape|[A-Z]{{2}}_RESULT_ERROR_OUT_OF_HOST_MEMORY",
+        "ram",
+    ),
+    Form(r"workersareoutofsharedmemory|insufficientsharedmemory\(shm\)", "workers"),
+)
+_ANY_FORM = re.compile(
+    "|".join(f"(?P<form_{number}>{form.begins})" for number, form in enumerate(FORMS)), re.ASCII
+)
+_USE_LESS = (
+    "Make the batch smaller: half the batch needs about half the activations.",
+    "Wrap code that only evaluates in torch.no_grad(), which keeps no activations.",
+    "Use float16 or bfloat16, if the card supports it, for half the bytes.",
+)
+_WHO_USES_IT = (
+    "See which programs use the card ({monitor} or the Devices tab), and close some of them."
+)
+_CHECK_SHAPES = (
+    "Print the shapes of the tensors in the failing line.",
+    "Split the work into parts.",
+)
+KINDS = {
+    "card_full": Kind("The card is full.", "", _USE_LESS),
+    "unknown": Kind(
+        "Out of memory.",
+        "",
+        ("Use less memory: a smaller batch, image or model.", _WHO_USES_IT),
+    ),
+    "fragmented": Kind(
+        "Fragmented.",
+        "Together with the {holes} that PyTorch has reserved but not allocated it would be enough, "
+        "but that memory is in pieces between tensors that are in use.",
+        (
+            "Set {conf}=expandable_segments:True before Python starts (Linux).",
+            "On Windows try max_split_size_mb:128 in the same variable.",
+            "Make the large tensors first, and keep no small ones between them.",
+        ),
+    ),
+    "over_budget": Kind(
+        "Over the budget.",
+        "The card had room, but this process may not reserve more than its limit. The limit is "
+        "{limit}. The program called set_per_process_memory_fraction, or set the option.",
+        (
+            "Raise the limit: torch.{module}.set_per_process_memory_fraction(1.0).",
+            "Look for per_process_memory_fraction in {conf}.",
+        ),
+    ),
+    "others": Kind(
+        "Other programs hold the memory.",
+        "Other processes hold {others}. Most of the other {elsewhere} is in use by other programs.",
+        (_WHO_USES_IT, "An old Python process may still be running, such as a notebook kernel."),
+    ),
+    "too_large": Kind(
+        "Larger than the whole card.",
+        "Freeing memory does not help. Often a shape is wrong: for example, a product of two "
+        "vectors became a matrix.",
+        _CHECK_SHAPES,
+    ),
+    "one_piece": Kind(
+        "One piece is too large for this driver.",
+        "Freeing memory does not help: Intel's driver gives at most 4 GiB in one piece, and Metal "
+        "on each Mac has a limit, too.",
+        _CHECK_SHAPES,
+    ),
+    "spilled": Kind(
+        "The card is full, and so is the RAM behind it.",
+        "That is more than the card's {total}: the driver had moved the rest to the PC's RAM, "
+        "which is much slower, until no RAM was left for that.",
+        ("Make the batch smaller, until PyTorch holds less than the card has.", *_USE_LESS[1:]),
+    ),
+    "had_room": Kind(
+        "The driver refused although the card had room.",
+        "The text does not say why. For each piece, the driver also needs the PC's memory (RAM, "
+        "and on Windows the page file) and some of the card. How much is not known.",
+        (
+            "Watch the PC's RAM while the program runs, and close programs that use much of it.",
+            "On Windows, make the page file larger.",
+            "Make the batch smaller, so that more of the card stays free.",
+        ),
+    ),
+    "mac": Kind(
+        "The Mac's GPU is out of memory.",
+        "It uses the same memory as all programs. Metal itself held {other}. The limit for this "
+        "program is {limit}.",
+        (
+            "Make the batch or the image smaller.",
+            "Close other programs, such as a browser.",
+            "Call torch.mps.empty_cache() after parts whose results you no longer need.",
+        ),
+    ),
+    "model": Kind(
+        "The model does not fit on the card.",
+        "",
+        ("Use a smaller model, or a file with stronger quantization.", _WHO_USES_IT),
+    ),
+    "library": Kind(
+        "A library (cuBLAS or cuDNN) got no memory.",
+        "It asks the driver for memory of its own after PyTorch has reserved the rest.",
+        (
+            "Make the batch smaller, so that PyTorch leaves memory for the library.",
+            "Run one small matrix product first, so that the library gets its memory early.",
+        ),
+    ),
+    "kernel": Kind(
+        "Not the card's memory: a kernel's blocks are too large.",
+        "“Shared memory” is a small, fast memory inside each multiprocessor. It has {limit}.",
+        (
+            "In a kernel of your own, use smaller blocks or a lower num_stages.",
+            "In a library, turn that kernel off or take another version.",
+        ),
+    ),
+    "ram": Kind(
+        "The PC ran out of memory, not the card.",
+        "",
+        (
+            "Load the data in parts, or use fewer DataLoader workers.",
+            "Close programs that use much RAM, or use a smaller model.",
+        ),
+    ),
+    "workers": Kind(
+        "Not the card: the loader's workers have too little memory.",
+        "DataLoader workers hand over their batches in /dev/shm. By default, Docker gives a "
+        "container 64 MiB of it.",
+        (
+            "Start the container with --shm-size=8g or --ipc=host.",
+            "Use fewer workers: num_workers=0 needs none of it.",
+        ),
     ),
 }
-_ANY_BEGINNING = re.compile(
-    "|".join(f"(?P<{family}>{form})" for family, form in _BEGINNINGS.items()), re.ASCII
-)
-_KINDS: dict[str, Kind] = {"library": "library", **{kind: kind for kind in PROGRAM_MEANINGS}}
-_WINDOWS = re.compile(r"[A-Za-z]:\\\w|\\site-packages\\|WinError", re.ASCII)
-# The last part of a card that a driver gives to no program: a few MiB up to a percent or two.
-_SMALLEST_RESERVE = 64 << 20
-_LARGEST_RESERVE = 512 << 20
+_VARIABLE = re.compile(r"PYTORCH_(?:CUDA_|HIP_)?ALLOC_CONF")
+_TOOLS = {
+    "HIP": ("PYTORCH_HIP_ALLOC_CONF", "amd-smi", "cuda"),
+    "XPU": ("PYTORCH_ALLOC_CONF", "xpu-smi", "xpu"),
+}
+_NVIDIA = ("PYTORCH_CUDA_ALLOC_CONF", "nvidia-smi", "cuda")
+_SIZES = (
+    "The program asked for {tried}.", "{free} was free.", "The card has {alone}.",
+    "The program held {held}.",
+)  # fmt: skip
 _LARGEST_INTEL_PIECE = 4 << 30
 
 
@@ -121,7 +327,7 @@ class OomExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """An error explained.
 
     Attributes:
-        kind: the kind of error, from its numbers.
+        kind: the kind of error, a key of `KINDS`.
         headline: its name.
         meaning: the explanation, in sentences.
         first_steps: what to try, the most promising step first.
@@ -130,21 +336,13 @@ class OomExplanation(msgspec.Struct, frozen=True, kw_only=True):
         errors: the number of errors in the text.
     """
 
-    kind: Kind
+    kind: str
     headline: str
     meaning: str
     first_steps: tuple[str, ...]
     numbers: OomNumbers
     tank: Tank | None
     errors: int
-
-
-class _Error(msgspec.Struct, frozen=True):
-    """One error of a text: how it begins, its part of the text, and the numbers in it."""
-
-    family: str
-    letters: str
-    numbers: OomNumbers
 
 
 def explain_oom_text(text: str, *, last: bool = False) -> OomExplanation | None:
@@ -155,150 +353,147 @@ def explain_oom_text(text: str, *, last: bool = False) -> OomExplanation | None:
         last: explain the last of several errors. Otherwise the first, which causes the errors
             that occur while it is handled.
     """
-    letters = letters_of(text)
-    errors = _errors_in(letters)
+    errors = _errors_in(letters_of(text))
     if not errors:
         return None
-    error = errors[-1 if last else 0]
-    kind = _kind_of(error, is_windows=_WINDOWS.search(letters) is not None)
-    headline, meaning = meaning_of(kind, error.letters, error.numbers)
+    form, letters, numbers = errors[-1 if last else 0]
+    kind = form.kind or _kind_by_numbers(letters, numbers)
+    words = _words(letters, numbers)
+    sentences = (*_SIZES, *re.split(r"(?<=\.) ", KINDS[kind].meaning), form.about)
+    meaning = _filled(sentences, words)
+    if kind == "card_full" and (numbers.tried_bytes or 0) < (numbers.free_bytes or 0):
+        meaning.append("The driver keeps the last part of a card for itself.")
     return OomExplanation(
         kind=kind,
-        headline=headline,
-        meaning=meaning,
-        first_steps=first_steps(kind, error.letters),
-        numbers=error.numbers,
-        tank=tank_of_error(error.numbers),
+        headline=form.headline or KINDS[kind].headline,
+        meaning=" ".join(meaning) or "The text says so without any sizes.",
+        first_steps=tuple(_filled((form.step, *KINDS[kind].steps), words)),
+        numbers=numbers,
+        tank=tank_of_error(numbers),
         errors=len(errors),
     )
 
 
-def _errors_in(letters: str) -> list[_Error]:
-    """Return the errors of a text. A log that repeats an error has it once."""
-    found: list[_Error] = []
-    matches = list(_ANY_BEGINNING.finditer(letters))
+def _errors_in(letters: str) -> list[tuple[Form, str, OomNumbers]]:
+    """Return the errors of a text, each with its part. A log that repeats an error has it once."""
+    found: list[tuple[Form, str, OomNumbers]] = []
+    matches = list(_ANY_FORM.finditer(letters))
     ends = [*(match.start() for match in matches), len(letters)][1:]
     for match, end in zip(matches, ends, strict=True):
+        form = FORMS[int(str(match.lastgroup).removeprefix("form_"))]
         part = letters[match.start() : end]
-        error = _Error(str(match.lastgroup), part, numbers_in(part))
-        before = found[-1] if found else None
-        if before is None or (before.family, before.numbers) != (error.family, error.numbers):
-            found.append(error)
+        numbers = numbers_in(part)
+        if not found or (found[-1][0], found[-1][2]) != (form, numbers):
+            found.append((form, part, numbers))
     return found
 
 
-def _kind_of(error: _Error, *, is_windows: bool) -> Kind:
-    if error.family in _KINDS:
-        return _KINDS[error.family]
-    if error.family == "nvml":
-        return "nvml" if is_nvml_assertion(error.letters) else "unknown"
-    if error.family == "intel":
-        return "cpu" if "OUT_OF_HOST_MEMORY" in error.letters[:60] else "intel"
-    if error.family == "apple":
-        return _kind_on_apple(error)
-    return _kind_by_numbers(error.letters, error.numbers, is_windows=is_windows)
+def _filled(sentences: tuple[str, ...], words: dict[str, str]) -> list[str]:
+    """Return the sentences with their sizes, without those whose sizes are not known."""
+    return [
+        one.format(**words)
+        for one in sentences
+        if one and all(words[key] for key in re.findall(r"\{(\w+)\}", one))
+    ]
 
 
-def _kind_on_apple(error: _Error) -> Kind:
-    if error.letters.startswith(APPLE_TOO_LARGE):
-        return "too_large"
-    numbers = error.numbers
-    if numbers.limit_bytes is None or numbers.allocated_bytes is None:
-        return "apple_full"
-    parts = (numbers.allocated_bytes, numbers.other_bytes, numbers.tried_bytes)
-    had_room = numbers.tried_bytes is not None and is_more(
-        numbers.limit_bytes, sum(part or 0 for part in parts)
-    )
-    return "apple_full" if had_room else "apple_limit"
-
-
-def _kind_by_numbers(error: str, numbers: OomNumbers, *, is_windows: bool) -> Kind:
-    tried, total, free = numbers.tried_bytes, numbers.total_bytes, numbers.free_bytes
-    if "preemptivelyrejected" in error:
-        return "over_budget"
-    if "morethan1EB" in error:
-        return "too_large"
-    if error.startswith("CurrentplatformcanNOT"):
-        return "one_piece"
-    if tried is not None and total is not None and tried > total:
-        return "too_large"
-    held = held_bytes(numbers)
-    if total is not None and held is not None and is_more(held, total):
-        return "spilled"
-    if free is None or tried is None:
-        return _kind_without_a_number(numbers)
-    if numbers.limit_bytes is None and tried < free:
-        # Equal to two decimals does not prove that it would have fit.
-        return _kind_with_room(error, numbers, tried, free, is_windows=is_windows)
-    return _kind_without_room(numbers, tried, free)
-
-
-def _kind_without_a_number(numbers: OomNumbers) -> Kind:
-    """Return the kind of an error that does not say what was asked for, or what was free."""
-    if numbers.free_bytes is not None and _is_held_elsewhere(numbers, 0):
-        return "others"
-    if numbers.free_bytes is not None and numbers.free_bytes <= _reserve_bytes(numbers):
-        return "card_full"
-    return "unknown" if numbers == OomNumbers(device_index=numbers.device_index) else "no_free"
-
-
-def _kind_with_room(
-    error: str, numbers: OomNumbers, tried: int, free: int, *, is_windows: bool
-) -> Kind:
-    """Return the kind of an error with more free memory than was asked for."""
-    if free <= _reserve_bytes(numbers):
-        return "others" if _is_held_elsewhere(numbers, tried) else "reserve"
-    if error.startswith("XPU") and tried > _LARGEST_INTEL_PIECE:
-        return "one_piece"
-    if is_windows:
-        return "commit"
-    # Another program that frees memory just then leaves a little more than was asked for.
-    return "raced" if free - tried < (numbers.total_bytes or free) // 16 else "refused"
-
-
-def _kind_without_room(numbers: OomNumbers, tried: int, free: int) -> Kind:
-    holes, room = unallocated_bytes(numbers) or 0, _room_bytes(numbers)
-    if numbers.limit_bytes is not None and tried <= free:
-        return "fragmented" if holes and tried <= room + holes else "over_budget"
-    if holes and tried <= min(free, room) + holes:
-        return "fragmented"
+def _words(error: str, numbers: OomNumbers) -> dict[str, str]:
+    """Return the sizes in words and the names of the maker's tools; empty for what is not known."""
     others = sum(process.bytes for process in numbers.processes)
-    if others and tried <= min(free + others, room) + holes:
+    sizes = {
+        "tried": numbers.tried_bytes, "total": numbers.total_bytes, "free": numbers.free_bytes,
+        "limit": numbers.limit_bytes, "other": numbers.other_bytes, "others": others or None,
+        "held": held_bytes(numbers) or None, "holes": _holes(numbers)[0],
+        "elsewhere": None if others else _elsewhere(numbers) or None,
+        "alone": numbers.total_bytes if numbers.free_bytes is None else None,
+    }  # fmt: skip
+    words = {key: "" if size is None else format_bytes(size) for key, size in sizes.items()}
+    if words["free"] and words["total"]:
+        words["free"] += f" of {words['total']}"
+    variable = _VARIABLE.search(error)
+    conf, monitor, module = _TOOLS.get(error[:3], _NVIDIA)
+    tools = {"conf": variable[0] if variable else conf, "monitor": monitor, "module": module}
+    return words | tools
+
+
+# ── numbers ──────────────────────────────────────────────────────────────────────────────────
+
+
+def held_bytes(numbers: OomNumbers) -> int | None:
+    """Return the memory that the program held, if the text has it."""
+    if numbers.in_use_bytes is numbers.reserved_bytes is numbers.allocated_bytes is None:
+        return None
+    return max(numbers.in_use_bytes or 0, _reserved(numbers))
+
+
+def _reserved(numbers: OomNumbers) -> int:
+    """Return the memory that PyTorch had from the driver."""
+    allocated = (numbers.allocated_bytes or 0) + (numbers.private_pools_bytes or 0)
+    return max(numbers.reserved_bytes or 0, allocated + _holes(numbers)[0])
+
+
+def _elsewhere(numbers: OomNumbers) -> int:
+    """Return the part of the card that neither the program held nor was free; 0 if unknown."""
+    held = held_bytes(numbers)
+    if numbers.total_bytes is None or numbers.free_bytes is None or held is None:
+        return 0
+    return max(0, numbers.total_bytes - numbers.free_bytes - held)
+
+
+def _holes(numbers: OomNumbers) -> tuple[int, int]:
+    """Return the bytes that PyTorch reserved and no tensor holds, and their error by rounding."""
+    if numbers.unallocated_bytes is not None:
+        return numbers.unallocated_bytes, rounding_bytes(numbers.unallocated_bytes)
+    reserved, allocated = numbers.reserved_bytes, numbers.allocated_bytes
+    if reserved is None or allocated is None:
+        return 0, 0
+    return max(0, reserved - allocated), rounding_bytes(reserved) + rounding_bytes(allocated)
+
+
+def _kind_by_numbers(error: str, numbers: OomNumbers) -> str:
+    tried, total, free = numbers.tried_bytes or 0, numbers.total_bytes or 0, numbers.free_bytes
+    if total and tried > total:
+        return "too_large"
+    if total and (held_bytes(numbers) or 0) > total + total // 64:  # beyond the rounding
+        return "spilled"
+    if free is None:
+        return "unknown"
+    elsewhere = _elsewhere(numbers)
+    is_elsewhere = elsewhere > max(held_bytes(numbers) or 0, total // 2)
+    is_elsewhere = is_elsewhere and tried <= free + elsewhere
+    # The last part of a card, a few MiB up to a percent or two, goes to no program.
+    is_last_part = free <= min(max(total // 64, 64 << 20), 512 << 20)
+    if not tried or (tried < free and numbers.limit_bytes is None):
+        if is_elsewhere and (is_last_part or not tried):
+            return "others"
+        if is_last_part:
+            return "card_full"
+        is_large = error.startswith("XPU") and tried > _LARGEST_INTEL_PIECE
+        return "one_piece" if is_large else "had_room" if tried else "unknown"
+    return _kind_without_room(numbers, tried, free, is_elsewhere=is_elsewhere)
+
+
+def _kind_without_room(numbers: OomNumbers, tried: int, free: int, *, is_elsewhere: bool) -> str:
+    limit, total = numbers.limit_bytes, numbers.total_bytes or free
+    room = 1 << 62
+    if limit is not None:  # less the rounding of the numbers
+        room = max(0, limit - _reserved(numbers) - limit // 64)
+    holes, error = _holes(numbers)
+    # Some holes are usual on a full card, and a difference of rounded numbers may be none.
+    is_in_pieces = holes - error > total // 32
+    if is_in_pieces and tried <= min(free, room) + holes:
+        return "fragmented"
+    if limit is not None and tried <= free:
+        return "over_budget"
+    others = sum(process.bytes for process in numbers.processes)
+    # In a container, PyTorch may list itself among the others.
+    is_sound = (held_bytes(numbers) or 0) + others + free <= total + total // 64
+    if others and is_sound and tried <= min(free + others, room) + holes:
         return "others"
-    if not numbers.processes and tried <= room and _is_held_elsewhere(numbers, tried):
-        return "others"
-    return "card_full"
+    return "others" if is_elsewhere and not others and tried <= room else "card_full"
 
 
-def _is_held_elsewhere(numbers: OomNumbers, tried: int) -> bool:
-    """Return whether other programs hold most of the card, and the request would fit without."""
-    elsewhere, held = elsewhere_bytes(numbers), held_bytes(numbers)
-    return (
-        numbers.total_bytes is not None
-        and numbers.free_bytes is not None
-        and held is not None
-        and elsewhere > max(held, numbers.total_bytes // 2)
-        and tried <= numbers.free_bytes + elsewhere
-    )
-
-
-def _reserve_bytes(numbers: OomNumbers) -> int:
-    share = (numbers.total_bytes or 0) // 64
-    return min(max(share, _SMALLEST_RESERVE), _LARGEST_RESERVE)
-
-
-def _room_bytes(numbers: OomNumbers) -> int:
-    """Return the bytes that PyTorch may certainly still reserve within the limit.
-
-    The result combines three numbers with two decimals, of which the limit is the largest. They
-    may be off by 1/64 of it.
-    """
-    if numbers.limit_bytes is None:
-        return 1 << 62
-    reserved = numbers.reserved_bytes
-    if reserved is None:
-        parts = (
-            numbers.allocated_bytes, numbers.unallocated_bytes, numbers.private_pools_bytes
-        )  # fmt: skip
-        reserved = sum(part or 0 for part in parts)
-    return max(0, numbers.limit_bytes - reserved - numbers.limit_bytes // 64)
+def held_by_pytorch_bytes(numbers: OomNumbers) -> int:
+    """Return the memory that PyTorch has reserved, with private pools."""
+    parts = (numbers.allocated_bytes, numbers.unallocated_bytes, numbers.private_pools_bytes)
+    return numbers.reserved_bytes or sum(part or 0 for part in parts)

@@ -14,6 +14,7 @@ long on any text.
 from __future__ import annotations
 
 import functools
+import math
 import re
 
 import msgspec
@@ -53,6 +54,9 @@ _FORMS = {
         f"Need:{SIZE}free",
         rf"\({SIZE}KVcacheisneeded",
         rf"requiresmoresystemmemory\({SIZE}\)",
+        f"Requestedsizewas{_BYTES}bytes",
+        rf"\({SIZE}chunk\)",
+        f"Required:{_BYTES}",
     ),
     "total_bytes": (
         f"totalcapaci?tyof{SIZE}",
@@ -79,9 +83,10 @@ _FORMS = {
         rf"PyTorchlimit\(setbyuser-suppliedmemoryfraction\):{SIZE}",
         f"maxallowed:{SIZE}",
         f"maximumallowedbuffersizeof{_BYTES}bytes",
+        f"Hardwarelimit:{_BYTES}",
     ),
     "allocated_bytes": (
-        f"Oftheallocatedmemory{SIZE}isallocated",
+        f"emory{SIZE}isallocatedbyPyTorch",
         f"{SIZE}alreadyallocated",
         f"Currentlyallocated:{SIZE}",
         f"(?:MPS|currently)allocated:{SIZE}",
@@ -130,6 +135,9 @@ _RIGHT_BORDER = re.compile(r"(?m)(?<![ \t])[ \t]{0,200}[|│]\r?$")
 # If the driver gives no value (all bits set), the text has 17179869184 GiB.
 _LARGEST_BYTES = 1 << 60
 _MOST_PROCESSES = 256
+# A tensor that TensorFlow has no room for, and the bytes of its types.
+_TYPE_BYTES = {"half": 2, "bfloat16": 2, "float": 4, "double": 8, "int32": 4, "int64": 8}
+_SHAPE = re.compile(rf"withshape\[([\d,]{{1,80}})\]andtype({'|'.join(_TYPE_BYTES)})", re.ASCII)
 MOST_CHARACTERS = 1 << 20
 """The numbers of a text."""
 
@@ -228,33 +236,16 @@ def letters_of(text: str) -> str:
 def numbers_in(letters: str) -> OomNumbers:
     """Return the numbers in a text from `letters_of`, or in a part of it."""
     sizes = {name: _first_size(letters, forms) for name, forms in _PATTERNS.items()}
+    shape = _SHAPE.search(letters)
+    if shape is not None and sizes["tried_bytes"] is None:
+        tensor_bytes = _TYPE_BYTES[shape[2]] * math.prod(map(int, re.findall(r"\d+", shape[1])))
+        sizes["tried_bytes"] = tensor_bytes if tensor_bytes < _LARGEST_BYTES else None
     device = _DEVICE.search(letters)
-    numbers = OomNumbers(
+    return OomNumbers(
         **sizes,
         device_index=int(device[device.lastindex or 0]) if device else None,
         processes=_processes(letters),
     )
-    return _with_own_process(numbers)
-
-
-def _with_own_process(numbers: OomNumbers) -> OomNumbers:
-    """Return the numbers with this process told apart from the others, as far as they show it.
-
-    In a container, PyTorch does not find itself on the driver's list, which has the numbers of the
-    host. Then its own process is among the others, and they and the free memory are the whole card.
-    """
-    total, free, allocated = numbers.total_bytes, numbers.free_bytes, numbers.allocated_bytes
-    if numbers.in_use_bytes is not None or total is None or free is None or allocated is None:
-        return numbers
-    held = allocated + (numbers.unallocated_bytes or 0)
-    listed = free + sum(process.bytes for process in numbers.processes)
-    able = [process for process in numbers.processes if process.bytes >= held - held // 64]
-    is_whole = total - total // 16 <= listed <= total + total // 64
-    if not is_whole or held + listed <= total + total // 64 or not able:
-        return numbers
-    own = min(able, key=lambda process: process.bytes)
-    others = tuple(process for process in numbers.processes if process is not own)
-    return msgspec.structs.replace(numbers, in_use_bytes=own.bytes, processes=others)
 
 
 def is_out_of_memory(text: str) -> bool:

@@ -42,7 +42,7 @@ _LABELS = {
     "total_bytes": "The card",
     "free_bytes": "Free on the card",
     "in_use_bytes": "In use by this process",
-    "limit_bytes": "Allowed for this program",
+    "limit_bytes": "Allowed",
     "allocated_bytes": "Allocated by PyTorch",
     "reserved_bytes": "Reserved by PyTorch",
     "unallocated_bytes": "Reserved, unallocated",

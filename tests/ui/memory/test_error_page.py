@@ -27,7 +27,7 @@ def test_an_error_becomes_a_tank_a_meaning_and_what_to_try(reader, qtbot):
     empty = text(reader, "memory.error.headline")
     error = (
         "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 3.95 GiB total "
-        "capacity; 3.41 GiB already allocated; 2.00 MiB free; 3.43 GiB reserved in total by "
+        "capacity; 3.01 GiB already allocated; 2.00 MiB free; 3.43 GiB reserved in total by "
         "PyTorch)"
     )
     paste(reader, error)
