@@ -19,7 +19,7 @@ from gpu_studio.core.units import format_bytes
 _BY_NUMBERS = ""
 
 
-class Kind(NamedTuple):
+class ErrorKind(NamedTuple):
     """What an error means; a sentence whose sizes the text does not have is left out."""
 
     headline: str
@@ -27,7 +27,7 @@ class Kind(NamedTuple):
     steps: tuple[str, ...]
 
 
-class Form(NamedTuple):
+class MessageForm(NamedTuple):
     """A shape of message.
 
     Attributes:
@@ -48,7 +48,7 @@ class Form(NamedTuple):
 
 _REQUEST = rf"Triedtoallocate{SIZE}(?:on(?:private|shared)pool|\.?\(?GPU\d{{1,4}}(?:;|hasatotal))"
 FORMS = (
-    Form(  # JAX, TensorFlow
+    MessageForm(  # JAX, TensorFlow
         rf"(?:failedtoallocate{SIZE}:)?(?:RESOURCE_EXHAUSTED|Resourceexhausted):"
         r"(?:Outofmemory|Failedtoallocate|:?CUDA_ERROR_OUT_OF_MEMORY:outofmemory)"
         r"|OOMwhenallocatingtensorwithshape\[[\d,]{0,80}\]|Dsttensorisnotinitialized"
@@ -59,19 +59,19 @@ FORMS = (
         step="If other programs use the card too, set XLA_PYTHON_CLIENT_PREALLOCATE=false (JAX) or "
         "TF_FORCE_GPU_ALLOW_GROWTH=true (TensorFlow) before Python starts.",
     ),
-    Form(
+    MessageForm(
         rf"MPSbackendoutofmemory(?:\([^()]{{1,200}}\)(?:\.{_REQUEST})?)?"
         r"|FailedtoallocateprivateMTLBuffer|kIOGPUCommandBufferCallbackErrorOutOfMemory"
         rf"|Triedtoallocate{SIZE}on(?:private|shared)pool",
         "mac",
     ),
-    Form(
+    MessageForm(
         rf"Invalidbuffersize:{SIZE}|CurrentplatformcanNOTallocate[^!]{{1,80}}!(?:{_REQUEST})?"
         r"|Attemptingtoallocate\d{1,20}byteswhichisgreaterthanthemaximumallowedbuffersizeof",
         "one_piece",
     ),
-    Form(r"(?:CUDA|HIP|XPU)outofmemory\.Triedtoallocatemorethan1EB", "too_large"),
-    Form(  # llama.cpp, Ollama
+    MessageForm(r"(?:CUDA|HIP|XPU)outofmemory\.Triedtoallocatemorethan1EB", "too_large"),
+    MessageForm(  # llama.cpp, Ollama
         r"(?:llamarunnerprocesshasterminated:(?:exitstatus\d)?)?(?:"
         rf"allocating{SIZE}ondevice\d{{1,4}}:\w{{1,9}}Mallocfailed:outofmemory"
         r"(?:alloc_tensor_range:failedtoallocate\w{1,9}bufferofsize\d{1,20})?"
@@ -85,13 +85,13 @@ FORMS = (
         step="Put fewer layers on the card (-ngl; num_gpu in Ollama), or make the context smaller "
         "(-c; num_ctx).",
     ),
-    Form(
+    MessageForm(
         r"Freememoryondevice(?:cuda:\d)?\([\d.]{1,10}/[\d.]{1,10}GiB\)onstartup",
         "others",
         "That is less than the share of the card that the server is set to take.",
         "Lower the server's share: --gpu-memory-utilization.",
     ),
-    Form(
+    MessageForm(
         rf"Noavailablememoryforthecacheblocks|\({SIZE}KVcacheisneeded"
         r"|tokensthatcanbestoredinKVcache|Notenoughmemorytohandle\d{1,9}prefilltokens"
         r"|Notenoughmemory\.Pleasetrytoincrease--mem-fraction-static",
@@ -102,20 +102,20 @@ FORMS = (
         "TGI), or raise the server's share (--gpu-memory-utilization, --mem-fraction-static).",
         "The model leaves too little room for its context.",
     ),
-    Form(
+    MessageForm(
         r"SomemodulesaredispatchedontheCPUorthedisk",
         "model",
         "Accelerate found room for only a part of the layers.",
         "Load it in 4 bits.",
     ),
-    Form(r"outofresource:\w{1,80}?,?Required:\d{1,12},?Hardwarelimit:\d{1,12}", "kernel"),
-    Form(
+    MessageForm(r"outofresource:\w{1,80}?,?Required:\d{1,12},?Hardwarelimit:\d{1,12}", "kernel"),
+    MessageForm(
         r"VBARallocationfailed(?:.{0,99}?VBARallocationfailed)?",
         "unknown",
         "ComfyUI found no address space for its dynamic memory.",
         "Start ComfyUI with --disable-dynamic-vram.",
     ),
-    Form(  # CuPy, Paddle, ONNX Runtime, TensorRT, DirectML, Blender, CTranslate2 and others
+    MessageForm(  # CuPy, Paddle, ONNX Runtime, TensorRT, DirectML, Blender, CTranslate2 and others
         r"OutofmemoryerroronGPU\d{1,4}\.Cannotallocate"
         r"|Outofmemoryallocating[\d,]{1,30}bytes\(allocatedsofar:"
         r"|Failedtoallocatememoryforrequestedbufferofsize\d{1,20}"
@@ -127,50 +127,50 @@ FORMS = (
         r"|(?:vk::Device::allocateMemory:)?ErrorOutOfDeviceMemory|Erroroutofmemoryatline\d{1,6}"
         rf"|CUDAfailedwitherroroutofmemory|allocfailedfor[^()]{{1,60}}\({SIZE}chunk\):outofmemory"
     ),
-    Form(
+    MessageForm(
         r"(?:[UZ][RE]_RESULT|PI)_ERROR_OUT_OF_(?:DEVICE_MEMORY|RESOURCES)"
         r"(?:\)-?\d{1,3}\(PI_ERROR_OUT_OF_\w{1,20}\))?",
         "unknown",
         "Intel's driver names no sizes. Of what “resources” may mean, memory is the most common.",
     ),
-    Form(r"CUDAoutofmemory\.Allocationwaspreemptivelyrejected", "over_budget"),
-    Form(  # PyTorch
+    MessageForm(r"CUDAoutofmemory\.Allocationwaspreemptivelyrejected", "over_budget"),
+    MessageForm(  # PyTorch
         rf"(?:CUDA|HIP|XPU)outofmemory(?:\.(?:{_REQUEST})?|(?=atline|$))"
         r"|Allocationondevice(?:\d{1,4}wouldexceedallowedmemory|(?=[^\d]|$))"
         rf"|{_REQUEST}|GPU\d{{1,4}}hasatotalcapac|\(GPU\d{{1,4}};{SIZE}totalcapac"
     ),
-    Form(
+    MessageForm(
         r"(?:CUDA|HIP)(?:driver)?error:outofmemory|cudaruntimeerror\(2\):outofmemory"
         r"|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|hipErrorOutOfMemory"
         r"|cuMem\w{1,30}failed:outofmemory|Cudafailure(?:\d{1,4})?'outofmemory'"
         r"|TritonError\[\w{2,5}\]:outofmemory|CUDAruntimeerrorin.{1,120}?:outofmemory",
         "unknown",
     ),
-    Form(
+    MessageForm(
         r"CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_(?:INTERNAL_ERROR_DEVICE_ALLOCATION|ALLOC)_FAILED",
         "library",
     ),
-    Form(
+    MessageForm(
         r"CUBLAS_STATUS_NOT_INITIALIZED",
         "library",
         "It can also follow an earlier CUDA error, or mean that the driver and PyTorch do not "
         "match.",
         headline="cuBLAS could not start, often because memory ran out.",
     ),
-    Form(
+    MessageForm(
         r"NVML_SUCCESS==\w{1,9}INTERNALASSERTFAILED",
         "unknown",
         "PyTorch wanted to report how full the card is, but NVML did not answer.",
         "Find out why NVML fails: after a driver update, restart the PC.",
         "Out of memory, and the error report failed.",
     ),
-    Form(
+    MessageForm(
         r"(?:Memorycgroupo|O)utofmemory:Kill(?:ed)?process\d{1,10}",
         "ram",
         "Linux ended the program, because the RAM or the memory limit of a container was full.",
         "In a container, raise its memory limit.",
     ),
-    Form(
+    MessageForm(
         r"\[WinError1455\]|\(oserror1455\)",
         "ram",
         "RAM and page file together were full (the commit limit). Each Python process that imports "
@@ -179,13 +179,13 @@ FORMS = (
         "Performance, Advanced, Virtual memory.",
         "Windows ran out of memory, not the card.",
     ),
-    Form(
+    MessageForm(
         rf"DefaultCPUAllocator:|failedtoallocate{SIZE}ofpinnedmemory(?::outofmemory)?"
         rf"|requiresmoresystemmemory\({SIZE}\)thanisavailable\({SIZE}\)"
         rf"|Unabletoallocate{SIZE}foranarraywithshape|[A-Z]{{2}}_RESULT_ERROR_OUT_OF_HOST_MEMORY",
         "ram",
     ),
-    Form(r"workersareoutofsharedmemory|insufficientsharedmemory\(shm\)", "workers"),
+    MessageForm(r"workersareoutofsharedmemory|insufficientsharedmemory\(shm\)", "workers"),
 )
 _ANY_FORM = re.compile(
     "|".join(f"(?P<form_{number}>{form.begins})" for number, form in enumerate(FORMS)), re.ASCII
@@ -203,13 +203,13 @@ _CHECK_SHAPES = (
     "Split the work into parts.",
 )
 KINDS = {
-    "card_full": Kind("The card is full.", "", _USE_LESS),
-    "unknown": Kind(
+    "card_full": ErrorKind("The card is full.", "", _USE_LESS),
+    "unknown": ErrorKind(
         "Out of memory.",
         "",
         ("Use less memory: a smaller batch, image or model.", _WHO_USES_IT),
     ),
-    "fragmented": Kind(
+    "fragmented": ErrorKind(
         "Fragmented.",
         "Together with the {holes} that PyTorch has reserved but not allocated it would be enough, "
         "but that memory is in pieces between tensors that are in use.",
@@ -219,7 +219,7 @@ KINDS = {
             "Make the large tensors first, and keep no small ones between them.",
         ),
     ),
-    "over_budget": Kind(
+    "over_budget": ErrorKind(
         "Over the budget.",
         "The card had room, but this process may not reserve more than its limit. The limit is "
         "{limit}. The program called set_per_process_memory_fraction, or set the option.",
@@ -228,30 +228,30 @@ KINDS = {
             "Look for per_process_memory_fraction in {conf}.",
         ),
     ),
-    "others": Kind(
+    "others": ErrorKind(
         "Other programs hold the memory.",
         "Other processes hold {others}. Most of the other {elsewhere} is in use by other programs.",
         (_WHO_USES_IT, "An old Python process may still be running, such as a notebook kernel."),
     ),
-    "too_large": Kind(
+    "too_large": ErrorKind(
         "Larger than the whole card.",
         "Freeing memory does not help. Often a shape is wrong: for example, a product of two "
         "vectors became a matrix.",
         _CHECK_SHAPES,
     ),
-    "one_piece": Kind(
+    "one_piece": ErrorKind(
         "One piece is too large for this driver.",
         "Freeing memory does not help: Intel's driver gives at most 4 GiB in one piece, and Metal "
         "on each Mac has a limit, too.",
         _CHECK_SHAPES,
     ),
-    "spilled": Kind(
+    "spilled": ErrorKind(
         "The card is full, and so is the RAM behind it.",
         "That is more than the card's {total}: the driver had moved the rest to the PC's RAM, "
         "which is much slower, until no RAM was left for that.",
         ("Make the batch smaller, until PyTorch holds less than the card has.", *_USE_LESS[1:]),
     ),
-    "had_room": Kind(
+    "had_room": ErrorKind(
         "The driver refused although the card had room.",
         "The text does not say why. For each piece, the driver also needs the PC's memory (RAM, "
         "and on Windows the page file) and some of the card. How much is not known.",
@@ -261,7 +261,7 @@ KINDS = {
             "Make the batch smaller, so that more of the card stays free.",
         ),
     ),
-    "mac": Kind(
+    "mac": ErrorKind(
         "The Mac's GPU is out of memory.",
         "It uses the same memory as all programs. Metal itself held {other}. The limit for this "
         "program is {limit}.",
@@ -271,12 +271,12 @@ KINDS = {
             "Call torch.mps.empty_cache() after parts whose results you no longer need.",
         ),
     ),
-    "model": Kind(
+    "model": ErrorKind(
         "The model does not fit on the card.",
         "",
         ("Use a smaller model, or a file with stronger quantization.", _WHO_USES_IT),
     ),
-    "library": Kind(
+    "library": ErrorKind(
         "A library (cuBLAS or cuDNN) got no memory.",
         "It asks the driver for memory of its own after PyTorch has reserved the rest.",
         (
@@ -284,7 +284,7 @@ KINDS = {
             "Run one small matrix product first, so that the library gets its memory early.",
         ),
     ),
-    "kernel": Kind(
+    "kernel": ErrorKind(
         "Not the card's memory: a kernel's blocks are too large.",
         "“Shared memory” is a small, fast memory inside each multiprocessor. It has {limit}.",
         (
@@ -292,7 +292,7 @@ KINDS = {
             "In a library, turn that kernel off or take another version.",
         ),
     ),
-    "ram": Kind(
+    "ram": ErrorKind(
         "The PC ran out of memory, not the card.",
         "",
         (
@@ -300,7 +300,7 @@ KINDS = {
             "Close programs that use much RAM, or use a smaller model.",
         ),
     ),
-    "workers": Kind(
+    "workers": ErrorKind(
         "Not the card: the loader's workers have too little memory.",
         "DataLoader workers hand over their batches in /dev/shm. By default, Docker gives a "
         "container 64 MiB of it.",
@@ -374,9 +374,9 @@ def explain_oom_text(text: str, *, last: bool = False) -> OomExplanation | None:
     )
 
 
-def _errors_in(letters: str) -> list[tuple[Form, str, OomNumbers]]:
+def _errors_in(letters: str) -> list[tuple[MessageForm, str, OomNumbers]]:
     """Return the errors of a text, each with its part. A log that repeats an error has it once."""
-    found: list[tuple[Form, str, OomNumbers]] = []
+    found: list[tuple[MessageForm, str, OomNumbers]] = []
     matches = list(_ANY_FORM.finditer(letters))
     ends = [*(match.start() for match in matches), len(letters)][1:]
     for match, end in zip(matches, ends, strict=True):
