@@ -1,7 +1,8 @@
-"""Standard runs on a picture with the run inside, and the dialog that shares a run."""
+"""Standard runs on a picture with the run inside, and the dialog that shares them."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -17,6 +18,7 @@ from gpu_studio.core.benchmark.standard_words import (
     to_csv,
     to_markdown,
     trust_of,
+    with_pc_name,
 )
 from gpu_studio.ui.benchmark.comparison_sheet import SIDE_ROLES, ComparisonSheet
 from gpu_studio.ui.flow_row import FlowRow
@@ -28,7 +30,6 @@ from gpu_studio.ui.trust_chip import TrustChip
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.benchmark.standard_record import StandardRun
     from gpu_studio.core.benchmark.standard_words import Side
     from gpu_studio.ui.theme import Theme
 
@@ -64,17 +65,20 @@ def standard_picture(sides: Sequence[Side], theme: Theme) -> bytes:
     return picture_of(page, _WIDTH, background=theme.colour("window"), texts=texts)
 
 
-def standard_dialog(run: StandardRun, theme: Theme, parent: QWidget | None = None) -> ShareDialog:
-    """Return the dialog that shares a standard run."""
+def standard_dialog(
+    sides: Sequence[Side], theme: Theme, parent: QWidget | None = None
+) -> ShareDialog:
+    """Return the dialog that shares sides; its data are the run of the first one."""
+    named = partial(with_pc_name, sides)
     forms = (
         ShareForm("Picture", "standard-run.png", "Picture (*.png)",
-                  lambda name: standard_picture(sides_of(run, name), theme)),
+                  lambda name: standard_picture(named(name), theme)),
         ShareForm("Text", "standard-run.md", "Markdown (*.md)",
-                  lambda name: to_markdown(sides_of(run, name)).encode()),
+                  lambda name: to_markdown(named(name)).encode()),
         ShareForm("Table", "standard-run.csv", "CSV table (*.csv)",
-                  lambda name: to_csv(sides_of(run, name)).encode()),
+                  lambda name: to_csv(named(name)).encode()),
         ShareForm("Data", "standard-run.json", "JSON (*.json)",
-                  lambda name: shared_json(sides_of(run, name)[0].run).encode()),
+                  lambda name: shared_json(named(name)[0].run).encode()),
     )  # fmt: skip
     return ShareDialog(forms, parent)
 

@@ -11,6 +11,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QPlainTextEdit, QPushButton
 
 from gpu_studio.core.benchmark.standard_file import read_standard
+from gpu_studio.core.benchmark.standard_words import sides_of
 from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.standard_picture import standard_dialog
 from tests.core.benchmark.standard_runs import standard_run
@@ -28,7 +29,7 @@ PICTURE, TEXT, TABLE, DATA = range(4)
 
 @pytest.fixture
 def dialog(qtbot, theme: Theme) -> ShareDialog:
-    shown = standard_dialog(standard_run(), theme)
+    shown = standard_dialog(sides_of(standard_run()), theme)
     qtbot.addWidget(shown)
     shown.show()
     return shown

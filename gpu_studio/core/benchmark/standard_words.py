@@ -59,10 +59,8 @@ class Side(msgspec.Struct, frozen=True):
         return [figure.result for figure in self.device.figures if figure.result is not None]
 
 
-def sides_of(run: StandardRun, pc_name: str | None = None) -> tuple[Side, ...]:
-    """Return all devices of one run, the CPU first; with a name, that is the PC's."""
-    if pc_name is not None:
-        run = msgspec.structs.replace(run, pc_name=pc_name)
+def sides_of(run: StandardRun) -> tuple[Side, ...]:
+    """Return all devices of one run, the CPU first."""
     numbers = sorted(range(len(run.devices)), key=lambda number: not run.devices[number].is_cpu)
     return tuple(Side(run, number) for number in numbers)
 
@@ -75,6 +73,15 @@ def usual_device(run: StandardRun) -> int:
 def are_of_one_run(sides: Sequence[Side]) -> bool:
     """Return whether these are the devices of one run, and none of another PC."""
     return all(side.run is sides[0].run for side in sides)
+
+
+def with_pc_name(sides: Sequence[Side], name: str) -> Sequence[Side]:
+    """Return sides with the name that the user gives to this PC; other PCs keep theirs."""
+    own = sides[0].run
+    if not name or not (sides[0].is_here or are_of_one_run(sides)):
+        return sides
+    named = msgspec.structs.replace(own, pc_name=name)
+    return [msgspec.structs.replace(side, run=named) if side.run is own else side for side in sides]
 
 
 class ComparedFigure(msgspec.Struct, frozen=True):

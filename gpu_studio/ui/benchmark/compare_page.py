@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout
 
 from gpu_studio.core.benchmark.standard import STANDARD
@@ -14,7 +13,6 @@ from gpu_studio.core.benchmark.standard_words import (
     MOST_FILES,
     compared_works,
     headline,
-    to_markdown,
     trust_of,
 )
 from gpu_studio.core.notice import Notice
@@ -24,18 +22,17 @@ from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import saves
 from gpu_studio.ui.parts import GAP, Card, Text, button, keep_room
-from gpu_studio.ui.saving import ask_open_paths, save_as
+from gpu_studio.ui.saving import ask_open_paths
 from gpu_studio.ui.scroll_page import PageColumn
-from gpu_studio.ui.standard_picture import standard_dialog, standard_picture
+from gpu_studio.ui.standard_picture import standard_dialog
 from gpu_studio.ui.trust_chip import TrustChip
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QResizeEvent, QShowEvent
+    from PySide6.QtGui import QShowEvent
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.model.benchmark.standard_sides import StandardSides
     from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.parts import Role
     from gpu_studio.ui.theme import Theme
 
 _KINDS = "Standard runs (*.png *.json *.jsonl);;All files (*)"
@@ -43,7 +40,6 @@ _EMPTY = (
     f"Compare up to {MOST_FILES} other PCs with this one. Add their files, or drop them on the "
     "window: pictures (PNG), recordings or JSON of a standard run."
 )
-_HEADING_ROLES: tuple[Role, ...] = ("hero_words", "headline")
 
 
 class ComparePage(PageColumn):
@@ -56,7 +52,6 @@ class ComparePage(PageColumn):
         self.setObjectName("benchmark.compare")
         self._studio, self._sides, self._theme = studio, sides, theme
         self._heading = Text("", "headline", name="benchmark.compare.heading", wraps=True)
-        self._heading.setMinimumHeight(self._heading.room_for(_HEADING_ROLES))
         self._sentence = Text("", "muted", name="benchmark.compare.sentence", wraps=True)
         self._standard = Text(f"standard {STANDARD}", "muted", name="benchmark.compare.standard")
         self._trust = TrustChip(theme, name="benchmark.compare.trust")
@@ -91,26 +86,18 @@ class ComparePage(PageColumn):
         )  # fmt: skip
         self._add.setIcon(icon("file", self._theme))
         self._share = button(
-            "Share this PC…", self._share_own, name="benchmark.compare.share",
-            tip="Save this PC's newest run as a picture that others can open",
+            "Share…", self._share_shown, name="benchmark.compare.share",
+            tip="Save or copy what is shown as a picture that others can open, or as a table",
+            primary=True,
         )  # fmt: skip
-        self._copy = button(
-            "Copy as text", self._copy_text, name="benchmark.compare.copy",
-            tip="Copy the comparison as a Markdown table",
-        )  # fmt: skip
-        self._copy.setIcon(icon("copy", self._theme))
-        self._save = button(
-            "Save picture…", self._save_picture, name="benchmark.compare.save",
-            tip="Save the comparison as a picture", primary=True,
-        )  # fmt: skip
-        self._save.setIcon(icon("export", self._theme))
-        saves(self._save)
+        self._share.setIcon(icon("export", self._theme))
+        saves(self._share)
         head = QHBoxLayout()
         self.column.addLayout(head)
         head.setSpacing(GAP)
         head.addWidget(self._heading, 1)
-        for shown in (self._add, self._share, self._copy, self._save):
-            head.addWidget(shown)
+        head.addWidget(self._add)
+        head.addWidget(self._share)
         line = QHBoxLayout()
         self.column.addLayout(line)
         line.setSpacing(GAP)
@@ -123,34 +110,20 @@ class ComparePage(PageColumn):
 
     def _show(self) -> None:
         sides = self._sides.sides
-        others = len(sides) - self._sides.has_own
         self._own.setVisible(not self._sides.has_own)
         self._sheet.setVisible(bool(sides))
         self._sheet.show_sides(sides)
         heading, sentence = headline(sides, compared_works(sides)) if sides else ("Compare", _EMPTY)
         self._heading.setText(heading)
-        self._fit_heading()
         self._sentence.setText(sentence)
         self._trust.show_notice(trust_of(sides))
         self._add.setEnabled(self._sides.can_add)
-        self._share.setEnabled(self._sides.has_own)
-        for part in (self._copy, self._save):
-            part.setEnabled(bool(others))
+        self._share.setEnabled(bool(sides))
 
     def showEvent(self, event: QShowEvent) -> None:
         """Read this PC's newest run again."""
         super().showEvent(event)
         self._sides.refresh()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Set the heading in the largest type that fits beside the buttons."""
-        super().resizeEvent(event)
-        self._fit_heading()
-
-    def _fit_heading(self) -> None:
-        buttons = (self._add, self._share, self._copy, self._save)
-        room = self.width() - sum(shown.sizeHint().width() + GAP for shown in buttons)
-        self._heading.fit_role(_HEADING_ROLES, room)
 
     def _go_to_devices(self) -> None:
         self._studio.go_to(DEVICES)
@@ -160,17 +133,5 @@ class ComparePage(PageColumn):
             Path(path) for path in ask_open_paths(self.window(), "Add standard runs", _KINDS)
         )
 
-    def _share_own(self) -> None:
-        standard_dialog(self._sides.sides[0].run, self._theme, self.window()).exec()
-
-    def _copy_text(self) -> None:
-        QGuiApplication.clipboard().setText(to_markdown(self._sides.sides))
-        self._outcome.show_notice(Notice("Table copied."))
-
-    def _save_picture(self) -> None:
-        notice = save_as(
-            self.window(), "Save the comparison", "comparison.png", "Picture (*.png)",
-            standard_picture(self._sides.sides, self._theme),
-        )  # fmt: skip
-        if notice.sentence:
-            self._outcome.show_notice(notice)
+    def _share_shown(self) -> None:
+        standard_dialog(self._sides.sides, self._theme, self.window()).exec()

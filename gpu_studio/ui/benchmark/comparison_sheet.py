@@ -142,7 +142,7 @@ class _Square(QLabel):
 
 def side_source(side: Side) -> str:
     """Return where a side comes from: ``Ana's PC, 2026-11-20 · PyTorch 2.13.0``."""
-    pc = "This PC" if side.is_here else side.run.pc_name
+    pc = side.run.pc_name or ("This PC" if side.is_here else "")
     when = ", ".join(filter(None, (pc, shown_moment(side.run.made_at)[:10])))
     build = side.device.build.partition("+")[0]
     return " · ".join(filter(None, (when, build and f"PyTorch {build}")))

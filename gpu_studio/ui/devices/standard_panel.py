@@ -93,10 +93,11 @@ class StandardPanel(Card):
             self._rows.addWidget(_device_row(device))
 
     def _share_run(self) -> None:
+        from gpu_studio.core.benchmark.standard_words import sides_of
         from gpu_studio.ui.standard_picture import standard_dialog
 
         if self._shown is not None:
-            standard_dialog(self._shown, self._theme, self.window()).exec()
+            standard_dialog(sides_of(self._shown), self._theme, self.window()).exec()
 
     def _go_to_compare(self) -> None:
         self._studio.go_to(COMPARE)

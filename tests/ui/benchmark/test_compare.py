@@ -210,16 +210,21 @@ def test_the_comparison_is_copied_and_saved(
     open_window: Callable[..., MainWindow], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named = standard_run(paced_device("a | <b>`x`"), pc_name="<i>")
+    path = tmp_path / "comparison.png"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+    monkeypatch.setattr(ShareDialog, "exec", ShareDialog.open)  # the tests go on beside it
     window = open_window("mine", OWN)
     assert drop(window, picture_of(tmp_path / "a.png", named))
     wait_until(lambda: sees(window, "benchmark.compare.source.1"))
-    click(window, "benchmark.compare.copy")
+    click(window, "benchmark.compare.share")
+    (dialog,) = window.findChildren(ShareDialog)
+    click(dialog, "share.save")
+    assert QImage(str(path)).width() == 1200
+    assert read_standard(path) == OWN  # it opens as a comparison itself
+    find(dialog, "share.form", QComboBox).setCurrentIndex(1)
+    click(dialog, "share.copy")
     lines = QGuiApplication.clipboard().text().splitlines()
     table = [line for line in lines if line.startswith("| ")]
     assert r"a \| &lt;b\>" in table[0]
     assert len({line.replace(r"\|", "").count("|") for line in table}) == 1
-    path = tmp_path / "comparison.png"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
-    click(window, "benchmark.compare.save")
-    assert QImage(str(path)).width() == 1200
-    assert read_standard(path) == OWN  # it opens as a comparison itself
+    dialog.close()
