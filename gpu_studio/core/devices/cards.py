@@ -64,10 +64,18 @@ class DriverBranches(msgspec.Struct, frozen=True, kw_only=True):
     first_without: int
 
 
+class FirstDrivers(msgspec.Struct, frozen=True, kw_only=True):
+    """The first driver that supports a generation of cards, on each system."""
+
+    linux: str
+    windows: str
+
+
 class _Table(msgspec.Struct, frozen=True, kw_only=True):
-    chips: tuple[Chip, ...]
-    cards: tuple[KnownCard, ...]
-    driver_branches: dict[str, DriverBranches]
+    chips: tuple[Chip, ...] = ()
+    cards: tuple[KnownCard, ...] = ()
+    driver_branches: dict[str, DriverBranches] = msgspec.field(default_factory=dict)
+    first_drivers: dict[str, FirstDrivers] = msgspec.field(default_factory=dict)
 
 
 def chip_of(device_id: int | None) -> Chip | None:
@@ -105,13 +113,18 @@ def driver_branches(architecture: str | None) -> DriverBranches | None:
     return _table().driver_branches.get(architecture or "")
 
 
+def first_drivers(compute_capability: str) -> FirstDrivers | None:
+    """Return the first drivers for a compute capability, ``8.9``; None if they are not known."""
+    return _table().first_drivers.get(compute_capability)
+
+
 @cache
 def _table() -> _Table:
     """Return the table; an empty one if the file is missing, as "unknown" is a valid answer."""
     try:
         return read_resource(_TABLE, _Table)
     except MissingResourceError:
-        return _Table(chips=(), cards=(), driver_branches={})
+        return _Table()
 
 
 # NVML counts the memory that the driver reserves, CUDA does not. It is never more than this share:

@@ -205,7 +205,7 @@ def _held_words(cards: Sequence[Device]) -> str:
 def _held_by_others(facts: PcFacts) -> Iterator[Finding]:
     for card in facts.nvidia_cards:
         is_held = card.unreadable_code == "not_served" or card.has_open_driver
-        if is_held and not facts.is_dropped(card):
+        if is_held and not facts.is_dropped(card) and not facts.needed_driver(card):
             yield Finding(
                 code="no_driver",
                 sentence=f"Your {card.short_name} is installed, but the NVIDIA driver does not "
@@ -237,6 +237,25 @@ def driver_dropped_card(facts: PcFacts) -> Iterator[Finding]:
             evidence=f"Driver {facts.driver.version or facts.driver.library_version}; the card is "
             f"at {card.pci_bus_id}, device id {card.pci_device_id or 0:04x}",
             command=command,
+            device_uuid=card.identity,
+        )
+
+
+def driver_older_than_card(facts: PcFacts) -> Iterator[Finding]:
+    """The driver is older than the first one that supports a card, so it ignores the card."""
+    for card in facts.nvidia_cards:
+        needed = facts.needed_driver(card)
+        if not needed:
+            continue
+        installed = facts.driver.version or facts.driver.library_version
+        yield Finding(
+            code="driver_older_than_card",
+            sentence=f"Driver {installed} is older than your {card.short_name} "
+            f"({architecture_of(card)}): it needs driver {needed} or newer. Install the newest "
+            "driver.",
+            evidence=f"The card is at {card.pci_bus_id}, device id {card.pci_device_id or 0:04x}; "
+            f"the first driver for such a chip is {needed}",
+            command=nvidia.install_driver(facts),
             device_uuid=card.identity,
         )
 

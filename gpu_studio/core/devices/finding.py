@@ -31,6 +31,7 @@ SEVERITIES: dict[str, Severity] = {
     "wrong_sum": "failure",
     "no_driver": "failure",
     "driver_dropped_card": "failure",
+    "driver_older_than_card": "failure",
     "driver_too_old": "warning",
     "build_without_cuda": "warning",
     "no_code_for_card": "failure",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _EXPLAINING = frozenset(
     {
         "driver_not_answering", "driver_library_mismatch", "card_lost", "no_driver",
-        "driver_dropped_card", "driver_too_old", "no_code_for_card",
+        "driver_dropped_card", "driver_older_than_card", "driver_too_old", "no_code_for_card",
     }
 )  # fmt: skip
 _RULES: tuple[Callable[[PcFacts], Iterator[Finding]], ...] = (
@@ -46,6 +46,7 @@ _RULES: tuple[Callable[[PcFacts], Iterator[Finding]], ...] = (
     card_findings.wrong_sum,
     driver_findings.no_driver,
     driver_findings.driver_dropped_card,
+    driver_findings.driver_older_than_card,
     driver_findings.driver_too_old,
     torch_findings.build_without_cuda,
     torch_findings.no_code_for_card,

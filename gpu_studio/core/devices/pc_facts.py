@@ -14,7 +14,12 @@ from gpu_studio.core.devices.access import (
     numbered_cards,
     probe_of,
 )
-from gpu_studio.core.devices.cards import chip_of_card, driver_branches, torch_card_of
+from gpu_studio.core.devices.cards import (
+    chip_of_card,
+    driver_branches,
+    first_drivers,
+    torch_card_of,
+)
 from gpu_studio.core.devices.devices import CUDA_BUILD
 from gpu_studio.core.devices.link import links_under_load
 from gpu_studio.core.devices.maker_cards import maker_cards
@@ -258,6 +263,15 @@ class PcFacts:
         if card.unreadable is None or branches is None or number is None:
             return False
         return number >= branches.first_without
+
+    def needed_driver(self, card: Device) -> str:
+        """Return the first driver for a card that the installed one is too old for; else empty."""
+        chip, installed = chip_of_card(card), self.driver.version or self.driver.library_version
+        first = first_drivers(chip.compute_capability) if chip is not None else None
+        if card.unreadable is None or first is None or not version_numbers(installed):
+            return ""
+        needed = first.windows if self.driver_system == "Windows" else first.linux
+        return needed if version_numbers(installed) < version_numbers(needed) else ""
 
     def probed(self, card: Device) -> CardProbed | None:
         """Return the result of a kernel on a card; None if the card was not tested."""

@@ -12,6 +12,7 @@ from gpu_studio.core.devices.devices import (
     Telemetry,
 )
 from gpu_studio.core.devices.finding import is_usable
+from gpu_studio.core.devices.findings import find
 from tests.core.devices.doctor_facts import (
     CPU_ENGINE,
     ENGINE,
@@ -135,6 +136,31 @@ def test_a_dropped_card_alone_is_known_by_the_library_s_version():
     findings = examined(pc(on_the_bus(GT_1030, "no_driver"), driver=driver), engine)
     assert codes(findings) == ["driver_dropped_card"]
     assert "Driver 595 no longer supports your GT 1030 (Pascal)" in findings[0].sentence
+
+
+@pytest.mark.parametrize(
+    ("device_id", "version", "system", "needed"),
+    [
+        (0x2B85, "560.94", "Windows", "572.16"),  # RTX 5090
+        (0x2B85, "560.35.03", "Linux", "570.86.16"),
+        (0x2882, "472.12", "Windows", "522.25"),  # RTX 4060
+        (0x2206, "450.80.02", "Linux", "455.23.04"),  # RTX 3080
+    ],
+)
+def test_a_driver_older_than_the_card_is_named_with_the_first_that_serves_it(
+    device_id, version, system, needed
+):
+    card = on_the_bus(changed(RTX_3060, pci_device_id=device_id), "not_served")
+    found = find(pc(card, driver=Driver(version=version)), CPU_ENGINE, system=system)
+    finding = one("driver_older_than_card", found)
+    assert f"needs driver {needed} or newer" in finding.sentence
+    assert not any("virtual machine" in each.sentence for each in found)
+
+
+def test_a_newer_driver_than_the_first_is_no_reason():
+    card = on_the_bus(changed(RTX_3060, pci_device_id=0x2B85), "not_served")
+    found = find(pc(card, driver=Driver(version="580.95.05")), CPU_ENGINE, system="Linux")
+    assert "driver_older_than_card" not in codes(found)
 
 
 def test_a_driver_of_the_last_branch_has_dropped_nothing():
