@@ -57,6 +57,8 @@ _LINE_PATIENCE_S = 45.0  # a connection, then the start of two programs on what 
 _LOAD_PATIENCE_S = 90.0
 # After that, CUDA starts within seconds; a hanging driver never answers.
 _DRIVER_PATIENCE_S = 30.0
+_START_PATIENCE_S = _LOAD_PATIENCE_S + _DRIVER_PATIENCE_S
+_SLOW_START_S = 15.0
 _T = TypeVar("_T")
 
 
@@ -98,6 +100,8 @@ class Patience(NamedTuple):
         farewell_s: seconds for an ended engine to be gone; a hung driver keeps it alive.
         on_stop: called before the engine is stopped.
         on_silence: called before an engine is ended that was silent for too long.
+        slow_s: the time without an event after which `on_slow` is called, once.
+        on_slow: says that the command still waits.
         on_pause: called with the seconds of a pause (the PC slept) before an engine is ended whose
             request it spoiled; None lets the engine go on.
     """
@@ -107,6 +111,8 @@ class Patience(NamedTuple):
     farewell_s: float = math.inf
     on_stop: Callable[[], object] = lambda: None
     on_silence: Callable[[], object] = lambda: None
+    slow_s: float = math.inf
+    on_slow: Callable[[], object] = lambda: None
     on_pause: Callable[[float], object] | None = None
 
 
@@ -123,6 +129,7 @@ def answers(
     stream = Stream(engine.run(request))
     watch, now_s, looked_s = PauseWatch(), 0.0, time.monotonic()
     last_event_s, stopped_s, ended_s = now_s, None, None
+    is_slow = False
     while not stream.has_ended:
         event = stream.wait(_LOOK_S)
         before_s, looked_s = looked_s, time.monotonic()
@@ -142,6 +149,9 @@ def answers(
             patience.on_silence()
             engine.abandon()
             ended_s = now_s
+        if not is_slow and now_s - last_event_s > patience.slow_s:
+            is_slow = True
+            patience.on_slow()
         if not interrupt.is_asked:
             continue
         if stopped_s is None:
@@ -156,16 +166,17 @@ def answers(
 def describe(
     engine: Engine,
     interrupt: Interrupt,
-    patience_s: float = math.inf,
     question: DescribeEngine | None = None,
+    *,
+    has_loaded: bool = False,
 ) -> EngineDescribed:
     """Return the engine's description of itself.
 
     Args:
         engine: the engine to ask.
         interrupt: records Ctrl-C.
-        patience_s: seconds to wait for a hanging driver.
         question: the request to send; None allows waking sleeping cards.
+        has_loaded: whether PyTorch has answered already, so that only the driver can block it.
 
     Raises:
         HeldEngineError: the engine did not answer in time.
@@ -173,7 +184,13 @@ def describe(
         KeyboardInterrupt: Ctrl-C was pressed.
     """
     is_held = threading.Event()
-    patience = Patience(silence_s=lambda: patience_s, on_silence=is_held.set)
+    patience_s = _DRIVER_PATIENCE_S if has_loaded else _START_PATIENCE_S
+    patience = Patience(
+        silence_s=lambda: patience_s,
+        on_silence=is_held.set,
+        slow_s=_SLOW_START_S,
+        on_slow=lambda: note(_slow_words(patience_s)),
+    )
     exit_code: int | None = None
     for event in answers(engine, question or DescribeEngine(), interrupt, patience):
         if interrupt.is_asked:
@@ -186,9 +203,21 @@ def describe(
             case EngineEnded():
                 exit_code = event.exit_code
     if is_held.is_set():
-        message = f"PyTorch did not answer within {patience_s:.0f} s: the driver blocks it."
+        reason = ": the driver blocks it." if has_loaded else f". {_WHY_SLOW} Restart the PC."
+        message = f"{_who()} did not answer within {patience_s:.0f} s{reason}"
         raise HeldEngineError(FailureKind.ENGINE_ENDED, message)
     raise StudioError(FailureKind.ENGINE_ENDED, describe_exit(exit_code))
+
+
+_WHY_SLOW = "A hanging graphics driver or a very slow disk can be the reason."
+
+
+def _who() -> str:
+    return "PyTorch" if TARGET.pc is None else f"PyTorch on {TARGET.pc.name}"
+
+
+def _slow_words(patience_s: float) -> str:
+    return f"{_who()} has not answered yet. This command waits up to {patience_s:.0f} s."
 
 
 class CommandEngine(NamedTuple):
@@ -255,13 +284,11 @@ def _why_no_engine(shelf: BuildShelf) -> str:
 
 
 @contextmanager
-def started_engine(
-    log_path: Path, patience_s: float = math.inf
-) -> Iterator[tuple[CommandEngine, EngineDescribed]]:
+def started_engine(log_path: Path) -> Iterator[tuple[CommandEngine, EngineDescribed]]:
     """Start an engine for one command, and let it describe itself; see `describe`."""
     with at_work(new_engine(log_path)) as work:
         work.progress.show("Starting PyTorch …")
-        described = describe(work.engine, work.interrupt, patience_s)
+        described = describe(work.engine, work.interrupt)
         work.progress.clear()
         yield work, described
 
@@ -317,7 +344,7 @@ def describe_beside(
             message = f"PyTorch did not load within {_LOAD_PATIENCE_S:.0f} s."
             raise StudioError(FailureKind.ENGINE_ENDED, message)
     question = DescribeEngine(wakes_cards=wakes_cards)
-    return describe(engine, interrupt, _DRIVER_PATIENCE_S, question)
+    return describe(engine, interrupt, question, has_loaded=True)
 
 
 class SensorWatch:

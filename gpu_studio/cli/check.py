@@ -18,7 +18,7 @@ from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.check.check_chart import mark_text
 from gpu_studio.core.check.check_end import end_words
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
-from gpu_studio.core.check.check_run import START_PATIENCE_S, CheckPlan, CheckRun
+from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import interruption_sentence
 from gpu_studio.core.check.finding_lines import finding_lines
 from gpu_studio.core.check.record_page import page_of
@@ -72,7 +72,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             message = "Another check is running on this PC: wait for its end, or stop it."
             raise StudioError(FailureKind.BAD_REQUEST, message)
         awake = SleepBlock("A check")
-        with awake, started_engine(log_path, START_PATIENCE_S) as (work, described):
+        with awake, started_engine(log_path) as (work, described):
             if awake.is_held and not options.json:
                 note("This PC stays awake during the check.")
             run = _begin(_plan(options, described), folder)

@@ -179,18 +179,22 @@ def test_a_reader_that_dies_at_once_is_a_failure_and_not_the_drivers(monkeypatch
     assert "driver" not in str(raised.value)
 
 
-def test_an_engine_that_a_driver_holds_is_given_up():
+def test_an_engine_that_does_not_answer_is_told_of_and_given_up(monkeypatch, capsys):
+    monkeypatch.setattr(module, "_SLOW_START_S", 0.01)
+    monkeypatch.setattr(module, "_START_PATIENCE_S", 0.05)
     engine = ScriptedEngine({DescribeEngine: [Pause(deaf=True)]}, EngineEnvironment())
-    with pytest.raises(HeldEngineError):
-        describe(engine, Interrupt(), patience_s=0.05)
-    assert engine.calls == ["abandon"]
+    with pytest.raises(HeldEngineError) as raised:
+        describe(engine, Interrupt())
+    assert "not answered yet" in capsys.readouterr().err
+    assert "can be the reason" in str(raised.value), "nothing shows that it is the driver"
+    assert "abandon" in engine.calls
     engine.close()
 
 
 def test_an_engine_that_ends_by_itself_is_not_one_that_is_held():
     engine = ScriptedEngine({DescribeEngine: [EngineEnded(exit_code=1)]}, EngineEnvironment())
     with pytest.raises(StudioError) as raised:
-        describe(engine, Interrupt(), patience_s=30.0)
+        describe(engine, Interrupt())
     assert not isinstance(raised.value, HeldEngineError)
     assert engine.calls == []
 
