@@ -15,8 +15,6 @@ APART = {"bench", "gpu", "soft", "softcards"}
 SLEEPERS = {
     "patience.py": "between two looks at what another process does",
     "windows/wine_pc.py": "between two looks at the processes of Windows",
-    "bench/hostile_drop.py": "lets the window's loop turn while it is watched",
-    "bench/sleeps.py": "stops a program for as long as a person closes the lid",
     "engine/scripted_child.py": "plays an engine, which beats by the clock",
 }
 

@@ -3,7 +3,7 @@
 glibc takes a large piece from the system by itself, and gives it back when it is freed. But each
 time that happens, the threshold for "large" rises to that size, up to 32 MiB; from then on such
 pieces come from the heap and stay there, in part and for each thread (mallopt(3),
-M_MMAP_THRESHOLD). A window on which `tests.bench.hostile_drop` dropped 150 files six times kept
+M_MMAP_THRESHOLD). A window on which 150 hostile files were dropped six times kept
 337 MiB in place of 191. A threshold that is set stays. Only glibc does so; standard library only.
 """
 

@@ -339,13 +339,13 @@ class MainWindow(QMainWindow):
         if self._is_closed:
             return
         if (part := self._unmade()) is not None:
-            part.make()
+            part.make_next()
         elif not self._has_started:
             self._has_started = True
             self._order_keys()
             self._studio.start()
         elif self._tabs_after_paint and (page := self._unmade_page()) is not None:
-            page.make()
+            page.make_next()
         else:
             self._collector.freeze()
             return

@@ -9,25 +9,20 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QPoint, Qt, QTimer
-from PySide6.QtGui import QImage
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
     QComboBox,
-    QScrollArea,
     QTabBar,
     QTabWidget,
     QWidget,
 )
 
-from gpu_studio.core.check.record_page import page_of
 from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.ui.benchmark.benchmark_plots import View
@@ -37,7 +32,6 @@ from gpu_studio.ui.theme import styled_application
 from tests.bench.driver import Driver
 from tests.bench.heartbeat import Heartbeat
 from tests.driving import window as driving
-from tests.fakes.check_records import check_record
 from tests.fakes.pc import SteadySensors, reading, two_cards
 
 if TYPE_CHECKING:
@@ -47,7 +41,6 @@ _READ_MS = 1000
 _LOOK_S = 0.3  # a person looks at a page
 _SIZES = ((960, 540), (1600, 900), (1280, 800))
 _CHECK_MINUTES = 0  # each stage does as little as it can
-_COMPARISONS = {"Feeding": "dataloader", "AMP and reproducibility": "train_step"}
 
 
 class Minute:
@@ -56,23 +49,17 @@ class Minute:
     Args:
         driver: the window, shown.
         heartbeat: counts its turns.
-        folder: for the files that are opened.
     """
 
-    def __init__(self, driver: Driver, heartbeat: Heartbeat, folder: Path) -> None:
-        self._driver, self._heartbeat, self._folder = driver, heartbeat, folder
+    def __init__(self, driver: Driver, heartbeat: Heartbeat) -> None:
+        self._driver, self._heartbeat = driver, heartbeat
         self._window = driver.window
         self.phases: dict[str, Callable[[], None]] = {
             "tabs": self._visit_tabs,
             "benchmark": self._run_benchmark,
-            "sweep": self._sweep,
-            "comparison": self._compare,
             "race": self._race,
             "memory": self._break_memory,
             "check": self._check,
-            "files": self._open_files,
-            "lists": self._open_lists,
-            "wheel": self._turn_wheel,
             "resizing": self._resize,
             "theme": self._change_theme,
         }
@@ -95,7 +82,7 @@ class Minute:
 
     def _begin(self, phase: str) -> None:
         """Print the turns of the phase that ends here."""
-        self._heartbeat.take_longest()
+        self._heartbeat.end_turn()
         with self._heartbeat.aside():
             for turn in self._heartbeat.turns:
                 print(json.dumps(turn), flush=True)
@@ -120,26 +107,6 @@ class Minute:
             self._wait(lambda: not self._driver.benchmark.state.is_busy)
         for view in View:
             self._press(f"benchmark.view.{view.name.lower()}")
-            self._look()
-
-    def _sweep(self) -> None:
-        self._open("Benchmark")
-        self._press("benchmark.sweep")
-        self._type("benchmark.sweep.low", "64")
-        self._type("benchmark.sweep.high", "512")
-        self._press("benchmark.run")
-        self._wait(lambda: self._driver.benchmark.state.is_busy)
-        self._wait(lambda: not self._driver.benchmark.state.is_busy)
-        for view in View:
-            self._press(f"benchmark.view.{view.name.lower()}")
-            self._look()
-
-    def _compare(self) -> None:
-        for title, workload in _COMPARISONS.items():
-            self._open("Switcher", title)
-            self._press(f"switcher.{workload}.run")
-            self._wait(lambda: not self._driver.studio.session.is_free)
-            self._wait(lambda: self._driver.studio.session.is_free)
             self._look()
 
     def _race(self) -> None:
@@ -173,42 +140,6 @@ class Minute:
         self._press("check.run")
         self._wait(lambda: check.record is not None)
         self._look(1.0)
-
-    def _open_files(self) -> None:
-        with self._heartbeat.aside():
-            photo = self._folder / "photo.png"
-            image = QImage(1600, 900, QImage.Format.Format_RGB32)
-            image.fill(Qt.GlobalColor.darkCyan)
-            image.save(str(photo))
-            record = self._folder / "record.html"
-            record.write_bytes(page_of(check_record()))
-        for path in (photo, record):
-            driving.drop(self._window, path)
-            self._look(1.0)
-
-    def _open_lists(self) -> None:
-        tabs = self._find("tabs", QTabWidget)
-        for index in range(tabs.count()):
-            self._turn_to(tabs.tabBar(), index)
-            for box in self._all(QComboBox, tabs.widget(index)):
-                if box.isEnabled() and box.count():
-                    box.showPopup()
-                    self._look()
-                    box.hidePopup()
-                    self._look()
-
-    def _turn_wheel(self) -> None:
-        tabs = self._find("tabs", QTabWidget)
-        for index in range(tabs.count()):
-            self._turn_to(tabs.tabBar(), index)
-            for area in self._all(QScrollArea, tabs.widget(index)):
-                for _ in range(5):
-                    QTest.wheelEvent(
-                        self._window.windowHandle(),
-                        area.mapTo(self._window, area.rect().center()),
-                        QPoint(0, -120),
-                    )
-                    self._look(0.02)
 
     def _resize(self) -> None:
         tabs = self._find("tabs", QTabWidget)
@@ -303,11 +234,10 @@ def main() -> int:
     driver.window.show()
     QApplication.processEvents()  # the first paint: start_up.py has its time
     heartbeat = Heartbeat(driver.window, samples=options.owners)
-    with tempfile.TemporaryDirectory() as folder:
-        minute = Minute(driver, heartbeat, Path(folder))
-        names = options.phases.split(",") if options.phases else [*minute.phases]
-        QTimer.singleShot(0, lambda: (minute.live(names), application.exit()))
-        return application.exec()
+    minute = Minute(driver, heartbeat)
+    names = options.phases.split(",") if options.phases else [*minute.phases]
+    QTimer.singleShot(0, lambda: (minute.live(names), application.exit()))
+    return application.exec()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How long the event loop of a window was away, and what it did in each of its turns."""
+"""What the event loop of a window did in each of its longer turns."""
 
 from __future__ import annotations
 
@@ -24,17 +24,6 @@ _PROGRAM = str(Path(__file__).resolve().parents[2] / "gpu_studio")
 _FRAMES = 3  # of the program, innermost first
 
 
-class Gap(NamedTuple):
-    """The longest time between two beats, and the longest that the thread itself worked in a turn.
-
-    The first is what a person feels. The second leaves out the time in which other programs had
-    the processor: on a busy machine it alone tells what the window does.
-    """
-
-    on_the_wall_s: float
-    own_work_s: float
-
-
 class Turn(NamedTuple):
     """One turn of the event loop.
 
@@ -50,7 +39,7 @@ class Turn(NamedTuple):
 
 
 class Heartbeat(QObject):
-    """A timer every 2 ms that notes how late it comes, and the work in each turn of the loop.
+    """Notes the work in each turn of the loop, which a timer wakes every 2 ms.
 
     Args:
         window: the owner.
@@ -59,16 +48,14 @@ class Heartbeat(QObject):
 
     def __init__(self, window: QWidget, *, samples: bool = False) -> None:
         super().__init__(window)
-        self._wall_s, self._work_s = time.perf_counter(), time.thread_time()
-        self._longest = Gap(0.0, 0.0)
+        self._work_s = time.thread_time()
         self.phase = ""
         self.turns: list[Turn] = []
         self._seen: Counter[str] = Counter()
         self._timer = QTimer(self)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
-        self._timer.timeout.connect(self._beat)
         self._timer.start(_PERIOD_MS)
-        QAbstractEventDispatcher.instance().awake.connect(self._turn)
+        QAbstractEventDispatcher.instance().awake.connect(self.end_turn)
         if samples:
             signal.signal(signal.SIGPROF, self._sample)
             signal.setitimer(signal.ITIMER_PROF, _SAMPLE_S, _SAMPLE_S)
@@ -76,13 +63,6 @@ class Heartbeat(QObject):
     def stop(self) -> None:
         """Take no more samples: the process ends."""
         signal.setitimer(signal.ITIMER_PROF, 0.0)
-
-    def take_longest(self) -> Gap:
-        """Return the longest gap since the last call."""
-        self._beat()
-        self._turn()
-        longest, self._longest = self._longest, Gap(0.0, 0.0)
-        return longest
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
@@ -93,13 +73,7 @@ class Heartbeat(QObject):
         finally:
             self._work_s += time.thread_time() - begun_s
 
-    def _beat(self) -> None:
-        wall_s = time.perf_counter()
-        longest_s = max(self._longest.on_the_wall_s, wall_s - self._wall_s)
-        self._longest = self._longest._replace(on_the_wall_s=longest_s)
-        self._wall_s = wall_s
-
-    def _turn(self) -> None:
+    def end_turn(self) -> None:
         """End a turn: the event loop is about to take the next one."""
         work_s = time.thread_time()
         taken_s = work_s - self._work_s
@@ -107,11 +81,10 @@ class Heartbeat(QObject):
         if taken_s >= _KEPT_S:
             owner = "; ".join(f"{count} × {where}" for where, count in seen.most_common(3))
             self.turns.append(Turn(self.phase, taken_s, owner))
-        self._longest = self._longest._replace(own_work_s=max(self._longest.own_work_s, taken_s))
         self._work_s = work_s
 
     def _sample(self, _number: int, frame: FrameType | None) -> None:
-        """Note what runs; in a turn without any Python, the signal waits for `_turn`."""
+        """Note what runs; in a turn without any Python, the signal waits for `end_turn`."""
         names: list[str] = []
         while frame is not None and len(names) < _FRAMES:
             code = frame.f_code

@@ -1,4 +1,4 @@
-"""The reference of start_up.py and switches.py: a bare PySide6 window with one pyqtgraph plot.
+"""The reference of start_up.py: a bare PySide6 window with one pyqtgraph plot.
 
 It prints the clock at its first paint, and the processor time that the process needed until then.
 """

@@ -18,7 +18,7 @@ from statistics import median
 
 from tests.bench.ratios import describe_machine, paired_ratio, verdict
 
-_TARGET = 0.6
+_TARGET = 0.7
 
 
 def seconds_to_paint(module: str, environment: dict[str, str]) -> tuple[float, float]:

@@ -32,7 +32,6 @@ def drop(window: MainWindow, urls: Sequence[QUrl]) -> None:
 
 
 def test_whatever_is_dropped_is_answered(window: MainWindow, tmp_path: Path) -> None:
-    """The large files, each page, and the time of each turn are in tests.bench.hostile_drop."""
     paths = write_small(tmp_path)
     assert len(paths) >= 50
     for path in paths:

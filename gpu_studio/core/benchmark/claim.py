@@ -47,8 +47,7 @@ SAME_WITHIN = 1.05
 APART_BY = 1.25
 """How much two runs of the same work differ from run to run.
 
-Elementwise work differs by up to 25 % between processes whose memory is steady
-(`tests/bench/steadiness.py`).
+Elementwise work differs by up to 25 % between processes whose memory is steady.
 """
 _DOUBTED_BY = 2.0
 CANNOT_BE_TOLD = "cannot be told"
