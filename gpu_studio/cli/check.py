@@ -296,7 +296,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 COMMAND = Command(
-    about="Check whether a card is sound: load, compute, layouts, memory, link, and a cool-down. "
+    about="Check whether a card is sound: load, compute, layouts, memory and link. "
     "Without a card, the check runs on the CPU, so that you can see what it does. If a crash or a "
     "restart cuts a check off, the same command continues it within a day. Exit status: 0 if the "
     "check passed, otherwise 1. A pass applies to what was tested and to nothing else.",

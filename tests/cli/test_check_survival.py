@@ -131,7 +131,7 @@ def test_an_engine_that_is_held_is_a_failure_and_is_ended(
     (record,) = CheckFolder(tmp_path / FOLDER_NAME).records()
     assert record.findings[-1].kind == "card_lost"
     assert "stopped answering" in record.findings[-1].sentence
-    assert "Operations and layouts" in record.findings[-1].sentence
+    assert "Correctness of PyTorch" in record.findings[-1].sentence
     held = EngineThatIsHeld.held
     assert held is not None
     alive = outliving([held])

@@ -14,7 +14,7 @@ from gpu_studio.core.check.readings import MOST_READINGS, RecordedReading
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import (
     MOST_FINDINGS,
-    STAGE_NAMES,
+    MOST_STAGES,
     CheckedDevice,
     CheckFinding,
     CheckVerdict,
@@ -96,7 +96,7 @@ class CheckRecord(CheckFigures, frozen=True, kw_only=True):
     minutes: PositiveCount
     seconds: Seconds
     rounds: Count
-    stages: Annotated[tuple[StageOutcome, ...], Meta(max_length=len(STAGE_NAMES))]
+    stages: Annotated[tuple[StageOutcome, ...], Meta(max_length=MOST_STAGES)]
     findings: Annotated[tuple[CheckFinding, ...], Meta(max_length=MOST_FINDINGS)] = ()
     verdict: CheckVerdict
     sentence: Text

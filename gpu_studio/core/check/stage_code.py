@@ -11,17 +11,6 @@ if TYPE_CHECKING:
 
 _LINES: dict[StageName, str] = {
     "load": """\
-import torch
-
-device = torch.device("{address}")
-a = torch.randn(1024, 1024, device=device)
-first = (a @ a).mul_(1.5).add_(a).tanh_().cpu()
-for _ in range(20):
-    again = (a @ a).mul_(1.5).add_(a).tanh_().cpu()
-    assert torch.equal(again, first), "the same work gave another result"
-print("20 times the same result, bit for bit")
-""",
-    "steps": """\
 import time
 
 import torch
@@ -29,7 +18,7 @@ import torch
 device = torch.device("{address}")
 a = torch.randint(-127, 128, (512, 512)).float()  # whole numbers: the product is exact
 on_device, exact = a.to(device), a @ a
-for duty in (0.2, 0.4, 0.6, 0.8, 1.0):
+for duty in (1.0, 0.2, 0.6):
     for _ in range(20):
         begun_s = time.perf_counter()
         assert torch.equal((on_device @ on_device).cpu(), exact), "a wrong product"
@@ -86,19 +75,6 @@ back = there.to(device, copy=True).cpu()
 seconds = time.perf_counter() - begun_s
 assert torch.equal(back, there), "a copy arrived changed"
 print(f"{{2 * there.nbytes / seconds / 1e9:.1f}} GB/s there and back")
-""",
-    "cool": """\
-import time
-
-import torch
-
-device = torch.device("{address}")
-a = torch.randint(-127, 128, (512, 512)).float()
-time.sleep(5)  # the clocks fall, and rise again with the next line
-assert torch.equal((a.to(device) @ a.to(device)).cpu(), a @ a), "a wrong product"
-words = torch.full((8 << 20,), -1, dtype=torch.int64, device=device)
-assert (words == -1).all(), "a wrong word"
-print("right after a rest, too")
 """,
 }
 

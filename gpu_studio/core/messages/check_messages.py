@@ -29,8 +29,11 @@ from gpu_studio.core.messages.message import (
 )
 
 StageName = Literal["load", "steps", "compute", "layouts", "memory", "link", "cool"]
-STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
+"""Older records have ``steps`` and ``cool``: today they are parts of ``load`` and ``memory``."""
+STAGE_NAMES: tuple[StageName, ...] = ("load", "compute", "layouts", "memory", "link")
 """In the order in which they run: heat first, so that a weak card is tested hot."""
+MOST_STAGES = len(get_args(StageName))
+"""Of a record, an older one included."""
 
 CheckVerdict = Literal["passed", "failed", "inconclusive", "partial", "skipped"]
 """Passed: no error in all that was to be tested. Failed: at least one error. Inconclusive: no
@@ -411,6 +414,6 @@ class CheckFinished(Message, frozen=True, kw_only=True):
 
     device: str
     verdict: CheckVerdict
-    stages: Annotated[tuple[StageOutcome, ...], Meta(max_length=len(STAGE_NAMES))]
+    stages: Annotated[tuple[StageOutcome, ...], Meta(max_length=MOST_STAGES)]
     planted: PlantKind | None
     next_action: Text

@@ -131,6 +131,11 @@ class Accelerator(Protocol):
     def stopwatch(self, device: torch.device) -> Stopwatch:
         """Return a stopwatch for calls on a device; creates a context."""
 
+    def side_stream(
+        self, device: torch.device
+    ) -> contextlib.AbstractContextManager[Callable[[], object]]:
+        """Return a context whose work runs beside the usual work; it gives what waits for it."""
+
     def idle(self, device: torch.device, seconds: float) -> None:
         """Let a device do nothing for at least this long; returns at once."""
 

@@ -115,6 +115,11 @@ class Cpu:
     def stopwatch(self, device: torch.device) -> Stopwatch:
         return CpuStopwatch()
 
+    def side_stream(
+        self, device: torch.device
+    ) -> contextlib.AbstractContextManager[Callable[[], object]]:
+        return contextlib.nullcontext(lambda: None)
+
     def idle(self, device: torch.device, seconds: float) -> None:
         """Do nothing: no work queues up."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import re
@@ -20,8 +21,7 @@ from gpu_studio.engine.accelerators.accelerator import MOST_HISTORY
 from gpu_studio.engine.stopwatch import EventStopwatch
 
 if TYPE_CHECKING:
-    import contextlib
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from gpu_studio.engine.accelerators.accelerator import Feature
@@ -170,6 +170,12 @@ class Cuda:
         stream = torch.cuda.current_stream(device)
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         return EventStopwatch(stream, start, end)
+
+    @contextlib.contextmanager
+    def side_stream(self, device: torch.device) -> Iterator[Callable[[], object]]:
+        stream = torch.cuda.Stream(device)
+        with torch.cuda.stream(stream):
+            yield stream.synchronize
 
     def idle(self, device: torch.device, seconds: float) -> None:
         """Let a card's stream idle for at least this long, and at least 0.5 ms."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,7 @@ from gpu_studio.engine.accelerators.accelerator import MOST_HISTORY
 from gpu_studio.engine.stopwatch import EventStopwatch
 
 if TYPE_CHECKING:
-    import contextlib
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from gpu_studio.engine.accelerators.accelerator import Feature
@@ -173,6 +173,12 @@ class Xpu:
         stream = torch.xpu.current_stream(device)
         start, end = torch.xpu.Event(enable_timing=True), torch.xpu.Event(enable_timing=True)
         return EventStopwatch(stream, start, end)
+
+    @contextlib.contextmanager
+    def side_stream(self, device: torch.device) -> Iterator[Callable[[], object]]:
+        stream = torch.xpu.Stream(device)
+        with torch.xpu.stream(stream):
+            yield stream.synchronize
 
     def idle(self, device: torch.device, seconds: float) -> None:
         """Do nothing: PyTorch has no kernel for it here."""

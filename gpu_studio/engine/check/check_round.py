@@ -30,14 +30,12 @@ from gpu_studio.core.messages.check_messages import (
     Vitals,
 )
 from gpu_studio.engine.check.compute import Compute
-from gpu_studio.engine.check.cool import CoolDown
 from gpu_studio.engine.check.heat import HeatWatch
 from gpu_studio.engine.check.layouts import Layouts
 from gpu_studio.engine.check.link import LinkCheck
-from gpu_studio.engine.check.load import WarmUp
+from gpu_studio.engine.check.load import Load
 from gpu_studio.engine.check.planting import Plant
 from gpu_studio.engine.check.stage import Stage, StageBench, Step
-from gpu_studio.engine.check.steps import LoadInSteps
 from gpu_studio.engine.check.video_memory import VideoMemory
 from gpu_studio.engine.device import (
     accelerator_of,
@@ -58,6 +56,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.core.messages.message import Event
 
+_LEAST_SHARE = 0.5
 _PROGRESS_EVERY_S, _NEXT_STEP_EVERY_S = 0.2, 0.05
 
 
@@ -100,7 +99,7 @@ class CheckRound:
         *,
         sensor: CheckSensor | None = None,
         cpu_name: str = "CPU",
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.request = request
         self._stop = stop
@@ -142,7 +141,8 @@ class CheckRound:
         request = self.request
         budget_s = stage_budget_s(name, request.budget_s)
         if name == SPARE_TIME_TO:
-            budget_s += self._spare_s
+            # Other programs may have made the stages before it late.
+            budget_s = max(budget_s + self._spare_s, _LEAST_SHARE * budget_s)
         yield CheckStageBegan(
             check_id=request.check_id, round=request.round, stage=name, budget_s=budget_s
         )
@@ -164,8 +164,9 @@ class CheckRound:
         if failure is not None:
             bench.findings.append(failure_finding(failure, name, bench.elapsed_s, request.device))
             accelerator_of(device).empty_cache()
-        if name == SPARE_TIME_OF:
-            self._spare_s = max(0.0, budget_s - bench.elapsed_s)
+        left_s = budget_s - bench.elapsed_s
+        if name == SPARE_TIME_OF or left_s < 0:
+            self._spare_s += left_s
         yield from events.end()
 
     @property
@@ -285,9 +286,7 @@ def checked_device(
 
 
 def _stages() -> dict[StageName, Stage]:
-    stages: tuple[Stage, ...] = (
-        WarmUp(), LoadInSteps(), Compute(), Layouts(), VideoMemory(), LinkCheck(), CoolDown(),
-    )  # fmt: skip
+    stages: tuple[Stage, ...] = (Load(), Compute(), Layouts(), VideoMemory(), LinkCheck())
     return {stage.name: stage for stage in stages}
 
 

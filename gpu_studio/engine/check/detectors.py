@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from gpu_studio.core.check.thresholds import SLOW_STEP_RATIO
 from gpu_studio.core.messages.check_messages import MOST_PLACES, WrongBits, WrongWord
-from gpu_studio.engine.check.ieee import format_of, to_bits, widened
+from gpu_studio.engine.check.formats import values_of
 from gpu_studio.engine.check.planting import bits_of
 
 if TYPE_CHECKING:
@@ -47,21 +46,6 @@ def mismatched_values(seen: Tensor, exact: Tensor) -> Mismatch | None:
         exact: float64 or whole numbers, of the same shape. 0 and −0 are equal, NaN equals nothing.
     """
     return mismatch_at(values_of(seen) != values_of(exact))
-
-
-def values_of(tensor: Tensor) -> NDArray[Any]:
-    """Return a tensor's values: float64, complex128, a whole number's dtype, or bool."""
-    here = tensor.detach().cpu().contiguous()
-    if here.dtype is torch.bfloat16:
-        return widened(to_bits(here), format_of("bfloat16"))
-    return wide_values(here.numpy())
-
-
-def wide_values(values: NDArray[Any]) -> NDArray[Any]:
-    """Return floats as float64, complex numbers as complex128, and others as they are."""
-    kind = {"f": np.float64, "c": np.complex128}.get(values.dtype.kind)
-    with np.errstate(invalid="ignore"):  # a signaling NaN
-        return values if kind is None else values.astype(kind)
 
 
 def mismatched_bits(seen: Tensor, expected: Tensor) -> Mismatch | None:

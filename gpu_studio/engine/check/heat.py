@@ -92,6 +92,7 @@ class HeatWatch:
         base_mhz, own_mhz = bench.base_clock_mhz, self._own_clock_mhz
         if bench.stage not in _LOADED:
             return
+        log = [one for one in log if not _is_at_rest(bench, one.at_s)]
         limit_mhz = LOW_CLOCK_SHARE * base_mhz if base_mhz else OWN_CLOCK_SHARE * (own_mhz or 0.0)
         low = [one for one in log if is_low(one.vitals, limit_mhz)]
         if not _counts(low, log, HARDWARE_BRAKES_FROM_S):
@@ -129,7 +130,13 @@ class HeatWatch:
         """Report a temperature that does not fall while the device rests."""
         begun_s, ended_s = pause
         resting = [one.degrees for one in log if begun_s <= one.at_s <= ended_s and one.degrees]
-        before = [one for one in self._earlier if one.at_s >= bench.offset_s - FROZEN_FROM_S]
+        here = (
+            LoggedReading(bench.offset_s + one.at_s, one.vitals)
+            for one in log
+            if one.at_s < begun_s
+        )
+        from_s = bench.offset_s + begun_s - FROZEN_FROM_S
+        before = [one for one in (*self._earlier, *here) if one.at_s >= from_s]
         worked = [one.degrees for one in before if one.degrees]
         if ended_s - begun_s < COOLING_PAUSE_S or len(resting) < _FEWEST_READINGS or not worked:
             return
@@ -275,6 +282,12 @@ def _clock_at_first(log: Log) -> float | None:
         if one.vitals.sm_clock_mhz is not None and _SETTLED_S <= one.at_s <= _OWN_CLOCK_UNTIL_S
     )
     return clocks[len(clocks) // 2] if clocks else None
+
+
+def _is_at_rest(bench: StageBench, at_s: float) -> bool:
+    """Return whether a device had no full load at a time of the stage."""
+    spans = (bench.pause, bench.part_load)
+    return any(span is not None and span[0] <= at_s <= span[1] for span in spans)
 
 
 def _subject(bench: StageBench) -> str:

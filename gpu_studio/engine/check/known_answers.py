@@ -1,4 +1,4 @@
-"""Operations with answers that numpy knows: PyTorch and its CPU are never their own reference.
+"""Operations with answers that numpy knows, with NaN, infinities, ties and extremes.
 
 An answer is exact, or it has a tolerance in ULPs of the dtype. The largest errors of CUDA's
 functions are in NVIDIA's CUDA programming guide ("Mathematical functions", table of maximum ULP
@@ -9,16 +9,25 @@ are at least twice that, and the ULPs are those of a scale where an operation su
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F  # noqa: N812  # as PyTorch's own documents call it
 
-from gpu_studio.engine.check.detectors import Mismatch, mismatch_at, values_of, wide_values
-from gpu_studio.engine.check.ieee import FORMATS, format_of, rounded, to_tensor, widened
-from gpu_studio.engine.check.layouts import laid_out
-from gpu_studio.engine.check.part import Part
+from gpu_studio.engine.check.detectors import Mismatch, mismatch_at
+from gpu_studio.engine.check.formats import (
+    differing,
+    fitted,
+    laid_out,
+    tensor_of,
+    ulp_of,
+    values_of,
+    wide,
+)
+from gpu_studio.engine.check.parts import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,26 +35,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from gpu_studio.core.messages.check_messages import FindingKind
     from gpu_studio.engine.check.stage import StageBench
 
     Array = NDArray[Any]
+    Make = Callable[["Operands"], Sequence[Array]]
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
-WIDE_FLOATS = ("float32", "float64")
-INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
-COMPLEX = ("complex64", "complex128")
-BOOL = ("bool",)
-NUMBERS = (*FLOATS, *INTEGERS)
-
+INTEGERS = ("uint8", "int8", "int32", "int64")
+_ORDERED = (*FLOATS, "int32", "int64")
 # (shape, layout): small, odd and unaligned ones reach the ends of a kernel's loops.
-_CASES = (
-    ((64, 96), "contiguous"), ((1, 1), "contiguous"), ((7, 5), "transposed"),
-    ((19, 33), "strided"), ((11, 17), "sliced"),
-)  # fmt: skip
-_LARGE = (768, 2048)  # 1.5 million elements
-_LARGE_EVERY = 8
-_EXACT_LARGE = ("float32", "float64", "int32", "int64")
-_REAL_OF = {"complex64": "float32", "complex128": "float64"}
+_CASES = (((64, 96), "contiguous"), ((7, 5), "transposed"), ((19, 33), "strided"))
+_LARGE = (330, 320)
+_LARGE_DTYPES = ("float32", "int64")
+_TIMES = _LARGE[0] * _LARGE[1] // (64 * 96) + 1
+_EDGES = (np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -0.5, -2.5)
 
 
 class Operands:
@@ -60,63 +64,39 @@ class Operands:
     def __init__(self, numbers: np.random.Generator, shape: tuple[int, int], dtype: str) -> None:
         self.numbers, self.shape, self.dtype = numbers, shape, dtype
 
-    def real(self, low: float, high: float) -> Array:
-        """Return real numbers in a range; a quarter of them are small."""
+    def real(self, low: float, high: float, edges: Sequence[float] = ()) -> Array:
+        """Return real numbers in a range, a quarter of them small; an eighth are edges."""
         values = self.numbers.uniform(low, high, self.shape)
         shrink = np.ldexp(1.0, -self.numbers.integers(0, 8, self.shape))
         is_small = self.numbers.integers(0, 4, self.shape) == 0
-        in_range = np.clip(values * np.where(is_small, shrink, 1.0), low, high)
-        return fitted(in_range, self.dtype)
-
-    def whole(self, largest: int | None = None) -> Array:
-        """Return whole numbers whose sums over a row stay exact in the dtype."""
-        limit = largest or {"bfloat16": 1, "float16": 3}.get(self.dtype, 8)
-        low = 0 if self.dtype in ("bool", "uint8") else -limit
-        high = 1 if self.dtype == "bool" else limit
-        values = self.numbers.integers(low, high + 1, self.shape)
-        if self.dtype in COMPLEX:
-            other = self.numbers.integers(low, high + 1, self.shape)
-            return fitted(values + 1j * other, self.dtype)
+        values = np.clip(values * np.where(is_small, shrink, 1.0), low, high)
+        if edges:
+            chosen = np.asarray(edges)[self.numbers.integers(0, len(edges), self.shape)]
+            values = np.where(self.numbers.integers(0, 8, self.shape) == 0, chosen, values)
         return fitted(values, self.dtype)
 
-    def above_zero(self, largest: int = 8) -> Array:
-        """Return whole numbers from 1 on."""
-        return fitted(self.numbers.integers(1, largest + 1, self.shape), self.dtype)
+    def whole(self, largest: int | None = None) -> Array:
+        """Return whole numbers whose sums over a row stay exact in the dtype; many are equal."""
+        limit = largest or {"bfloat16": 1, "float16": 3}.get(self.dtype, 8)
+        low = 0 if self.dtype == "uint8" else -limit
+        return fitted(self.numbers.integers(low, limit + 1, self.shape), self.dtype)
 
     def any(self) -> Array:
-        """Return any numbers of an integer dtype or of bool; of a float, random ordinary ones."""
-        if self.dtype == "bool":
-            return self.numbers.integers(0, 2, self.shape).astype(np.bool_)
+        """Return all numbers of an integer dtype; of a float, real ones and edges."""
         if self.dtype in FLOATS:
-            return self.real(-1000.0, 1000.0)
+            return self.real(-1000.0, 1000.0, _EDGES)
         limits = np.iinfo(self.dtype)
         return self.numbers.integers(
             limits.min, limits.max, self.shape, dtype=self.dtype, endpoint=True
         )
 
-    def places(self, end: int) -> Array:
-        """Return indices under an end, int64."""
-        return self.numbers.integers(0, end, self.shape)
+    def different(self) -> Array:
+        """Return numbers that are all different in each row, as far as the dtype has them."""
+        return fitted(np.argsort(self.numbers.random(self.shape), axis=1), self.dtype)
 
-    def mask(self) -> Array:
-        """Return truth values."""
-        return self.numbers.integers(0, 2, self.shape).astype(np.bool_)
-
-
-def fitted(values: Array, dtype: str) -> Array:
-    """Return the nearest values that a dtype has; bfloat16 in float32."""
-    if dtype == "bfloat16":
-        form = format_of(dtype)
-        return widened(rounded(values.astype(np.float64), form), form).astype(np.float32)
-    return values.astype(dtype)
-
-
-def tensor_of(values: Array, dtype: str) -> Tensor:
-    """Return values as a CPU tensor, made without an operation of PyTorch."""
-    if dtype == "bfloat16" and values.dtype == np.float32:
-        form = format_of(dtype)
-        return to_tensor(rounded(values.astype(np.float64), form), form)
-    return torch.from_numpy(np.ascontiguousarray(values))
+    def places(self, axis: int = 1) -> Array:
+        """Return indices along an axis, int64; many occur several times."""
+        return self.numbers.integers(0, self.shape[axis], self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +106,8 @@ class Known:
     Attributes:
         name: PyTorch's name.
         work: from tensors to a tensor.
-        answer: the same from numpy's arrays; floats are float64 in it, complex numbers complex128.
-        operands: makes the operands.
+        answer: the same from numpy's arrays; floats are float64 in it.
+        make: makes the operands.
         dtypes: those of the operands.
         ulps: the tolerance; None is exact.
         scale: the tolerance is in ULPs of this at least: a number, or made of the operands.
@@ -137,7 +117,7 @@ class Known:
     name: str
     work: Callable[..., Tensor]
     answer: Callable[..., Array]
-    operands: Callable[[Operands], Sequence[Array]]
+    make: Make
     dtypes: tuple[str, ...] = FLOATS
     ulps: float | None = None
     scale: float | Callable[..., Array] = 0.0
@@ -150,14 +130,14 @@ class KnownAnswer(Part):
     Args:
         known: the operation.
         dtype: the dtype.
-        turn: its place in the list: large tensors are in turns.
     """
 
-    def __init__(self, known: Known, dtype: str, turn: int) -> None:
+    kind: FindingKind = "disagreement"
+
+    def __init__(self, known: Known, dtype: str) -> None:
         self.title = f"{known.name} in {dtype}"
         self.dtype = dtype
-        self._known, self._turn = known, turn
-        self._rounds = 0
+        self._known = known
         self._operands: list[list[Tensor]] = []
         self._exact: Array = np.empty(0)
         self._slack: Array | None = None
@@ -168,14 +148,19 @@ class KnownAnswer(Part):
         answers: list[Array] = []
         slacks: list[Array] = []
         self._operands.clear()
-        for shape, layout in _CASES:
-            operands = list(known.operands(Operands(bench.numbers, shape, self.dtype)))
+        cases: tuple[tuple[tuple[int, int], str], ...] = _CASES
+        if not known.is_elementwise and self.dtype in _LARGE_DTYPES:
+            cases = (*cases, (_LARGE, "contiguous"))
+        for shape, layout in cases:
+            operands = list(known.make(Operands(bench.numbers, shape, self.dtype)))
             self._operands.append([self._placed(one, layout, bench) for one in operands])
-            answer, slack = self._answer(operands)
+            answer, slack = self._answer([wide(one) for one in operands])
             answers.append(answer)
             slacks.append(slack)
-        if self._is_large(bench):
-            self._add_large(bench, answers, slacks)
+        if known.is_elementwise:  # the first case again and again
+            self._operands.append([one.repeat(_TIMES, 1) for one in self._operands[0]])
+            answers.append(np.tile(answers[0], _TIMES))
+            slacks.append(np.tile(slacks[0], _TIMES))
         self._exact = np.concatenate(answers)
         self._slack = None if known.ulps is None else np.concatenate(slacks)
 
@@ -186,75 +171,273 @@ class KnownAnswer(Part):
 
     def wrong(self, seen: Tensor) -> Mismatch | None:
         """Compare every element with its answer."""
-        values = values_of(seen)
-        if values.shape != self._exact.shape:
-            return Mismatch(self._exact.size, self._exact.size, 0, self._exact.size - 1)
-        return mismatch_at(differing(values, self._exact, self._slack))
-
-    def release(self) -> None:
-        """Drop operands and answers."""
-        self._operands.clear()
-        self._exact, self._slack = np.empty(0), None
+        return mismatch_at(differing(values_of(seen), self._exact, self._slack))
 
     def _placed(self, values: Array, layout: str, bench: StageBench) -> Tensor:
-        dtype = self.dtype if values.dtype.kind in "fc" else str(values.dtype)
+        dtype = self.dtype if values.dtype.kind == "f" else str(values.dtype)
         return laid_out(tensor_of(values, dtype), layout, bench.device)
 
     def _answer(self, operands: list[Array]) -> tuple[Array, Array]:
         """Return the answer and how far a result may be from it."""
-        known, wide = self._known, [wide_values(one) for one in operands]
-        with np.errstate(all="ignore"):
-            answer = np.asarray(known.answer(*wide)).reshape(-1)
-            if known.ulps is None:
-                return wide_values(answer), np.empty(0)
-            scale = known.scale(*wide) if callable(known.scale) else np.asarray(known.scale)
-            size = np.broadcast_to(np.abs(scale), (answer.size,)) if scale.ndim == 0 else scale
-            reach = np.maximum(np.abs(answer), np.abs(size).reshape(-1))
-        return wide_values(answer), known.ulps * ulp_of(reach, self.dtype)
-
-    def _is_large(self, bench: StageBench) -> bool:
-        is_fit = self._known.is_elementwise or self.dtype in _EXACT_LARGE
-        self._rounds += 1
-        return is_fit and (self._turn + bench.seed + self._rounds) % _LARGE_EVERY == 0
-
-    def _add_large(self, bench: StageBench, answers: list[Array], slacks: list[Array]) -> None:
-        """Add a large case: the first one again and again, where each element stands alone."""
         known = self._known
-        if not known.is_elementwise:
-            operands = list(known.operands(Operands(bench.numbers, _LARGE, self.dtype)))
-            self._operands.append([self._placed(one, "contiguous", bench) for one in operands])
-            answer, slack = self._answer(operands)
-        else:
-            times = _LARGE[0] * _LARGE[1] // self._operands[0][0].numel()
-            self._operands.append([one.repeat(times, 1) for one in self._operands[0]])
-            answer, slack = np.tile(answers[0], times), np.tile(slacks[0], times)
-        answers.append(answer)
-        slacks.append(slack)
+        with np.errstate(all="ignore"):
+            answer = wide(np.asarray(known.answer(*operands)).reshape(-1))
+            if known.ulps is None:
+                return answer, np.empty(0)
+            scale = known.scale(*operands) if callable(known.scale) else known.scale
+            size = np.broadcast_to(np.abs(np.asarray(scale)).reshape(-1), answer.shape)
+            reach = np.maximum(np.abs(answer), size)
+        # Over the largest number, an answer is infinite.
+        is_over = np.abs(answer) > float(torch.finfo(getattr(torch, self.dtype)).max)
+        answer = np.where(is_over, np.copysign(np.inf, answer), answer)
+        return answer, known.ulps * ulp_of(np.where(np.isfinite(reach), reach, 0.0), self.dtype)
 
 
-def ulp_of(values: Array, dtype: str) -> Array:
-    """Return the distance between neighboring numbers of a dtype at these values."""
-    name = _REAL_OF.get(dtype, dtype)
-    form = next((one for one in FORMATS if one.name == name), None)
-    if form is None:
-        return np.ones_like(values)
-    _, exponents = np.frexp(values)
-    lowest = 2 - form.bias
-    result: Array = np.ldexp(1.0, np.maximum(exponents, lowest) - form.precision)
+def known_parts() -> list[Part]:
+    """Return every operation in every dtype that has it."""
+    return [KnownAnswer(known, dtype) for known in KNOWN for dtype in known.dtypes]
+
+
+# --- how rows of the table are made -------------------------------------------------------------
+
+
+_ERF: Callable[[Array], Array] = np.vectorize(math.erf, otypes=[np.float64])
+_ERFC: Callable[[Array], Array] = np.vectorize(math.erfc, otypes=[np.float64])
+_ENDS = (np.inf, -np.inf, np.nan, 0.0, -0.0)
+
+
+def _function(
+    name: str, work: Callable[..., Tensor], answer: Callable[..., Array], low: float, high: float,
+    ulps: float = 4, scale: float | Callable[..., Array] = 0.0, edges: Sequence[float] = _ENDS,
+    count: int = 1,
+) -> Known:  # fmt: skip
+    """Return a function of real numbers and of edges."""
+
+    def make(operands: Operands) -> list[Array]:
+        return [operands.real(low, high, edges) for _ in range(count)]
+
+    return Known(name, work, answer, make, FLOATS, ulps, scale)
+
+
+def _row(
+    name: str, work: Callable[..., Tensor], answer: Callable[..., Array], make: Make,
+    dtypes: tuple[str, ...] = _ORDERED, ulps: float | None = None,
+    scale: float | Callable[..., Array] = 0.0,
+) -> Known:  # fmt: skip
+    """Return an operation on whole rows, columns or places."""
+    return Known(name, work, answer, make, dtypes, ulps, scale, is_elementwise=False)
+
+
+def _gradient(work: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return the gradient of a function, times a second operand."""
+
+    def backward(x: Tensor, weight: Tensor) -> Tensor:
+        leaf = x.detach().requires_grad_()
+        with torch.enable_grad():
+            (gradient,) = torch.autograd.grad(work(leaf), leaf, weight)
+        return gradient
+
+    return backward
+
+
+def _any(make: Operands) -> list[Array]:
+    return [make.any()]
+
+
+def _larger(a: Array, b: Array) -> Array:
+    result: Array = np.where(a > b, a, b)
     return result
 
 
-def differing(seen: Array, exact: Array, slack: Array | None) -> NDArray[np.bool_]:
-    """Return which values are wrong.
+def _two(make: Operands) -> list[Array]:
+    return [make.any(), make.any()]
 
-    Args:
-        seen: the device's values.
-        exact: the answers. 0 and −0 are equal; NaN equals NaN.
-        slack: how far a value may be away; None if it has to be equal.
-    """
-    with np.errstate(invalid="ignore"):
-        is_equal = (seen == exact) | ((seen != seen) & (exact != exact))
-        if slack is not None:
-            is_equal |= np.abs(seen - exact) <= slack
-    result: NDArray[np.bool_] = ~is_equal
+
+def _whole(make: Operands) -> list[Array]:
+    return [make.whole()]
+
+
+def _two_whole(make: Operands) -> list[Array]:
+    return [make.whole(), make.whole()]
+
+
+def _different(make: Operands) -> list[Array]:
+    return [make.different()]
+
+
+def _reals(make: Operands) -> list[Array]:
+    return [make.real(-4, 4)]
+
+
+def _two_reals(make: Operands) -> list[Array]:
+    return [make.real(-4, 4), make.real(-4, 4)]
+
+
+def _divided(make: Operands) -> list[Array]:
+    sign = 1 if make.dtype == "uint8" else 2 * make.numbers.integers(0, 2, make.shape) - 1
+    return [make.whole(8), fitted(sign * make.numbers.integers(1, 9, make.shape), make.dtype)]
+
+
+def _ties(make: Operands) -> list[Array]:
+    return [fitted(make.numbers.integers(-20, 21, make.shape) / 2, make.dtype)]
+
+
+def _with_places(make: Operands) -> list[Array]:
+    return [make.whole(), make.places()]
+
+
+def _with_rows(make: Operands) -> list[Array]:
+    return [make.whole(1), make.places(0)]
+
+
+def _sigmoid(x: Array) -> Array:
+    result: Array = 1 / (1 + np.exp(-x))
     return result
+
+
+def _softplus(x: Array) -> Array:
+    result: Array = np.logaddexp(0, x)
+    return result
+
+
+def _softmax(x: Array) -> Array:
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    result: Array = powers / powers.sum(-1, keepdims=True)
+    return result
+
+
+def _slope_of_softmax(x: Array, weight: Array) -> Array:
+    shares = _softmax(x)
+    result: Array = shares * (weight - (shares * weight).sum(-1, keepdims=True))
+    return result
+
+
+def _slope_of_gelu(x: Array, weight: Array) -> Array:
+    slope = 0.5 * (1 + _ERF(x / math.sqrt(2))) + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    return slope * weight
+
+
+def _layer_norm(x: Array) -> Array:
+    result: Array = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    return result
+
+
+def _added_rows(values: Array, rows: Array) -> Array:
+    result = np.zeros_like(values)
+    np.add.at(result, rows[:, 0], values)
+    return result
+
+
+def _scattered(values: Array, places: Array) -> Array:
+    result = np.zeros_like(values)
+    np.add.at(result, (np.arange(len(values))[:, None], places), values)
+    return result
+
+
+def _windows(x: Array, size: int, step: int) -> Array:
+    every = np.lib.stride_tricks.sliding_window_view(x, (size, size))
+    return every[::step, ::step]
+
+
+def _cumulative(x: Array) -> Array:
+    return np.cumsum(x, axis=1, dtype=np.int64 if x.dtype.kind in "iu" else None)
+
+
+def _cast(source: str, target: str, make: Make) -> Known:
+    return Known(
+        f"to {target}", lambda x: x.to(getattr(torch, target)), lambda x: fitted(x, target),
+        make, (source,),
+    )  # fmt: skip
+
+
+KNOWN: tuple[Known, ...] = (
+    _function("exp", torch.exp, np.exp, -8, 8),
+    _function("expm1", torch.expm1, np.expm1, -8, 8),
+    _function("log", torch.log, np.log, 0.01, 100),
+    _function("log2", torch.log2, np.log2, 0.01, 100),
+    _function("log1p", torch.log1p, np.log1p, -0.9, 100),
+    _function("sin", torch.sin, np.sin, -30, 30, 8, 0.01),
+    _function("cos", torch.cos, np.cos, -30, 30, 8, 0.01),
+    _function("tan", torch.tan, np.tan, -1.5, 1.5, 10),
+    _function("tanh", torch.tanh, np.tanh, -8, 8),
+    _function("asin", torch.asin, np.arcsin, -1, 1, 8),
+    _function("atan", torch.atan, np.arctan, -30, 30, 6),
+    _function("erf", torch.erf, _ERF, -4, 4, 4, 1.0),
+    _function("erfc", torch.erfc, _ERFC, -4, 3, 12),
+    _function("sigmoid", torch.sigmoid, _sigmoid, -8, 8, 6),
+    _function("softplus", F.softplus, _softplus, -8, 8, 8, 0.01),
+    _function("gelu", F.gelu, lambda x: 0.5 * x * (1 + _ERF(x / math.sqrt(2))), -4, 4, 10,
+              lambda x: x, (0.0, -0.0)),
+    _function("silu", F.silu, lambda x: x * _sigmoid(x), -8, 8, 8, edges=(np.inf, np.nan, 0.0)),
+    _function("rsqrt", torch.rsqrt, lambda x: 1 / np.sqrt(x), 0.01, 100),
+    _function("reciprocal", torch.reciprocal, lambda x: 1 / x, 0.01, 100, 1),
+    _function("pow", torch.pow, np.power, 0.125, 4, 20, count=2),
+    _function("atan2", torch.atan2, np.arctan2, -8, 8, 8, count=2),
+    _function("logaddexp", torch.logaddexp, np.logaddexp, -8, 8, 8, 1.0, count=2),
+    _function("lerp", lambda a, b: a.lerp(b, 0.3), lambda a, b: a + 0.3 * (b - a), -8, 8, 4,
+              lambda a, b: np.abs(a) + np.abs(b), (0.0,), 2),
+    _row("softmax", lambda x: x.softmax(-1), _softmax, _reals, FLOATS, 16),
+    _row("log_softmax", lambda x: x.log_softmax(-1), lambda x: np.log(_softmax(x)), _reals, FLOATS,
+         16, 4.0),
+    _row("logsumexp", lambda x: x.logsumexp(-1), lambda x: np.log(np.exp(x).sum(-1)), _reals,
+         FLOATS, 16, 4.0),
+    _row("layer_norm", lambda x: F.layer_norm(x, x.shape[1:]), _layer_norm, _reals, FLOATS, 64, 16),
+    _row("norm", lambda x: x.norm(dim=-1), lambda x: np.sqrt((x * x).sum(-1)), _reals, FLOATS, 16),
+    _row("var", lambda x: x.var(-1, correction=0), lambda x: x.var(-1), _reals, FLOATS, 96, 5.0),
+    _row("mean", lambda x: x.mean(-1), lambda x: x.mean(-1), _reals, FLOATS, 16, 5.0),
+    Known("gradient of sigmoid", _gradient(torch.sigmoid),
+          lambda x, weight: _sigmoid(x) * (1 - _sigmoid(x)) * weight, _two_reals, FLOATS, 12, 1.0),
+    Known("gradient of gelu", _gradient(F.gelu), _slope_of_gelu, _two_reals, FLOATS, 24, 4.0),
+    Known("gradient of log", _gradient(torch.log), lambda x, weight: weight / x,
+          lambda make: [make.real(0.1, 8), make.real(-4, 4)], FLOATS, 12, 1.0),
+    _row("gradient of softmax", _gradient(lambda x: x.softmax(-1)), _slope_of_softmax, _two_reals,
+         FLOATS, 32, 4.0),
+    Known("eq", torch.eq, np.equal, lambda make: [make.whole(2), make.whole(2)],
+          (*FLOATS, *INTEGERS)),
+    Known("lt", torch.lt, np.less, _two, (*FLOATS, *INTEGERS)),
+    Known("ge", torch.ge, np.greater_equal, _two, (*FLOATS, *INTEGERS)),
+    Known("maximum", torch.maximum, np.maximum, _two, (*FLOATS, *INTEGERS)),
+    Known("fmin", torch.fmin, np.fmin, _two),
+    Known("clamp", lambda x: x.clamp(-1, 5), lambda x: np.clip(x, -1, 5), _any, _ORDERED),
+    Known("sign", torch.sign, lambda x: np.nan_to_num(np.sign(x)), _any),
+    Known("floor", torch.floor, np.floor, _any),
+    Known("round", torch.round, np.round, _ties),
+    Known("nan_to_num", lambda x: x.nan_to_num(1, 2, 3), lambda x: np.nan_to_num(x, True, 1, 2, 3),
+          _any),
+    Known("isfinite", torch.isfinite, np.isfinite, _any),
+    Known("where", lambda a, b: torch.where(a > b, a, b), _larger, _two,
+          (*FLOATS, *INTEGERS)),
+    Known("remainder", torch.remainder, np.remainder, _divided, (*FLOATS, *INTEGERS)),
+    Known("floor_divide", torch.floor_divide, np.floor_divide, _divided, (*FLOATS, *INTEGERS)),
+    Known("left shift", torch.bitwise_left_shift, np.left_shift,
+          lambda make: [make.any(), fitted(make.numbers.integers(0, 8, make.shape), make.dtype)],
+          INTEGERS),
+    _cast("float64", "float32", lambda make: [make.real(-1e6, 1e6, (1 + 2.0**-24, 1e39, np.nan))]),
+    _cast("float32", "float16", lambda make: [make.real(-900, 900, (1 + 2.0**-11, 7e4, 2.0**-25))]),
+    _cast("float32", "bfloat16", lambda make: [make.real(-900, 900, (1 + 2.0**-8, 3.4e38))]),
+    _cast("float32", "int32", lambda make: [make.real(-900, 900, (-0.5, 2.0**30))]),
+    _cast("int64", "float32", lambda make: [make.any() >> 32]),
+    _cast("int64", "int32", _any),
+    _row("sum", lambda x: x.sum(0), lambda x: x.sum(0), _whole),
+    _row("cumsum", lambda x: x.cumsum(1), _cumulative, _whole),
+    _row("amax", lambda x: x.amax(1), lambda x: x.max(1), _any),
+    _row("max with place", lambda x: x.max(1).indices, lambda x: x.argmax(1), _different,
+         ("float32", "float64", "int32", "int64")),
+    _row("sort", lambda x: x.sort(1).values, lambda x: np.sort(x, 1), _any),
+    _row("topk", lambda x: x.topk(3, dim=1).values, lambda x: -np.sort(-x, 1)[:, :3], _different),
+    _row("gather", lambda x, at: x.gather(1, at), lambda x, at: np.take_along_axis(x, at, 1),
+         _with_places),
+    _row("scatter_add", lambda x, at: torch.zeros_like(x).scatter_add_(1, at, x), _scattered,
+         _with_places, ("float32", "float64", "int32")),
+    _row("index_add", lambda x, at: torch.zeros_like(x).index_add_(0, at[:, 0].contiguous(), x),
+         _added_rows, _with_rows, ("float32", "float64", "int32")),
+    _row("embedding", lambda x, at: F.embedding(at[:, 0], x), lambda x, at: x[at[:, 0]],
+         _with_rows, FLOATS),
+    _row("max_pool2d", lambda x: F.max_pool2d(x[None, None], 3, 2)[0, 0],
+         lambda x: _windows(x, 3, 2).max((2, 3)), _reals, FLOATS),
+    _row("avg_pool2d", lambda x: F.avg_pool2d(x[None, None], 2, 1)[0, 0],
+         lambda x: _windows(x, 2, 1).mean((2, 3)), _whole, FLOATS),
+    _row("cat", lambda a, b: torch.cat([a, b], 1), lambda a, b: np.concatenate([a, b], 1), _two),
+    _row("pad", lambda x: F.pad(x, (1, 2), value=3), lambda x: np.pad(
+         x, ((0, 0), (1, 2)), constant_values=3), _any),
+)  # fmt: skip

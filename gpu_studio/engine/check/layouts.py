@@ -1,62 +1,40 @@
-"""Operations and layouts: what PyTorch computes on this device, in every way a tensor may lie.
+"""Does PyTorch compute correctly here? Every way a tensor may lie, and known answers.
 
 The document "the bug that taught me more about PyTorch than years of using it" (Elana Pearl) is
 about a result that only one kind of device got wrong, and only in one layout: `addcmul_` wrote its
 result into a copy of a non-contiguous tensor. Only the same combination finds such a fault: the
-operation in place, on a tensor that is not contiguous. The other operands may be contiguous, so
-that case is tested as well.
+operation in place or with ``out=``, on a tensor that is not contiguous. The other operands may be
+contiguous, so that case is tested as well.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from gpu_studio.core.failure import FailureKind, first_line
 from gpu_studio.core.units import format_count
 from gpu_studio.engine.check.detectors import Mismatch, mismatched_values
+from gpu_studio.engine.check.formats import LAYOUTS, laid_out
+from gpu_studio.engine.check.known_answers import known_parts
+from gpu_studio.engine.check.parts import PartWork, counted
 from gpu_studio.engine.check.stage import StageBench, Step
 from gpu_studio.engine.device import refuse_bfloat16_products, refuse_dtype
 from gpu_studio.engine.faults import failure_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator
 
     from torch import Tensor
 
     from gpu_studio.core.messages.check_messages import StageName
 
-    Work = Callable[[Tensor, Tensor, Tensor], Tensor]
+    Work = Callable[[Any, Tensor, Tensor], Tensor]
 
-_SIZES = ((17, 33), (96, 128))
-LAYOUTS = ("contiguous", "transposed", "strided", "sliced")
-
-
-def laid_out(values: Tensor, layout: str, device: torch.device) -> Tensor:
-    """Return the same values on a device, in memory that lies in another way.
-
-    The memory between and around the values is zero.
-
-    Args:
-        values: a contiguous tensor of two dimensions, on the CPU.
-        layout: one of `LAYOUTS`.
-        device: the device.
-    """
-    rows, columns = values.shape
-    if layout == "contiguous":
-        return values.to(device, copy=True)
-    if layout == "transposed":
-        return values.t().contiguous().to(device).t()
-    if layout == "strided":
-        # Copied as a whole: the test of a layout must not depend on a copy in that layout.
-        wide = torch.zeros(rows, 2 * columns, dtype=values.dtype)
-        wide[:, ::2] = values
-        return wide.to(device)[:, ::2]
-    large = torch.zeros(rows + 4, columns + 5, dtype=values.dtype)
-    large[3 : 3 + rows, 2 : 2 + columns] = values
-    return large.to(device)[3 : 3 + rows, 2 : 2 + columns]
+_SIZES = ((17, 33), (5, 17, 33))
+_LARGE_SIZE = (320, 330)  # kernels take another way for many elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +45,7 @@ class Operation:
         name: PyTorch's name.
         work: returns a new tensor.
         in_place: changes the first tensor and returns it; None if there is no such form.
+        has_out: whether PyTorch has it with ``out=``.
         is_for_floats: whether PyTorch has it for floating-point numbers only.
         is_product: whether it is a matrix product, which some cards lack in some dtypes.
     """
@@ -74,6 +53,7 @@ class Operation:
     name: str
     work: Work
     in_place: Work | None = None
+    has_out: bool = False
     is_for_floats: bool = False
     is_product: bool = False
 
@@ -89,59 +69,73 @@ class _InPlace:
         return method
 
 
-def _both(name: str, work: Work, *, is_for_floats: bool = False) -> Operation:
-    """Return an operation that has a form in place: the same call, with a ``_`` in its name."""
+class _IntoOut:
+    """A tensor whose methods write to another one."""
+
+    def __init__(self, tensor: Tensor, out: Tensor) -> None:
+        self._tensor, self._out = tensor, out
+
+    def __getattr__(self, name: str) -> Callable[..., Tensor]:
+        function = getattr(torch, name)
+
+        def method(*others: Any, **options: Any) -> Tensor:
+            result: Tensor = function(self._tensor, *others, out=self._out, **options)
+            return result
+
+        return method
+
+
+def _every_form(name: str, work: Work, *, is_for_floats: bool = False) -> Operation:
+    """Return an operation whose other forms are the same call: with a ``_``, and with ``out=``."""
 
     def in_place(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-        return work(_InPlace(a), b, c)  # type: ignore[arg-type]
+        return work(_InPlace(a), b, c)
 
-    return Operation(name, work, in_place, is_for_floats)
+    return Operation(name, work, in_place, True, is_for_floats)
 
 
 # The document's fault was in addcmul_ and addcdiv_; random_ and bernoulli_ had it as well. Their
 # numbers are random, so only the places that they write to are compared.
 OPERATIONS: tuple[Operation, ...] = (
-    _both("addcmul", lambda a, b, c: a.addcmul(b, c, value=0.5), is_for_floats=True),
-    _both("addcdiv", lambda a, b, c: a.addcdiv(b, c, value=2), is_for_floats=True),
-    _both("add", lambda a, b, c: a.add(b)),
-    _both("sub", lambda a, b, c: a.sub(b, alpha=2)),
-    _both("mul", lambda a, b, c: a.mul(b)),
-    _both("div", lambda a, b, c: a.div(c), is_for_floats=True),
-    _both("lerp", lambda a, b, c: a.lerp(b, 0.5), is_for_floats=True),
-    _both("neg", lambda a, b, c: a.neg()),
-    _both("abs", lambda a, b, c: a.abs()),
-    _both("sign", lambda a, b, c: a.sign()),
-    _both("clamp", lambda a, b, c: a.clamp(0, 4)),
-    _both("square", lambda a, b, c: a.square()),
-    _both("relu", lambda a, b, c: a.relu()),
-    _both("masked_fill", lambda a, b, c: a.masked_fill(b > 0, 7)),
-    _both("tril", lambda a, b, c: a.tril()),
-    _both("cumsum", lambda a, b, c: a.cumsum(1)),
+    _every_form("addcmul", lambda a, b, c: a.addcmul(b, c, value=0.5), is_for_floats=True),
+    _every_form("addcdiv", lambda a, b, c: a.addcdiv(b, c, value=2), is_for_floats=True),
+    _every_form("add", lambda a, b, c: a.add(b)),
+    _every_form("sub", lambda a, b, c: a.sub(b, alpha=2)),
+    _every_form("mul", lambda a, b, c: a.mul(b)),
+    _every_form("div", lambda a, b, c: a.div(c), is_for_floats=True),
+    _every_form("lerp", lambda a, b, c: a.lerp(b, 0.5), is_for_floats=True),
+    _every_form("abs", lambda a, b, c: a.abs()),
+    _every_form("clamp", lambda a, b, c: a.clamp(0, 4)),
+    _every_form("tril", lambda a, b, c: a.tril()),
+    _every_form("cumsum", lambda a, b, c: a.cumsum(1)),
+    Operation("masked_fill", lambda a, b, c: a.masked_fill(b > 0, 7),
+              lambda a, b, c: a.masked_fill_(b > 0, 7)),
     Operation("copy", lambda a, b, c: a.clone(), lambda a, b, c: a.copy_(b)),
     Operation("fill", lambda a, b, c: torch.full_like(a, 3), lambda a, b, c: a.fill_(3)),
     Operation("random", lambda a, b, c: torch.randint_like(a, 1, 9).clamp(0, 1),
               lambda a, b, c: a.zero_().random_(1, 9).clamp_(0, 1)),
     Operation("bernoulli", lambda a, b, c: torch.bernoulli(torch.ones_like(a)),
               lambda a, b, c: a.zero_().bernoulli_(1.0), is_for_floats=True),
-    Operation("reciprocal", lambda a, b, c: c.reciprocal(), is_for_floats=True),
     Operation("where", lambda a, b, c: torch.where(b > 0, a, c)),
-    Operation("maximum", lambda a, b, c: torch.maximum(a, b)),
+    Operation("maximum", lambda a, b, c: a.maximum(b), has_out=True),
     Operation("sum", lambda a, b, c: a.sum(0)),
     Operation("flip", lambda a, b, c: a.flip(1)),
-    Operation("index_select", lambda a, b, c: a.index_select(0, _every_other(a))),
-    Operation("matmul", lambda a, b, c: a.matmul(b.t()), is_for_floats=True, is_product=True),
+    Operation("index_select", lambda a, b, c: a.index_select(0, torch.arange(
+              0, b.shape[0], 2, device=b.device)), has_out=True),
+    Operation("matmul", lambda a, b, c: a.matmul(b.transpose(-1, -2)), has_out=True,
+              is_for_floats=True, is_product=True),
 )  # fmt: skip
 
-# (dtype, the largest whole number): sums of 128 products and all partial sums are exact. float16
+# (dtype, the largest whole number): sums of 33 products and all partial sums are exact. float16
 # is exact up to 2048, bfloat16 up to 256.
 DTYPES: tuple[tuple[torch.dtype, int], ...] = (
     (torch.float32, 8), (torch.float16, 3), (torch.bfloat16, 1), (torch.float64, 8),
-    (torch.int32, 8), (torch.int64, 8), (torch.int16, 8),
+    (torch.int64, 8),
 )  # fmt: skip
 
 
 def operands(
-    generator: torch.Generator, shape: tuple[int, int], dtype: torch.dtype, largest: int
+    generator: torch.Generator, shape: tuple[int, ...], dtype: torch.dtype, largest: int
 ) -> list[Tensor]:
     """Return the three operands: whole numbers, whole numbers, and powers of two.
 
@@ -160,66 +154,89 @@ def operands(
     return [whole(), whole(), torch.pow(2.0, exponents).to(dtype)]
 
 
-def _every_other(a: Tensor) -> Tensor:
-    return torch.arange(0, a.shape[0], 2, device=a.device)
-
-
 class Layouts:
-    """Every operation in every layout and dtype, in place and not."""
+    """Operations in every layout, then those with known answers; you can leave it out."""
 
     name: StageName = "layouts"
 
     def run(self, bench: StageBench) -> Generator[Step, None, bool]:
-        """Go through all combinations once; see `stage.Stage`."""
-        ran = _Ran()
-        for dtype, largest in DTYPES:
-            for operation in OPERATIONS:
-                if operation.is_for_floats and not dtype.is_floating_point:
-                    continue
-                if bench.is_over(has_tested_all=False):
-                    return False
-                yield Step(doing=f"{operation.name} in {_name(dtype)}", tested=ran.words)
-                ran.add(operation, dtype, _compared(bench, operation, dtype, largest))
-                bench.vitals()
-        yield Step(doing="", tested=ran.words)
-        return not bench.is_stopped
+        """Go through all of it once; see `stage.Stage`."""
+        compared = ComparedLayouts(bench)
+        for doing in compared.run():
+            if bench.is_over(has_tested_all=False):
+                return False
+            yield Step(doing=doing, tested=compared.words)
+            bench.vitals()
+        known = PartWork(bench, known_parts())
+        for title in known.round():
+            yield Step(doing=title, tested=_both(compared, known))
+            bench.vitals()
+        yield Step(doing="", tested=_both(compared, known))
+        return known.rounds == 1 and not bench.is_stopped
+
+
+def _both(compared: ComparedLayouts, known: PartWork) -> str:
+    return "; ".join(filter(None, (compared.words, known.tested)))
 
 
 @dataclass(slots=True)
-class _Ran:
-    """What was compared: pairs of an operation and a dtype, and layouts."""
+class ComparedLayouts:
+    """Every operation in every layout and dtype: new, in place and with ``out=``.
 
-    results: int = 0
-    pairs: int = 0
-    operations: set[str] = field(default_factory=set)
-    layouts: set[str] = field(default_factory=set)
-    dtypes: set[torch.dtype] = field(default_factory=set)
+    Args:
+        bench: gets the findings.
+    """
 
-    def add(self, operation: Operation, dtype: torch.dtype, cases: Sequence[str]) -> None:
-        """Count the layouts of an operation's results; none if the device lacks it."""
-        if not cases:
-            return
-        self.results += len(cases)
-        self.pairs += 1
-        self.operations.add(operation.name)
-        self.dtypes.add(dtype)
-        self.layouts.update(cases)
+    bench: StageBench
+    _results: int = 0
+    _pairs: int = 0
+    _operations: set[str] = field(default_factory=set)
+    _dtypes: set[torch.dtype] = field(default_factory=set)
+
+    def run(self) -> Iterator[str]:
+        """Go through all combinations once; yield each in words before it."""
+        for dtype, largest in DTYPES:
+            for operation in OPERATIONS:
+                if dtype.is_floating_point or not operation.is_for_floats:
+                    yield f"{operation.name} in {_name(dtype)}"
+                    self._compare(operation, dtype, largest)
 
     @property
     def words(self) -> str:
         """What was compared, in words; empty if nothing was."""
-        if not self.results:
+        if not self._results:
             return ""
-        operations = _counted(len(self.operations), "operation")
         return (
-            f"{operations} in {_counted(len(self.dtypes), 'dtype')} "
-            f"({_counted(self.pairs, 'pair')}), {_counted(len(self.layouts), 'layout')}, "
-            f"{_counted(self.results, 'result')}"
+            f"{counted(len(self._operations), 'operation')} in "
+            f"{counted(len(self._dtypes), 'dtype')} ({counted(self._pairs, 'pair')}), "
+            f"{len(LAYOUTS)} layouts, {counted(self._results, 'result')}"
         )
 
-
-def _counted(count: int, noun: str) -> str:
-    return f"{format_count(count)} {noun}{'s' * (count != 1)}"
+    def _compare(self, operation: Operation, dtype: torch.dtype, largest: int) -> None:
+        """Compare an operation with exact results, and count it if the device has it."""
+        forms = [_Form(operation.name, operation.work, dtype, "new")]
+        if operation.in_place is not None:
+            forms.append(_Form(f"{operation.name}_", operation.in_place, dtype, "in place"))
+        if operation.has_out:
+            forms.append(_Form(operation.name, operation.work, dtype, "out="))
+        try:
+            refuse_dtype(self.bench.device, dtype)
+            if operation.is_product and dtype is torch.bfloat16:
+                refuse_bfloat16_products(self.bench.device)
+            results = sum(_test(self.bench, form, operation.work, largest) for form in forms)
+        except Exception as error:
+            failure = failure_of(error)
+            if failure.kind is not FailureKind.DTYPE_UNSUPPORTED:
+                raise
+            reason = first_line(failure.message, 200)
+            self.bench.report(
+                "could_not_run", "note", f"{operation.name} in {_name(dtype)}: {reason}"
+            )
+            return
+        self._results += results
+        self._pairs += 1
+        self._operations.add(operation.name)
+        self._dtypes.add(dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,14 +245,14 @@ class _Form:
 
     name: str
     work: Work
-    is_in_place: bool
     dtype: torch.dtype
+    way: str
 
     def cases(self) -> Iterator[tuple[str, str]]:
-        """Yield each layout of the first operand, with that of the others."""
+        """Yield each layout of the tensor that is written, with that of the others."""
         for layout in LAYOUTS:
             yield layout, layout
-            if self.is_in_place and layout != "contiguous":
+            if self.way != "new" and layout != "contiguous":
                 yield layout, "contiguous"
 
 
@@ -248,64 +265,41 @@ class _Difference:
     cases: list[tuple[str, str]] = field(default_factory=list)
     came_back: bool = True
 
-    def add(self, found: Mismatch, case: tuple[str, str], *, came_back: bool) -> None:
-        """Count a case that differs."""
-        self.count += found.count
-        self.total += found.total
-        self.cases.append(case)
-        self.came_back &= came_back
-
     @property
     def tensors(self) -> str:
         """The layouts that differ, in words."""
         same = [layout for layout in LAYOUTS if (layout, layout) in self.cases]
         if len(same) == len(LAYOUTS):
             return "tensors of every layout"
-        mixed = [layout for layout, _ in self.cases if layout not in same]
+        differing = {layout for layout, _ in self.cases}
+        mixed = [layout for layout in LAYOUTS if layout in differing and layout not in same]
         parts = [f"{_listed(same)} tensors"] if same else []
         if mixed:
-            in_order = [layout for layout in LAYOUTS if layout in mixed]
-            parts.append(f"{_listed(in_order)} tensors and contiguous operands")
+            parts.append(f"{_listed(mixed)} tensors and contiguous operands")
         return ", and with ".join(parts)
 
 
-def _compared(
-    bench: StageBench, operation: Operation, dtype: torch.dtype, largest: int
-) -> list[str]:
-    """Compare an operation with exact results; return the layout of each, none without any."""
-    forms = [_Form(operation.name, operation.work, False, dtype)]
-    if operation.in_place is not None:
-        forms.append(_Form(f"{operation.name}_", operation.in_place, True, dtype))
-    try:
-        refuse_dtype(bench.device, dtype)
-        if operation.is_product and dtype is torch.bfloat16:
-            refuse_bfloat16_products(bench.device)
-        return [layout for form in forms for layout in _test(bench, form, largest)]
-    except Exception as error:
-        failure = failure_of(error)
-        if failure.kind is not FailureKind.DTYPE_UNSUPPORTED:
-            raise
-        reason = first_line(failure.message, 200)
-        bench.report("could_not_run", "note", f"{operation.name} in {_name(dtype)}: {reason}")
-        return []
-
-
-def _test(bench: StageBench, form: _Form, largest: int) -> list[str]:
-    """Compare one form in all layouts, and report a difference; return the layouts."""
-    difference, layouts = _Difference(), list[str]()
-    for shape in _SIZES:
+def _test(bench: StageBench, form: _Form, reference: Work, largest: int) -> int:
+    """Compare one form in all layouts, and report a difference; return how many results it had."""
+    difference, results = _Difference(), 0
+    sizes = (*_SIZES, _LARGE_SIZE) if form.dtype is torch.float32 else _SIZES
+    for shape in sizes:
         sources = operands(bench.generator, shape, form.dtype, largest)
         # The reference has no layout and no rounding: contiguous, float64, on the CPU.
-        exact = form.work(*(source.to(torch.float64, copy=True) for source in sources))
+        work = reference if form.way == "out=" else form.work
+        exact = work(*(source.to(torch.float64, copy=True) for source in sources))
         for case in form.cases():
-            layouts.append(case[0])
+            results += 1
             found = _mismatch(bench, form, sources, case, exact, is_first=True)
             if found is not None:
                 again = _mismatch(bench, form, sources, case, exact, is_first=False)
-                difference.add(found, case, came_back=again is not None)
+                difference.count += found.count
+                difference.total += found.total
+                difference.cases.append(case)
+                difference.came_back &= again is not None
     if difference.count:
         _report(bench, form, difference)
-    return layouts
+    return results
 
 
 def _mismatch(
@@ -318,29 +312,35 @@ def _mismatch(
     is_first: bool,
 ) -> Mismatch | None:
     """Return the wrong elements of a result, or those around it that must not change."""
-    first, others = case
-    layouts = (first, others, others)
-    placed = [
+    written, others = case
+    is_out = form.way == "out="
+    first, second, third = (
         laid_out(source, layout, bench.device)
-        for source, layout in zip(sources, layouts, strict=True)
-    ]
-    result = form.work(*placed)
+        for source, layout in zip(
+            sources, (others if is_out else written, others, others), strict=True
+        )
+    )
+    if is_out:
+        target = laid_out(torch.ones_like(exact, dtype=form.dtype), written, bench.device)
+        result = form.work(_IntoOut(first, target), second, third)
+    else:
+        result = form.work(first, second, third)
     memory = _storage_of(result)
     there = memory.as_strided(result.shape, result.stride(), result.storage_offset())
     seen = there.clone(memory_format=torch.contiguous_format)
     before = sources[0] if is_first and seen.shape == sources[0].shape else None
     bench.plant.corrupt(seen, before)
     found = mismatched_values(seen, exact)
-    if found is None and form.is_in_place and memory.numel() > seen.numel():
+    if found is None and form.way != "new" and memory.numel() > seen.numel():
         there.zero_()  # what is left was written around the values
         return mismatched_values(memory, torch.zeros_like(memory))
     return found
 
 
 def _storage_of(result: Tensor) -> Tensor:
-    """Return all the memory of a tensor, on the CPU.
+    """Return all the memory of a result, on the CPU: copied as a whole, without its layout.
 
-    It is copied whole: a strided copy on the device would be part of the test.
+    A copy in that layout on the device would be part of the test.
     """
     memory = torch.empty(0, dtype=result.dtype, device=result.device)
     memory.set_(result.untyped_storage())
@@ -348,7 +348,7 @@ def _storage_of(result: Tensor) -> Tensor:
 
 
 def _report(bench: StageBench, form: _Form, difference: _Difference) -> None:
-    how = f"in place, {_name(form.dtype)}" if form.is_in_place else _name(form.dtype)
+    how = _name(form.dtype) if form.way == "new" else f"{form.way}, {_name(form.dtype)}"
     each = "each time" if difference.came_back else "not each time"
     bench.report(
         "disagreement", "error",

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from gpu_studio.core.check.thresholds import SLOW_LINK_SHARE
-from gpu_studio.core.devices.link import link_bytes_per_s
+from gpu_studio.core.check.thresholds import BIT_ERROR_RATE, CHANCE, SLOW_LINK_SHARE
+from gpu_studio.core.devices.link import link_bytes_per_s, transfers
 from gpu_studio.core.units import format_bytes, format_count, format_rate
-from gpu_studio.engine.check.counters import report_link_errors
 from gpu_studio.engine.check.detectors import SlowSteps, mismatched_bits
 from gpu_studio.engine.check.stage import StageBench, Step
 from gpu_studio.engine.device import free_bytes
@@ -51,7 +51,7 @@ class LinkCheck:
         bench.vitals(at_once=True)
         if bench.is_card:
             copies.judge_speed()
-        report_link_errors(bench, first)
+        _report_link_errors(bench, first)
         return copies.count >= _FEWEST_COPIES and not bench.is_stopped
 
 
@@ -169,3 +169,50 @@ def _launch(source: Tensor, target: Tensor) -> None:
 
 def _generation_and_width(vitals: Vitals) -> tuple[int, int]:
     return vitals.pcie_generation or 0, vitals.pcie_width or 0
+
+
+def _report_link_errors(bench: StageBench, first: Vitals | None) -> None:
+    """Report packets that were sent again over the PCIe link since a first reading.
+
+    A link may have a wrong bit now and then, and sends that packet again. It is a doubt if there
+    are more than the standard's error rate makes likely in this time.
+    """
+    more = bench.rise(first, lambda vitals: vitals.pcie_replays)
+    if not more:
+        return
+    noun = "packet" if more == 1 else "packets"
+    text = f"{format_count(more)} {noun} had to be sent again over the link during the copies"
+    bits = _bits(bench)
+    allowed = most_errors(bits * BIT_ERROR_RATE) if bits is not None else 1
+    if more > allowed:
+        bench.report(
+            "link_errors", "doubt",
+            f"{text}; the standard's error rate allows {allowed} in this time. The contact, the "
+            "slot or a riser cable is poor.",
+        )  # fmt: skip
+    else:
+        bench.report("link_errors", "note", f"{text}: within the standard's error rate.")
+
+
+def most_errors(expected: float) -> int:
+    """Return the most errors that a sound link has, by the Poisson distribution.
+
+    Args:
+        expected: the mean; more than the result come by chance once in a thousand times.
+    """
+    term = math.exp(-min(expected, 500.0))
+    total, count = term, 0
+    while 1 - total > CHANCE and term > 0:
+        count += 1
+        term *= expected / count
+        total += term
+    return count
+
+
+def _bits(bench: StageBench) -> float | None:
+    """Return the bits that the fastest link of the stage moved in its time; None if unknown."""
+    links = [
+        (one.vitals.pcie_generation or 0, one.vitals.pcie_width or 0) for one in bench.readings
+    ]
+    generation, width = max(links, default=(0, 0))
+    return transfers(generation, width, bench.elapsed_s)

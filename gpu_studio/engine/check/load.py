@@ -1,9 +1,9 @@
-"""Warm up: full load until temperature and clock are steady, with every result compared.
+"""Load and heat: full load until the device is steady, then bursts with rests between them.
 
-Heat comes first: a card that fails only when it is hot is then hot in all stages after it. The
-bandwidth of the memory is measured before and after: GDDR6 and newer memory sends again what
-arrived damaged, so a hot or weak chip is slower, not wrong. A CPU's is not measured: other programs
-use the same RAM.
+Heat comes first: a card that fails only when it is hot is then hot in all stages after it. Weak
+power delivery and unstable clocks show when the load changes. The bandwidth of the memory is
+measured before and after the full load: GDDR6 and newer memory sends again what arrived damaged, so
+a hot or weak chip is slower, not wrong. A CPU's is not measured: other programs use the same RAM.
 """
 
 from __future__ import annotations
@@ -23,26 +23,29 @@ from gpu_studio.core.check.thresholds import (
     STEADY_CLOCK_SHARE,
 )
 from gpu_studio.core.devices.facts import celsius_text
-from gpu_studio.core.messages.check_messages import MemoryRate, MemoryRates
+from gpu_studio.core.messages.check_messages import LoadStep, MemoryRate, MemoryRates
 from gpu_studio.core.statistics import median_interval
 from gpu_studio.core.units import format_count, format_duration, format_percent, format_rate
-from gpu_studio.engine.check.detectors import SlowSteps, mismatched_bits, steady
+from gpu_studio.engine.check.bursts import CopiesBeside, Products
+from gpu_studio.engine.check.detectors import SlowSteps, steady
 from gpu_studio.engine.check.stage import StageBench, Step
 from gpu_studio.engine.device import free_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from torch import Tensor
-
-    from gpu_studio.core.messages.check_messages import Severity, StageName
+    from gpu_studio.core.messages.check_messages import Severity, StageName, Vitals
 
 _SIDE, _CPU_SIDE = 2048, 256
-_STEP_S = 0.3  # the card rests while its result is compared
-_LONGEST_STEP_S = 1.0  # other programs may take the CPU in the middle of a step
-_MOST_CALLS = 4096
-_INPUTS = 2  # in turn, so that a stale result is seen
-_FEWEST_STEPS = 8  # so many that a step that is always slow stands out
+_BURST_S = 0.3
+_FEWEST_BURSTS = 8  # so many that a burst that is always slow stands out
+_STEPS_SHARE = 0.28  # of the stage's time
+PERIODS_S = (1.0, 0.2, 0.03, 0.005)
+DUTIES_PERCENT = (20, 100, 40, 80, 60)
+"""Not in their order, so that the load changes by much from step to step."""
+STEPS = tuple((duty, period_s) for period_s in PERIODS_S for duty in DUTIES_PERCENT)
+_LONGEST_STEP_S = 3.0
+_FULL = 100
 _LARGEST_BYTES = 256 << 20  # more than the caches of any card
 _SHARE = 8
 _ROUNDS, _FEWEST_ROUNDS = 12, 6
@@ -50,122 +53,104 @@ _ROUND_S, _WAKE_S = 0.03, 0.3
 _WAYS = 2  # a copy reads and writes
 
 
-class WarmUp:
-    """Products and element-wise work at full load."""
+class Load:
+    """Full load, then part load of all kinds."""
 
     name: StageName = "load"
 
     def run(self, bench: StageBench) -> Generator[Step, None, bool]:
-        """Work until the card is steady or the time is over; see `stage.Stage`."""
+        """Work until the device is steady, then in bursts; see `stage.Stage`."""
         bench.vitals(at_once=True)
         bandwidth = MemoryBandwidth(bench)
         bandwidth.measure_first()
-        side = _SIDE if bench.is_card else _CPU_SIDE
-        sources = [torch.randn(side, side, generator=bench.generator) for _ in range(_INPUTS)]
-        inputs = [source.to(bench.device) for source in sources]
-        results = [torch.empty_like(inputs[0]) for _ in inputs]
-        firsts: list[Tensor] = []
-        calls, step, done = _calls_in_a_step(bench, inputs[0], results[0]), 0, 0
-        slow, before = SlowSteps(), None
-        while not bench.is_over(has_tested_all=step >= _FEWEST_STEPS):
-            which = step % _INPUTS
-            work = _Work(bench, inputs[which], results[which], calls)
-            _time(bench, slow, work, step)
-            done += work.done
-            seen = results[which].to("cpu", copy=True)
-            if step < _INPUTS:
-                firsts.append(seen)
-            else:
-                bench.plant.corrupt(seen, before)
-                _compare(bench, seen, firsts[which])
-            before, step = seen, step + 1
-            bench.vitals()
-            yield Step(doing="Matrix products", tested=_tested(done, bench))
-            if step >= _FEWEST_STEPS and _is_done(bench):
-                break
+        full = _FullLoad(bench)
+        yield from full.run()
         bandwidth.measure_hot()
         if _has_temperature(bench):
             bench.is_steady = _is_steady(bench)
+        whole = full.bursts >= _FEWEST_BURSTS
+        full_words = full.words(is_over=True)
+        steps = _LoadInSteps(bench) if whole and not bench.is_stopped else None
+        if steps is not None:
+            begun_s = bench.elapsed_s
+            for doing in steps.run():
+                bench.part_load = (begun_s, bench.elapsed_s)
+                yield Step(doing=doing, tested=f"{full_words}; {steps.words}")
         if not bench.is_stopped:
-            yield Step(doing="", tested=_tested(done, bench, is_over=True))
-        return step >= _FEWEST_STEPS and not bench.is_stopped
+            rest = f"; {steps.words}" if steps is not None else ""
+            yield Step(doing="", tested=f"{full_words}{rest}")
+        return steps is not None and steps.is_whole and not bench.is_stopped
 
 
-class _Work:
-    """Some calls of the same work, on a tensor of its own: each call has the same result.
-
-    Args:
-        bench: has the clock.
-        source: the input.
-        result: gets the result.
-        calls: how many at most.
+class _FullLoad:
+    """Bursts without a rest.
 
     Attributes:
-        done: the calls of the last step; fewer if they took too long.
+        bursts: how many were done.
     """
 
-    def __init__(self, bench: StageBench, source: Tensor, result: Tensor, calls: int) -> None:
-        self._bench, self._source, self._result = bench, source, result
-        self._calls = calls
-        self.done = 0
+    def __init__(self, bench: StageBench) -> None:
+        self._bench = bench
+        self._slow = SlowSteps()
+        self._copies = CopiesBeside(bench)
+        self._products = 0
+        self.bursts = 0
 
-    def __call__(self) -> None:
-        end_s, self.done = self._bench.elapsed_s + _LONGEST_STEP_S, 0
-        while self.done < self._calls and self._bench.elapsed_s < end_s:
-            torch.mm(self._source, self._source, out=self._result)
-            self._result.mul_(1.5).add_(self._source).tanh_()
-            self.done += 1
+    def run(self) -> Generator[Step, None, None]:
+        """Work until the device is steady, or the time for it is over."""
+        bench = self._bench
+        work = Products(bench, _SIDE if bench.is_card else _CPU_SIDE)
+        work.burst(2)
+        end_s = (1 - _STEPS_SHARE) * bench.budget_s
+        while not bench.is_over(has_tested_all=False):
+            self._burst(work, work.calls_in(_BURST_S))
+            self.bursts += 1
+            bench.vitals()
+            yield Step(doing="Matrix products", tested=self.words())
+            is_over = bench.elapsed_s >= end_s or self._is_done()
+            if is_over and self.bursts >= _FEWEST_BURSTS:
+                return
 
+    def _burst(self, work: Products, calls: int) -> None:
+        """Work, and compare times by the product, because a busy PC gets fewer of them done."""
+        bench, number = self._bench, self.bursts
 
-def _time(bench: StageBench, slow: SlowSteps, work: _Work, step: int) -> None:
-    """Time a step by its calls, because a busy PC gets fewer of them done."""
+        def product_s(step: int) -> float:
+            def burst() -> None:
+                work.report("Under full load", work.burst(calls))
 
-    def seconds_of(number: int) -> float:
-        return bench.timed(work, number) / max(1, work.done)
+            seconds = bench.timed(lambda: self._copies.beside(burst), step)
+            self._products += work.done
+            return seconds / work.done
 
-    def again() -> float:
-        return seconds_of(step)
+        slowness = self._slow.slowness(
+            product_s(number), lambda: product_s(number), lambda: product_s(0)
+        )
+        if slowness is not None:
+            bench.report(
+                "slow_sample", "doubt",
+                f"One step under load takes {slowness:.0f} times as long as the others, each time.",
+            )  # fmt: skip
 
-    slowness = slow.slowness(again(), again, lambda: seconds_of(0))
-    if slowness is not None:
-        _report_slow(bench, slowness)
+    def words(self, *, is_over: bool = False) -> str:
+        """What was tested so far, in words; empty if nothing was."""
+        bench = self._bench
+        if not self._products:
+            return ""
+        text = f"{format_count(self._products)} products in {format_duration(bench.elapsed_s)}"
+        degrees = celsius_text(bench.readings[-1].degrees) if bench.readings else None
+        if not degrees:
+            return f"{text}, no temperature reported" if is_over else text
+        if not is_over:
+            return f"{text}, now {degrees}"
+        if bench.is_steady:
+            return f"{text}, steady at {degrees}"
+        return f"{text}, {degrees} at the end, not steady{_change_words(bench)}"
 
-
-def _calls_in_a_step(bench: StageBench, source: Tensor, result: Tensor) -> int:
-    once = _Work(bench, source, result, 1)
-    bench.timed(once, 0)  # loads the kernels
-    one_s = bench.timed(once, 0)
-    return max(1, min(int(_STEP_S / one_s) if one_s > 0 else 1, _MOST_CALLS))
-
-
-def _compare(bench: StageBench, seen: Tensor, first: Tensor) -> None:
-    found = mismatched_bits(seen, first)
-    if found is not None:
-        bench.report(
-            "unstable_result", "error",
-            f"A product under load differs from the first time in {format_count(found.count)} of "
-            f"{format_count(found.total)} elements.",
-            count=found.count,
-        )  # fmt: skip
-
-
-def _report_slow(bench: StageBench, slowness: float) -> None:
-    bench.report(
-        "slow_sample", "doubt",
-        f"One step under load takes {slowness:.0f} times as long as the others, each time.",
-    )  # fmt: skip
-
-
-def _tested(products: int, bench: StageBench, *, is_over: bool = False) -> str:
-    text = f"{format_count(products)} products in {format_duration(bench.elapsed_s)}"
-    degrees = celsius_text(bench.readings[-1].degrees) if bench.readings else None
-    if not degrees:
-        return f"{text}, no temperature reported" if is_over else text
-    if not is_over:
-        return f"{text}, now {degrees}"
-    if bench.is_steady:
-        return f"{text}, steady at {degrees}"
-    return f"{text}, {degrees} at the end, not steady{_change_words(bench)}"
+    def _is_done(self) -> bool:
+        if _has_temperature(self._bench):
+            return _is_steady(self._bench)
+        return self._bench.elapsed_s >= UNSENSED_LOAD_S
 
 
 def _change_words(bench: StageBench) -> str:
@@ -175,12 +160,6 @@ def _change_words(bench: StageBench) -> str:
         return ""
     seconds = min(log[-1].at_s - log[0].at_s, 60.0)
     return f" ({change_c:+.0f}\u202f°C in the last {format_duration(seconds)})"
-
-
-def _is_done(bench: StageBench) -> bool:
-    if _has_temperature(bench):
-        return _is_steady(bench)
-    return bench.elapsed_s >= UNSENSED_LOAD_S
 
 
 def _is_steady(bench: StageBench) -> bool:
@@ -199,6 +178,120 @@ def _is_steady(bench: StageBench) -> bool:
 
 def _has_temperature(bench: StageBench) -> bool:
     return any(one.degrees is not None for one in bench.readings)
+
+
+class _LoadInSteps:
+    """Bursts in periods of several lengths, for several shares of the time."""
+
+    def __init__(self, bench: StageBench) -> None:
+        self._bench = bench
+        self._rows = {step: _Row(bench, *step) for step in STEPS}
+        self._done = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every step was done."""
+        return self._done >= len(STEPS)
+
+    def run(self) -> Generator[str, None, None]:
+        """Go through the steps, again if there is time; yield the present one in words."""
+        bench = self._bench
+        yield "Load in steps"
+        work = Products.fitting(bench)
+        # A load that was steady early leaves its time to another stage.
+        share_s = min(_STEPS_SHARE * bench.budget_s, bench.budget_s - bench.elapsed_s)
+        step_s, end_s = _step_s(share_s), bench.elapsed_s + share_s
+        while not self.is_whole or bench.elapsed_s < end_s:
+            if bench.is_over(has_tested_all=self.is_whole):
+                return
+            row = self._rows[STEPS[self._done % len(STEPS)]]
+            step_end_s = bench.elapsed_s + max(step_s - row.period_s / 2, 0.0)
+            is_last = False
+            while not is_last:
+                row.burst(work)
+                is_last = bench.elapsed_s >= step_end_s
+                if is_last:
+                    row.read(bench.vitals(at_once=True))
+                row.rest()
+                yield row.title
+                if bench.is_stopped:
+                    return
+            self._done += 1
+            bench.load_steps = tuple(one.result() for one in self._rows.values() if one.bursts)
+
+    @property
+    def words(self) -> str:
+        """What was tested so far, in words."""
+        bursts = format_count(sum(row.bursts for row in self._rows.values()))
+        all_steps = f"{len(STEPS)} steps"
+        steps = all_steps if self.is_whole else f"{self._done} of {all_steps}"
+        return f"{steps} of 20 to 100\u202f% load, {bursts} bursts, all products compared"
+
+
+def _step_s(budget_s: float) -> float:
+    """Return how long a step lasts beside its one period at least, so that all fit the time."""
+    left = budget_s
+    for number, period_s in enumerate(PERIODS_S):
+        share_s = left / (len(DUTIES_PERCENT) * (len(PERIODS_S) - number))
+        if share_s >= period_s:
+            return min(share_s, _LONGEST_STEP_S)
+        left -= period_s * len(DUTIES_PERCENT)
+    return 0.0
+
+
+class _Row:
+    """One step and what came of it."""
+
+    def __init__(self, bench: StageBench, duty_percent: int, period_s: float) -> None:
+        self._bench = bench
+        self.duty_percent, self.period_s = duty_percent, period_s
+        self.bursts = self._errors = 0
+        self._busy_s = self._whole_s = self._last_s = 0.0
+        self._readings: list[Vitals] = []
+
+    @property
+    def title(self) -> str:
+        """The step in words: ``40 % load, in periods of 30 ms``."""
+        return f"{self.duty_percent}\u202f% load, in periods of {format_duration(self.period_s)}"
+
+    def burst(self, work: Products) -> None:
+        """Work for the step's part of a period, and compare all of it."""
+        calls = work.calls_in(self.duty_percent / 100 * self.period_s)
+        wrong = work.burst(calls, after_rest=self.duty_percent != _FULL)
+        self._last_s = work.call_s * work.done
+        self.bursts += 1
+        self._busy_s += self._last_s
+        self._whole_s += self._last_s
+        self._errors += wrong > 0
+        work.report(f"At {self.title}", wrong)
+
+    def rest(self) -> None:
+        """Rest for the rest of the period."""
+        left_s = 0.0 if self.duty_percent == _FULL else self.period_s - self._last_s
+        if left_s > 0:
+            begun_s = self._bench.elapsed_s
+            self._bench.rest(left_s)
+            self._whole_s += self._bench.elapsed_s - begun_s
+
+    def read(self, vitals: Vitals | None) -> None:
+        """Keep a reading at the end of a burst."""
+        if vitals is not None:
+            self._readings.append(vitals)
+
+    def result(self) -> LoadStep:
+        """Return the step so far."""
+        clocks = [one.sm_clock_mhz for one in self._readings if one.sm_clock_mhz is not None]
+        memory = [
+            one.memory_clock_mhz for one in self._readings if one.memory_clock_mhz is not None
+        ]
+        power = [one.power_w for one in self._readings if one.power_w is not None]
+        busy = 100 * self._busy_s / self._whole_s if self._whole_s > 0 else None
+        return LoadStep(
+            duty_percent=self.duty_percent, period_s=self.period_s, bursts=self.bursts,
+            errors=self._errors, busy_percent=None if busy is None else min(round(busy, 1), 100.0),
+            sm_clock_mhz=min(clocks, default=None), memory_clock_mhz=min(memory, default=None),
+            power_w=max(power, default=None),
+        )  # fmt: skip
 
 
 class MemoryBandwidth:

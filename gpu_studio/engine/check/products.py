@@ -3,7 +3,9 @@
 A product of whole numbers is exact in every dtype and in any order of the sum while no partial sum
 needs more bits than the dtype has. With small factors, most of the bits of a factor are zero, so
 other products have all of them: each row of one side has a single power of two, or two short
-factors whose product fills the dtype.
+factors whose product fills the dtype. Products of real numbers are within the bound for any order
+of their sums, K·u of the sum of the magnitudes (N. J. Higham, "Accuracy and stability of numerical
+algorithms", 2nd edition, section 3.1).
 
 A convolution's algorithm may round in the middle (Winograd's divides by 6 and 24), so it has a
 tolerance of some ULPs of the sum of the magnitudes; without cuDNN it has none. PyTorch asks oneDNN
@@ -20,13 +22,15 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812  # as PyTorch's own documents call it
 
-from gpu_studio.engine.check.detectors import Mismatch, mismatch_at, values_of
-from gpu_studio.engine.check.known_answers import differing, tensor_of, ulp_of
-from gpu_studio.engine.check.part import Part
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.engine.check.detectors import Mismatch, mismatch_at
+from gpu_studio.engine.check.formats import carrier, differing, tensor_of, ulp_of, values_of
+from gpu_studio.engine.check.parts import Part
 from gpu_studio.engine.device import refuse_bfloat16_products
+from gpu_studio.engine.faults import failure_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
     from torch import Tensor
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from gpu_studio.engine.check.stage import StageBench
 
     Array = NDArray[Any]
+    Pairs = list[tuple[Array, Array]]
 
 _ROWS = 512
 # (dtype, inner size K, largest absolute value a): every partial sum is at most K·a². float32 and
@@ -47,227 +52,160 @@ EXACT: tuple[tuple[str, int, int], ...] = (
 FULL: tuple[tuple[str, int], ...] = (
     ("float32", 24), ("float64", 53), ("float16", 11), ("bfloat16", 8),
 )  # fmt: skip
-_FULL_SIDE = 192
+_FULL_SIDE, _REAL_INNER = 192, 257
 
 
 @contextmanager
-def full_precision() -> Iterator[None]:
-    """Let float32 products keep all their bits: no TF32, no bfloat16 inside."""
+def precision(name: str = "highest") -> Iterator[None]:
+    """Let float32 products keep all their bits, or with "high" those of TF32."""
     before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
+    torch.set_float32_matmul_precision(name)
     try:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
 
 
-def _refuse(bench: StageBench, dtype: str) -> None:
-    if dtype == "bfloat16":
-        refuse_bfloat16_products(bench.device)
-
-
-class ExactProduct(Part):
-    """A product of small whole numbers, through each of PyTorch's operations for it.
+class Product(Part):
+    """Products through PyTorch's operations for them.
 
     Args:
+        title: in words.
         dtype: the name of the dtype.
-        inner: the inner size.
-        largest: the largest absolute value of an element.
+        pairs: makes the factors; float64 has to hold their products.
+        steps: how many roundings a sum may have; None if it is exact.
+        bits: the precision of float32 products, in PyTorch's words.
     """
 
-    def __init__(self, dtype: str, inner: int, largest: int) -> None:
-        self.title = f"Exact products in {dtype}"
-        self.dtype = dtype
-        self._inner, self._largest = inner, largest
-        self._left = self._right = torch.empty(0)
-        self._exact: Array = np.empty(0)
-
-    def prepare(self, bench: StageBench) -> None:
-        """Make new matrices; float64 holds their product exactly."""
-        _refuse(bench, self.dtype)
-        left = self._numbers(bench, _ROWS, self._inner)
-        right = self._numbers(bench, self._inner, _ROWS)
-        whole = left @ right
-        self._exact = np.concatenate([
-            whole.reshape(-1), whole.reshape(-1), whole[:64].reshape(-1) + 1, whole[:, 0],
-            whole[:3, :3].reshape(-1), whole[:32].reshape(-1), whole.T[:17].reshape(-1),
-        ])  # fmt: skip
-        self._left, self._right = (
-            tensor_of(one.astype(_carrier(self.dtype)), self.dtype).to(bench.device)
-            for one in (left, right)
-        )
-
-    def result(self, _bench: StageBench) -> Tensor:
-        """Multiply on the device."""
-        left, right = self._left, self._right
-        ones = torch.ones(_ROWS, dtype=left.dtype, device=left.device)
-        with full_precision():
-            results = [
-                left @ right,
-                torch.bmm(left.view(4, -1, self._inner), right.expand(4, -1, -1)),
-                torch.addmm(ones, left[:64], right),
-                left.mv(right[:, 0].contiguous()),
-                torch.stack([
-                    left[row].dot(right[:, column].contiguous())
-                    for row in range(3) for column in range(3)
-                ]),
-                F.linear(left[:32], right.t()),
-                right.t()[:17] @ left.t(),
-            ]  # fmt: skip
-        return torch.cat([one.cpu().reshape(-1) for one in results])
-
-    def wrong(self, seen: Tensor) -> Mismatch | None:
-        """Compare every element with the exact product."""
-        return _mismatch(seen, self._exact, None)
-
-    def release(self) -> None:
-        """Drop the matrices."""
-        self._left = self._right = torch.empty(0)
-        self._exact = np.empty(0)
-
-    def _numbers(self, bench: StageBench, rows: int, columns: int) -> Array:
-        """Return whole numbers without zero, so that each counts."""
-        limit = self._largest // 2 if self.dtype.startswith("complex") else self._largest
-
-        def part() -> Array:
-            size = bench.numbers.integers(1, limit + 1, (rows, columns))
-            sign = bench.numbers.integers(0, 2, (rows, columns)) * 2 - 1
-            return (size * sign).astype(np.float64)
-
-        return part() + 1j * part() if self.dtype.startswith("complex") else part()
-
-
-class FullProduct(Part):
-    """A product of numbers with all significant bits of the dtype.
-
-    Args:
-        dtype: the name of the dtype.
-        bits: its significant bits.
-    """
-
-    def __init__(self, dtype: str, bits: int) -> None:
-        self.title = f"Products of all {bits} bits in {dtype}"
-        self.dtype = dtype
-        self._bits = bits
+    def __init__(
+        self,
+        title: str,
+        dtype: str,
+        pairs: Callable[[np.random.Generator], Pairs],
+        steps: int | None = None,
+        bits: str = "highest",
+    ) -> None:
+        self.title, self.dtype = title, dtype
+        self._make, self._steps, self._bits = pairs, steps, bits
         self._pairs: list[tuple[Tensor, Tensor]] = []
         self._exact: Array = np.empty(0)
+        self._slack: Array | None = None
 
     def prepare(self, bench: StageBench) -> None:
-        """Make three pairs: all bits left, all bits right, and half of them on either side."""
-        _refuse(bench, self.dtype)
-        numbers, side, bits = bench.numbers, _FULL_SIDE, self._bits
-        full = self._whole(numbers, (side, side), bits)
-        single = np.zeros((side, side))
-        signs = numbers.integers(0, 2, side) * 2.0 - 1
-        single[np.arange(side), numbers.permutation(side)] = signs * 2.0 ** numbers.integers(
-            -2, 3, side
-        )
-        # Two short factors in each row: their sum of products has at most all the bits.
-        left_bits = (bits - 1) // 2
-        short = np.zeros((side, side))
-        for _ in range(2):
-            short[np.arange(side), numbers.permutation(side)] = self._whole(
-                numbers, side, left_bits
-            )
-        long = self._whole(numbers, (side, side), bits - 1 - left_bits)
-        unit = 2.0**-4 if self.dtype != "float16" else 2.0**-6
-        pairs = [(full * unit, single), (single, full.T * unit), (short, long)]
-        self._exact = np.concatenate([(left @ right).reshape(-1) for left, right in pairs])
-        carrier = _carrier(self.dtype)
-        self._pairs = [
-            (tensor_of(left.astype(carrier), self.dtype).to(bench.device),
-             tensor_of(right.astype(carrier), self.dtype).to(bench.device))
-            for left, right in pairs
-        ]  # fmt: skip
+        """Make new factors, their products, and how far a result may be away."""
+        if self.dtype == "bfloat16":
+            refuse_bfloat16_products(bench.device)
+        here = [
+            tuple(tensor_of(one.astype(carrier(self.dtype)), self.dtype) for one in pair)
+            for pair in self._make(bench.numbers)
+        ]
+        factors = [(values_of(left), values_of(right)) for left, right in here]
+        self._exact = np.concatenate([_each_way(left @ right) for left, right in factors])
+        if self._steps is not None:
+            magnitudes = [_each_way(np.abs(left) @ np.abs(right)) for left, right in factors]
+            self._slack = self._steps * ulp_of(np.concatenate(magnitudes), self.dtype)
+        self._pairs = [(left.to(bench.device), right.to(bench.device)) for left, right in here]
 
     def result(self, _bench: StageBench) -> Tensor:
         """Multiply on the device."""
-        with full_precision():
-            results = [left @ right for left, right in self._pairs]
+        results: list[Tensor] = []
+        with precision(self._bits):
+            for left, right in self._pairs:
+                results += [
+                    left @ right, torch.bmm(left[None], right[None]),
+                    F.linear(right.t(), left).t(), left.mv(right[:, 0].contiguous()),
+                ]  # fmt: skip
         return torch.cat([one.cpu().reshape(-1) for one in results])
 
     def wrong(self, seen: Tensor) -> Mismatch | None:
         """Compare every element with the exact product."""
-        return _mismatch(seen, self._exact, None)
+        return mismatch_at(differing(values_of(seen), self._exact, self._slack))
 
-    def release(self) -> None:
-        """Drop the matrices."""
-        self._pairs, self._exact = [], np.empty(0)
 
-    @staticmethod
-    def _whole(numbers: np.random.Generator, shape: int | tuple[int, int], bits: int) -> Array:
-        """Return whole numbers of exactly so many bits, with a sign."""
-        size = numbers.integers(1 << (bits - 1), 1 << bits, shape)
+def _each_way(product: Array) -> Array:
+    return np.concatenate([*(product.reshape(-1),) * 3, product[:, 0]])
+
+
+def _small(dtype: str, inner: int, largest: int) -> Callable[[np.random.Generator], Pairs]:
+    """Return what makes whole numbers without zero, so that each counts."""
+    limit = largest // 2 if dtype.startswith("complex") else largest
+
+    def part(numbers: np.random.Generator, shape: tuple[int, int]) -> Array:
+        size = numbers.integers(1, limit + 1, shape)
         return (size * (numbers.integers(0, 2, shape) * 2 - 1)).astype(np.float64)
 
+    def matrix(numbers: np.random.Generator, shape: tuple[int, int]) -> Array:
+        real = part(numbers, shape)
+        return real + 1j * part(numbers, shape) if dtype.startswith("complex") else real
 
-class TensorCoreProduct(ExactProduct):
-    """A product of small whole numbers in TF32, which has 11 of the 24 bits of float32."""
+    return lambda numbers: [(matrix(numbers, (_ROWS, inner)), matrix(numbers, (inner, _ROWS)))]
+
+
+def _full(dtype: str, bits: int) -> Callable[[np.random.Generator], Pairs]:
+    """Return what makes three pairs: all bits left, all bits right, half of them on either side."""
+    side, short_bits = _FULL_SIDE, (bits - 1) // 2
+
+    def whole(numbers: np.random.Generator, shape: int | tuple[int, int], width: int) -> Array:
+        size = numbers.integers(1 << (width - 1), 1 << width, shape)
+        return (size * (numbers.integers(0, 2, shape) * 2 - 1)).astype(np.float64)
+
+    def pairs(numbers: np.random.Generator) -> Pairs:
+        full, single, short = whole(numbers, (side, side), bits), *np.zeros((2, side, side))
+        signs = numbers.integers(0, 2, side) * 2.0 - 1
+        powers = signs * 2.0 ** numbers.integers(-2, 3, side)
+        single[np.arange(side), numbers.permutation(side)] = powers
+        for _ in range(2):
+            short[np.arange(side), numbers.permutation(side)] = whole(numbers, side, short_bits)
+        long = whole(numbers, (side, side), bits - 1 - short_bits)
+        unit = 2.0**-4 if dtype != "float16" else 2.0**-6
+        return [(full * unit, single), (single, full.T * unit), (short, long)]
+
+    return pairs
+
+
+def _real(numbers: np.random.Generator) -> Pairs:
+    sides = (131, _REAL_INNER), (_REAL_INNER, 197)
+    left, right = (numbers.standard_normal(shape) for shape in sides)
+    return [(left, right)]
+
+
+class Int8Product(Part):
+    """A product of int8 with sums in int32, as quantized models have it."""
+
+    title = "Products in int8"
+    dtype = "int8"
 
     def __init__(self) -> None:
-        super().__init__("float32", 256, 127)
-        self.title = "Exact products in TF32"
-
-    def result(self, bench: StageBench) -> Tensor:
-        """Multiply on the device's tensor cores."""
-        before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("high")
-        try:
-            product = self._left @ self._right
-        finally:
-            torch.set_float32_matmul_precision(before)
-        rest = super().result(bench)
-        return torch.cat([product.cpu().reshape(-1), rest[product.numel() :]])
-
-
-class DenseProduct(Part):
-    """A product of random real numbers, within the bound for any order of its sums.
-
-    Every order of K products is within K·u of the sum of the magnitudes (N. J. Higham, "Accuracy
-    and stability of numerical algorithms", 2nd edition, section 3.1).
-
-    Args:
-        dtype: the name of the dtype.
-    """
-
-    _INNER = 257
-
-    def __init__(self, dtype: str) -> None:
-        self.title = f"Products of real numbers in {dtype}"
-        self.dtype = dtype
         self._left = self._right = torch.empty(0)
         self._exact: Array = np.empty(0)
-        self._slack: Array = np.empty(0)
 
     def prepare(self, bench: StageBench) -> None:
-        """Make new matrices, their product in float64, and the bound."""
-        _refuse(bench, self.dtype)
-        sides = ((131, self._INNER), (self._INNER, 197))
-        factors = [bench.numbers.standard_normal(shape) for shape in sides]
-        self._left, self._right = (
-            tensor_of(one.astype(_carrier(self.dtype)), self.dtype).to(bench.device)
-            for one in factors
+        """Make new factors of all int8, and their product in float64."""
+        left, right = (
+            bench.numbers.integers(-128, 128, shape).astype(np.int8)
+            for shape in ((_ROWS, 256), (256, _ROWS))
         )
-        left, right = values_of(self._left), values_of(self._right)
-        self._exact = (left @ right).reshape(-1)
-        magnitudes = (np.abs(left) @ np.abs(right)).reshape(-1)
-        # The small dtypes sum in float32, or in parts that are rounded once each.
-        steps = 8 if self.dtype in ("float16", "bfloat16") else self._INNER
-        self._slack = steps * ulp_of(magnitudes, self.dtype)
+        self._exact = (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int32)
+        self._left, self._right = (torch.from_numpy(one).to(bench.device) for one in (left, right))
 
     def result(self, _bench: StageBench) -> Tensor:
-        """Multiply on the device."""
-        with full_precision():
-            return (self._left @ self._right).cpu().reshape(-1)
+        """Multiply on the device.
+
+        Raises:
+            StudioError: the device has no such product.
+        """
+        try:
+            return torch._int_mm(self._left, self._right).cpu()
+        except Exception as error:
+            failure = failure_of(error)
+            if failure.fatal:
+                raise
+            message = f"No int8 products here: {failure.cause or failure.message}"
+            raise StudioError(FailureKind.DTYPE_UNSUPPORTED, message) from error
 
     def wrong(self, seen: Tensor) -> Mismatch | None:
-        """Compare with the product in float64."""
-        return _mismatch(seen, self._exact, self._slack)
-
-    def release(self) -> None:
-        """Drop the matrices."""
-        self._left = self._right = torch.empty(0)
-        self._exact = self._slack = np.empty(0)
+        """Compare every element with the exact product."""
+        return mismatch_at(differing(seen.numpy(), self._exact))
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,19 +222,13 @@ class ConvolutionShape:
     kernel: int = 3
     stride: int = 1
     padding: int = 1
-    dilation: int = 1
     groups: int = 1
-    is_transposed: bool = False
 
 
 SHAPES: tuple[ConvolutionShape, ...] = (
-    ConvolutionShape("3 × 3"),
-    ConvolutionShape("1 × 1", kernel=1, padding=0),
-    ConvolutionShape("with stride", stride=2),
-    ConvolutionShape("dilated", dilation=2, padding=2),
-    ConvolutionShape("in groups", groups=4),
-    ConvolutionShape("transposed", is_transposed=True),
-)
+    ConvolutionShape("3 × 3"), ConvolutionShape("1 × 1", kernel=1, padding=0),
+    ConvolutionShape("with stride", stride=2), ConvolutionShape("in groups", groups=4),
+)  # fmt: skip
 _PICTURES, _IN, _OUT, _SIDE = 2, 8, 12, 10
 _LARGEST = {"float32": 31, "float64": 1 << 12, "float16": 1, "bfloat16": 1}
 _WINOGRAD_ULPS = 64
@@ -315,29 +247,29 @@ class ExactConvolution(Part):
         self.dtype = dtype
         self._shape = shape
         self._inputs: list[Tensor] = []
-        self._exact: Array = np.empty(0)
-        self._slack: Array = np.empty(0)
+        self._exact = self._slack = np.empty(0)
 
     def prepare(self, bench: StageBench) -> None:
         """Make pictures, weights and a gradient, and their exact results."""
-        _refuse(bench, self.dtype)
-        shape = self._shape
-        ends = (_IN, _OUT // shape.groups) if shape.is_transposed else (_OUT, _IN // shape.groups)
-        pictures = self._numbers(bench, (_PICTURES, _IN, _SIDE, _SIDE))
-        weights = self._numbers(bench, (*ends, shape.kernel, shape.kernel))
-        side = (_SIDE + 2 * shape.padding - shape.dilation * (shape.kernel - 1) - 1) // shape.stride
-        gradient = self._numbers(bench, (_PICTURES, _OUT, side + 1, side + 1))
-        factors = [pictures, weights, gradient]
-        exact = np.concatenate([one.reshape(-1) for one in _convolved(shape, *factors)])
+        if self.dtype == "bfloat16":
+            refuse_bfloat16_products(bench.device)
+        shape, largest = self._shape, _LARGEST[self.dtype]
+        side = (_SIDE + 2 * shape.padding - shape.kernel) // shape.stride + 1
+        factors = [
+            bench.numbers.integers(-largest, largest + 1, size).astype(np.float64)
+            for size in (
+                (_PICTURES, _IN, _SIDE, _SIDE), (_PICTURES, _OUT, side, side),
+                (_OUT, _IN // shape.groups, shape.kernel, shape.kernel),
+            )
+        ]  # fmt: skip
+        exact = _convolved(shape, *factors)
         magnitudes = _convolved(shape, *(np.abs(one) for one in factors))
-        slack = _WINOGRAD_ULPS * ulp_of(
-            np.concatenate([one.reshape(-1) for one in magnitudes]), self.dtype
-        ) / 2  # fmt: skip
+        slack = _WINOGRAD_ULPS * ulp_of(magnitudes, self.dtype) / 2
         self._exact = np.concatenate([exact, exact])
         self._slack = np.concatenate([slack, np.zeros_like(slack)])
-        carrier = _carrier(self.dtype)
         self._inputs = [
-            tensor_of(one.astype(carrier), self.dtype).to(bench.device) for one in factors
+            tensor_of(one.astype(carrier(self.dtype)), self.dtype).to(bench.device)
+            for one in factors
         ]
 
     def result(self, _bench: StageBench) -> Tensor:
@@ -353,88 +285,56 @@ class ExactConvolution(Part):
 
     def wrong(self, seen: Tensor) -> Mismatch | None:
         """Compare with the exact results."""
-        return _mismatch(seen, self._exact, self._slack)
-
-    def release(self) -> None:
-        """Drop the pictures and the results."""
-        self._inputs = []
-        self._exact = self._slack = np.empty(0)
+        return mismatch_at(differing(values_of(seen), self._exact, self._slack))
 
     def _convolve(self) -> Tensor:
-        shape = self._shape
-        pictures, weights = (one.detach().requires_grad_() for one in self._inputs[:2])
-        with torch.enable_grad(), full_precision():
-            work = F.conv_transpose2d if shape.is_transposed else F.conv2d
-            output = work(
-                pictures, weights, stride=shape.stride, padding=shape.padding,
-                dilation=shape.dilation, groups=shape.groups,
-            )  # fmt: skip
-            gradients = torch.autograd.grad(output, (pictures, weights), self._inputs[2])
+        shape, (pictures, gradient, weights) = self._shape, self._inputs
+        pictures, weights = (one.detach().requires_grad_() for one in (pictures, weights))
+        with torch.enable_grad(), precision():
+            output = F.conv2d(
+                pictures, weights, stride=shape.stride, padding=shape.padding, groups=shape.groups
+            )
+            gradients = torch.autograd.grad(output, (pictures, weights), gradient)
         parts = (output.detach(), *gradients)
         return torch.cat([part.cpu().reshape(-1) for part in parts])
 
-    def _numbers(self, bench: StageBench, shape: tuple[int, ...]) -> Array:
-        largest = _LARGEST[self.dtype]
-        return bench.numbers.integers(-largest, largest + 1, shape).astype(np.float64)
 
-
-def _convolved(
-    shape: ConvolutionShape, pictures: Array, weights: Array, gradient: Array
-) -> tuple[Array, Array, Array]:
-    """Return the output of a convolution and the gradients of pictures and weights."""
-    if shape.is_transposed:  # the same three, in other places
-        of_gradient, output, of_weights = _correlated(shape, gradient, weights, pictures)
-        return output, of_gradient, of_weights
-    return _correlated(shape, pictures, weights, gradient)
-
-
-def _correlated(
-    shape: ConvolutionShape, pictures: Array, weights: Array, gradient: Array
-) -> tuple[Array, Array, Array]:
-    groups, pad = shape.groups, shape.padding
-    count, channels, height, width = pictures.shape
-    outs, side = len(weights), gradient.shape[-1]
+def _convolved(shape: ConvolutionShape, pictures: Array, gradient: Array, weights: Array) -> Array:
+    """Return the output of a convolution and the gradients of pictures and weights, in a row."""
+    groups, pad, side = shape.groups, shape.padding, gradient.shape[-1]
     padded = np.pad(pictures, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
-    split = padded.reshape(count, groups, channels // groups, *padded.shape[2:])
-    kernels = weights.reshape(groups, outs // groups, channels // groups, *weights.shape[2:])
-    coming = gradient.reshape(count, groups, outs // groups, side, side)
-    output, of_kernels, of_split = (
-        np.zeros_like(coming),
-        np.zeros_like(kernels),
-        np.zeros_like(split),
-    )
+    split = padded.reshape(_PICTURES, groups, _IN // groups, *padded.shape[2:])
+    kernels = weights.reshape(groups, _OUT // groups, *weights.shape[1:])
+    coming = gradient.reshape(_PICTURES, groups, _OUT // groups, side, side)
+    output, of_kernels, of_split = (np.zeros_like(one) for one in (coming, kernels, split))
+    reach = (side - 1) * shape.stride + 1
     for row in range(shape.kernel):
         for column in range(shape.kernel):
-            down, right = row * shape.dilation, column * shape.dilation
-            at = (
-                ..., slice(down, down + side * shape.stride, shape.stride),
-                slice(right, right + side * shape.stride, shape.stride),
-            )  # fmt: skip
-            window, kernel = split[at][..., :side, :side], kernels[..., row, column]
-            output += np.einsum("ngchw,goc->ngohw", window, kernel)
-            of_kernels[..., row, column] = np.einsum("ngchw,ngohw->goc", window, coming)
+            at = (..., slice(row, row + reach, shape.stride),
+                  slice(column, column + reach, shape.stride))  # fmt: skip
+            kernel = kernels[..., row, column]
+            output += np.einsum("ngchw,goc->ngohw", split[at], kernel)
+            of_kernels[..., row, column] = np.einsum("ngchw,ngohw->goc", split[at], coming)
             of_split[at] += np.einsum("ngohw,goc->ngchw", coming, kernel)
-    of_pictures = of_split.reshape(padded.shape)[..., pad : pad + height, pad : pad + width]
-    return output.reshape(gradient.shape), of_pictures, of_kernels.reshape(weights.shape)
-
-
-def _carrier(dtype: str) -> str:
-    return "float32" if dtype == "bfloat16" else dtype
-
-
-def _mismatch(seen: Tensor, exact: Array, slack: Array | None) -> Mismatch | None:
-    values = values_of(seen)
-    if values.shape != exact.shape:
-        return Mismatch(exact.size, exact.size, 0, exact.size - 1)
-    return mismatch_at(differing(values, exact, slack))
+    of_pictures = of_split.reshape(padded.shape)[..., pad : pad + _SIDE, pad : pad + _SIDE]
+    return np.concatenate([one.reshape(-1) for one in (output, of_pictures, of_kernels)])
 
 
 def product_parts(bench: StageBench) -> list[Part]:
     """Return every product and convolution that a device may have."""
-    parts: list[Part] = [ExactProduct(*row) for row in EXACT]
+    parts: list[Part] = [
+        Product(f"Exact products in {dtype}", dtype, _small(dtype, inner, largest))
+        for dtype, inner, largest in EXACT
+    ]
     if bench.has_tf32:
-        parts.append(TensorCoreProduct())
-    parts += [FullProduct(*row) for row in FULL]
-    parts += [DenseProduct(dtype) for dtype, _ in FULL]
+        small = _small(*EXACT[0])
+        parts.append(Product("Exact products in TF32", "float32", small, bits="high"))
+    for dtype, bits in FULL:
+        title = f"Products of all {bits} bits in {dtype}"
+        parts.append(Product(title, dtype, _full(dtype, bits)))
+        # The small dtypes sum in float32, or in parts that are rounded once each.
+        steps = 8 if bits < 24 else _REAL_INNER
+        parts.append(Product(f"Products of real numbers in {dtype}", dtype, _real, steps))
+    parts.append(Int8Product())
     parts += [ExactConvolution(shape, dtype) for shape in SHAPES for dtype, _ in FULL]
     return parts

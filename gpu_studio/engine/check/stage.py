@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import Counter
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 _VITALS_EVERY_S = 1.0
 _MOST_OF_A_KIND = 5
 _TF32_FROM = (8, 0)
+# On Windows, the time of a process ticks in 15.6 ms, and the clock that never goes back as well.
+_HAS_PROCESS_TIME = sys.platform != "win32"
 _SHORT_REST_S = 0.05
 
 
@@ -74,7 +77,7 @@ class StageBench:
         read: reads the card's sensors; None if there are none.
         clock: the seconds of a clock that never goes back.
         work_clock: the seconds of the device's work: for the CPU, of the time that this process
-            really ran, so that other programs make no step slow.
+            really ran, so that other programs make no step slow; not on Windows.
         rest: waits for some seconds, or until the stop.
         seed: different in each round, so that no round repeats another one's numbers.
         facts: of the device; None if they are unknown.
@@ -86,6 +89,7 @@ class StageBench:
         is_steady: whether the load ended because the temperature did not change any more; None in
             any other stage, and if there is no temperature.
         pause: when a pause began and ended, in seconds since the stage began; None without one.
+        part_load: likewise, when bursts with rests between them did.
         load_steps: the table of the load in steps.
         memory_rates: the speed of the memory, first and when hot; None if it was not measured.
     """
@@ -99,7 +103,7 @@ class StageBench:
         plant: Plant | None = None,
         stop: threading.Event | None = None,
         read: Callable[[], Vitals | None] = lambda: None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.perf_counter,
         work_clock: Callable[[], float] | None = None,
         rest: Callable[[float], None] | None = None,
         seed: int = 0,
@@ -119,12 +123,14 @@ class StageBench:
         self.offset_s = offset_s
         self.is_steady: bool | None = None
         self.pause: tuple[float, float] | None = None
+        self.part_load: tuple[float, float] | None = None
         self.load_steps: tuple[LoadStep, ...] = ()
         self.memory_rates: MemoryRates | None = None
         self._stop = stop or threading.Event()
         self._read = read
         self._clock = clock
-        self._work_clock = work_clock or (time.process_time if is_cpu(device.type) else clock)
+        has_own = is_cpu(device.type) and _HAS_PROCESS_TIME
+        self._work_clock = work_clock or (time.process_time if has_own else clock)
         self._rest = rest
         self._synchronize = accelerator_of(device).synchronize
         self._begun_s = clock()
@@ -209,6 +215,12 @@ class StageBench:
         vitals = _plausible(vitals)
         self.readings.append(LoggedReading(now_s, vitals))
         return vitals
+
+    def rise(self, first: Vitals | None, count: Callable[[Vitals], int | None]) -> int:
+        """Return how far a counter rose since a first reading; 0 if there is no such counter."""
+        before = None if first is None else count(first)
+        known = [number for one in self.readings if (number := count(one.vitals)) is not None]
+        return 0 if before is None or not known else max(0, known[-1] - before)
 
     def rest(self, seconds: float) -> None:
         """Let the device rest for a while, or until the stop."""

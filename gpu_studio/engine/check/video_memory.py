@@ -1,11 +1,15 @@
 """Video memory: patterns are written to all free memory less a reserve, and read again.
 
-All chunks are written before any is read, so that the caches cannot answer. Words are made and
-compared on the card itself, which reads the memory at its full speed: most errors of old cards are
-errors of the transfer. With each pattern, the card has to notice wrong words that were put there on
-purpose: in the first, last and middle chunk and one more (in turns if there are few), around the
-first, middle and last word, each of the 64 bits. If it misses one, or if its words are not the
-pattern's, numpy makes and compares them.
+All chunks are written before any is read, so that the caches cannot answer: upwards with a pattern,
+downwards with its inverse, because a write may disturb what lies above it or below it. Before the
+first words are read, the device rests: weak cells fade, and the first work after a change of the
+clock is the hardest for a marginal card.
+
+Words are made and compared on the card itself, which reads the memory at its full speed: most
+errors of old cards are errors of the transfer. With each pattern, the card has to notice wrong
+words that were put there on purpose: in the first, last and middle chunk and one more (in turns if
+there are few), around the first, middle and last word, each of the 64 bits. If it misses one, or if
+its words are not the pattern's, numpy makes and compares them.
 
 No chunk has more than 2^27 words: PyTorch 2.11 to 2.14 leave zeros behind element 2^32 of `arange`
 on a card (pytorch/pytorch issue 197673).
@@ -29,8 +33,7 @@ from gpu_studio.core.check.thresholds import (
     reserve_bytes,
 )
 from gpu_studio.core.messages.check_messages import MOST_CHUNKS, MemoryCoverage, WrongBits
-from gpu_studio.core.units import format_bytes, format_count, format_percent
-from gpu_studio.engine.check.counters import report_ecc_errors
+from gpu_studio.core.units import format_bytes, format_count, format_duration, format_percent
 from gpu_studio.engine.check.detectors import joined, wrong_bits
 from gpu_studio.engine.check.stage import StageBench, Step
 from gpu_studio.engine.device import accelerator_of, free_bytes, total_bytes
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from gpu_studio.core.messages.check_messages import StageName
+    from gpu_studio.core.messages.check_messages import StageName, Vitals
 
     Words = NDArray[np.int64]
 
@@ -73,6 +76,12 @@ _BOTH_HALVES = _WORD_BYTES * ((1 << 32) + 1)
 _OF_BOTH_HALVES = pow((1 << 32) + 1, -1, 1 << 61)
 _MOVED_SHARE = 0.9
 _SEED_STEP = 0x9E3779B9
+_ONE_IN_EIGHT = 0x0101010101010101
+# Rows of 1 KiB to 1 MiB: with one of these, each word differs from the word one row on.
+_ROW_SHIFTS = (7, 10, 13, 16)
+# Of the stage's time: each cell rests with one value and with the other.
+_REST_SHARES = {"addresses": 0.12, "inverted addresses": 0.04}
+_LONGEST_REST_S, _LOOK_S = 15.0, 0.25
 # SplitMix64 (Sebastiano Vigna, public domain): its two multipliers, as signed numbers.
 _MIX_1, _MIX_2 = 0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64)
 
@@ -123,15 +132,19 @@ def _known_address(places: Words, _seed: int) -> Words:
 
 
 def _walking(places: Tensor, out: Tensor, spare: Tensor, seed: int) -> None:
-    # A one in another of the 64 places in each word; the seed moves all of them on.
+    # A one in eight bits, moved on by one with each word, each row and each pass.
     torch.add(places, seed, out=spare)
-    spare.bitwise_and_(63)
-    out.fill_(1)
+    for shift in _ROW_SHIFTS:
+        torch.bitwise_right_shift(places, shift, out=out)
+        spare.add_(out)
+    spare.bitwise_and_(7)
+    out.fill_(_ONE_IN_EIGHT)
     torch.bitwise_left_shift(out, spare, out=out)
 
 
 def _known_walking(places: Words, seed: int) -> Words:
-    result: Words = np.left_shift(np.int64(1), (places + seed) & 63)
+    moved = places + seed + sum(places >> shift for shift in _ROW_SHIFTS)
+    result: Words = np.left_shift(np.int64(_ONE_IN_EIGHT), moved & 7)
     return result
 
 
@@ -155,8 +168,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("inverted addresses", _address, _known_address, is_inverse=True),
     Pattern("random words", _random, _known_random),
     Pattern("inverted random words", _random, _known_random, is_inverse=True),
-    Pattern("a walking one", _walking, _known_walking),
-    Pattern("a walking zero", _walking, _known_walking, is_inverse=True),
+    Pattern("walking ones", _walking, _known_walking),
+    Pattern("walking zeros", _walking, _known_walking, is_inverse=True),
 )
 
 
@@ -188,7 +201,7 @@ class VideoMemory:
         finally:
             memory.release()
         bench.vitals(at_once=True)
-        report_ecc_errors(bench, first)
+        _report_ecc_errors(bench, first)
         if not bench.is_card:
             return memory.passes > 0 and not bench.is_stopped
         is_whole = self._most_bytes is not None or is_enough(memory.coverage)
@@ -221,6 +234,7 @@ class TestedMemory:
         self._patterns_done = 0
         self._is_blind = False
         self._has_read = False
+        self._rested = ""
         self._seconds: dict[int, float] = {}
         self._misread = 0
         self._moved: Counter[int] = Counter()
@@ -304,7 +318,7 @@ class TestedMemory:
             text += f", {share} of the free {format_bytes(free)}"
         done = min(self._patterns_done, len(PATTERNS))
         times = f", {format_count(self.passes)} times" if self.passes > 1 else ""
-        return f"{text}, {done} of {len(PATTERNS)} patterns{times}"
+        return f"{text}, {done} of {len(PATTERNS)} patterns{times}{self._rested}"
 
     def release(self) -> None:
         """Give the memory back."""
@@ -315,14 +329,17 @@ class TestedMemory:
     def one_pass(self) -> Iterator[str]:
         """Write and read every pattern once; yield after each chunk what was done, in words."""
         for pattern in PATTERNS:
-            for number in range(len(self.chunks)):
+            numbers = range(len(self.chunks))
+            in_order = numbers[::-1] if pattern.is_inverse else numbers
+            for number in in_order:
                 if self.is_over:
                     return
                 self._write(pattern, number)
                 yield f"Writing {pattern.title}"
             yield from self._prove(pattern)
+            yield from self._rest(pattern)
             wrong: WrongBits | None = None
-            for number in range(len(self.chunks)):
+            for number in in_order:
                 if self.is_over:
                     break
                 wrong = joined(wrong, self._read(pattern, number))
@@ -334,6 +351,26 @@ class TestedMemory:
             self._report_misread(pattern)
         self.passes += 1
         self._find_spilled()
+
+    def _rest(self, pattern: Pattern) -> Iterator[str]:
+        """Let the device rest before the first words and their inverse are read, once."""
+        share = _REST_SHARES.get(pattern.title, 0.0)
+        if self.passes or not share or not self.chunks:
+            return
+        bench = self._bench
+        begun_s = bench.elapsed_s
+        end_s = begun_s + min(_LONGEST_REST_S, share * bench.budget_s)
+        while bench.elapsed_s < end_s and not bench.is_stopped:
+            bench.rest(_LOOK_S)
+            yield "A rest before the words are read"
+        if bench.pause is None:
+            bench.pause = (begun_s, bench.elapsed_s)
+            vitals = bench.vitals(at_once=True)
+            clock = vitals.sm_clock_mhz if vitals is not None else None
+            at = "" if clock is None else f" at {clock:.0f}\u202fMHz"
+            self._rested = (
+                f", read after a rest of {format_duration(bench.elapsed_s - begun_s)}{at}"
+            )
 
     def _write(self, pattern: Pattern, number: int) -> None:
         chunk = self.chunks[number]
@@ -541,3 +578,25 @@ def _chunk_bytes(wanted: int) -> int:
     while size < _LARGEST_CHUNK and size * _CHUNKS < wanted:
         size *= 2
     return size
+
+
+def _report_ecc_errors(bench: StageBench, first: Vitals | None) -> None:
+    """Report memory errors that the card counted since a first reading."""
+    lost = bench.rise(first, lambda vitals: vitals.ecc_uncorrected)
+    if lost:
+        bench.report(
+            "ecc_errors", "error",
+            f"The card counted {format_count(lost)} memory errors that it could not correct.",
+            count=lost,
+        )  # fmt: skip
+    corrected = bench.rise(first, lambda vitals: vitals.ecc_corrected)
+    if corrected:
+        bench.report(
+            "ecc_errors", "doubt",
+            f"The card counted {format_count(corrected)} memory errors and corrected them.",
+        )  # fmt: skip
+    if bench.readings and bench.readings[-1].vitals.has_pending_remap:
+        bench.report(
+            "ecc_errors", "doubt",
+            "The card waits for a restart to replace rows of its memory that failed.",
+        )  # fmt: skip

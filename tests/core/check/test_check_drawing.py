@@ -109,7 +109,7 @@ def test_a_drawing_stays_in_its_place() -> None:
         assert 0 < place.top < place.bottom < height
         assert place.seconds(place.x(100.0, chart.end_s), chart.end_s) == pytest.approx(100)
     empty = plan_chart([("load", 60.0), ("memory", 300.0)], "cpu")
-    assert [band.title for band in empty.bands] == ["Warm up", "RAM"]
+    assert [band.title for band in empty.bands] == ["Load and heat", "RAM"]
     draw_chart(empty, SvgCanvas(), 300, 200, EM)
 
 

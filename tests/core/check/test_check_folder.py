@@ -85,7 +85,7 @@ def test_a_check_that_ended_with_its_window_is_found_and_continues(tmp_path: Pat
     (found,) = after.cut_off()
     request = CheckRun.resumed(found.state, found.interruption).next_request()
     assert request is not None
-    assert request.stages == ("memory", "link", "cool")
+    assert request.stages == ("memory", "link")
     assert found.interruption.is_restart
 
 

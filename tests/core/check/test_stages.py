@@ -11,6 +11,8 @@ from gpu_studio.core.check.stages import (
     round_count,
     round_s,
     stage_budget_s,
+    stage_title,
+    stages_for,
 )
 from gpu_studio.core.messages.check_messages import STAGE_NAMES
 
@@ -25,10 +27,15 @@ def test_only_an_overnight_check_has_several_rounds() -> None:
     assert [round_count(minutes) for minutes in CHECK_MINUTES] == [1, 1, 16]
 
 
-@pytest.mark.parametrize("minutes", CHECK_MINUTES)
-def test_the_load_takes_at_most_a_third_of_a_check(minutes: int) -> None:
-    load_s = stage_budget_s("load", round_s(minutes)) * round_count(minutes)
-    assert 0.3 * 60 * minutes < load_s <= 60 * minutes / 3
+def test_a_minute_has_no_time_for_what_is_about_pytorch() -> None:
+    assert stages_for(1) == ("load", "compute", "memory", "link")
+    assert stages_for(6) == stages_for(480) == STAGE_NAMES
+
+
+def test_a_stage_of_an_older_record_has_its_title() -> None:
+    assert stage_title("cool", "cuda:0") == "Cool down"
+    assert stage_title("steps", "cpu") == "Load in steps"
+    assert in_order(("load", "steps", "cool", "link")) == ("load", "link")
 
 
 def test_stages_run_in_their_order_and_once() -> None:

@@ -14,7 +14,16 @@ import sys
 
 import torch
 
-from gpu_studio.engine.check import arithmetic, compute, cool, layouts, link, load, products, steps
+from gpu_studio.engine.check import (
+    arithmetic,
+    bursts,
+    compute,
+    known_answers,
+    layouts,
+    link,
+    load,
+    products,
+)
 from gpu_studio.engine.pitfalls import (
     exception_keeps_tensors,
     float16_on_old_card,
@@ -34,16 +43,15 @@ SMALL = "small"
 MIB = 1 << 20
 SMALLER = {
     python_device: {"_SEGMENT_BYTES": 1 << 16},
-    load: {"_SIDE": 64, "_STEP_S": 0.01, "_ROUND_S": 0.001, "_WAKE_S": 0.001,
-           "_LARGEST_BYTES": MIB},
-    steps: {"_LARGEST_SIDE": 64, "_SMALLEST_SIDE": 64, "PERIODS_S": (0.01,),
-            "STEPS": tuple((duty, 0.01) for duty in steps.DUTIES_PERCENT)},
-    compute: {"every_part": compute.part_of_the_answers, "_INDEXED": 1 << 10, "_FLOAT_SIDE": 32},
-    # What `compute` has tested already, a second time.
-    cool: {"part_of_the_answers": lambda bench: compute.part_of_the_answers(bench)[:1]},
+    load: {"_SIDE": 64, "_BURST_S": 0.01, "_ROUND_S": 0.001, "_WAKE_S": 0.001,
+           "_LARGEST_BYTES": MIB, "PERIODS_S": (0.01,),
+           "STEPS": tuple((duty, 0.01) for duty in load.DUTIES_PERCENT)},
+    bursts: {"_LARGEST_SIDE": 64, "_SMALLEST_SIDE": 64, "_COPY_BYTES": MIB},
+    compute: {"_INDEXED": 1 << 10, "_FILLING": 1 << 12},
     products: {"_ROWS": 64, "_FULL_SIDE": 32},
-    arithmetic: {"_COUNT": 384, "_SLOW_COUNT": 96, "_LARGE_TIMES": 2, "_SAMPLE": 4},
-    layouts: {"_SIZES": ((17, 33),)},
+    arithmetic: {"_COUNT": 1152, "_FUSED_COUNT": 96, "_LARGE_TIMES": 2, "_SAMPLE": 4},
+    layouts: {"_SIZES": ((17, 33),), "_LARGE_SIZE": (20, 30)},
+    known_answers: {"_LARGE": (20, 30), "KNOWN": known_answers.KNOWN[::8]},
     link: {"_CARD_COPY_BYTES": MIB},
     out_of_memory: {"_WIDTH": 256, "_BUDGET_BYTES": 32 * MIB},
     exception_keeps_tensors: {"_COUNT": MIB},

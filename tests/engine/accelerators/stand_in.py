@@ -69,10 +69,21 @@ class Event:
         return (end._at_s - self._at_s) * 1e3
 
 
+class Stream:
+    """A stream beside another one whose work is done at once."""
+
+    def __init__(self, device: object = None) -> None:
+        """Do nothing: there is only one."""
+
+    def synchronize(self) -> None:
+        """Return at once."""
+
+
 class Functions:
     """What `torch.cuda` and `torch.xpu` have in common, for the cards of this program."""
 
     Event = Event
+    Stream = Stream
     OutOfMemoryError = torch.OutOfMemoryError
 
     def __init__(self, cards: tuple[SimpleNamespace, ...]) -> None:
@@ -117,6 +128,9 @@ class Functions:
 
     def synchronize(self, device: object = None) -> None:
         """Return at once: the work is done."""
+
+    def stream(self, stream: Stream) -> contextlib.AbstractContextManager[Any]:
+        return contextlib.nullcontext()
 
     def current_stream(self, device: object = None) -> None:
         """Return no stream: there is only one."""

@@ -232,11 +232,7 @@ def _every_stage_finds_the_card_good(maker, events):
     assert tuple(finished) == STAGE_NAMES
     for stage in finished.values():
         assert (stage.errors, bool(stage.tested)) == (0, True), (stage, findings)
-    # The CPU's generator stands in for the card's: another algorithm, and no error of the card.
-    doubts = [one for one in findings if one.severity == "doubt"]
-    assert doubts
-    assert {one.kind for one in doubts} == {"not_repeatable"}, doubts
-    assert all("from a seed (Philox" in one.sentence for one in doubts), doubts
+    assert not [one for one in findings if one.severity == "doubt"], findings
     notes = " ".join(one.sentence for one in findings if one.severity == "note")
     assert ("has no arithmetic for float64" in notes) is (maker == "intel")
 

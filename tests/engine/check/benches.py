@@ -7,40 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gpu_studio.engine.check.arithmetic import ieee_parts
-from gpu_studio.engine.check.compute import (
-    Compute,
-    Convolution,
-    Gather,
-    RepeatedWork,
-    Scatter,
-    WholeNumbers,
-)
-from gpu_studio.engine.check.cool import CoolDown
+from gpu_studio.engine.check.arithmetic import IeeeArithmetic
+from gpu_studio.engine.check.compute import Compute, Filling, IndexedAccess, WholeNumbers
+from gpu_studio.engine.check.formats import format_of
 from gpu_studio.engine.check.heat import HeatWatch
-from gpu_studio.engine.check.known_answers import KnownAnswer
-from gpu_studio.engine.check.known_functions import FUNCTIONS
 from gpu_studio.engine.check.layouts import Layouts
 from gpu_studio.engine.check.link import LinkCheck
-from gpu_studio.engine.check.load import WarmUp
+from gpu_studio.engine.check.load import Load
 from gpu_studio.engine.check.planting import Plant
-from gpu_studio.engine.check.products import FULL, ExactProduct
+from gpu_studio.engine.check.products import product_parts
 from gpu_studio.engine.check.stage import Stage, StageBench, Step
-from gpu_studio.engine.check.steps import LoadInSteps
 from gpu_studio.engine.check.video_memory import VideoMemory
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
-    from gpu_studio.core.messages.check_messages import PlantKind, StageName
-    from gpu_studio.engine.check.part import Part
+    from gpu_studio.core.messages.check_messages import PlantKind, StageName, Vitals
+    from gpu_studio.engine.check.parts import Part
 
 MIB = 1 << 20
 CPU = torch.device("cpu")
 _TICK_S = 0.05
 _BUDGETS_S: dict[StageName, float] = {
-    "load": 6.0, "steps": 8.0, "compute": 2.5, "layouts": 60.0, "memory": 10.0,
-    "link": 6.0, "cool": 40.0,
+    "load": 20.0, "compute": 2.5, "layouts": 60.0, "memory": 10.0, "link": 6.0,
 }  # fmt: skip
 
 
@@ -59,23 +48,31 @@ class TickingClock:
         self.now_s += seconds
 
 
-def few_parts(_bench: StageBench) -> list[list[Part]]:
+def sensor_of(*readings: Vitals) -> Callable[[], Vitals]:
+    """Return a sensor that gives these readings and then repeats the last."""
+    left = list(readings)
+    return lambda: left.pop(0) if len(left) > 1 else left[0]
+
+
+def few_parts(bench: StageBench) -> list[Part]:
     """Return a few parts of each kind."""
-    cosine = next(known for known in FUNCTIONS if known.name == "cos")
-    parts: list[Part] = [
-        ExactProduct("float32", 64, 127), ExactProduct("bfloat16", 128, 1), WholeNumbers("int32"),
-        WholeNumbers("int64"), *(RepeatedWork(dtype) for dtype, _ in FULL), Gather(), Scatter(),
-        Convolution(), KnownAnswer(cosine, "float32", 1), *ieee_parts()[:2],
+    wanted = ("Exact products in float32", "Exact products in bfloat16", "Convolution 1 × 1")
+    return [
+        *(part for part in product_parts(bench) if part.title.startswith(wanted)),
+        WholeNumbers("int32"), WholeNumbers("int64"), IndexedAccess("gather"),
+        IndexedAccess("scatter"), Filling(), IeeeArithmetic("add", format_of("float32")),
     ]  # fmt: skip
-    return [[part] for part in parts]
 
 
 def stage_of(name: StageName) -> Stage:
     """Return a stage, smaller: little memory, and a few of the parts of compute."""
     stages: tuple[Stage, ...] = (
-        WarmUp(), LoadInSteps(), Compute(few_parts), Layouts(),
-        VideoMemory(most_bytes=32 * MIB), LinkCheck(), CoolDown(few_parts),
-    )  # fmt: skip
+        Load(),
+        Compute(few_parts),
+        Layouts(),
+        VideoMemory(most_bytes=32 * MIB),
+        LinkCheck(),
+    )
     return next(stage for stage in stages if stage.name == name)
 
 

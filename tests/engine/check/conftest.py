@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.engine.check import compute, link, load
+from gpu_studio.engine.check import bursts, compute, layouts, link, load
+from gpu_studio.engine.check.known_answers import KNOWN, KnownAnswer
 
 
 @pytest.fixture(autouse=True)
@@ -12,7 +13,11 @@ def little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the stages copy and multiply little: the clocks of these tests tick alone."""
     monkeypatch.setattr(load, "_LARGEST_BYTES", 1 << 20)
     monkeypatch.setattr(load, "_SIDE", load._CPU_SIDE)
-    monkeypatch.setattr(compute, "_FLOAT_SIDE", 128)
+    monkeypatch.setattr(bursts, "_LARGEST_SIDE", bursts._SMALLEST_SIDE)
+    monkeypatch.setattr(bursts, "_COPY_BYTES", 1 << 20)
+    monkeypatch.setattr(compute, "_FILLING_CPU", 1 << 18)
+    few = [KnownAnswer(known, known.dtypes[0]) for known in KNOWN]
+    monkeypatch.setattr(layouts, "known_parts", lambda: list(few))
     for name, size_mib in (
         ("_CARD_COPY_BYTES", 2),
         ("_RAM_COPY_BYTES", 1),

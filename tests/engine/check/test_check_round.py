@@ -29,7 +29,7 @@ from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.protocol import decode_event, encode
 from gpu_studio.engine.check import check_round
 from gpu_studio.engine.check.check_round import CheckRound, checked_device
-from gpu_studio.engine.check.compute import Compute, Gather
+from gpu_studio.engine.check.compute import Compute, IndexedAccess
 from gpu_studio.engine.check.stage import StageBench, Step
 from gpu_studio.engine.dispatcher import Dispatcher
 from tests.engine.check.benches import TickingClock, few_parts
@@ -130,7 +130,7 @@ def test_a_stop_ends_the_round_with_a_partial_stage(monkeypatch: pytest.MonkeyPa
     short_stages(monkeypatch, compute=lambda _bench: stop.set())
     events = events_of(request(), stop)
     ends = [(event.stage, event.verdict) for event in only(CheckStageFinished, events)]
-    assert ends == [("load", "passed"), ("steps", "passed"), ("compute", "partial")]
+    assert ends == [("load", "passed"), ("compute", "partial")]
     assert events[-1] == CheckRoundFinished(check_id="c", round=1, is_stopped=True)
 
 
@@ -142,7 +142,7 @@ def test_a_stage_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -
     events = events_of(request())
     ends = {event.stage: event.verdict for event in only(CheckStageFinished, events)}
     assert ends["memory"] == "inconclusive"
-    assert ends["link"] == ends["cool"] == "passed"
+    assert ends["link"] == ends["layouts"] == "passed"
     (made,) = only(CheckFindingMade, events)
     assert made.finding.kind == "could_not_run"
     assert "2 GiB" in made.finding.sentence.replace("\u202f", " ")
@@ -237,10 +237,10 @@ def test_a_plant_reaches_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_lost_card_was_at_the_step_that_ran(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_part: Gather, _bench: StageBench) -> torch.Tensor:
+    def fail(_part: IndexedAccess, _bench: StageBench) -> torch.Tensor:
         raise RuntimeError("CUDA error: unspecified launch failure")
 
-    monkeypatch.setattr(Gather, "result", fail)
+    monkeypatch.setattr(IndexedAccess, "result", fail)
     monkeypatch.setattr(check_round, "_stages", lambda: {"compute": Compute(few_parts)})
     asked = request(stages=("compute",))
     run = CheckRun(CheckPlan(device="cpu", minutes=1, stages=asked.stages), "")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.engine.check import compute, products
+from gpu_studio.engine.check import arithmetic, compute, parts, products
+from gpu_studio.engine.check.compute import Compute, IndexedAccess, every_part
+from gpu_studio.engine.check.formats import FORMATS, format_of, numbers_of, rounded
 from gpu_studio.engine.check.products import EXACT
 from tests.engine.check.benches import bench_for, few_parts, run, stage_of
 
@@ -23,7 +27,6 @@ def test_a_dtype_that_the_card_lacks_is_a_note_and_the_rest_goes_on(
         raise StudioError(FailureKind.DTYPE_UNSUPPORTED, "No bfloat16 here.")
 
     monkeypatch.setattr(products, "refuse_bfloat16_products", refuse)
-    monkeypatch.setattr(compute, "refuse_bfloat16_products", refuse)
     bench = bench_for("compute")
     steps, is_whole = run(stage_of("compute"), bench)
     (note,) = bench.findings
@@ -31,14 +34,25 @@ def test_a_dtype_that_the_card_lacks_is_a_note_and_the_rest_goes_on(
     assert "Exact products in bfloat16" in note.sentence
     assert "No bfloat16 here." in note.sentence
     assert is_whole
-    assert steps[-1].tested
+    assert "10 kinds of work" in steps[-1].tested, "only what was tested counts"
+
+
+def test_int8_products_that_the_card_lacks_are_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("_int_mm_out_cuda not compiled for this card")
+
+    monkeypatch.setattr(torch, "_int_mm", refuse)
+    bench = bench_for("compute")
+    run(Compute(lambda _bench: [products.Int8Product()]), bench)
+    assert [(one.kind, one.severity) for one in bench.findings] == [("could_not_run", "note")]
+    assert "int8" in bench.findings[0].sentence
 
 
 def test_any_other_failure_ends_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_device: torch.device) -> None:
+    def fail(_device: torch.device, _dtype: torch.dtype) -> None:
         raise RuntimeError("CUDA error: unspecified launch failure")
 
-    monkeypatch.setattr(compute, "refuse_bfloat16_products", fail)
+    monkeypatch.setattr(parts, "refuse_dtype", fail)
     with pytest.raises(RuntimeError, match="launch failure"):
         run(stage_of("compute"), bench_for("compute"))
 
@@ -68,66 +82,13 @@ def test_work_that_raises_is_a_doubt_and_the_rest_goes_on(monkeypatch: pytest.Mo
     def odd(*_: object) -> torch.Tensor:
         raise ValueError("odd")
 
-    monkeypatch.setattr(compute.Gather, "result", odd)
+    monkeypatch.setattr(IndexedAccess, "result", odd)
     bench = bench_for("compute")
     steps, is_whole = run(stage_of("compute"), bench)
-    assert [(one.kind, one.severity) for one in bench.findings] == [("could_not_run", "doubt")]
+    assert {(one.kind, one.severity) for one in bench.findings} == {("could_not_run", "doubt")}
     assert "Random gather" in bench.findings[0].sentence
-    assert f"{len(few_parts(bench)) - 1} kinds of work" in steps[-1].tested
+    assert f"{len(few_parts(bench)) - 2} kinds of work" in steps[-1].tested
     assert is_whole
-
-
-def test_work_that_never_repeats_is_a_doubt_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = compute.RepeatedWork.result, []
-
-    def drifting(work: compute.RepeatedWork, bench: StageBench) -> torch.Tensor:
-        calls.append(1)
-        return real(work, bench) + len(calls)
-
-    monkeypatch.setattr(compute.RepeatedWork, "result", drifting)
-    bench = bench_for("compute")
-    run(stage_of("compute"), bench)
-    assert {(one.kind, one.severity) for one in bench.findings} == {("not_repeatable", "doubt")}
-    assert bench.errors == 0
-
-
-def test_a_result_that_is_wrong_once_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = compute.RepeatedWork.result, []
-
-    def wrong_once(work: compute.RepeatedWork, bench: StageBench) -> torch.Tensor:
-        if "float32" not in work.title:
-            return real(work, bench)
-        calls.append(1)
-        return real(work, bench) + (len(calls) == 2)
-
-    monkeypatch.setattr(compute.RepeatedWork, "result", wrong_once)
-    bench = bench_for("compute")
-    run(stage_of("compute"), bench)
-    (finding,) = bench.findings
-    assert (finding.kind, finding.severity) == ("unstable_result", "error")
-    assert finding.came_back is False
-    assert "0 of 3" in finding.sentence
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
-def test_a_result_that_changes_in_one_dtype_is_reported_with_it(
-    monkeypatch: pytest.MonkeyPatch, dtype: str
-) -> None:
-    real, calls = compute.RepeatedWork.result, []
-
-    def wrong_later(work: compute.RepeatedWork, bench: StageBench) -> torch.Tensor:
-        seen = real(work, bench)
-        if work.title.endswith(dtype):
-            calls.append(1)
-            seen[0, 0] += len(calls) > 1
-        return seen
-
-    monkeypatch.setattr(compute.RepeatedWork, "result", wrong_later)
-    bench = bench_for("compute", budget_s=0.1)
-    run(stage_of("compute"), bench)
-    (finding,) = bench.findings
-    assert finding.kind == "unstable_result"
-    assert dtype in finding.sentence
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
@@ -159,3 +120,35 @@ def test_the_products_are_exact_in_their_dtype(dtype: str, inner: int, largest: 
              "complex64": 2**24, "complex128": 2**53}[dtype]  # fmt: skip
     assert total <= limit
     assert largest < 2**10 or dtype in ("float64", "complex128")
+
+
+@pytest.mark.parametrize("form", FORMATS[:2], ids=lambda form: form.name)
+def test_multiply_add_is_rounded_once_in_the_answers(form: arithmetic.FloatFormat) -> None:
+    """Python's own division of whole numbers rounds once, to float64."""
+    bits = arithmetic._near_cancelling(form, np.random.default_rng(1))
+    a, b, c = (numbers_of(one, form).astype(float) for one in bits)
+    fused = numbers_of(arithmetic._fused_or_not(form, *(numbers_of(one, form) for one in bits))[0],
+                       form).astype(float)  # fmt: skip
+    exact = [Fraction(x) + Fraction(y) * Fraction(z) for x, y, z in zip(a, b, c, strict=True)]
+    for one, answer in zip(exact, fused, strict=True):
+        ulp = Fraction(float(np.spacing(np.array(answer, dtype=form.name))))
+        assert abs(one - Fraction(float(answer))) * 2 <= abs(ulp)
+    unfused = arithmetic._fused_or_not(form, *(numbers_of(one, form) for one in bits))[1]
+    assert (numbers_of(unfused, form) != fused.astype(form.name)).any()
+
+
+def test_rounding_to_bfloat16_takes_the_even_one_of_two() -> None:
+    form = format_of("bfloat16")
+    values = np.array([1 + 2.0**-8, 1 + 3 * 2.0**-8, 3.4e38, np.nan, -0.0], dtype=np.float32)
+    near = numbers_of(rounded(values, form), form)
+    assert near[:3].tolist() == [1.0, 1 + 2.0**-6, np.inf]
+    assert np.isnan(near[3])
+    assert np.signbit(near[4])
+
+
+def test_a_cpu_whose_numpy_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(arithmetic._IN_NUMPY, "mul", lambda a, b: a * b * (1 + 2.0**-20))
+    bench = bench_for("compute", budget_s=0.1)
+    part = next(one for one in every_part(bench) if one.title == "IEEE × in float32")
+    part.prepare(bench)
+    assert "the CPU itself is wrong" in bench.findings[0].sentence

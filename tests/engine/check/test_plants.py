@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,9 +10,10 @@ import torch
 
 from gpu_studio.core.check.check_verdict import stage_verdict
 from gpu_studio.core.check.plants import PLANTED_FAULTS
+from gpu_studio.core.check.thresholds import OVERTIME_S
 from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES, PlantKind, Vitals
 from gpu_studio.engine.check.planting import Plant
-from tests.engine.check.benches import bench_for, card_bench, run, stage_of
+from tests.engine.check.benches import TickingClock, bench_for, card_bench, rest_of, run, stage_of
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.check_messages import StageName
@@ -39,6 +41,35 @@ def test_without_a_plant_nothing_is_found_on_the_cpu(stage: StageName) -> None:
     assert bench.errors == 0
     assert is_whole
     assert steps[-1].tested
+
+
+@pytest.mark.parametrize("name", STAGE_NAMES)
+def test_a_stop_ends_a_stage_after_its_step(name: StageName) -> None:
+    stop = threading.Event()
+    bench = bench_for(name, stop=stop)
+    steps = stage_of(name).run(bench)
+    next(steps)
+    stop.set()
+    more, is_whole = rest_of(steps)
+    assert len(more) <= 1
+    assert not is_whole
+
+
+@pytest.mark.parametrize("name", STAGE_NAMES)
+def test_on_a_busy_pc_a_stage_takes_longer_to_test_everything_once(name: StageName) -> None:
+    clock = TickingClock(0.01)
+    bench = bench_for(name, budget_s=0.02, clock=clock)
+    steps, is_whole = run(stage_of(name), bench)
+    assert is_whole
+    assert steps[-1].tested
+    assert 0.02 < bench.elapsed_s < OVERTIME_S + 1.0
+
+
+@pytest.mark.parametrize("name", STAGE_NAMES)
+def test_a_stage_that_has_not_tested_everything_ends_after_its_overtime(name: StageName) -> None:
+    bench = bench_for(name, budget_s=0.2, clock=TickingClock(OVERTIME_S / 6))
+    _, is_whole = run(stage_of(name), bench)
+    assert not is_whole
 
 
 def test_every_planted_fault_is_described_once() -> None:

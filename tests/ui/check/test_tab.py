@@ -109,7 +109,7 @@ def test_a_fresh_tab_asks_about_the_first_card(tab: CheckTab) -> None:
     assert find(tab, "check.device", QComboBox).currentText() == "GT 1030"
     assert find(tab, "check.minutes", QComboBox).currentData() == 6
     assert "Save your work" in text(tab, "check.next")
-    assert states(tab) == ["waiting"] * 7
+    assert states(tab) == ["waiting"] * 5
     assert chip(tab) == ("", "")
     assert find(tab, "check.run").isEnabled()
     assert not find(tab, "check.save").isEnabled()
@@ -161,10 +161,10 @@ def test_a_running_check_says_what_runs_what_is_covered_and_how_hot_it_is(
         (("Chip, now", "63\u202f°C"),), (("Clock, now", "1468\u202fMHz"),),
         (("Power, now", "21\u202fW"),),
     ]  # fmt: skip
-    assert [band.title for band in shown.bands][-2:] == ["PCIe link", "Cool down"]
+    assert [band.title for band in shown.bands][-2:] == ["Video memory", "PCIe link"]
     assert shown.end_s == 360
     assert states(tab) == [
-        "inconclusive", "passed", "passed", "passed", "running", "waiting", "waiting",
+        "inconclusive", "passed", "passed", "running", "waiting",
     ]  # fmt: skip
     assert chip(tab)[0] == "quiet"
     assert "min left" in chip(tab)[1]
@@ -200,7 +200,7 @@ def test_a_stop_keeps_the_partial_verdict(tab: CheckTab, engines: Engines) -> No
     wait_over(tab)
 
     assert chip(tab) == ("amber", "Partial")
-    assert states(tab)[3:6] == ["passed", "partial", "skipped"]
+    assert states(tab)[2:] == ["passed", "partial", "skipped"]
     assert "not everything was tested" in text(tab, "check.doing")
     assert find(tab, "check.save").isEnabled()
 
@@ -217,7 +217,7 @@ def test_a_pass_says_what_was_tested_and_no_more(tab: CheckTab) -> None:
     assert property_of(tab, "check.errors", "tone") == "good"
     assert "Passing cannot rule out every fault." in text(tab, "check.doing")
     assert text(tab, "check.next").startswith("Next: ")
-    assert states(tab) == ["passed"] * 7
+    assert states(tab) == ["passed"] * 5
     assert text(tab, "check.stage.memory.tested").startswith("Passed: 1.37 GiB")
 
 
@@ -232,7 +232,7 @@ def test_a_failure_asks_for_a_restart_first(tab: CheckTab, engines: Engines) -> 
     assert property_of(tab, "check.findings.0", "tone") == "amber"
     assert not sees(tab, "check.findings.1")
     assert "Restart the PC" in text(tab, "check.next")
-    assert states(tab)[4] == "failed"
+    assert states(tab)[3] == "failed"
 
 
 @with_cards
@@ -251,7 +251,7 @@ def test_a_card_that_goes_away_in_the_middle_is_the_result(tab: CheckTab, engine
     assert "The card was lost during “Compute”" in text(tab, "check.doing")
     assert "Traceback" not in text(tab, "check.doing") + text(tab, "check.next")
     assert text(tab, "check.errors") == "Card failed"
-    assert states(tab)[2:4] == ["failed", "skipped"]
+    assert states(tab)[1:3] == ["failed", "skipped"]
     wait_until(lambda: find(tab, "check.run").isEnabled())
 
 
@@ -554,7 +554,7 @@ def code(tab: CheckTab) -> str:
 def test_the_code_is_that_of_the_chosen_stage_and_follows_the_check(
     tab: CheckTab, engines: Engines
 ) -> None:
-    assert code(tab) == "# Warm up"
+    assert code(tab) == "# Load and heat"
     row = find(tab, "check.stage.link")
     QTest.mouseClick(row, Qt.MouseButton.LeftButton)
     assert code(tab) == "# PCIe link"
@@ -587,7 +587,7 @@ def test_the_code_is_that_of_the_chosen_stage_and_follows_the_check(
 
 
 def test_the_code_of_a_check_without_a_card_is_for_the_cpu(tab: CheckTab) -> None:
-    assert code(tab) == "# Warm up"
+    assert code(tab) == "# Load and heat"
     assert 'torch.device("cpu")' in tab._studio.snippets.snippet
 
 
@@ -618,7 +618,7 @@ def test_a_check_that_was_cut_off_is_reported_at_the_next_start_and_continues(
     click(tab, "check.resume")
     wait_over(tab)
 
-    assert requests_of(engines)[0].stages == ("memory", "link", "cool")
+    assert requests_of(engines)[0].stages == ("memory", "link")
     assert requests_of(engines)[0].check_id == cut_off.check_id
     assert not sees(tab, "check.cut_off")
     assert chip(tab) == ("amber", "Inconclusive")

@@ -1,182 +1,24 @@
-"""What the stages do beyond their planted faults."""
+"""Memory: what is written, where a wrong word is, and a comparison that does not see."""
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
 
-from gpu_studio.core.check.thresholds import OVERTIME_S, ram_bytes
-from gpu_studio.core.clock_reasons import ClockReason
-from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckedDevice, Vitals
+from gpu_studio.core.check.thresholds import ram_bytes
+from gpu_studio.core.messages.check_messages import Vitals
 from gpu_studio.engine.check import video_memory
-from gpu_studio.engine.check.link import LinkCheck
-from gpu_studio.engine.check.load import WarmUp
+from gpu_studio.engine.check.planting import Plant
 from gpu_studio.engine.check.video_memory import PATTERNS, Pattern, TestedMemory, VideoMemory
-from tests.engine.check.benches import (
-    MIB,
-    TickingClock,
-    bench_for,
-    card_bench,
-    rest_of,
-    run,
-    stage_of,
-)
+from tests.engine.check.benches import MIB, TickingClock, bench_for, card_bench, run, sensor_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.core.messages.check_messages import StageName
     from gpu_studio.engine.check.stage import StageBench
-
-
-@pytest.mark.parametrize("name", STAGE_NAMES)
-def test_a_stop_ends_a_stage_after_its_step(name: StageName) -> None:
-    stop = threading.Event()
-    bench = bench_for(name, stop=stop)
-    steps = stage_of(name).run(bench)
-    next(steps)
-    stop.set()
-    more, is_whole = rest_of(steps)
-    assert len(more) <= 1
-    assert not is_whole
-
-
-@pytest.mark.parametrize("name", STAGE_NAMES)
-def test_on_a_busy_pc_a_stage_takes_longer_to_test_everything_once(name: StageName) -> None:
-    clock = TickingClock(0.01)
-    bench = bench_for(name, budget_s=0.02, clock=clock)
-    steps, is_whole = run(stage_of(name), bench)
-    assert is_whole
-    assert steps[-1].tested
-    assert 0.02 < bench.elapsed_s < OVERTIME_S
-
-
-@pytest.mark.parametrize("name", STAGE_NAMES)
-def test_a_stage_that_has_not_tested_everything_ends_after_its_overtime(name: StageName) -> None:
-    bench = bench_for(name, budget_s=0.2, clock=TickingClock(OVERTIME_S / 6))
-    _, is_whole = run(stage_of(name), bench)
-    assert not is_whole
-
-
-def sensor_of(*readings: Vitals) -> Callable[[], Vitals]:
-    """Return a sensor that gives these readings and then repeats the last."""
-    left = list(readings)
-    return lambda: left.pop(0) if len(left) > 1 else left[0]
-
-
-def test_a_card_is_read_at_most_once_a_second() -> None:
-    bench = bench_for("load", read=lambda: Vitals(temperature_c=50.0), clock=TickingClock(0.25))
-    received = [bench.vitals() is not None for _ in range(20)]
-    assert received[:5] == [True, False, False, False, True]
-    assert len(bench.readings) == 5
-    assert bench.vitals(at_once=True) is not None
-
-
-STEADY = Vitals(temperature_c=63.0, sm_clock_mhz=1468.0, clock_event_reasons=ClockReason(0))
-
-
-def test_the_load_ends_when_the_card_is_steady() -> None:
-    warming = [Vitals(temperature_c=40.0 + 2 * number, sm_clock_mhz=1468.0) for number in range(6)]
-    bench = bench_for("load", budget_s=119.0, read=sensor_of(*warming, STEADY))
-    steps, is_whole = run(WarmUp(), bench)
-    assert is_whole
-    # Some seconds of warming up, then a minute of the same temperature.
-    assert 66 <= bench.elapsed_s <= 90
-    assert bench.is_steady
-    assert "steady at 63" in steps[-1].tested
-    assert not bench.findings
-
-
-def test_a_clock_that_changes_is_not_steady() -> None:
-    clocks = [Vitals(temperature_c=60.0, sm_clock_mhz=1400.0 + 100 * (n % 2)) for n in range(99)]
-    bench = bench_for("load", budget_s=20.0, read=sensor_of(*clocks))
-    run(WarmUp(), bench)
-    assert bench.elapsed_s >= 20.0
-
-
-@pytest.mark.parametrize(
-    ("reasons", "seconds", "is_told"),
-    [(0x40, 6, True), (0x80, 6, True), (0x08, 6, True), (0x40, 1, False), (0x04, 20, False),
-     (0x20, 3, False), (0x20, 20, True)],
-)  # fmt: skip
-def test_brakes_are_reported_if_they_last(reasons: int, seconds: int, is_told: bool) -> None:
-    braked = Vitals(
-        temperature_c=92.0, sm_clock_mhz=900.0, clock_event_reasons=ClockReason(reasons)
-    )
-    changing = [
-        Vitals(temperature_c=50.0 + 5 * (n % 2), clock_event_reasons=ClockReason(0))
-        for n in range(99)
-    ]
-    bench = bench_for("load", budget_s=20.0, read=sensor_of(*[braked] * seconds, *changing))
-    run(WarmUp(), bench)
-    assert [finding.kind for finding in bench.findings] == ["throttled"] * is_told
-    if is_told:
-        (finding,) = bench.findings
-        assert finding.severity == "doubt"
-        assert "92" in finding.sentence
-
-
-def test_a_clock_under_the_base_clock_without_a_reason_is_reported() -> None:
-    card = CheckedDevice(address="cuda:0", name="GT 1030", base_clock_mhz=1227.0)
-    slow = Vitals(temperature_c=50.0, sm_clock_mhz=900.0, clock_event_reasons=ClockReason(0))
-    bench = bench_for("load", budget_s=12.0, read=lambda: slow, facts=card)
-    run(WarmUp(), bench)
-    (finding,) = bench.findings
-    assert (finding.kind, finding.severity) == ("low_clock", "doubt")
-    assert "900" in finding.sentence
-    assert "1227" in finding.sentence
-    assert "s after the start of the load" in finding.sentence
-
-
-@pytest.mark.parametrize(
-    ("fan_percent", "degrees", "is_told"),
-    [(0.0, 82.0, True), (0.0, 55.0, False), (34.0, 82.0, False), (None, 82.0, False)],
-)
-def test_a_fan_that_stands_still_on_a_hot_card_is_reported(
-    fan_percent: float | None, degrees: float, is_told: bool
-) -> None:
-    hot = Vitals(temperature_c=degrees, fan_percent=fan_percent, clock_event_reasons=ClockReason(0))
-    bench = bench_for("load", budget_s=12.0, read=lambda: hot)
-    run(WarmUp(), bench)
-    assert [finding.kind for finding in bench.findings] == ["fan_stopped"] * is_told
-    if is_told:
-        (finding,) = bench.findings
-        assert finding.severity == "doubt"
-        assert "82" in finding.sentence
-        assert "s after the start of the load" in finding.sentence
-
-
-def test_the_fan_of_a_card_that_slows_itself_down_is_reported() -> None:
-    hot = Vitals(temperature_c=93.0, fan_percent=31.0, clock_event_reasons=ClockReason(0x40))
-    bench = bench_for("load", budget_s=12.0, read=lambda: hot)
-    run(WarmUp(), bench)
-    (finding,) = bench.findings
-    assert finding.kind == "throttled"
-    assert "31" in finding.sentence
-
-
-def test_on_a_busy_pc_a_step_of_the_load_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other programs take the CPU after the first steps: each call takes half a second."""
-    clock = TickingClock(0.0)
-    real = torch.mm
-
-    def slow_mm(*operands: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-        clock.now_s += 0.5 if len(calls) > 2 else 0.001
-        calls.append(1)
-        return real(*operands, out=out)
-
-    calls: list[int] = []
-    monkeypatch.setattr(torch, "mm", slow_mm)
-    bench = bench_for("load", budget_s=12.0, clock=clock)
-    steps, is_whole = run(WarmUp(), bench)
-    assert is_whole
-    assert len(steps) >= 8
-    assert bench.elapsed_s < 14.0
-    assert bench.findings == []
 
 
 def words_of(title: str, count: int = 200, seed: int = 0) -> list[int]:
@@ -189,11 +31,10 @@ def words_of(title: str, count: int = 200, seed: int = 0) -> list[int]:
 def test_the_patterns_are_what_they_are_called() -> None:
     both_halves = (1 << 32) + 1
     assert words_of("addresses")[:3] == [0, 8 * both_halves, 16 * both_halves]
-    walking = words_of("a walking one")
-    assert walking[:2] == [1, 2]
-    assert walking[63] == 1 << 63
-    assert {word.bit_count() for word in walking} == {1}
-    assert words_of("a walking one", seed=1)[:2] == [2, 4]
+    walking = words_of("walking ones")
+    assert walking[:2] == [0x0101010101010101, 0x0202020202020202]
+    assert {word.bit_count() for word in walking} == {8}
+    assert words_of("walking ones", seed=1)[:1] == walking[1:2]
     random = words_of("random words", 5000)
     assert len(set(random)) == 5000
     assert sum(word.bit_count() for word in random) / 5000 == pytest.approx(32, abs=0.5)
@@ -203,13 +44,61 @@ def test_the_patterns_are_what_they_are_called() -> None:
 @pytest.mark.parametrize(
     ("title", "inverse"),
     [("addresses", "inverted addresses"), ("random words", "inverted random words"),
-     ("a walking one", "a walking zero")],
+     ("walking ones", "walking zeros")],
 )  # fmt: skip
 def test_every_pattern_has_its_inverse(title: str, inverse: str) -> None:
     both = [
         first ^ second for first, second in zip(words_of(title), words_of(inverse), strict=True)
     ]
     assert set(both) == {2**64 - 1}
+
+
+@pytest.mark.parametrize("row", [1 << power for power in range(7, 17)])
+def test_each_bit_is_a_one_alone_among_its_neighbors_in_one_of_eight_passes(row: int) -> None:
+    """The neighbors in its word, and those in the words one row before and after it."""
+    walking = next(one for one in PATTERNS if one.title == "walking ones")
+    places = np.array([-row, 0, row]) + 123_457
+    for bit in (1, 30, 62):
+        alone = 0
+        for seed in range(8):
+            above, here, below = (int(word) & (2**64 - 1) for word in walking.known(places, seed))
+            near = above >> bit | below >> bit | here >> bit - 1 | here >> bit + 1
+            alone += here >> bit & 1 and not near & 1
+        assert alone == 1
+
+
+@pytest.mark.parametrize(("step", "pattern"), [(-1, "addresses"), (1, "inverted addresses")])
+def test_a_write_that_disturbs_what_lies_above_or_below_is_found(
+    monkeypatch: pytest.MonkeyPatch, step: int, pattern: str
+) -> None:
+    bench = bench_for("memory", budget_s=600.0)
+    memory = TestedMemory.allocate(bench, 40 * MIB)
+    real = memory._write
+
+    def disturbing(pattern: Pattern, number: int) -> None:
+        real(pattern, number)
+        if 0 <= number + step < len(memory.chunks):
+            memory.chunks[number + step][77] ^= 1 << 9
+
+    monkeypatch.setattr(memory, "_write", disturbing)
+    list(memory.one_pass())
+    assert bench.findings[0].kind == "wrong_bits"
+    assert f"with {pattern}:" in bench.findings[0].sentence
+
+
+def test_the_memory_rests_between_the_writes_and_the_reads() -> None:
+    idle = Vitals(temperature_c=40.0, sm_clock_mhz=139.0)
+    busy = Vitals(temperature_c=60.0, sm_clock_mhz=1468.0)
+    bench = bench_for("memory", budget_s=100.0, read=sensor_of(busy, busy, idle))
+    steps, _ = run(VideoMemory(most_bytes=32 * MIB, passes=1), bench)
+    doing = [step.doing for step in steps]
+    rest = doing.index("A rest before the words are read")
+    assert "Writing addresses" in doing[:rest]
+    assert "Reading addresses" not in doing[:rest]
+    assert bench.pause is not None
+    assert bench.pause[1] - bench.pause[0] == pytest.approx(12.0, abs=0.5)
+    assert "read after a rest of 12" in steps[-1].tested.replace("\u202f", " ")
+    assert "at 139\u202fMHz" in steps[-1].tested
 
 
 def test_the_ram_of_a_pc_is_tested_in_a_modest_part(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,30 +251,23 @@ class BlindLater:
         return (words != 0).sum() if self.left > 0 else torch.tensor(0)
 
 
-@pytest.mark.parametrize("is_card", [True, False])
 @pytest.mark.parametrize(
     "blind",
     [blind_to_the_high_half, blind_to_the_last_eighth, blind_to_the_last_word, blind_to_one_bit,
      BlindLater()],
 )  # fmt: skip
-@pytest.mark.parametrize("place", [0, -1])
 def test_a_stuck_bit_is_found_however_blind_the_comparison_is(
     monkeypatch: pytest.MonkeyPatch,
     blind: Callable[[torch.Tensor], torch.Tensor],
-    place: int,
-    is_card: bool,
 ) -> None:
-    if isinstance(blind, BlindLater):
-        blind = BlindLater()
-    clock = TickingClock(0.001)
-    bench = card_bench("memory", clock) if is_card else bench_for("memory", clock=clock)
+    bench = card_bench("memory", clock=TickingClock(0.001))
     memory = memory_of(bench, monkeypatch, 64 * MIB)
     real = memory._write
 
     def stuck(pattern: video_memory.Pattern, number: int) -> None:
         real(pattern, number)
         if number == 1:
-            memory.chunks[1][place] |= -(1 << 63)
+            memory.chunks[1][-1] |= -(1 << 63)
 
     monkeypatch.setattr(memory, "_write", stuck)
     monkeypatch.setattr(video_memory.torch, "count_nonzero", blind)
@@ -423,30 +305,6 @@ def _take_two(memory: TestedMemory, _count: int) -> None:
     memory.chunks = [torch.empty(MIB // 2, dtype=torch.int64) for _ in range(2)]
 
 
-def test_the_clock_after_the_pause_is_reported() -> None:
-    idle = Vitals(temperature_c=40.0, sm_clock_mhz=139.0)
-    busy = Vitals(temperature_c=60.0, sm_clock_mhz=1468.0)
-    bench = bench_for("cool", budget_s=10.0, read=sensor_of(busy, busy, idle))
-    steps, _ = run(stage_of("cool"), bench)
-    assert "at 139\u202fMHz" in steps[-1].tested
-
-
-COPYING = Vitals(pcie_generation=3, pcie_width=4, pcie_replays=7)
-
-
-def link_bench(clock: TickingClock, *readings: Vitals) -> StageBench:
-    card = CheckedDevice(address="cuda:0", name="GT 1030", pcie_width_max=16)
-    return bench_for("link", budget_s=4.0, clock=clock, read=sensor_of(*readings), facts=card)
-
-
-def test_packets_that_were_sent_again_are_reported() -> None:
-    more = Vitals(pcie_generation=3, pcie_width=4, pcie_replays=9)
-    bench = link_bench(TickingClock(), COPYING, COPYING, more)
-    run(LinkCheck(), bench)
-    assert [finding.kind for finding in bench.findings] == ["link_errors"]
-    assert "2 packets" in bench.findings[0].sentence
-
-
 @pytest.mark.parametrize(("counter", "severity"), [("ecc_uncorrected", "error"),
                                                    ("ecc_corrected", "doubt")])  # fmt: skip
 def test_memory_errors_that_the_card_counts_are_reported(counter: str, severity: str) -> None:
@@ -462,3 +320,45 @@ def test_a_counter_that_stood_high_before_says_nothing() -> None:
     bench = bench_for("memory", read=lambda: Vitals(ecc_corrected=9, ecc_uncorrected=9))
     run(VideoMemory(most_bytes=32 * MIB), bench)
     assert bench.findings == []
+
+
+def memory(plant: Plant | None = None) -> TestedMemory:
+    bench = bench_for("memory", budget_s=600.0)
+    if plant is not None:
+        bench.plant = plant
+    return TestedMemory.allocate(bench, 40 * MIB)
+
+
+def sentences(one: TestedMemory) -> list[str]:
+    list(one.one_pass())
+    return [finding.sentence for finding in one._bench.findings]
+
+
+def test_memory_that_repeats_is_called_so_with_the_size_that_is_there() -> None:
+    one = memory()
+    assert len(one.chunks) >= 4
+    # Two of the chunks are there, and the others are the same memory again.
+    one.chunks = [one.chunks[number % 2] for number in range(4)]
+    found = sentences(one)
+    size = 2 * one.chunks[0].nbytes // MIB
+    assert "the memory repeats" in found[0]
+    assert f"{size}" in found[0]
+    assert one._bench.errors > 0
+
+
+def test_a_wrong_bit_and_words_that_changed_places_are_no_repetition() -> None:
+    for kind in ("bit", "swap"):
+        one = memory(Plant(kind))
+        assert not any("repeats" in sentence for sentence in sentences(one))
+    assert sentences(memory()) == []
+
+
+def test_an_address_over_4_gib_is_read_back() -> None:
+    one = memory()
+    one.chunks = one.chunks[:1] * 4000
+    places = np.arange(one._words, dtype=np.int64)
+    seen = PATTERNS[0].known(places + 3900 * one._words, 0)
+    assert one._distances(seen, 3900) == {}
+    assert one._distances(seen, 3000) == {900 * one.chunks[0].nbytes: one._words}
+    random = np.random.default_rng(1).integers(-(1 << 62), 1 << 62, one._words)
+    assert one._distances(random, 3000) == {}
