@@ -198,7 +198,7 @@ class BuildInstaller:
             damaged = unpacker.damaged()
             for record in damaged:
                 unpacker.forget(record)
-            if damaged or not self._is_sound(family):
+            if damaged or unpacker.has_unlisted() or not self._is_sound(family):
                 self._install(family, wheels)
 
         return self._guarded(family, work)

@@ -102,6 +102,16 @@ class Unpacker:
                 found.append(record)
         return tuple(found)
 
+    def has_unlisted(self) -> bool:
+        """Return whether there is a folder or file that no RECORD lists: its RECORD is gone."""
+        listed = {record.partition("/")[0] for record in self._records()}
+        for record in self._records():
+            listed |= {entry.path.partition("/")[0] for entry in self._entries_of(record) or ()}
+        with contextlib.suppress(OSError):
+            found = {name for name in os.listdir(extended(self._folder)) if name != "__pycache__"}
+            return not found <= listed
+        return False
+
     def forget(self, record: str) -> None:
         """Remove a wheel's RECORD, so that `unpack` writes the wheel again."""
         with contextlib.suppress(FileNotFoundError):

@@ -343,6 +343,20 @@ def test_a_repair_of_a_sound_build_needs_neither_network_nor_wheels(server, benc
     assert server.asked == []
 
 
+@pytest.mark.parametrize("lost", ["RECORD alone", "all that describes the package"])
+def test_a_repair_without_a_list_of_the_files_installs_again(server, bench, tmp_path, lost):
+    """Nothing says any more what the files should be: zeros are no PyTorch."""
+    folder = folder_of_wheels(tmp_path, "x = 1\n")
+    assert bench.installer.install("cpu", folder)
+    home = bench.shelf.folder("cpu")
+    (home / "torch" / "__init__.py").write_bytes(bytes(6))
+    described = home / "torch-9.1.0+cpu.dist-info"
+    for path in [described / "RECORD"] if "alone" in lost else list(described.iterdir()):
+        path.unlink()
+    assert bench.installer.repair("cpu", folder)
+    assert (home / "torch" / "__init__.py").read_text() == "x = 1\n"
+
+
 def test_a_repair_of_whole_files_that_fail_their_test_installs_again(server, bench, tmp_path):
     folder = folder_of_wheels(tmp_path)
     assert bench.installer.install("cpu", folder)
