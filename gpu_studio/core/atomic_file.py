@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import sys
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_ABANDONED_AFTER_S = 3600.0
 
 
 def write_atomically(path: Path, content: bytes, *, is_private: bool = False) -> None:
@@ -24,6 +28,7 @@ def write_atomically(path: Path, content: bytes, *, is_private: bool = False) ->
         OSError: nothing was changed.
     """
     part = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
+    _remove_abandoned(path)
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         with open(os.open(part, flags, 0o600 if is_private else 0o666), "wb") as file:
@@ -35,6 +40,14 @@ def write_atomically(path: Path, content: bytes, *, is_private: bool = False) ->
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
         raise
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove the parts of writers that were killed; one that still writes has a new part."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.????????.part"):
+        with contextlib.suppress(OSError):
+            if time.time() - part.stat().st_mtime > _ABANDONED_AFTER_S:
+                part.unlink()
 
 
 def try_lock(descriptor: int) -> bool:

@@ -49,3 +49,13 @@ def test_what_is_private_is_read_by_nobody_else(
     finally:
         os.umask(before)
     assert (tmp_path / "a.json").stat().st_mode & 0o777 == mode
+
+
+def test_what_a_killed_writer_left_is_removed_and_what_another_one_writes_is_not(tmp_path):
+    abandoned, present = tmp_path / ".a[1].0123abcd.part", tmp_path / ".a[1].4567abcd.part"
+    for part in (abandoned, present):
+        part.write_bytes(b"half")
+    os.utime(abandoned, (1.0, 1.0))
+    write_atomically(tmp_path / "a[1]", b"whole")
+    assert not abandoned.exists()
+    assert present.exists()
