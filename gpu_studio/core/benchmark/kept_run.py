@@ -15,7 +15,7 @@ import msgspec
 
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.message import LONGEST_S, Message
+from gpu_studio.core.messages.message import LONGEST_S, SHORTEST_S, Message
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.core.plain_text import plain_text
 from gpu_studio.core.statistics import quantile
@@ -32,13 +32,12 @@ SCHEMA = 1
 LARGEST_FILE_BYTES = 32 << 20  # 2.9 million samples: more than an hour at 2 ms each
 LONGEST_NAME = 120
 LONGEST_IDENTITY = 200
-# A picosecond is shorter than any call, and its inverse and its share of `LONGEST_S` are numbers.
-SHORTEST_S = 1e-12
 _LONGEST_TEXT = 2000
 _MOST_ENTRIES = 256
 _MOST_POINTS = 100_000
 _LARGEST_SIZE = 1 << 40
 _OUT_OF_RANGE = "it has a number out of range"
+_NO_TIME = "it has a time that is not above zero"
 _INVALID_COUNT = "its size or a count is invalid"
 # The text of a `msgspec.ValidationError` about a range: Expected `int` >= 1 - at `$.samples`
 _BOUND = re.compile(r"Expected `(int|float)` ([<>]=? \S+)")
@@ -165,12 +164,7 @@ def check_result(result: RunFinished) -> RunFinished:
         StudioError: its numbers contradict each other, or a text is too long.
     """
     low, high = result.ci95_s
-    positive = (result.median_s, low, high, result.p99_s)
-    if min(positive) <= 0:
-        raise refused("it has a time that is not above zero")
-    if min(positive) < SHORTEST_S:
-        raise refused(_OUT_OF_RANGE)
-    if not low <= result.median_s <= high or result.iqr_s < 0:
+    if not low <= result.median_s <= high:
         raise refused("its interval does not contain its median")
     if not 1 <= result.size <= _LARGEST_SIZE:
         raise refused(_INVALID_COUNT)
@@ -293,7 +287,8 @@ def out_of_range(error: Exception) -> str | None:
         return None
     if bound[1] == "int":
         return _INVALID_COUNT
-    return "it has a negative number" if bound[2] == ">= 0.0" else _OUT_OF_RANGE
+    reasons = {">= 0.0": "it has a negative number", f">= {SHORTEST_S}": _NO_TIME}
+    return reasons.get(bound[2], _OUT_OF_RANGE)
 
 
 def _decoded(content: bytes, kind: type[_Header]) -> _Header:

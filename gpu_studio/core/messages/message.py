@@ -31,8 +31,10 @@ Amount = Annotated[float, Meta(ge=0, le=_LARGEST_NUMBER)]
 """A throughput, a share, or the work of a call."""
 Ordinate = Annotated[float, Meta(ge=-_LARGEST_NUMBER, le=_LARGEST_NUMBER)]
 """A point of a curve."""
-CallSeconds = Annotated[float, Meta(le=LONGEST_S)]
-"""A time of a call. `core.benchmark.kept_run.check_result` holds its lower bound, for a file."""
+SHORTEST_S = 1e-12
+"""Shorter than any call; its inverse and its share of `LONGEST_S` are numbers."""
+CallSeconds = Annotated[float, Meta(ge=SHORTEST_S, le=LONGEST_S)]
+"""A time of a call."""
 
 
 def _tag(name: str) -> str:

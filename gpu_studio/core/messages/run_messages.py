@@ -200,9 +200,9 @@ class SamplesMeasured(Event, frozen=True, kw_only=True):
     """A batch of samples: seconds per call, each the mean of ``calls_per_sample`` calls."""
 
     run_id: str
-    samples_s: tuple[float, ...]
-    calls_per_sample: int
-    spent_s: float
+    samples_s: tuple[CallSeconds, ...]
+    calls_per_sample: PositiveCount
+    spent_s: Seconds
 
 
 class RunEnd(Event, frozen=True, kw_only=True):
@@ -281,7 +281,7 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True, omit_default
     run_id: str
     device_name: str
     median_s: CallSeconds
-    iqr_s: CallSeconds
+    iqr_s: Seconds
     ci95_s: tuple[CallSeconds, CallSeconds]
     p99_s: CallSeconds
     samples: Count

@@ -98,7 +98,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "no time at all": (altered(result__median_s=0.0), "not above zero"),
     "a negative time": (altered(result__p99_s=-1.0), "not above zero"),
     "an interval elsewhere": (altered(result__ci95_s=[1.0, 2.0]), "does not contain its median"),
-    "a negative spread": (altered(result__iqr_s=-1.0), "does not contain its median"),
+    "a negative spread": (altered(result__iqr_s=-1.0), "negative number"),
     "a negative whole": (altered(result__timed_s=-1.0), "negative number"),
     "a negative part": (altered(result__parts_s={"compute": -1.0}), "negative number"),
     "a negative naive time": (
@@ -109,7 +109,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "a size beyond numbers": (altered(result__size=1 << 62), "size or a count"),
     "a time of ages": (altered(result__median_s=1e300, result__p99_s=1e300), "number out of range"),
     "a time that has no inverse": (
-        altered(result__median_s=5e-324, result__ci95_s=[5e-324, 1.0]), "number out of range",
+        altered(result__median_s=5e-324, result__ci95_s=[5e-324, 1.0]), "not above zero",
     ),
     "samples that have no inverse": (altered(samples=samples(*[5e-324] * 40)), "not a time"),
     "a whole of ages": (altered(result__elapsed_s=1e300), "number out of range"),
