@@ -250,7 +250,7 @@ def _group_words(claims: Sequence[Claim], cpu: str) -> str:
 
 def _span(sizes: Sequence[int], size_text: str) -> str:
     texts = [format_size(size, size_text) for size in sizes]
-    return f"from {texts[0]} to {texts[-1]}" if len(texts) > 2 else f"at {listed(texts)}"
+    return f"from {texts[0]} to {texts[-1]}" if len(texts) > 1 else f"at {texts[0]}"
 
 
 def _why(claims: Mapping[int, Claim]) -> str:

@@ -56,14 +56,14 @@ def answer(ratios: dict[int, float]) -> str:
 def test_it_says_how_much_faster_the_winner_is_at_which_sizes() -> None:
     assert answer({64: 1 / 9, 128: 0.5, 256: 1.0, 512: 10.0, 1024: 40.0, 4096: 100.0}) == (
         "up to 100 × faster than the CPU from 512 × 512 to 4096 × 4096, equally fast at 256 × 256 "
-        "and up to 9.0 × slower at 64 × 64 and 128 × 128 (elementwise, float32)."
+        "and up to 9.0 × slower from 64 × 64 to 128 × 128 (elementwise, float32)."
     )
     assert answer({256: 2.0}) == "2.0 × faster than the CPU at 256 × 256 (elementwise, float32)."
     assert answer({256: 3.0, 512: 0.5, 1024: 0.25}) == (
-        "up to 4.0 × slower than the CPU at 512 × 512 and 1024 × 1024 and 3.0 × faster at "
+        "up to 4.0 × slower than the CPU from 512 × 512 to 1024 × 1024 and 3.0 × faster at "
         "256 × 256 (elementwise, float32)."
     )
-    assert answer({256: 1.04, 512: 0.97}).startswith("as fast as the CPU at 256 × 256 and 512")
+    assert answer({256: 1.04, 512: 0.97}).startswith("as fast as the CPU from 256 × 256 to 512")
 
 
 def test_a_size_that_cannot_be_told_is_named_with_its_reason() -> None:
@@ -330,7 +330,7 @@ def test_transfers_have_a_sentence_and_a_speed_up_of_their_own() -> None:
     assert text_of(results) == (
         "On this PC the GeForce GT 1030 is 4.0 × faster than the CPU at 512 × 512 and 2.0 × slower "
         "at 256 × 256 (elementwise, float32). With the copies the GeForce GT 1030 is up to 4.0 × "
-        "slower than the CPU at 256 × 256 and 512 × 512."
+        "slower than the CPU from 256 × 256 to 512 × 512."
     )
     assert ratio(computing[3], results) == pytest.approx(4.0)
     assert ratio(transferring[1], results) == pytest.approx(0.5)
@@ -342,7 +342,7 @@ def test_the_place_of_a_crossing_comes_with_its_uncertainty() -> None:
     assert found == [
         "Computing only, the GeForce GT 1030 overtakes the CPU at about 724 × 724 "
         "(measured: between 512 × 512 and 1024 × 1024).",
-        "With copies, the GeForce GT 1030 is up to 5.0 × slower than the CPU at 256 × 256 and "
+        "With copies, the GeForce GT 1030 is up to 5.0 × slower than the CPU from 256 × 256 to "
         "1024 × 1024: the curves do not cross.",
     ]
     assert crossovers([result(256, 1.0)]) == []
