@@ -193,22 +193,21 @@ class EveryPage:
     def _take_races(self) -> None:
         """Take each race: before, while either contestant runs, at its end, and failed."""
         usual = self._engines.scripts[RunWorkload]
-        with tempfile.TemporaryDirectory() as folder:
-            racing = Racing(Path(folder))
-            self._engines.scripts[RunWorkload] = racing
-            go(self._window, page_called("Race"))
-            race = self._window.findChild(RaceTab).race
-            for picture in ("learn", "paint", "grow", "swarm"):
-                drawn_pictures(picture)  # now: the window waits for an engine only so long
-                click(self._window, f"race.picture.{picture}")
-                self._take_state(f"2-{picture}-start", ("Race",))
-                racing.fails = False
-                self._run_race(race, f"3-{picture}")
-                self._take_state(f"4-{picture}-result", ("Race",))
-                racing.fails = True
-                self._run_race(race)
-                self._take_state(f"7-{picture}-failed", ("Race",))
-            click(self._window, "race.picture.learn")
+        racing = Racing()
+        self._engines.scripts[RunWorkload] = racing
+        go(self._window, page_called("Race"))
+        race = self._window.findChild(RaceTab).race
+        for picture in ("learn", "paint", "grow", "swarm"):
+            drawn_pictures(picture)  # now: the window waits for an engine only so long
+            click(self._window, f"race.picture.{picture}")
+            self._take_state(f"2-{picture}-start", ("Race",))
+            racing.fails = False
+            self._run_race(race, f"3-{picture}")
+            self._take_state(f"4-{picture}-result", ("Race",))
+            racing.fails = True
+            self._run_race(race)
+            self._take_state(f"7-{picture}-failed", ("Race",))
+        click(self._window, "race.picture.learn")
         self._engines.scripts[RunWorkload] = usual
 
     def _run_race(self, race: Race, state: str = "") -> None:

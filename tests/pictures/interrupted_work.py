@@ -23,22 +23,16 @@ from tests.fakes.scripted_engine import Pause, Script, ScriptedEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from gpu_studio.core.messages.check_messages import RunCheck
 
 
 class Racing:
-    """A script that pauses in each contestant's run; ``fails`` loses the second one's card there.
-
-    Args:
-        folder: gets the frames.
-    """
+    """A script that pauses in each contestant's run; ``fails`` loses the second card there."""
 
     pauses = (3, 5)
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self) -> None:
         self._runs = 0
         self.fails = False
 
@@ -47,7 +41,6 @@ class Racing:
         self._runs += 1
         for event in race_run(
             request,
-            self._folder,
             pause_after=self.pauses[number],
             pictures=drawn_pictures(request.workload),
         ):

@@ -14,15 +14,12 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import local_now, shown_moment
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.race.contestant import is_raceable
-from gpu_studio.core.race.frames import RaceFrame, RaceTrack
 from gpu_studio.model.kept_device import kept_card, kept_name
+from gpu_studio.model.race.ghosts import ghost_side, track_of
 from gpu_studio.model.race.race_entries import name_of
-from gpu_studio.model.race.sharing import ghost_side
 from gpu_studio.model.task_queue import TaskQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gpu_studio.core.benchmark.history import HistoryEntry, HistoryList
     from gpu_studio.core.benchmark.kept_run import KeptRun
     from gpu_studio.core.failure import Failure
@@ -129,30 +126,6 @@ class RaceHistory(QObject):
 
     def _fail(self, failure: Failure) -> None:
         self.notified.emit(Notice(failure.message, Tone.FAILURE))
-
-
-def track_of(result: RunFinished) -> RaceTrack:
-    """Return a run's way to the finish line from its curves; empty if it kept none."""
-    return RaceTrack(
-        tuple(
-            RaceFrame(seconds, int(steps), measure, progress)
-            for seconds, steps, measure, progress in _way(result)
-        )
-    )
-
-
-def _way(result: RunFinished) -> Iterator[tuple[float, float, float, float]]:
-    curves = dict(result.curves)
-    seconds, steps = curves.pop("seconds", ()), curves.pop("steps", ())
-    measures = next(iter(curves.values()), ())
-    last = result.outcome
-    if last is None:
-        return
-    first = measures[0] if measures else 0.0
-    span = last.measure - first
-    for elapsed_s, count, measure in zip(seconds, steps, measures, strict=False):
-        share = (measure - first) / span if span else 1.0
-        yield elapsed_s, count, measure, min(max(share, 0.0), 1.0) * last.progress
 
 
 def _kept_and_listed(history: History, waiting: list[KeptRun]) -> tuple[HistoryList, str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.packed_frame import PackedFrame
-    from gpu_studio.model.race.race_side import RecordedRace
+    from gpu_studio.model.race.ghosts import RecordedRace
     from gpu_studio.model.studio import Studio
 
     Opener = Callable[[Path], "Opening"]

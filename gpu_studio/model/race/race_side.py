@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gpu_studio.core.race.frames import RaceFrame, RaceTrack
 
@@ -77,15 +77,3 @@ class RaceSide:
         """Return the picture that it shows then; None if there is none."""
         frame = self.at(elapsed_s)
         return frame.picture if frame is not None else None
-
-
-class RecordedRace(NamedTuple):
-    """What a recording holds for the Race tab.
-
-    Attributes:
-        label: the recording's own.
-        sides: its contestants, at most two (`recorded_race.recorded_sides`).
-    """
-
-    label: str
-    sides: tuple[RaceSide, ...]

@@ -1,13 +1,16 @@
-"""Paints the picture of a race into a frame, with a lens on one detail."""
+"""The pictures of a race, and how one is painted into a frame, with a lens on one detail."""
 
 from __future__ import annotations
 
+import functools
+import logging
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
 
 from gpu_studio.core.packed_frame import CHANNELS
+from gpu_studio.core.resources import MissingResourceError, resource_path
 
 if TYPE_CHECKING:
     from gpu_studio.core.packed_frame import PackedFrame
@@ -20,6 +23,7 @@ _LENS, _INSET = 0.46, 0.045
 _RIM = "#FFFFFF"
 DIMMED = 0.35
 """The opacity of a picture that is only to come."""
+_log = logging.getLogger(__name__)
 
 
 def image_of(picture: PackedFrame | None) -> QImage | None:
@@ -35,14 +39,31 @@ def image_of(picture: PackedFrame | None) -> QImage | None:
     return image.convertToFormat(QImage.Format.Format_RGB32)
 
 
+@functools.cache
+def poster(picture: str) -> QImage | None:
+    """Return what a picture will become, as seen before it is run (`packaging/draw_posters.py`).
+
+    Args:
+        picture: the workload's name.
+
+    Returns:
+        The poster; None if the program's file cannot be read: the place for it is plain then.
+    """
+    try:
+        image = QImage(str(resource_path(f"posters/{picture}.jpg")))
+    except MissingResourceError as error:
+        _log.warning("%s", error)
+        return None
+    return None if image.isNull() else image
+
+
 def place_in(frame: QRectF, shape: QSizeF) -> QRectF:
     """Return where a picture of some shape is painted, around the middle of its frame.
 
     It fills the frame if it loses little by that, and is whole otherwise.
     """
-    filling = shape.scaled(frame.size(), Qt.AspectRatioMode.KeepAspectRatioByExpanding)
-    lost = 1 - frame.width() * frame.height() / max(filling.width() * filling.height(), 1.0)
-    size = filling
+    size = shape.scaled(frame.size(), Qt.AspectRatioMode.KeepAspectRatioByExpanding)
+    lost = 1 - frame.width() * frame.height() / max(size.width() * size.height(), 1.0)
     if lost > _CUT:
         size = shape.scaled(frame.size(), Qt.AspectRatioMode.KeepAspectRatio)
     place = QRectF(QPointF(0, 0), size)
@@ -59,7 +80,6 @@ def paint_framed(
     radius: float,
     opacity: float = 1.0,
     detail: Detail | None = None,
-    covered: float = 0.0,
 ) -> None:
     """Paint a picture into a rounded frame.
 
@@ -71,7 +91,6 @@ def paint_framed(
         radius: of the corners.
         opacity: of the picture.
         detail: what the lens shows; None without one.
-        covered: the height at the frame's lower edge on which something else will lie.
     """
     outline = QPainterPath()
     outline.addRoundedRect(frame, radius, radius)
@@ -85,8 +104,7 @@ def paint_framed(
     painter.drawImage(place, image)
     painter.setOpacity(1.0)
     if detail is not None:
-        free = frame.adjusted(0, 0, 0, -covered).intersected(place)
-        _paint_lens(painter, free, place, image, detail)
+        _paint_lens(painter, frame.intersected(place), place, image, detail)
     painter.restore()
 
 
@@ -99,37 +117,31 @@ def _paint_lens(
     square.moveCenter(
         QPointF(place.left() + detail.x * place.width(), place.top() + detail.y * place.height())
     )
-    across = _LENS * min(free.height(), free.width())
-    inset = _INSET * free.height()
-    circle = QRectF(0, 0, across, across)
-    circle.moveBottom(free.bottom() - inset)
-    if square.center().x() < free.center().x():
-        circle.moveRight(free.right() - inset)
-    else:
-        circle.moveLeft(free.left() + inset)
-    thin = QPen(QColor(_RIM), max(free.height() / 220, 1.0))
+    across, inset = _LENS * min(free.height(), free.width()), _INSET * free.height()
+    is_left = square.center().x() < free.center().x()
+    left = free.right() - inset - across if is_left else free.left() + inset
+    circle = QRectF(left, free.bottom() - inset - across, across, across)
+    thin = max(free.height() / 220, 1.0)
     faint = QColor(_RIM)
     faint.setAlphaF(0.6)
-    near = square.right() if circle.center().x() > square.center().x() else square.left()
+    near = square.right() if is_left else square.left()
     painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(faint, thin.widthF()))
+    painter.setPen(QPen(faint, thin))
     painter.drawLine(QLineF(near, square.top(), circle.center().x(), circle.top()))
     painter.drawLine(QLineF(near, square.bottom(), circle.center().x(), circle.bottom()))
-    painter.setPen(thin)
+    painter.setPen(QPen(QColor(_RIM), thin))
     painter.drawRoundedRect(square, 2, 2)
-    painter.save()
     hole = QPainterPath()
     hole.addEllipse(circle)
-    painter.setClipPath(hole, Qt.ClipOperation.IntersectClip)
     scale_x, scale_y = image.width() / place.width(), image.height() / place.height()
     source = QRectF(
-        (square.left() - place.left()) * scale_x,
-        (square.top() - place.top()) * scale_y,
-        square.width() * scale_x,
-        square.height() * scale_y,
-    )
+        (square.left() - place.left()) * scale_x, (square.top() - place.top()) * scale_y,
+        square.width() * scale_x, square.height() * scale_y,
+    )  # fmt: skip
+    painter.save()
+    painter.setClipPath(hole, Qt.ClipOperation.IntersectClip)
     painter.fillPath(hole, QColor("#000000"))
     painter.drawImage(circle, image, source)
     painter.restore()
-    painter.setPen(QPen(QColor(_RIM), 2 * thin.widthF()))
+    painter.setPen(QPen(QColor(_RIM), 2 * thin))
     painter.drawEllipse(circle)

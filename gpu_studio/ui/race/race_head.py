@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QAction, QIcon
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QButtonGroup,
     QComboBox,
@@ -25,13 +25,11 @@ from gpu_studio.ui.eliding_combo import narrow_combo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, saves, stops
-from gpu_studio.ui.parts import Text, button
+from gpu_studio.ui.parts import Text, button, show_label
 from gpu_studio.ui.saving import ask_open_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from PySide6.QtGui import QResizeEvent
 
     from gpu_studio.model.race.race import Race
     from gpu_studio.model.race.race_entries import RaceEntry
@@ -42,13 +40,15 @@ if TYPE_CHECKING:
 _PICTURES = (
     "Pictures and recordings (*.png *.jpg *.jpeg *.jfif *.webp *.bmp *.gif *.jsonl);;All files (*)"
 )
-_MOST_LETTERS, _FEWEST_LETTERS = 10, 6  # of a photo's name
+_LETTERS_OF_PHOTO = 10
 _AGAIN, _END_AGAIN = "Watch again", "Stop watching"
-_OPEN = "Open picture…"
 
 
 class RaceHead(FlowRow):
     """One line in a wide window, more in a narrow one.
+
+    Attributes:
+        of_result: the buttons for the race that is over, which stand beside its sentence.
 
     Signals:
         animation_wanted(): the race that is over is to be saved as an animation.
@@ -72,13 +72,13 @@ class RaceHead(FlowRow):
         self._pictures.setAccessibleName("What the race draws")
         self._group = QButtonGroup(self)
         self._fill_pictures()
-        self._photo = narrow_combo("race.photo", "Picture to learn", _MOST_LETTERS)
+        self._photo = narrow_combo("race.photo", "Picture to learn", _LETTERS_OF_PHOTO)
         self._photo.activated.connect(race.choices.photo.choose)
         self._open = button(
-            _OPEN, self._choose_file, name="race.open",
+            "Open…", self._choose_file, name="race.open",
             tip="Learn a photo of yours, or open a saved or recorded race",
         )  # fmt: skip
-        self._open.setAccessibleName(_OPEN)
+        self._open.setAccessibleName("Open picture…")
         self._clear = button(
             "Clear points", race.choices.clear_seeds, name="race.seeds.clear",
             tip="Start the pattern at the usual places",
@@ -86,24 +86,22 @@ class RaceHead(FlowRow):
         self._replay = self._action(_AGAIN, race.replay, "race.replay", "refresh")
         self._save = QPushButton("Save")
         self._save.setObjectName("race.save")
+        self._save.setToolTip("Save this race to post, or to watch and race against on another PC")
         self._save.setIcon(icon("export", theme))
-        self._fill_saving()
+        self._save.setMenu(self._saving())
+        self.of_result = self._replay, self._save
         saves(self._save)
-        self._record = QPushButton("Record")
-        self._record.setObjectName("race.record")
-        self._record.setIcon(icon("file", theme))
-        self._fill_recording()
-        self._full = self._action(
+        full = self._action(
             "Full screen", self.full_screen_wanted.emit, "race.full_screen", "full_screen"
         )
+        full.setToolTip("Only pictures, clocks and result, again and again; Esc ends it")
         self.run = button("Run race", race.start, name="race.run", primary=True)
         self.run.setIcon(icon("flag", theme, "on_accent"))
         runs(self.run)
         self.stop = self._action("Stop race", race.stop, "race.stop", "stop")
         stops(self.stop)
         for widget in (
-            self._pictures, self.run, self.stop, self._full, self._photo, self._open, self._clear,
-            gap, self._replay, self._save, self._record,
+            self._pictures, self.run, self.stop, full, self._photo, self._open, self._clear, gap,
         ):  # fmt: skip
             self.add(widget)
         for pressed in (self.run, self.stop):  # one takes the place of the other
@@ -114,125 +112,58 @@ class RaceHead(FlowRow):
         """Show the choices, and what can be pressed now."""
         race = self._race
         busy = race.state.is_busy
-        for picture_button in self._group.buttons():
-            picture_button.setChecked(
-                picture_button.property("picture") == race.choices.picture.name
-            )
-            picture_button.setEnabled(not busy)
+        for picture in self._group.buttons():
+            picture.setChecked(picture.property("picture") == race.choices.picture.name)
         learns = race.choices.picture.name == "learn"
-        self._photo.setVisible(learns)
-        self._open.setVisible(learns)
         with QSignalBlocker(self._photo):
             show_items(self._photo, [(name, name) for name in race.choices.photo.names])
             self._photo.setCurrentIndex(race.choices.photo.chosen)
-        self._photo.setEnabled(not busy)
-        self._open.setEnabled(not busy)
+        for chosen in (*self._group.buttons(), self._photo, self._open, self._clear):
+            chosen.setEnabled(not busy)
+        self._photo.setVisible(learns)
+        self._open.setVisible(learns)
         self._clear.setVisible(bool(race.choices.used_seeds))
-        self._clear.setEnabled(not busy)
         is_over = bool(race.sides) and not busy
-        self._replay.setVisible(is_over)
+        show_label(self._replay, (_END_AGAIN if race.clock.is_replaying else _AGAIN) * is_over)
         self._save.setVisible(is_over)
         self._save.setEnabled(race.verdict is not None)
-        self._record.setVisible(is_over)
-        self._record.setEnabled(race.verdict is not None)
         self.run.setVisible(not busy)
         self.run.setEnabled(race.can_run and not race.choices.problem)
         self.stop.setVisible(busy)
-        self._name_actions()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Leave the words of the side actions away if they do not fit into the line."""
-        # First: while the tab is hidden, no request for a new layout follows.
-        self._name_actions()
-        super().resizeEvent(event)
-
-    def _name_actions(self) -> None:
-        """Name the side actions, or show only their icons with the names as tips."""
-        names = {
-            self._replay: _END_AGAIN if self._race.clock.is_replaying else _AGAIN,
-            self._save: "Save",
-            self._record: "Record",
-            self._full: "Full screen",
-        }
-        tips = {
-            self._full: "Only pictures, clocks and result, again and again; Esc ends it",
-            self._save: "Save a picture or an animation of this race to post",
-            self._record: "Save a recording of this race to watch again, also on another PC",
-        }
-        for action, name in names.items():
-            action.setText(name)
-            action.setAccessibleName(name)
-            action.setToolTip(tips.get(action, name))
-        self._open.setText(_OPEN)
-        self._open.setIcon(QIcon())
-        self._photo.setMinimumContentsLength(_MOST_LETTERS)
-        if not self._has_room():
-            for action in names:
-                action.setText("")
-        if not self._has_room():
-            self._open.setText("")
-            self._open.setIcon(icon("image", self._theme))
-        if not self._has_room():
-            self._photo.setMinimumContentsLength(_FEWEST_LETTERS)
-
-    def _has_room(self) -> bool:
-        """Whether all fit into one line.
-
-        As if all were there: those that come after a race shorten no button that is pressed.
-        """
-        self._sizes.clear()  # they have other words now
-        later = [
-            one
-            for one in (self._replay, self._save, self._record, self._photo, self._open)
-            if one.isHidden()
-        ]
-        room = sum(one.sizeHint().width() + self._spacing for one in later)
-        return self.sizeHint().width() + room <= self.width()
-
-    def _fill_saving(self) -> None:
+    def _saving(self) -> QMenu:
         menu = QMenu(self)
         menu.setObjectName("race.save.menu")
         for text, name, wanted in (
-            ("Save &picture…", "race.save.picture", self.save_wanted),
-            ("Save &animation…", "race.save.animation", self.animation_wanted),
+            ("Save &picture…", "picture", self.save_wanted.emit),
+            ("Save &animation…", "animation", self.animation_wanted.emit),
+            ("Save &recording…", "recording", partial(self.recording_wanted.emit, False)),
+            ("Save recording &with pictures…", "film", partial(self.recording_wanted.emit, True)),
         ):
             action = QAction(text, menu)
-            action.setObjectName(name)
-            action.triggered.connect(wanted.emit)
+            action.setObjectName(f"race.save.{name}")
+            action.triggered.connect(lambda _checked, wanted=wanted: wanted())
             menu.addAction(action)
-        self._save.setMenu(menu)
-
-    def _fill_recording(self) -> None:
-        menu = QMenu(self)
-        menu.setObjectName("race.record.menu")
-        keeps = QAction("&Keep the pictures", menu)
-        keeps.setObjectName("race.record.pictures")
-        keeps.setCheckable(True)
-        save = QAction("Save &recording…", menu)
-        save.setObjectName("race.record.save")
-        save.triggered.connect(lambda: self.recording_wanted.emit(keeps.isChecked()))
-        menu.addAction(keeps)
-        menu.addAction(save)
-        self._record.setMenu(menu)
+        return menu
 
     def _fill_pictures(self) -> None:
         line = QHBoxLayout(self._pictures)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(6)
         for picture in self._race.choices.pictures:
-            picture_button = QPushButton(picture.title.partition(" ")[0])
-            picture_button.setObjectName(f"race.picture.{picture.name}")
-            picture_button.setAccessibleName(picture.title)
-            picture_button.setToolTip(picture.sentence)
-            picture_button.setProperty("picture", picture.name)
-            picture_button.setCheckable(True)
-            picture_button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            self._group.addButton(picture_button)
-            line.addWidget(picture_button)
+            shown = QPushButton(picture.title.partition(" ")[0])
+            shown.setObjectName(f"race.picture.{picture.name}")
+            shown.setAccessibleName(picture.title)
+            shown.setToolTip(picture.sentence)
+            shown.setProperty("picture", picture.name)
+            shown.setCheckable(True)
+            shown.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            self._group.addButton(shown)
+            line.addWidget(shown)
         self._group.buttonClicked.connect(self._choose_picture)
 
-    def _choose_picture(self, picture_button: QPushButton) -> None:
-        self._race.choices.choose_picture(picture_button.property("picture"))
+    def _choose_picture(self, shown: QPushButton) -> None:
+        self._race.choices.choose_picture(shown.property("picture"))
 
     def _choose_file(self) -> None:
         path = ask_open_path(self.window(), "Open picture", _PICTURES)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout
 
+from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Action, Notice, Tone, action_label
 from gpu_studio.core.race.contestant import is_raceable
@@ -16,21 +17,20 @@ from gpu_studio.core.race.stage_view import encode_order
 from gpu_studio.core.units import format_count
 from gpu_studio.model.race import race_words
 from gpu_studio.model.race.file_opening import FileOpening
+from gpu_studio.model.race.ghosts import ghost_of
 from gpu_studio.model.race.race import Race
 from gpu_studio.model.race.race_animation import RaceAnimation
 from gpu_studio.model.race.race_history import RaceHistory
 from gpu_studio.model.race.race_photo import RacePhoto
-from gpu_studio.model.race.race_recording import RaceRecording
-from gpu_studio.model.race.sharing import ghost_of, order_of
+from gpu_studio.model.race.sharing import order_of, recorded
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.eliding import ElidedText
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button, letters, show_label
-from gpu_studio.ui.race.framed_picture import image_of
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button, show_label
+from gpu_studio.ui.race.framed_picture import image_of, poster
 from gpu_studio.ui.race.painter import png_of
-from gpu_studio.ui.race.picture_chip import PictureChip
-from gpu_studio.ui.race.poster import poster
 from gpu_studio.ui.race.race_head import RaceContestants, RaceHead
 from gpu_studio.ui.race.race_lane import LaneFigures, RaceLane
+from gpu_studio.ui.race.race_picture import PictureChip
 from gpu_studio.ui.race.size_lever import SizeLever, SizeMark
 from gpu_studio.ui.saving import ask_save_path, save_as
 from gpu_studio.ui.tabs import TabContents
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.race.shared_race import SharedRace
     from gpu_studio.model.pages import Destination
-    from gpu_studio.model.race.race_side import RaceSide, RecordedRace
+    from gpu_studio.model.race.ghosts import RecordedRace
+    from gpu_studio.model.race.race_side import RaceSide
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.race.race_stage import RaceStage
     from gpu_studio.ui.theme import Theme
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
 _HEADLINES: tuple[Role, ...] = ("hero_words", "headline", "title")
 _WORDS_MS = 250  # words that change faster cannot be read
 _LOW = 480  # pixels
-_NARROW_LETTERS = 105  # the width of both sides' figures in the large type
 _SIZE_MARGIN = 12
 _NO_RESULT = "The race in this picture has no result to race against."
 _OTHER_PICTURES = (
@@ -69,7 +69,6 @@ class RaceTab(TabContents):
         self._studio = studio
         self.race = Race(studio, RacePhoto(studio, FileOpening, self), self)
         self._history = RaceHistory(studio, self.race, self)
-        self._recording = RaceRecording(studio, self.race, self)
         self._animation = RaceAnimation(studio, self)
         self._stage: RaceStage | None = None
         self._theme = theme
@@ -115,17 +114,14 @@ class RaceTab(TabContents):
         line = QHBoxLayout()
         line.setSpacing(GAP)
         column.addLayout(line)
-        words = QVBoxLayout()
-        words.setSpacing(0)
-        line.addLayout(words, 1)
-        words.addWidget(self._sentence)
-        words.addWidget(self._outcome)
-        for beside in (self._chip, self._again):
+        line.addWidget(self._sentence, 1)
+        for beside in (self._chip, self._again, *self._head.of_result):
             line.addWidget(beside, 0, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._below = below = QHBoxLayout()
         below.setSpacing(2 * GAP)
         column.addLayout(below)
-        below.addWidget(self._reason, 1)
+        for words in (self._reason, self._outcome):  # one in the place of the other
+            below.addWidget(words, 1)
         below.addWidget(self._contestants)
         line = QHBoxLayout()
         line.setSpacing(GAP)
@@ -138,9 +134,7 @@ class RaceTab(TabContents):
         self._level = level = QHBoxLayout()
         level.setSpacing(2 * GAP)
         size.column.addLayout(level)
-        words = QVBoxLayout()
-        level.addLayout(words)
-        words.addWidget(self._size_title)
+        level.addWidget(self._size_title)
         level.addWidget(self._lever, 1)
 
     def _connect(self) -> None:
@@ -159,8 +153,6 @@ class RaceTab(TabContents):
         self._studio.session.state_changed.connect(self._update)
         self._head.save_wanted.connect(self._save)
         self._head.recording_wanted.connect(self._record)
-        self._recording.recorded.connect(self._save_recording)
-        self._recording.notified.connect(self._show_outcome)
         self._head.full_screen_wanted.connect(self.show_stage)
         self._head.animation_wanted.connect(self._animate)
         self._animation.notified.connect(self._show_outcome)
@@ -232,13 +224,10 @@ class RaceTab(TabContents):
             )
             for size in picture.sizes
         ]
-        self._lever.show_sizes(marks, race.choices.size)
         crossover = race.crossover
-        if crossover is None:
-            self._lever.show_crossover(None, "")
-        else:
-            place = picture.sizes.index(crossover.size)
-            self._lever.show_crossover(place, f"{crossover.name} leads from here")
+        place = picture.sizes.index(crossover.size) if crossover is not None else None
+        words = f"{crossover.name} leads from here" if crossover is not None else ""
+        self._lever.show_sizes(marks, race.choices.size, place, words)
 
     def _show_moment(self) -> None:
         """Show both sides at the time of the race's clock, and the words a little later."""
@@ -267,18 +256,17 @@ class RaceTab(TabContents):
         now_s = race.clock.now_s
         clock_s = min(now_s, side.end_s) if side is not None else 0.0
         is_reached = side is not None and side.is_reached and now_s + 1e-6 >= side.end_s
+        measure = ""
+        if frame is not None and traits.measure_title:
+            measure = race_words.measure_text(frame.measure, traits)
+        achieved = measure, race_words.power_text(frame), race_words.energy_text(frame)
+        pace = race_words.pace_text(race.pace_of(side, now_s) if side is not None else 0.0)
         done = frame.steps if frame is not None else 0
-        has_measure = frame is not None and bool(traits.measure_title)
         figures = LaneFigures(
             clock=race_words.clock_text(clock_s if frame is not None else 0.0),
-            pace=race_words.pace_text(race.pace_of(side, now_s) if side is not None else 0.0),
-            pace_unit=f"{traits.step_title}/s",
-            steps=race_words.count_text(done, side.finish_steps if side else None, traits),
-            done=race_words.count_text(done, side.finish_steps if side else None),
-            measure=race_words.measure_text(frame.measure, traits) if has_measure and frame else "",
-            measure_title=traits.measure_title if has_measure else "",
-            power=race_words.power_text(frame),
-            energy=race_words.energy_text(frame),
+            pace=f"{pace} {traits.step_title}/s",
+            steps=race_words.count_text(done, side.finish_steps if side else None),
+            achieved=" · ".join(filter(None, achieved)),
             share=frame.progress if frame is not None else 0.0,
             is_reached=is_reached,
         )
@@ -321,35 +309,22 @@ class RaceTab(TabContents):
         return left, right
 
     def _fit(self) -> None:
-        """Choose the largest type in which the sentence takes one line."""
+        """Choose the largest type in which the sentence takes one line; a low page has less."""
         place = self.parentWidget()  # smaller than the tab if that scrolls
         is_low = min(self.height(), place.height() if place else self.height()) < _LOW
+        self._reason.setHidden(is_low or not self._outcome.isHidden())  # it is also a tip
         if is_low is not self._is_low:
             self._is_low = is_low
-            for lane in self._lanes:
-                lane.set_dense(is_low)
-            # The pictures get the room of a line: the reason is then only a tip.
-            self._reason.setHidden(is_low)
             self._size_title.setHidden(is_low)
-            if is_low:
+            if is_low:  # the pictures get the room of a line
                 self._level.insertWidget(0, self._contestants, 0, Qt.AlignmentFlag.AlignVCenter)
             else:
                 self._below.addWidget(self._contestants)
-            margin = 0 if is_low else _SIZE_MARGIN
-            self._size.column.setContentsMargins(MARGIN, margin, MARGIN, margin)
-        is_narrow = min(self.width(), place.width() if place else self.width()) < letters(
-            self, _NARROW_LETTERS
-        )
-        for lane in self._lanes:
-            lane.set_narrow(is_narrow)
-        # Other words must not move the pictures: what became of a file takes room of the sentence.
+        margin = 0 if is_low else _SIZE_MARGIN
+        self._size.column.setContentsMargins(MARGIN, margin, MARGIN, margin)
         roles = _HEADLINES[is_low:]
-        room = self._sentence.room_for(roles)
-        if not self._outcome.isHidden():
-            roles = _HEADLINES[-1:]
-            room -= self._outcome.sizeHint().height()
         self._sentence.fit_role(roles, self._sentence.width())
-        self._sentence.setFixedHeight(room)
+        self._sentence.setFixedHeight(self._sentence.room_for(roles))
         self._reason.setFixedHeight(2 * self._reason.fontMetrics().lineSpacing() + 2)
 
     # ── acting ───────────────────────────────────────────────────────────────────────────────
@@ -422,9 +397,11 @@ class RaceTab(TabContents):
             self._save_as("Save picture", "race.png", kind, png_of(order))
 
     def _record(self, keeps_pictures: bool) -> None:
-        self._recording.record(local_now(), keeps_pictures=keeps_pictures)
-
-    def _save_recording(self, contents: bytes) -> None:
+        try:
+            contents = recorded(self.race, self._studio, local_now(), keeps_pictures=keeps_pictures)
+        except StudioError as error:
+            self._show_outcome(Notice(str(error), Tone.FAILURE))
+            return
         self._save_as("Save recording", "race.jsonl", "Recording (*.jsonl)", contents)
 
     def _save_as(self, title: str, name: str, kind: str, contents: bytes) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QMouseEvent, QPainter, QPainterPath, QPen
+from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QMouseEvent, QPainter, QPen
 from PySide6.QtWidgets import QAbstractSlider, QSizePolicy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from PySide6.QtGui import QFocusEvent, QPaintEvent, QWheelEvent
+    from PySide6.QtGui import QPaintEvent, QWheelEvent
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.ui.theme import Theme
@@ -44,6 +44,7 @@ class SizeLever(QAbstractSlider):
 
     Attributes:
         marks: the positions, from small to large.
+        crossover_text: the words where the leader changes; empty if it does not.
     """
 
     def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
@@ -54,9 +55,9 @@ class SizeLever(QAbstractSlider):
         self.setAccessibleName("Size of the picture")
         self._theme = theme
         self.marks: tuple[SizeMark, ...] = ()
-        self._crossover: tuple[int, str] | None = None
+        self._crossover: int | None = None
+        self.crossover_text = ""
         self.setPageStep(1)
-        self.setTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.valueChanged.connect(self._describe)
         theme.changed.connect(self.update)
@@ -66,172 +67,129 @@ class SizeLever(QAbstractSlider):
         """The size at the lever's position; None without sizes."""
         return self.marks[self.value()].size if self.marks else None
 
-    @property
-    def crossover_text(self) -> str:
-        """The words where the leader changes; empty if it does not."""
-        return self._crossover[1] if self._crossover else ""
+    def show_sizes(
+        self, marks: Sequence[SizeMark], chosen: int, crossover: int | None = None, text: str = ""
+    ) -> None:
+        """Show these positions, with the lever at one size; emits no signal.
 
-    def show_sizes(self, marks: Sequence[SizeMark], chosen: int) -> None:
-        """Show these positions, with the lever at one size; emits no signal."""
-        marks = tuple(marks)
+        Args:
+            marks: the positions.
+            chosen: the size.
+            crossover: the first position at which another contestant leads; None without one.
+            text: the words there.
+        """
         sizes = [mark.size for mark in marks]
-        place = sizes.index(chosen) if chosen in sizes else 0
-        if marks == self.marks and place == self.value():
-            return
-        was_blocked = self.blockSignals(True)
-        self.marks = marks
-        self.setRange(0, max(len(marks) - 1, 0))
-        self.setValue(place)
-        self.blockSignals(was_blocked)
+        self.marks = tuple(marks)
+        self._crossover, self.crossover_text = crossover, text
+        with QSignalBlocker(self):
+            self.setRange(0, max(len(marks) - 1, 0))
+            self.setValue(sizes.index(chosen) if chosen in sizes else 0)
         self._describe()
         self.updateGeometry()
         self.update()
 
-    def show_crossover(self, position: int | None, text: str) -> None:
-        """Mark the first position at which another contestant leads; None marks nothing."""
-        crossover = None if position is None else (position, text)
-        if crossover != self._crossover:
-            self._crossover = crossover
-            self._describe()
-            self.update()
-
     def sizeHint(self) -> QSize:
         """Return the size for all marks beside one another."""
-        width = sum(self._metrics().horizontalAdvance(mark.text) for mark in self.marks)
-        gaps = self._lines(_LEAST_STEP) * len(self.marks)
-        return QSize(math.ceil(width + gaps), self._height())
+        width = sum(self._metrics.horizontalAdvance(mark.text) for mark in self.marks)
+        return QSize(math.ceil(width + self._lines(_LEAST_STEP) * len(self.marks)), self._height)
 
     def minimumSizeHint(self) -> QSize:
         """Return the size for a lever that can be moved: it then writes only some sizes."""
         step = self._lines(_LEAST_STEP)
-        return QSize(math.ceil(step * max(len(self.marks), 4)), self._height())
+        return QSize(math.ceil(step * max(len(self.marks), 4)), self._height)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Move the lever to the mouse."""
-        if event.button() is Qt.MouseButton.LeftButton:
-            self.setValue(self._position_at(event.position().x()))
-            event.accept()
+        if event.buttons() & Qt.MouseButton.LeftButton and self.marks:
+            places = [
+                abs(self._x(index) - event.position().x()) for index in range(len(self.marks))
+            ]
+            self.setValue(places.index(min(places)))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Let the lever follow the mouse."""
-        if event.buttons() & Qt.MouseButton.LeftButton:
-            self.setValue(self._position_at(event.position().x()))
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Do nothing more: the lever stands already."""
-        event.accept()
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show the focus."""
-        super().focusInEvent(event)
-        self.update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Show that it is gone."""
-        super().focusOutEvent(event)
-        self.update()
+        self.mousePressEvent(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave the wheel to the page: a turn of it must not start races."""
         event.ignore()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the track, the marks, the crossover and the lever."""
+        """Paint the track, the sizes, the crossover and the lever."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        for index in range(len(self.marks) - 1):
-            self._paint_segment(painter, index)
-        self._paint_texts(painter)
-        self._paint_crossover(painter)
-        self._paint_handle(painter)
+        font = QFont(self.font())
+        font.setWeight(QFont.Weight.DemiBold)
+        painter.setFont(font)
+        self._paint_track(painter)
+        self._paint_sizes(painter)
+        if self._crossover:
+            self._paint_crossover(painter, self._crossover)
+        if self.marks:
+            self._paint_handle(painter)
 
-    def _paint_segment(self, painter: QPainter, index: int) -> None:
-        """Paint the track between two marks, each half in the color of its nearer mark."""
-        left, right = self._x(index), self._x(index + 1)
-        middle = (left + right) / 2
-        thick = self._lines(_THICK)
-        for start, end, mark in (
-            (left, middle, self.marks[index]),
-            (middle, right, self.marks[index + 1]),
-        ):
+    def _paint_track(self, painter: QPainter) -> None:
+        """Paint each part of the track in the color of the nearest mark."""
+        thick, last = self._lines(_THICK), len(self.marks) - 1
+        for index, mark in enumerate(self.marks):
+            start = (self._x(max(index - 1, 0)) + self._x(index)) / 2
+            end = (self._x(index) + self._x(min(index + 1, last))) / 2
             place = QRectF(start, self._track_y - thick / 2, end - start + 0.5, thick)
-            painter.fillRect(place, QColor(self._theme.colour(mark.role or "border")))
+            painter.fillRect(place, self._color(mark.role or "border"))
 
-    def _paint_texts(self, painter: QPainter) -> None:
-        metrics = self._metrics()
-        painter.setFont(self._font())
-        chosen = self.value()
-        shown = sorted(range(len(self.marks)), key=lambda index: index != chosen)
-        taken: list[QRectF] = []
+    def _paint_sizes(self, painter: QPainter) -> None:
+        """Paint the sizes that have room, the chosen one first."""
+        chosen, taken = self.value(), list[QRectF]()
         top = self._track_y + self._lines(_HANDLE + _GAP)
-        for index in shown:
-            width = metrics.horizontalAdvance(self.marks[index].text)
+        for index in sorted(range(len(self.marks)), key=lambda index: index != chosen):
+            width = self._metrics.horizontalAdvance(self.marks[index].text)
             left = min(max(self._x(index) - width / 2, 0), self.width() - width)
-            place = QRectF(left, top, width + 1, metrics.height())
-            if any(place.adjusted(-4, 0, 4, 0).intersects(other) for other in taken):
-                continue
-            taken.append(place)
-            is_chosen = index == chosen
-            painter.setPen(QColor(self._theme.colour("text" if is_chosen else "muted")))
-            painter.drawText(place, Qt.AlignmentFlag.AlignCenter, self.marks[index].text)
+            place = QRectF(left, top, width + 1, self._metrics.height())
+            if not any(place.adjusted(-4, 0, 4, 0).intersects(other) for other in taken):
+                taken.append(place)
+                painter.setPen(self._color("text" if index == chosen else "muted"))
+                painter.drawText(place, Qt.AlignmentFlag.AlignCenter, self.marks[index].text)
 
-    def _paint_crossover(self, painter: QPainter) -> None:
-        if self._crossover is None or not 0 < self._crossover[0] < len(self.marks):
-            return
-        position, text = self._crossover
-        x = (self._x(position - 1) + self._x(position)) / 2
-        color = QColor(self._theme.colour("good"))
-        high = self._lines(_MARK)
-        painter.setPen(QPen(color, max(self._lines(0.12), 1.5)))
+    def _paint_crossover(self, painter: QPainter, position: int) -> None:
+        x, high = (self._x(position - 1) + self._x(position)) / 2, self._lines(_MARK)
+        painter.setPen(QPen(self._color("good"), max(self._lines(0.12), 1.5)))
         painter.drawLine(QPointF(x, self._track_y - high), QPointF(x, self._track_y + high / 2))
-        metrics = self._metrics()
-        width = metrics.horizontalAdvance(text)
+        width = self._metrics.horizontalAdvance(self.crossover_text)
         left = min(max(x - self._lines(0.3), 0), max(self.width() - width, 0))
-        painter.setFont(self._font())
-        place = QRectF(left, 0, width + 1, metrics.height())
-        painter.drawText(place, Qt.AlignmentFlag.AlignLeft, text)
+        place = QRectF(left, 0, width + 1, self._metrics.height())
+        painter.drawText(place, Qt.AlignmentFlag.AlignLeft, self.crossover_text)
 
     def _paint_handle(self, painter: QPainter) -> None:
-        if not self.marks:
-            return
-        radius = self._lines(_HANDLE)
-        outline = QPainterPath()
-        outline.addEllipse(QPointF(self._x(self.value()), self._track_y), radius, radius)
-        is_filled = self.hasFocus()
         role = "accent" if self.isEnabled() else "disabled"
-        painter.fillPath(outline, QColor(self._theme.colour(role if is_filled else "card")))
-        width = max(self._lines(0.15), 2.0)
-        painter.strokePath(outline, QPen(QColor(self._theme.colour(role)), width))
-
-    def _position_at(self, x: float) -> int:
-        count = len(self.marks)
-        places = [abs(self._x(index) - x) for index in range(count)]
-        return places.index(min(places)) if places else 0
+        radius = self._lines(_HANDLE)
+        painter.setBrush(self._color(role if self.hasFocus() else "card"))
+        painter.setPen(QPen(self._color(role), max(self._lines(0.15), 2.0)))
+        painter.drawEllipse(QPointF(self._x(self.value()), self._track_y), radius, radius)
 
     def _x(self, index: int) -> float:
         margin = self._lines(_HANDLE) + 2
-        count = max(len(self.marks) - 1, 1)
-        return margin + (self.width() - 2 * margin) * index / count
+        return margin + (self.width() - 2 * margin) * index / max(len(self.marks) - 1, 1)
 
     @property
     def _track_y(self) -> float:
-        return self._metrics().height() + self._lines(_GAP + _HANDLE)
+        return self._metrics.height() + self._lines(_GAP + _HANDLE)
 
+    @property
     def _height(self) -> int:
-        below = self._lines(_HANDLE + _GAP) + self._metrics().height()
-        return math.ceil(self._track_y + below)
+        return math.ceil(self._track_y + self._lines(_HANDLE + _GAP) + self._metrics.height())
 
     def _describe(self) -> None:
         chosen = self.marks[self.value()].text if self.marks else ""
         self.setAccessibleDescription(". ".join(filter(None, (chosen, self.crossover_text))))
 
-    def _font(self) -> QFont:
+    @property
+    def _metrics(self) -> QFontMetricsF:
         font = QFont(self.font())
         font.setWeight(QFont.Weight.DemiBold)
-        return font
+        return QFontMetricsF(font)
 
-    def _metrics(self) -> QFontMetricsF:
-        return QFontMetricsF(self._font())
+    def _color(self, role: str) -> QColor:
+        return QColor(self._theme.colour(role))
 
     def _lines(self, count: float) -> float:
         return count * QFontMetricsF(self.font()).height()

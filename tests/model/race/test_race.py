@@ -18,7 +18,8 @@ from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.core.race.shared_race import decode_shared, encode_shared
 from gpu_studio.model.race import race as race_module
-from gpu_studio.model.race.sharing import ghost_of, order_of
+from gpu_studio.model.race.ghosts import ghost_of
+from gpu_studio.model.race.sharing import order_of
 from gpu_studio.model.run_queue import WorkState
 from tests.driving.window import plain
 from tests.fakes.descriptions import described, described_with_cuda

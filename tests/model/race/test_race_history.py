@@ -13,9 +13,9 @@ from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.frames import RaceTrack
 from gpu_studio.core.race.pictures import PAINT
 from gpu_studio.model.race import race_history
+from gpu_studio.model.race.ghosts import ghost_side, track_of
 from gpu_studio.model.race.race_entries import name_of
-from gpu_studio.model.race.race_history import RaceHistory, track_of
-from gpu_studio.model.race.sharing import ghost_side
+from gpu_studio.model.race.race_history import RaceHistory
 from tests.fakes.race_answers import race_run, race_seconds
 
 if TYPE_CHECKING:

@@ -28,10 +28,9 @@ from gpu_studio.core.units import three_digits
 from gpu_studio.model.pages import RACE, Destination
 from gpu_studio.model.race import race as race_module
 from gpu_studio.ui.main_window import MainWindow
-from gpu_studio.ui.race import poster as poster_module
-from gpu_studio.ui.race import race_stage
+from gpu_studio.ui.race import framed_picture, race_stage
+from gpu_studio.ui.race.framed_picture import poster
 from gpu_studio.ui.race.painter import LARGEST_BYTES
-from gpu_studio.ui.race.poster import poster
 from gpu_studio.ui.race.race_head import RaceContestants, RaceHead
 from gpu_studio.ui.race.race_lane import ProgressLine
 from gpu_studio.ui.race.race_picture import RacePicture
@@ -106,7 +105,7 @@ def test_before_its_first_frame_each_picture_is_seen_veiled(
         """Return which pictures are only to come."""
         lanes = [find(tab, f"race.{side}.picture", RacePicture) for side in ("left", "right")]
         stage = stage_view(tab.race, ("cpu", "cpu"), None)
-        shown = [(lane.image, lane._is_dimmed) for lane in lanes]
+        shown = [(lane.image, lane.is_dimmed) for lane in lanes]
         shown += [(tab._preview(None), side.picture is None) for side in stage.sides]
         assert len(shown) == 4
         assert len({is_dimmed for _, is_dimmed in shown}) == 1
@@ -133,7 +132,7 @@ def test_without_the_file_of_a_poster_the_place_is_plain(
 
     poster.cache_clear()
     with monkeypatch.context() as patch:
-        patch.setattr(poster_module, "resource_path", missing)
+        patch.setattr(framed_picture, "resource_path", missing)
         click(tab, "race.picture.swarm")
         assert find(tab, "race.left.picture", RacePicture).image is None
     run(tab)
@@ -307,12 +306,11 @@ def test_a_race_is_recorded_with_or_without_its_pictures_and_opens_again(
 ) -> None:
     path = tmp_path / "mine.jsonl"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
-    assert not sees(tab, "race.record")
+    assert not sees(tab, "race.save")
     run(tab)
-    assert sees(tab, "race.record")
-    keeps, save = (find(tab, f"race.record.{name}", QAction) for name in ("pictures", "save"))
-    keeps.setChecked(keeps_pictures)
-    save.trigger()
+    assert sees(tab, "race.save")
+    name = "film" if keeps_pictures else "recording"
+    find(tab, f"race.save.{name}", QAction).trigger()
     wait_until(lambda: str(path) in text(tab, "race.outcome"))
 
     before = tab.race.sides
@@ -323,7 +321,7 @@ def test_a_race_is_recorded_with_or_without_its_pictures_and_opens_again(
         shown, seen = (side.at(side.end_s).picture for side in (again, mine))
         assert shown == seen if keeps_pictures else shown is None
     # A recording has its file already.
-    save.trigger()
+    find(tab, f"race.save.{name}", QAction).trigger()
     wait_until(lambda: property_of(tab, "race.outcome", "tone") == "failure")
 
 
@@ -393,7 +391,7 @@ def test_a_card_with_the_custom_kernel_paints_and_does_nothing_else(
 def test_a_picture_has_its_own_question(tab: RaceTab, engines: Engines) -> None:
     click(tab, "race.picture.paint")
 
-    assert text(tab, "race.left.pace_unit") == "tiles/s"
+    assert text(tab, "race.left.pace").endswith(" tiles/s")
     assert not sees(tab, "race.open")
     run(tab)
     assert {one.workload for one in requests_of(engines)} == {"paint"}
