@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,15 +12,15 @@ from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import Patience, addresses, check_device, started_engine
 from gpu_studio.cli.command import DONE, FAILED, Command
 from gpu_studio.cli.data_folder import data_folder
+from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
-from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.check.check_chart import mark_text
 from gpu_studio.core.check.check_end import end_words
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
+from gpu_studio.core.check.check_record import encode_record
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import interruption_sentence
 from gpu_studio.core.check.finding_lines import finding_lines
-from gpu_studio.core.check.record_page import page_of
 from gpu_studio.core.check.record_words import (
     LIMITS_TITLE,
     TRUST_TITLE,
@@ -46,18 +45,22 @@ from gpu_studio.core.messages.check_messages import (
 from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.program_version import program_title
 from gpu_studio.core.protocol import encode
+from gpu_studio.core.shared_texts import without_identifiers
 from gpu_studio.core.units import counted, format_count, format_duration, format_percent
 from gpu_studio.hardware.surroundings import boot_mark
 from gpu_studio.process.sleep_block import SleepBlock
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
     from gpu_studio.cli.answers import CommandEngine
     from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.message import Event
 
+_PAINTER = "gpu_studio.ui.check.record_document"
+_ENDINGS = (".png", ".pdf", ".json")
 _COLUMNS = (("stage", 22), ("verdict", 12), ("errors", -8), ("time", -8), ("tested", 60))
 # A step of a check takes a second at most, a stop has to wait for it.
 _STOP_PATIENCE_S = 5.0
@@ -84,7 +87,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     else:
         _print_result(run)
     if options.save is not None:
-        _write_page(options.save, run.record())
+        _save(options.save, run.record())
     return DONE if run.record().verdict == "passed" else FAILED
 
 
@@ -251,15 +254,16 @@ def _print_result(run: CheckRun) -> None:
     print_line(f"next: {record.next_action}")
 
 
-def _write_page(path: Path, record: CheckRecord) -> None:
-    """Write the record as a page, for a buyer; the window opens it again."""
-    try:
-        write_atomically(path, page_of(record))
-    except OSError as error:
-        reason = error.strerror or str(error)
-        message = f"The record could not be written to {path}: {reason}."
-        raise StudioError(FailureKind.NOT_SAVED, message) from error
-    note(f"The record is in {path}: a page that any browser shows.")
+def _save(path: Path, record: CheckRecord) -> None:
+    """Write the record for a buyer; the window opens the picture and the JSON again."""
+    text = encode_record(without_identifiers(record))
+    ending = path.suffix.lower()
+    if ending == ".json":
+        save(path, text)
+        return
+    save(path, painted(_PAINTER, ending.encode() + b"\n" + text))
+    if ending == ".pdf":
+        save(path.with_suffix(".json"), text)
 
 
 def _conclude(run: CheckRun, folder: CheckFolder) -> None:
@@ -290,8 +294,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--plant", choices=PLANT_KINDS, help="make a fault on purpose, to see it found"
     )
     parser.add_argument(
-        "--save", metavar="FILE.html", type=Path,
-        help="write the record as a page with curves, to show it to a buyer",
+        "--save", metavar="FILE", type=types.new_file(*_ENDINGS),
+        help="write the record with its curves to show it to a buyer: a picture (.png) with the "
+        "record inside, a document (.pdf) with the record beside it, or only the record (.json)",
     )  # fmt: skip
 
 

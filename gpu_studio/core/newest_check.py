@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.standard_record import StandardCheck
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
-from gpu_studio.core.check.checked_card import fingerprint_of
+from gpu_studio.core.check.check_record import fingerprint_of
 from gpu_studio.core.device_name import is_cpu
 
 if TYPE_CHECKING:

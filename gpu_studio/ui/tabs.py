@@ -54,7 +54,7 @@ class Tab(NamedTuple):
         opens: the endings of files that are dropped on the window and opened here.
         opens_in_front: endings of another tab's that are opened here if this tab is in front.
         recognizes: tells from a file's contents that it belongs here, whatever its ending, as
-            `record_page.has_record`; ``package.module:name``.
+            `check_record.has_record`; ``package.module:name``.
         recognized: the page that opens a file recognized so; the tab's own if None.
     """
 
@@ -139,7 +139,7 @@ TABS = (
         contents="gpu_studio.ui.check.check_tab:CheckTab",
         opens=(".html", ".htm", ".json"),
         # As a picture, a record differs from a photo only in its contents.
-        recognizes="gpu_studio.core.check.record_page:has_record",
+        recognizes="gpu_studio.core.check.check_record:has_record",
     ),
 )  # fmt: skip
 

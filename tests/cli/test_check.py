@@ -12,8 +12,8 @@ from gpu_studio.cli import answers, check
 from gpu_studio.cli import main as cli
 from gpu_studio.core.check import check_run
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
+from gpu_studio.core.check.check_record import read_record
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.check.record_page import read_record
 from gpu_studio.core.check.record_words import LIMITS_TITLE
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES, RunCheck
@@ -100,8 +100,8 @@ def test_a_pass_is_0_and_says_what_was_tested(type_in: Typed, engines: Engines) 
         assert text in out
 
 
-def test_a_record_is_saved_as_a_page_for_a_buyer(type_in: Typed, tmp_path: Path) -> None:
-    path = tmp_path / "record.html"
+def test_a_record_is_saved_for_a_buyer(type_in: Typed, tmp_path: Path) -> None:
+    path = tmp_path / "record.png"
     status, out, err = type_in("--save", str(path))
 
     assert status == 0
@@ -110,9 +110,13 @@ def test_a_record_is_saved_as_a_page_for_a_buyer(type_in: Typed, tmp_path: Path)
     assert LIMITS_TITLE in out
     assert "can be forged" in out
     assert "errors (passed)." in out
-    status, _, err = type_in("--save", str(tmp_path / "missing" / "record.html"))
-    assert status == 1
-    assert "could not be written" in err
+
+
+def test_beside_a_pdf_is_its_record(type_in: Typed, tmp_path: Path) -> None:
+    status, _, err = type_in("--save", str(tmp_path / "record.pdf"))
+    assert (status, err.count("Saved as")) == (0, 2)
+    assert (tmp_path / "record.pdf").read_bytes().startswith(b"%PDF")
+    assert read_record(tmp_path / "record.json").verdict == "passed"
 
 
 def test_the_last_line_of_json_is_the_end(type_in: Typed, engines: Engines) -> None:

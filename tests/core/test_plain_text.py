@@ -15,7 +15,6 @@ from gpu_studio.core.benchmark.export import to_csv, to_markdown, to_text
 from gpu_studio.core.benchmark.kept_run import decode_kept, kept_of, run_of
 from gpu_studio.core.benchmark.recording import decode_recording, recording_sentences
 from gpu_studio.core.check.check_record import decode_record
-from gpu_studio.core.check.record_page import page_of
 from gpu_studio.core.memory.snapshot_file import read_snapshot
 from gpu_studio.core.messages.engine_messages import RecordingHeader
 from gpu_studio.core.packed_frame import PackedFrame
@@ -115,7 +114,6 @@ def test_no_text_of_a_check_record_keeps_them() -> None:
     assert "RTX" in record.sentence
     assert "RTX" in record.uuid
     assert_plain(record)
-    assert_plain(page_of(record).decode(), allowed="\n")
 
 
 def test_no_text_of_a_saved_race_keeps_them() -> None:

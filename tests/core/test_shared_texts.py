@@ -8,7 +8,7 @@ import socket
 import msgspec
 import pytest
 
-from gpu_studio.core.check.record_page import page_of, read_record
+from gpu_studio.core.check.check_record import encode_record
 from gpu_studio.core.messages.check_messages import CheckFinding
 from gpu_studio.core.shared_texts import without_identifiers
 from tests.fakes.check_records import check_record
@@ -27,19 +27,19 @@ def _names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: f"{HOST}.fritz.box")
 
 
-def test_a_page_has_no_identifier_in_any_sentence(tmp_path) -> None:
+def test_a_record_has_no_identifier_in_any_sentence() -> None:
     record = check_record()
     finding = CheckFinding(kind="wrong_bits", severity="error", stage="memory", sentence=PLANTED)
     device = msgspec.structs.replace(record.device, contradiction=PLANTED)
     planted = msgspec.structs.replace(
         record, sentence=PLANTED, next_action=PLANTED, findings=(finding,), device=device
     )
-    page = page_of(planted).decode()
+    shared = without_identifiers(planted)
+    written = encode_record(shared).decode()
 
     for secret in (USER, HOST, UUID, UUID[4:], "models", "secret-folder"):
-        assert secret.lower() not in page.lower()
-    (tmp_path / "a.html").write_text(page, encoding="utf-8")
-    assert "(masked) on (masked): …" in read_record(tmp_path / "a.html").sentence
+        assert secret.lower() not in written.lower()
+    assert "(masked) on (masked): …" in shared.sentence
 
 
 def test_words_of_the_program_stay_where_a_user_is_called_like_one(

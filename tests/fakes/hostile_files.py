@@ -9,8 +9,7 @@ import msgspec
 import numpy as np
 
 from gpu_studio.core.benchmark.kept_run import encode_kept, kept_of
-from gpu_studio.core.check.check_record import encode_record
-from gpu_studio.core.check.record_page import CHUNK, page_of
+from gpu_studio.core.check.check_record import CHUNK, encode_record
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.protocol import encode, encode_all
@@ -55,8 +54,7 @@ def hostile_records() -> Iterator[tuple[str, bytes]]:
     yield "no-utf8.json", record.replace(b"GeForce", b"\xff\xfeGeForce")
     named = msgspec.structs.replace(check_record().device, name=HOSTILE_NAME)
     yield "name.json", encode_record(msgspec.structs.replace(check_record(), device=named))
-    yield "name.html", page_of(msgspec.structs.replace(check_record(), device=named))
-    yield "record.html.json", page_of(check_record())
+    yield "record.html.json", SCRIPT + record + b"</script>"
     yield "empty.json", b""
     yield "empty.html", b""
 

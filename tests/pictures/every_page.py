@@ -11,7 +11,7 @@ import msgspec
 from PySide6.QtWidgets import QLabel, QPushButton
 
 from gpu_studio.app import build_window
-from gpu_studio.core.check.record_page import page_of
+from gpu_studio.core.check.check_record import encode_record
 from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
@@ -280,8 +280,8 @@ class EveryPage:
 
     def _open_record(self, record: CheckRecord) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "record-of-a-check.html"
-            path.write_bytes(page_of(record))
+            path = Path(folder) / "record-of-a-check.json"
+            path.write_bytes(encode_record(record))
             check = self._window.findChild(CheckTab).check
             check.open_file(path)
             wait_until(lambda: check.record == record)

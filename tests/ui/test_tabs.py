@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from PySide6.QtGui import QKeySequence
 
-from gpu_studio.core.check.record_page import RECORD_ENDINGS, has_record
+from gpu_studio.core.check.check_record import RECORD_ENDINGS, has_record
 from gpu_studio.model import pages
 from gpu_studio.model.pages import BENCHMARK, CHECK, DEVICES, RACE, Page
 from gpu_studio.ui.icons import icon
@@ -49,7 +49,7 @@ def test_every_page_that_the_program_leads_to_is_in_a_record() -> None:
 
 
 def test_a_record_of_a_check_is_distinguished_from_a_photo_by_its_contents(tmp_path: Path) -> None:
-    from gpu_studio.ui.check.record_picture import png_of_record
+    from gpu_studio.ui.check.record_document import png_of_record
 
     photo, record = tmp_path / "photo.png", tmp_path / "record.png"
     photo.write_bytes(b"a photo")

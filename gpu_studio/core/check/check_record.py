@@ -1,16 +1,23 @@
-"""The record of a check: its result as JSON, to keep, to save as a picture, and to open again.
+"""The record of a check: its result as JSON, to keep, to save in a picture, and to open again.
 
-It has nothing that identifies you, your PC, or this copy of the card, unless you ask for it.
+It has nothing that identifies you, your PC, or this copy of the card, unless you ask for it. A
+record comes back from strangers: only the JSON in their file is read.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+import hashlib
+import io
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
 
-from gpu_studio.core.check.readings import MOST_READINGS, RecordedReading
+from gpu_studio.core.check.heat import LoggedReading
+from gpu_studio.core.device_name import CPU
+from gpu_studio.core.devices.card_identity import identity_of
+from gpu_studio.core.devices.cards import silicon_text
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import (
     MOST_FINDINGS,
@@ -26,6 +33,7 @@ from gpu_studio.core.messages.check_messages import (
     StageName,
     StageOutcome,
     Text,
+    Vitals,
 )
 from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
     Amount,
@@ -34,11 +42,46 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
     Seconds,
 )
 from gpu_studio.core.pause import Pauses  # noqa: TC001  # msgspec reads the annotations
-from gpu_studio.core.record_json import decode_record_of
+from gpu_studio.core.plain_text import file_name
+from gpu_studio.core.png_chunks import PNG_HEAD, png_text
+from gpu_studio.core.record_json import LARGEST_RECORD_BYTES, decode_record_of
+from gpu_studio.core.user_file import SilentDriveError, UnusableFileError, read_part, read_user_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from gpu_studio.core.devices.devices import Device
+    from gpu_studio.core.messages.engine_messages import TorchCard
 
 SCHEMA = 1
 MOST_SPANS = 1000
 MOST_INTERRUPTIONS = 1000
+MOST_READINGS = 400
+"""A picture has hardly more columns, and a record stays small."""
+CHUNK = "gpu-studio-check"
+"""The keyword of the picture's text chunk; in pages of older versions, the id of the element."""
+RECORD_ENDINGS = (".png", ".json", ".html", ".htm")
+LARGEST_FILE_BYTES = 8 << 20
+_HEAD_BYTES = 1 << 16
+_FINGERPRINT_DIGITS = 16
+
+
+class RecordedReading(msgspec.Struct, frozen=True, kw_only=True):
+    """One reading in a record; None means "not reported".
+
+    ``at_s`` is the time since the start of the check, without interruptions.
+    """
+
+    at_s: Seconds
+    temperature_c: Amount | None = None
+    hotspot_c: Amount | None = None
+    memory_temperature_c: Amount | None = None
+    sm_clock_mhz: Amount | None = None
+    power_w: Amount | None = None
+
+
+_SENSORS = RecordedReading.__struct_fields__[1:]
 
 
 class Interruption(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,3 +176,135 @@ def decode_record(text: bytes, name: str = "") -> CheckRecord:
         return StudioError(FailureKind.FILE_REFUSED, sentence)
 
     return decode_record_of(CheckRecord, text, SCHEMA, refused, name)
+
+
+def read_record(path: Path, is_over: Callable[[], bool] = lambda: False) -> CheckRecord:
+    """Return the record in a picture, a JSON file, or a page of an older version.
+
+    Args:
+        path: the file.
+        is_over: returns whether the record is no longer needed.
+
+    Raises:
+        StudioError: the file has none, or it is damaged, too large, or from a newer version.
+    """
+    name = file_name(path)
+    try:
+        content = read_user_file(path, LARGEST_FILE_BYTES, is_over)
+    except UnusableFileError as error:
+        raise _refused(name, str(error)) from error
+    text = _json_in(content, name)
+    if text is None:
+        raise _refused(name, "it has no record of a check inside")
+    return decode_record(text, name)
+
+
+def has_record(path: Path, is_over: Callable[[], bool] = lambda: False) -> bool:
+    """Return whether a picture has the record of a check; reads only its beginning.
+
+    Raises:
+        SilentDriveError: as `read_part`; any other file that cannot be read has none.
+    """
+    try:
+        head = read_part(path, lambda file: file.read(_HEAD_BYTES), is_over)
+    except SilentDriveError:
+        raise
+    except UnusableFileError:
+        return False
+    return head.startswith(PNG_HEAD) and CHUNK.encode() + b"\0" in head
+
+
+def _json_in(content: bytes, name: str) -> bytes | None:
+    if content.startswith(PNG_HEAD):
+        return png_text(io.BytesIO(content), CHUNK.encode(), LARGEST_RECORD_BYTES)
+    if PurePath(name).suffix.lower() == ".json":
+        return content
+    # A page has it in an element, without characters of markup.
+    _, found, rest = content.partition(f' id="{CHUNK}">'.encode())
+    text, ended, _ = rest.partition(b"<")
+    return text if found and ended else None
+
+
+def _refused(name: str, reason: str) -> StudioError:
+    return StudioError(FailureKind.FILE_REFUSED, f"{name} cannot be opened: {reason}.")
+
+
+def recorded(readings: Sequence[LoggedReading]) -> tuple[RecordedReading, ...]:
+    """Return at most `MOST_READINGS` of a check's readings, in their order.
+
+    If there are more, each span of the check keeps two: the hottest, and the one with the lowest
+    clock. So no peak and no drop is lost, and no value is a mean that the card never reported.
+    """
+    known = [one for one in readings if any(value is not None for value in _values(one.vitals))]
+    shown = known if len(known) <= MOST_READINGS else list(_extremes(known))
+    return tuple(_recorded(one) for one in shown)
+
+
+def restored(readings: Sequence[RecordedReading]) -> list[LoggedReading]:
+    """Return recorded readings as a check keeps them."""
+    return [
+        LoggedReading(one.at_s, Vitals(**{name: getattr(one, name) for name in _SENSORS}))
+        for one in readings
+    ]
+
+
+def _values(vitals: Vitals) -> tuple[float | None, ...]:
+    return vitals.temperature_c, vitals.sm_clock_mhz, vitals.power_w
+
+
+def _recorded(one: LoggedReading) -> RecordedReading:
+    values = {name: getattr(one.vitals, name) for name in _SENSORS}
+    rounded = {name: None if value is None else round(value, 1) for name, value in values.items()}
+    return RecordedReading(at_s=round(one.at_s, 1), **rounded)
+
+
+def _extremes(readings: Sequence[LoggedReading]) -> Iterator[LoggedReading]:
+    spans = MOST_READINGS // 2
+    for span in range(spans):
+        first, last = (len(readings) * one // spans for one in (span, span + 1))
+        places = range(first, last)
+        hottest = max(places, key=lambda place: readings[place].degrees or 0.0)
+        slowest = min(places, key=lambda place: _clock(readings[place].vitals))
+        for place in sorted({hottest, slowest}):
+            yield readings[place]
+
+
+def _clock(vitals: Vitals) -> float:
+    return float("inf") if vitals.sm_clock_mhz is None else vitals.sm_clock_mhz
+
+
+def fingerprint_of(uuid: str | None) -> str:
+    """Return a name for this copy of a card that cannot be turned back into its UUID.
+
+    Args:
+        uuid: PyTorch's name of the card; None for the CPU.
+    """
+    if uuid is None:
+        return CPU
+    return hashlib.sha256(uuid.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
+
+
+def checked_card(card: Device, address: str, torch_card: TorchCard | None = None) -> CheckedDevice:
+    """Return the facts of a card that the driver and its name have.
+
+    Args:
+        card: the card.
+        address: PyTorch's name for it.
+        torch_card: as for `identity_of`.
+    """
+    identity = identity_of(card, torch_card)
+    return CheckedDevice(
+        address=address,
+        name=card.name,
+        silicon=silicon_text(card),
+        contradiction=identity.contradiction,
+        agreement=identity.agreement,
+        vbios=card.vbios,
+        compute_capability=card.compute_capability,
+        memory_total_bytes=card.memory_total_bytes,
+        clock_max_mhz=card.sm_clock_max_mhz,
+        pcie_generation_max=card.pcie_generation_max,
+        pcie_width_max=card.pcie_width_max,
+        driver_version=card.driver_version,
+        power_limit_w=card.telemetry.power_limit_w,
+    )

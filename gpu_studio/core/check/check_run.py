@@ -16,7 +16,10 @@ from gpu_studio.core.check.check_record import (
     CheckFigures,
     CheckRecord,
     Interruption,
+    RecordedReading,
     StageSpan,
+    recorded,
+    restored,
 )
 from gpu_studio.core.check.check_verdict import (
     next_action,
@@ -28,7 +31,6 @@ from gpu_studio.core.check.check_verdict import (
 from gpu_studio.core.check.engine_loss import loss_finding
 from gpu_studio.core.check.heat import LoggedReading, joined_heat
 from gpu_studio.core.check.hot_spot import has_moved, steady_gap_c
-from gpu_studio.core.check.readings import RecordedReading, recorded, restored
 from gpu_studio.core.check.stages import (
     SPARE_TIME_OF,
     SPARE_TIME_TO,

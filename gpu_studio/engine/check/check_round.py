@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 import torch
 
+from gpu_studio.core.check.check_record import fingerprint_of
 from gpu_studio.core.check.check_verdict import stage_verdict
-from gpu_studio.core.check.checked_card import fingerprint_of
 from gpu_studio.core.check.engine_loss import failure_finding
 from gpu_studio.core.check.stages import SPARE_TIME_OF, SPARE_TIME_TO, in_order, stage_budget_s
 from gpu_studio.core.device_name import is_cpu

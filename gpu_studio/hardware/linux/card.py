@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.check.checked_card import checked_card
+from gpu_studio.core.check.check_record import checked_card
 from gpu_studio.core.devices.devices import CardLoad, CardState, Device, Telemetry
 from gpu_studio.core.devices.gpu_chips import gfx_target, gpu_chip
 from gpu_studio.hardware.card_reader import CardUnreadableError, kind_of, no_lookup, vitals_of

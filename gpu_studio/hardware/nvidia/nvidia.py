@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gpu_studio.core.check.checked_card import checked_card
+from gpu_studio.core.check.check_record import checked_card
 from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.devices.cards import known_card
 from gpu_studio.core.devices.devices import (

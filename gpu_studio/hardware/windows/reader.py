@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core import operating_system
-from gpu_studio.core.check.checked_card import checked_card
+from gpu_studio.core.check.check_record import checked_card
 from gpu_studio.core.devices.devices import (
     CardLoad,
     CardState,

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.check.check_chart import plan_chart, record_chart, run_chart
+from gpu_studio.core.check.check_chart import record_chart, run_chart
 from gpu_studio.core.check.check_end import CheckEnd, end_of
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
+from gpu_studio.core.check.check_record import checked_card
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import interruption_sentence
-from gpu_studio.core.check.checked_card import checked_card
-from gpu_studio.core.check.stages import NORMAL_MINUTES, round_s, stage_budget_s
+from gpu_studio.core.check.stages import NORMAL_MINUTES
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.devices.devices import uuid_tail
 from gpu_studio.core.messages.check_messages import (
-    STAGE_NAMES,
     CheckedDevice,
     CheckFindingMade,
     CheckStageFinished,
@@ -285,16 +284,9 @@ class CardCheck(QObject):
     def chart(self) -> CheckChart | None:
         """The curves of the running check or of the shown record; None if there are none."""
         if self.record is not None:
-            chart = record_chart(self.record)
-        elif self.phase.is_busy and self.run is not None:
-            chart = run_chart(self.run)
-        elif self.device.is_cpu:
-            return None
-        else:
-            budget_s = round_s(self.minutes)
-            stages = [(name, stage_budget_s(name, budget_s)) for name in STAGE_NAMES]
-            return plan_chart(stages, self.device.address or "cuda:0")
-        return chart if chart.lanes else None
+            return record_chart(self.record)
+        is_running = self.phase.is_busy and self.run is not None
+        return run_chart(self.run) if is_running and self.run is not None else None
 
     @property
     def cut_off(self) -> CutOffCheck | None:
@@ -345,7 +337,7 @@ class CardCheck(QObject):
             self.check_changed.emit()
 
     def open_file(self, path: Path) -> None:
-        """Show the record in a picture, a page or a JSON file; not while a check runs."""
+        """Show the record in a picture or a JSON file; not while a check runs."""
         if self.phase.is_busy:
             self._fail(_OPEN_LATER)
             return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.check.record_page import read_record
+from gpu_studio.core.check.check_record import read_record
 from gpu_studio.core.plain_text import file_name
 from gpu_studio.model.file_reading import FileReading
 from gpu_studio.model.task_queue import TaskQueue

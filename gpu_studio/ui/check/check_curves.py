@@ -1,162 +1,128 @@
-"""Stages, temperatures, clock and power of a check on one time axis, with the device's limits."""
+"""Temperatures, clock and power of a check on one time axis, with the card's limits."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QRectF, QSize
-from PySide6.QtGui import QColor, QFontMetricsF, QHelpEvent, QPainter
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtWidgets import QWidget
 
-from gpu_studio.core.check.check_chart import (
-    CheckChart,
-    band_at,
-    chart_sentence,
-    reading_at,
-)
-from gpu_studio.core.check.check_drawing import PlotPlace, chart_height, draw_chart
-from gpu_studio.core.units import clock_text
-from gpu_studio.model.tool_tip import plain_tip
-from gpu_studio.ui.check.painter_canvas import PainterCanvas
-from gpu_studio.ui.parts import Card
+from gpu_studio.core.check.check_chart import CheckChart, chart_sentence, mark_text
+from gpu_studio.ui.parts import Card, Text
+from gpu_studio.ui.plots.live_plot import Curve, Level, LivePlot, Marker
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QMouseEvent, QPaintEvent
-
-    from gpu_studio.core.check.readings import RecordedReading
+    from gpu_studio.core.check.check_chart import ChartLane, Unit
     from gpu_studio.ui.theme import Theme
 
-_EMPTY = CheckChart(1.0, (), ())
-_WILL_BE = "A check draws temperature, hot spot, clock and power here."
+_LINES: dict[Unit, int] = {"°C": 9, "MHz": 6, "W": 6}
+_LOW_LINES: dict[Unit, int] = {"°C": 6, "MHz": 4, "W": 4}
+_ROLES = {"hotspot_c": "failure", "memory_temperature_c": "muted"}
+
+
+class LanePlot(LivePlot):
+    """The curves of one unit.
+
+    Attributes:
+        lane: what is drawn; None before the first.
+    """
+
+    def __init__(self, theme: Theme, unit: Unit) -> None:
+        super().__init__(
+            theme,
+            name=f"check.curves.{unit}",
+            x_unit="s",
+            y_unit=unit,
+            legend=3 if unit == "°C" else 0,
+            zoomable=True,
+        )
+        self.lane: ChartLane | None = None
+
+    def show_lane(self, lane: ChartLane, chart: CheckChart, *, has_words: bool) -> None:
+        """Show a part of a chart; ``has_words``: the marks have their names."""
+        self.setAccessibleName(f"{lane.title} over the time of the check")
+        self.lane = lane
+        names = {curve.name for curve in lane.curves}
+        for gone in set(self.curve_keys) - names:
+            self.remove_curve(gone)
+        for curve in lane.curves:
+            if curve.name not in self.curve_keys:
+                role, label = _ROLES.get(curve.name, "gpu0"), curve.label
+                source = partial(self._points, curve.name)
+                self.set_curve(curve.name, Curve(label, role, source, smooth=True, gaps=True))
+        self.set_x_range(0.0, chart.end_s)
+        self.set_y_range(lane.low, lane.high)
+        self.set_levels([Level(value, "", "muted") for value in lane.limits])
+        rows = enumerate(chart.marks)
+        marks = [Marker(s, words * has_words, "muted", row=row % 2) for row, (s, words) in rows]
+        slept = "slept" * has_words
+        marks += [Marker(one.after_s, slept, "amber", dashed=True) for one in chart.pauses]
+        self.set_markers(marks)
+        self.describe(lane.words)
+        self.refresh()
+
+    def _points(self, name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        curves = self.lane.curves if self.lane is not None else ()
+        return next(((one.xs, one.ys) for one in curves if one.name == name), ((), ()))
 
 
 class CheckCurves(Card):
-    """The chart of a check; hidden for a device that reports nothing."""
+    """The curves of a check; hidden for a device that reports nothing."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(name="check.sensors")
-        self.view = ChartView(theme)
-        self.column.addWidget(self.view)
+        self.plots: dict[Unit, LanePlot] = {unit: LanePlot(theme, unit) for unit in _LINES}
+        self._words = {
+            unit: Text("", "muted", name=f"check.words.{unit}", wraps=True) for unit in _LINES
+        }
+        self._is_low = False
+        self._pauses = Text("", "muted", name="check.pauses", wraps=True)
+        for unit, plot in self.plots.items():
+            self.column.addWidget(self._words[unit])
+            self.column.addWidget(plot, _LINES[unit])
+        self.column.addWidget(self._pauses)
+        self.set_low(False)
 
     def set_low(self, is_low: bool) -> None:
-        """Draw lower lanes in a low window."""
-        self.view.set_low(is_low)
+        """Draw lower plots in a low window."""
+        self._is_low = is_low
+        line = self.fontMetrics().height()
+        for unit, lines in (_LOW_LINES if is_low else _LINES).items():
+            self.plots[unit].setMinimumHeight(lines * line)
 
     def show_chart(self, chart: CheckChart | None) -> None:
-        """Show a chart; None for nothing to show."""
-        self.setVisible(chart is not None)
-        if chart is not None:
-            self.view.show_chart(chart)
+        """Show a chart; None, and one without curves, for nothing to show."""
+        lanes = {lane.unit: lane for lane in chart.lanes} if chart is not None else {}
+        self.setVisible(bool(lanes))
+        for unit, plot in self.plots.items():
+            plot.setVisible(unit in lanes)
+            self._words[unit].setVisible(unit in lanes)
+        if chart is None or not lanes:
+            return
+        named = next(iter(lanes)) if not self._is_low else ""
+        for unit, lane in lanes.items():
+            self._words[unit].setText(lane.words)
+            self.plots[unit].show_lane(lane, chart, has_words=unit == named)
+        self._pauses.setText("\n".join(f"{mark_text(pause)}." for pause in chart.pauses))
+        self._pauses.setVisible(bool(chart.pauses))
+        self.setAccessibleDescription(chart_sentence(chart))
 
 
-class ChartView(QWidget):
-    """The chart itself; the mouse shows the values at a time.
-
-    Attributes:
-        chart: what is drawn.
-    """
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self.setObjectName("check.curves")
-        self.setAccessibleName("Temperature, clock and power over the time of the check")
-        self.setMouseTracking(True)
-        self.chart = _EMPTY
-        self._theme = theme
-        self._is_low = False
-        self._place: PlotPlace | None = None
-        self._pointed_s: float | None = None
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.MinimumExpanding)
-        theme.changed.connect(self.update)
-
-    def set_low(self, is_low: bool) -> None:
-        """Draw lower lanes in a low window."""
-        if is_low != self._is_low:
-            self._is_low = is_low
-            self.updateGeometry()
-
-    def show_chart(self, chart: CheckChart) -> None:
-        """Show another chart."""
-        if chart != self.chart:
-            if len(chart.lanes) != len(self.chart.lanes):
-                self.updateGeometry()
-            self.chart = chart
-            self.setAccessibleDescription(chart_sentence(chart))
-            self.update()
-
-    def sizeHint(self) -> QSize:
-        """Return a good size for the number of lanes."""
-        em = self._em
-        return QSize(round(30 * em), round(chart_height(self.chart, em, is_low=self._is_low)))
-
-    def minimumSizeHint(self) -> QSize:
-        """Return the least size in which everything can be read."""
-        return QSize(round(20 * self._em), self.sizeHint().height())
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Draw the chart, and a line where the mouse points."""
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        canvas = PainterCanvas(painter, self.font(), self._color)
-        size = QRectF(self.rect())
-        self._place = draw_chart(
-            self.chart, canvas, size.width(), size.height(), self._em, empty=_WILL_BE
-        )
-        if self._pointed_s is not None and self.chart.lanes:
-            x = self._place.x(self._pointed_s, self.chart.end_s)
-            canvas.line(x, self._place.top, x, self._place.bottom, "muted")
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Move the line to the mouse."""
-        self._point(self._seconds_at(event.position().x()))
-
-    def leaveEvent(self, event: QEvent) -> None:
-        """Remove the line."""
-        super().leaveEvent(event)
-        self._point(None)
-
-    def event(self, event: QEvent) -> bool:
-        """Show the values at a time."""
-        if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
-            tip = self.tip_at(event.pos().x())
-            QToolTip.showText(event.globalPos(), plain_tip(tip) if tip else "", self)
-            return True
-        return super().event(event)
-
-    def tip_at(self, x: float) -> str:
-        """Return the stage and the values at a place; empty beside the curves."""
-        at_s = self._seconds_at(x)
-        if at_s is None:
-            return ""
-        band, reading = band_at(self.chart, at_s), reading_at(self.chart, at_s)
-        head = " · ".join(filter(None, (clock_text(at_s), band.title if band else "")))
-        return "\n".join([head, *(_values(reading) if reading is not None else ())])
-
-    def _seconds_at(self, x: float) -> float | None:
-        place = self._place
-        if place is None or not place.left <= x <= place.right:
-            return None
-        return place.seconds(x, self.chart.end_s)
-
-    def _point(self, at_s: float | None) -> None:
-        if at_s != self._pointed_s:
-            self._pointed_s = at_s
-            self.update()
-
-    @property
-    def _em(self) -> float:
-        return QFontMetricsF(self.font()).height() / 1.2
-
-    def _color(self, role: str) -> QColor:
-        return QColor(self._theme.colour(role))
-
-
-def _values(reading: RecordedReading) -> list[str]:
-    parts = (
-        ("Chip", reading.temperature_c, "°C"),
-        ("Hot spot", reading.hotspot_c, "°C"),
-        ("Memory", reading.memory_temperature_c, "°C"),
-        ("Clock", reading.sm_clock_mhz, "MHz"),
-        ("Power", reading.power_w, "W"),
-    )
-    return [f"{name} {value:.0f}\u202f{unit}" for name, value, unit in parts if value is not None]
+def lane_picture(
+    chart: CheckChart, lane: ChartLane, theme: Theme, width: int, scale: int
+) -> QImage:
+    """Return the curves of one unit as a picture, ``width`` units wide."""
+    plot = LanePlot(theme, lane.unit)
+    plot.resize(width, (_LINES[lane.unit] + 1) * plot.fontMetrics().height())
+    plot.show_lane(lane, chart, has_words=lane is chart.lanes[0])
+    plot.lay_out()
+    image = QImage(plot.size() * scale, QImage.Format.Format_RGB32)
+    image.setDevicePixelRatio(scale)
+    image.fill(theme.colour("card"))
+    painter = QPainter(image)
+    plot.render(painter, QPoint(), renderFlags=QWidget.RenderFlag.DrawChildren)
+    painter.end()
+    plot.deleteLater()
+    return image

@@ -61,7 +61,7 @@ _LENGTHS = (
     ("6 minutes: normal", NORMAL_MINUTES),
     ("Overnight: 8 hours", OVERNIGHT_MINUTES),
 )
-_RECORDS = "Records of a check (*.png *.html *.htm *.json);;All files (*)"
+_RECORDS = "Records of a check (*.png *.json *.html *.htm);;All files (*)"
 _KEPT = "Earlier checks"
 _LETTERS = 16  # of a device, whichever they are: what is beside it stays
 _FAULT_LETTERS = 12  # with all that stands beside it, in one line of a usual window
@@ -100,7 +100,7 @@ class CheckHead(FlowRow):
         self._records.activated.connect(self._show_record)
         self._open = button(
             "Open record…", self._choose_file, name="check.open",
-            tip="Open the record of a check from a picture or a page",
+            tip="Open the record of a check from a picture or a JSON file",
         )  # fmt: skip
         self.run = button("Run check", check.start, name="check.run", primary=True)
         self._signs = {
@@ -203,7 +203,7 @@ class CheckHero(Card):
 
     Signals:
         save_wanted(): the user wants the record as a file.
-        share_wanted(): the user wants page and picture of the record for a buyer.
+        share_wanted(): the user wants a PDF and a picture of the record for a buyer.
     """
 
     save_wanted = Signal()
@@ -228,7 +228,7 @@ class CheckHero(Card):
         self._again.setIcon(icon("shield", theme, "on_accent"))
         self._share = button(
             "Show it to the buyer", self.share_wanted.emit, name="check.share",
-            tip="Save a page and a picture of the record, and open the page",
+            tip="Save a PDF and a picture of the record, and open the PDF",
         )  # fmt: skip
         self._caption = Text("", "muted", name="check.caption", wraps=True)
         self._instead = button(
@@ -237,7 +237,7 @@ class CheckHero(Card):
         )  # fmt: skip
         self._save = button(
             "Save record…", self.save_wanted.emit, name="check.save",
-            tip="As a picture or a page, to attach when the card is sold",
+            tip="As a picture or a PDF, to attach when the card is sold",
         )  # fmt: skip
         self._save.setIcon(icon("export", theme))
         saves(self._save)

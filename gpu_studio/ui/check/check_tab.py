@@ -36,7 +36,7 @@ from gpu_studio.model.pages import CHECK
 from gpu_studio.ui.check.check_curves import CheckCurves
 from gpu_studio.ui.check.check_head import CheckHead, CheckHero
 from gpu_studio.ui.check.memory_card import CheckFindings, MemoryCard
-from gpu_studio.ui.check.record_picture import save_record, show_to_buyer
+from gpu_studio.ui.check.record_document import save_record, show_to_buyer
 from gpu_studio.ui.check.stage_list import StageList
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, laid_out_once, letters

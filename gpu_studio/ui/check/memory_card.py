@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtCore import QEvent, QLineF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QHelpEvent, QPainter
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolTip, QVBoxLayout, QWidget
 
-from gpu_studio.core.check.check_drawing import draw_map, map_place
 from gpu_studio.core.check.finding_lines import FINDING_TONES
 from gpu_studio.core.check.memory_map import MemoryMap
 from gpu_studio.core.check.record_words import breakable, coverage_share, coverage_text
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.units import format_percent
 from gpu_studio.model.tool_tip import plain_tip
-from gpu_studio.ui.check.painter_canvas import PainterCanvas
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, Card, Text
 
@@ -26,10 +24,15 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent
 
     from gpu_studio.core.check.finding_lines import GroupedFinding
+    from gpu_studio.core.check.memory_map import SquareState
     from gpu_studio.core.messages.check_messages import MemoryCoverage
     from gpu_studio.ui.theme import Theme
 
 _FEW_COLUMNS = 12
+_SQUARE = 0.86  # of the distance of two
+_ROLES: dict[SquareState, str] = {
+    "good": "allocated", "bad": "failure", "waiting": "disabled", "untested": "track",
+}  # fmt: skip
 _SIGNS = {
     Tone.FAILURE: ("warning", "failure_ink"),
     Tone.AMBER: ("warning", "amber"),
@@ -93,24 +96,32 @@ class MapView(QWidget):
 
     def sizeHint(self) -> QSize:
         """Return the size of a map about three times as wide as high."""
-        width = round(self._em * max(math.sqrt(3 * len(self.memory.squares)), _FEW_COLUMNS))
+        width = round(self._pitch * max(math.sqrt(3 * len(self.memory.squares)), _FEW_COLUMNS))
         return QSize(width, self.heightForWidth(width))
 
     def minimumSizeHint(self) -> QSize:
         """Return room for a few squares; the height follows from the width."""
-        return QSize(round(_FEW_COLUMNS * self._em), round(self._em))
+        return QSize(round(_FEW_COLUMNS * self._pitch), round(self._pitch))
 
     def heightForWidth(self, width: int) -> int:
         """Return the height of all squares, in pixels."""
-        return math.ceil(map_place(len(self.memory.squares), width, self._em).height)
+        rows = -(-len(self.memory.squares) // self._columns(width))
+        return math.ceil(rows * self._pitch)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Draw the squares."""
+        """Draw the squares; a bad one has a cross."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        draw_map(
-            self.memory, PainterCanvas(painter, self.font(), self._color), self.width(), self._em
-        )
+        side = _SQUARE * self._pitch
+        for number, square in enumerate(self.memory.squares):
+            row, column = divmod(number, self._columns(self.width()))
+            place = QRectF(column * self._pitch, row * self._pitch, side, side)
+            painter.fillRect(place, QColor(self._theme.colour(_ROLES[square.state])))
+            if square.state == "bad":
+                inner = place.adjusted(side / 4, side / 4, -side / 4, -side / 4)
+                painter.setPen(QColor(self._theme.colour("card")))
+                painter.drawLine(QLineF(inner.topLeft(), inner.bottomRight()))
+                painter.drawLine(QLineF(inner.bottomLeft(), inner.topRight()))
 
     def event(self, event: QEvent) -> bool:
         """Show what is known of the square under the mouse."""
@@ -122,16 +133,18 @@ class MapView(QWidget):
 
     def tip_at(self, x: float, y: float) -> str:
         """Return what is known of the square at a place; empty beside the squares."""
+        column, row, columns = x // self._pitch, y // self._pitch, self._columns(self.width())
+        number = int(row * columns + column) if 0 <= column < columns and row >= 0 else -1
         squares = self.memory.squares
-        number = map_place(len(squares), self.width(), self._em).number_at(x, y)
         return self.memory.tip(squares[number]) if 0 <= number < len(squares) else ""
 
     @property
-    def _em(self) -> float:
-        return QFontMetricsF(self.font()).height() / 1.2
+    def _pitch(self) -> float:
+        """The distance of two squares: most of a line of text."""
+        return QFontMetricsF(self.font()).height() / 1.25
 
-    def _color(self, role: str) -> QColor:
-        return QColor(self._theme.colour(role))
+    def _columns(self, width: int) -> int:
+        return max(int(width / self._pitch), 1)
 
 
 class CheckFindings(Card):

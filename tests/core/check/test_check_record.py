@@ -1,15 +1,41 @@
-"""The record of a check as a file from this program, from a newer one, and from nobody."""
+"""The record of a check: in a file, from a newer program, from a stranger, and its curves."""
 
 from __future__ import annotations
+
+import contextlib
+import struct
+import zlib
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from gpu_studio.core.check.check_record import CheckRecord, decode_record, encode_record
+from gpu_studio.core.check.check_record import (
+    CHUNK,
+    LARGEST_FILE_BYTES,
+    MOST_READINGS,
+    CheckRecord,
+    Interruption,
+    RecordedReading,
+    decode_record,
+    encode_record,
+    has_record,
+    read_record,
+    recorded,
+)
+from gpu_studio.core.check.check_run import CheckPlan, CheckRun
+from gpu_studio.core.check.heat import LoggedReading
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.check_messages import StageOutcome
+from gpu_studio.core.messages.check_messages import StageOutcome, Vitals
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
-from tests.fakes.check_answers import COVERAGE, GT_1030, wrong_bit
+from tests.fakes.check_answers import COVERAGE, GT_1030, check_round, wrong_bit
+from tests.fakes.check_records import check_record
+from tests.fakes.hostile_files import hostile_records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 def record() -> CheckRecord:
@@ -49,3 +75,159 @@ def test_a_newer_programs_record_asks_for_an_update() -> None:
     newer = encode_record(record()).replace(b'"schema":1', b'"schema":2')
     with pytest.raises(StudioError, match="newer version"):
         decode_record(newer.replace(b'"failed"', b'"crumbled"'))
+
+
+# ── files ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def png(*chunks: tuple[bytes, bytes]) -> bytes:
+    return SIGNATURE + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in chunks
+    )
+
+
+def test_a_picture_has_the_record_in_a_plain_or_a_packed_text(tmp_path: Path) -> None:
+    record, key = check_record(), CHUNK.encode()
+    text = encode_record(record)
+    path = tmp_path / "record.png"
+    for kind, body in ((b"tEXt", text), (b"zTXt", b"\0" + zlib.compress(text))):
+        path.write_bytes(png((b"IHDR", b""), (b"tEXt", b"a\0b"), (kind, key + b"\0" + body)))
+        assert has_record(path)
+        assert read_record(path) == record
+
+
+def test_a_page_of_an_older_version_still_opens(tmp_path: Path) -> None:
+    text = encode_record(check_record())
+    path = tmp_path / "record.html"
+    path.write_bytes(b'<p>a</p><template id="%b">%b</template>' % (CHUNK.encode(), text))
+    assert read_record(path) == check_record()
+    path.write_bytes(b'<template id="%b">%b' % (CHUNK.encode(), text))
+    with pytest.raises(StudioError, match="no record"):
+        read_record(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("a.png", png((b"IHDR", b"")), "no record"),
+        ("a.png", SIGNATURE + b"\xff" * 9, "no record"),
+        ("a.png", png((b"zTXt", CHUNK.encode() + b"\0\0no")), "not the record"),
+        ("a.png", png((b"zTXt", CHUNK.encode() + b"\0\0" + zlib.compress(
+            b" " * (LARGEST_RECORD_BYTES + 9)))), "too large"),
+        ("a.html", b"<html></html>", "no record"),
+        ("a.json", b"{}", "not the record"),
+        ("a.html", b" " * (LARGEST_FILE_BYTES + 1), "larger than"),
+    ],
+)  # fmt: skip
+def test_a_file_without_a_record_is_refused_in_words(
+    tmp_path: Path, name: str, content: bytes, reason: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(StudioError, match=reason) as refused:
+        read_record(tmp_path / name)
+    assert refused.value.kind is FailureKind.FILE_REFUSED
+
+
+def test_whatever_a_stranger_sends_is_read_once(tmp_path: Path) -> None:
+    """A search for the end of an element that began anew at each beginning would take hours."""
+    for name, content in hostile_records():
+        (tmp_path / name).write_bytes(content)
+        with contextlib.suppress(StudioError):
+            read_record(tmp_path / name)
+
+
+def test_a_missing_file_and_a_photo_have_no_record(tmp_path: Path) -> None:
+    (tmp_path / "photo.png").write_bytes(png((b"IHDR", b"")))
+    assert not has_record(tmp_path / "photo.png")
+    assert not has_record(tmp_path / "missing.png")
+    with pytest.raises(StudioError, match="does not exist"):
+        read_record(tmp_path / "missing.png")
+
+
+# ── curves ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def a_night() -> list[LoggedReading]:
+    readings = [
+        LoggedReading(
+            float(second),
+            Vitals(temperature_c=60.0 + second % 3, sm_clock_mhz=1500.0, power_w=20.04),
+        )
+        for second in range(28_800)
+    ]
+    readings[12_345] = LoggedReading(12_345.0, Vitals(temperature_c=97.0, sm_clock_mhz=1500.0))
+    readings[23_456] = LoggedReading(23_456.0, Vitals(temperature_c=60.0, sm_clock_mhz=139.0))
+    return readings
+
+
+def test_a_short_check_keeps_every_reading() -> None:
+    readings = [
+        LoggedReading(float(second), Vitals(temperature_c=50.0)) for second in range(MOST_READINGS)
+    ]
+    saved = recorded(readings)
+    assert [one.at_s for one in saved] == [float(second) for second in range(MOST_READINGS)]
+
+
+def test_a_night_keeps_its_hottest_and_its_slowest_moment() -> None:
+    saved = recorded(a_night())
+    assert MOST_READINGS // 2 <= len(saved) <= MOST_READINGS
+    assert [one.at_s for one in saved] == sorted(one.at_s for one in saved)
+    assert RecordedReading(at_s=12_345.0, temperature_c=97.0, sm_clock_mhz=1500.0) in saved
+    assert RecordedReading(at_s=23_456.0, temperature_c=60.0, sm_clock_mhz=139.0) in saved
+    assert saved[0].at_s < 200
+    assert saved[-1].at_s > 28_600
+
+
+def test_a_record_of_a_night_is_small() -> None:
+    record = msgspec.structs.replace(check_record(), readings=recorded(a_night()))
+    assert len(encode_record(record)) < 60_000
+    assert decode_record(encode_record(record)) == record
+
+
+def test_a_reading_without_a_curve_is_left_out() -> None:
+    assert recorded(
+        [LoggedReading(1.0, Vitals(pcie_replays=3)), LoggedReading(2.0, Vitals(power_w=9.0))]
+    ) == (RecordedReading(at_s=2.0, power_w=9.0),)
+
+
+def test_a_check_records_its_curves() -> None:
+    readings = check_record().readings
+    assert len(readings) == 140  # 20 a stage
+    assert readings[0].temperature_c == 38.0
+    assert readings[-1].temperature_c == 63.0
+    assert readings[0].sm_clock_mhz is not None
+    assert readings[0].power_w is not None
+    assert check_record(device="cpu").readings == ()
+
+
+def test_a_check_that_continues_keeps_the_curves_from_before() -> None:
+    run = CheckRun(CheckPlan(device="cuda:0", minutes=480), "")
+    request = run.next_request()
+    assert request is not None
+    for event in check_round(request, end_in="memory"):
+        run.apply(event)
+    before = run.record().readings
+    again = CheckRun.resumed(run.state(), Interruption(after_s=run.elapsed_s, is_restart=False))
+    request = again.next_request()
+    assert request is not None
+    for event in check_round(request):
+        again.apply(event)
+    after = again.record().readings
+    assert after[: len(before)] == before
+    assert len(after) == len(before) + 60  # three stages more
+    assert [one.at_s for one in after] == sorted(one.at_s for one in after)
+
+
+def test_an_older_programs_record_has_no_curves() -> None:
+    written = msgspec.json.decode(encode_record(check_record()))
+    del written["readings"]
+    opened: CheckRecord = decode_record(msgspec.json.encode(written))
+    assert opened == msgspec.structs.replace(check_record(), readings=())
+
+
+def test_a_strangers_record_with_too_many_readings_is_refused() -> None:
+    written = msgspec.json.decode(encode_record(check_record()))
+    written["readings"] = [{"at_s": 1.0}] * (MOST_READINGS + 1)
+    with pytest.raises(StudioError, match="not the record of a check"):
+        decode_record(msgspec.json.encode(written))

@@ -1,0 +1,308 @@
+"""The record of a check as a document for a buyer: a PDF, or a picture with the record inside."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import escape
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import (
+    QBuffer,
+    QByteArray,
+    QIODevice,
+    QMarginsF,
+    QPoint,
+    QSizeF,
+    QStandardPaths,
+    QUrl,
+)
+from PySide6.QtGui import (
+    QAbstractTextDocumentLayout,
+    QDesktopServices,
+    QGuiApplication,
+    QImage,
+    QPageSize,
+    QPainter,
+    QPalette,
+    QPdfWriter,
+    QTextDocument,
+)
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from gpu_studio.core.check.check_chart import chart_sentence, record_chart
+from gpu_studio.core.check.check_end import end_tone, end_words
+from gpu_studio.core.check.check_record import CHUNK, decode_record, encode_record
+from gpu_studio.core.check.finding_lines import FINDING_TONES, finding_lines
+from gpu_studio.core.check.memory_map import memory_map
+from gpu_studio.core.check.record_words import (
+    LIMITS_TITLE,
+    PROMISE,
+    TITLE,
+    TRUST_TITLE,
+    VERDICT_WORDS,
+    breakable,
+    device_line,
+    errors_text,
+    planted_text,
+    record_facts,
+    record_limits,
+    record_trust,
+    when_line,
+)
+from gpu_studio.core.check.stages import stage_title
+from gpu_studio.core.check.steps_table import STEPS_NOTE, STEPS_TITLE, steps_table
+from gpu_studio.core.devices.devices import short_name
+from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.shared_texts import without_identifiers
+from gpu_studio.core.units import clock_text
+from gpu_studio.model.settings import Settings
+from gpu_studio.ui.check.check_curves import lane_picture
+from gpu_studio.ui.check.memory_card import MapView
+from gpu_studio.ui.png import painting_theme, png_bytes
+from gpu_studio.ui.saving import usual_path, write_file
+from gpu_studio.ui.theme import COLOURS, Theme, application_font
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gpu_studio.core.check.check_record import CheckRecord
+
+ENDINGS = (".pdf", ".png", ".json")
+_KINDS = {
+    ".png": "Picture (*.png)", ".pdf": "Document (*.pdf)", ".json": "JSON (*.json)",
+}  # fmt: skip
+# Of the document, in pixels of 1/96 inch: what A4 leaves between the margins that Qt gives it.
+_WIDTH, _POINTS = 640, 9.0
+_SCALE, _MARGIN, _TALLEST = 2, 36, 8000  # of the picture
+_PDF_DOTS_PER_INCH = 300
+_FOLDER = "GPU Studio"
+_LONGEST_NAME = 60
+_ROLES = {
+    Tone.GOOD: "good", Tone.FAILURE: "failure_ink", Tone.AMBER: "amber", Tone.PLAIN: "text",
+}  # fmt: skip
+# Elsewhere, Qt takes the narrow space of a number, which breaks no line, for any other one.
+_STYLE = """
+h1, h2, p, li, td, th {{ white-space: pre-wrap; }}
+.muted {{ color: {muted}; }} .failure {{ color: {failure_ink}; }}
+h1 {{ margin: 8px 0; }} h3 {{ margin: 16px 0 4px 0; }} p {{ margin: 3px 0; }}
+td, th {{ padding: 1px 12px 1px 0; text-align: left; }} ul {{ margin-left: -24px; }}
+"""
+
+
+class RecordDocument(QTextDocument):
+    """The whole record, laid out in the width of a page; its colors are those on paper."""
+
+    def __init__(self, record: CheckRecord) -> None:
+        super().__init__()
+        self._theme = Theme(Settings(None))  # light, and for nothing else
+        font = application_font(QGuiApplication.font())
+        font.setPointSizeF(_POINTS)
+        self.setDefaultFont(font)
+        self.setDocumentMargin(0)
+        self.setDefaultStyleSheet(_STYLE.format_map({r: c[0] for r, c in COLOURS.items()}))
+        self.setHtml("".join(self._parts(record)))
+        self.setTextWidth(_WIDTH)
+
+    def _parts(self, record: CheckRecord) -> Iterator[str]:
+        color = COLOURS[_ROLES[end_tone(record)]][0]
+        yield f"<p class=muted><b>GPU Studio · {TITLE}</b></p>"
+        yield f"<h2>{_text(device_line(record.device))}</h2>"
+        yield f"<p class=muted>{_text(when_line(record))}</p>"
+        verdict = VERDICT_WORDS[record.verdict].lower()
+        yield f'<h1 style="color: {color}">{_text(end_words(record))}: {verdict}</h1>'
+        if planted := planted_text(record):
+            yield f"<p class=failure><b>{_text(planted)}</b></p>"
+        yield f"<p>{_text(record.sentence)}</p><p><b>Next:</b> {_text(record.next_action)}</p>"
+        yield from self._curves(record)
+        yield from self._memory(record)
+        if lines := finding_lines(record.findings):
+            yield "<h3>Findings</h3><ul>"
+            for line in lines:
+                role = _ROLES[FINDING_TONES[line.severity]]
+                details = "".join(f"<br>{_text(one)}" for one in line.details[1:])
+                ink = COLOURS[role][0]
+                yield f'<li style="color: {ink}">{_text(line.sentence)}{details}</li>'
+            yield "</ul>"
+        yield from _steps(record)
+        yield from _stages(record)
+        yield f"<h3>What was checked</h3>{_table(record_facts(record))}"
+        yield _list(LIMITS_TITLE, record_limits(record))
+        yield _list(TRUST_TITLE, record_trust(record))
+        yield f"<p class=muted>Made by {_text(record.program or 'GPU Studio')}. {PROMISE}</p>"
+
+    def _curves(self, record: CheckRecord) -> Iterator[str]:
+        chart = record_chart(record)
+        if not chart.lanes:
+            return
+        yield "<h3>Temperature, clock and power</h3>"
+        for lane in chart.lanes:
+            picture = lane_picture(chart, lane, self._theme, _WIDTH, _SCALE)
+            yield f"<p class=muted>{_text(lane.words)}</p>{self._image(lane.title, picture)}"
+        if chart.pauses:
+            yield f"<p class=muted>{_text(chart_sentence(chart))}</p>"
+
+    def _memory(self, record: CheckRecord) -> Iterator[str]:
+        memory = memory_map(record.coverage, record.findings)
+        if memory is None:
+            return
+        squares = MapView(self._theme)
+        squares.show_memory(memory)
+        squares.resize(_WIDTH, squares.heightForWidth(_WIDTH))
+        image = QImage(squares.size() * _SCALE, QImage.Format.Format_RGB32)
+        image.setDevicePixelRatio(_SCALE)
+        image.fill(COLOURS["card"][0])
+        squares.render(image, QPoint(), renderFlags=QWidget.RenderFlag.DrawChildren)
+        squares.deleteLater()
+        role = "failure" if memory.bad else "muted"
+        yield f"<h3>Memory</h3>{self._image('Memory', image)}"
+        yield f"<p class={role}>{_text(memory.caption)}</p>"
+
+    def _image(self, name: str, image: QImage) -> str:
+        self.addResource(QTextDocument.ResourceType.ImageResource.value, QUrl(name), image)
+        return f'<p><img src="{name}" width="{_WIDTH}"></p>'
+
+
+def _stages(record: CheckRecord) -> Iterator[str]:
+    rows = [
+        (
+            stage_title(one.name, record.device.address), VERDICT_WORDS[one.verdict],
+            errors_text(one.errors), clock_text(one.seconds), one.tested,
+        )
+        for one in record.stages
+    ]  # fmt: skip
+    yield f"<h3>Stages</h3>{_table(rows, ('Stage', 'Result', 'Errors', 'Time', 'Tested'))}"
+
+
+def _steps(record: CheckRecord) -> Iterator[str]:
+    table = steps_table(record.load_steps)
+    if table is not None:
+        rows = [(title, *(cell.text for cell in cells)) for title, cells in table.rows]
+        yield f"<h3>{STEPS_TITLE}</h3>{_table(rows, ('Period', *table.heads))}"
+        yield f"<p class=muted>{_text(STEPS_NOTE)}</p>"
+
+
+def _table(rows: Iterable[tuple[str, ...]], heads: tuple[str, ...] = ()) -> str:
+    lines = ["".join(f"<th>{_text(one)}</th>" for one in heads)]
+    lines += [
+        f"<td class=muted>{_text(first)}</td>{''.join(f'<td>{_text(one)}</td>' for one in rest)}"
+        for first, *rest in rows
+    ]
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines if line)}</table>"
+
+
+def _list(title: str, sentences: Iterable[str]) -> str:
+    return f"<h3>{title}</h3><ul>{''.join(f'<li>{_text(one)}</li>' for one in sentences)}</ul>"
+
+
+def _text(text: str) -> str:
+    return escape(breakable(text))
+
+
+def png_of_record(record: CheckRecord) -> bytes:
+    """Return a record as a PNG file with the record inside, without identifiers in its words."""
+    record = without_identifiers(record)
+    document = RecordDocument(record)
+    size = document.size() + QSizeF(2 * _MARGIN, 2 * _MARGIN)
+    height = min(round(size.height()), _TALLEST)
+    image = QImage(_SCALE * round(size.width()), _SCALE * height, QImage.Format.Format_RGB32)
+    image.fill(COLOURS["card"][0])
+    painter = QPainter(image)
+    painter.scale(_SCALE, _SCALE)
+    painter.translate(_MARGIN, _MARGIN)
+    context = QAbstractTextDocumentLayout.PaintContext()
+    palette = QPalette()
+    palette.setColor(QPalette.ColorRole.Text, COLOURS["text"][0])  # the window may be dark
+    context.palette = palette
+    document.documentLayout().draw(painter, context)
+    painter.end()
+    # In ASCII: Qt writes other texts in another kind of chunk.
+    image.setText(CHUNK, json.dumps(json.loads(encode_record(record))))
+    image.setText("Software", "GPU Studio")
+    return png_bytes(image)
+
+
+def pdf_of_record(record: CheckRecord) -> bytes:
+    """Return a record as a PDF file, without identifiers in its words."""
+    contents = QByteArray()
+    buffer = QBuffer(contents)
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    writer = QPdfWriter(buffer)
+    writer.setTitle(f"{TITLE}: {device_line(record.device)}")
+    writer.setCreator("GPU Studio")
+    writer.setResolution(_PDF_DOTS_PER_INCH)
+    writer.setPageSize(QPageSize(QPageSize.PageSizeId.A4))
+    writer.setPageMargins(QMarginsF())
+    RecordDocument(without_identifiers(record)).print_(writer)
+    buffer.close()
+    return bytes(contents.data())
+
+
+def file_of_record(record: CheckRecord, ending: str) -> bytes:
+    """Return a record as a file with one of the `ENDINGS`."""
+    if ending == ".json":
+        return encode_record(without_identifiers(record))
+    return pdf_of_record(record) if ending == ".pdf" else png_of_record(record)
+
+
+def answer(content: bytes) -> bytes:
+    """Return a file of a record: its ending, a line end, and JSON; the whole work of a child."""
+    ending, _, text = content.partition(b"\n")
+    with painting_theme():
+        return file_of_record(decode_record(text), ending.decode())
+
+
+def save_record(window: QWidget, record: CheckRecord) -> Notice:
+    """Ask for a file and write the record into it; a PDF has it as JSON in a file beside it."""
+    suggested = usual_path(f"{record_file_name(record)}.png")
+    path, kind = QFileDialog.getSaveFileName(
+        window, "Save record", suggested, ";;".join(_KINDS.values())
+    )
+    if not path:
+        return Notice()
+    if PurePath(path).suffix.lower() not in ENDINGS:
+        path += next((ending for ending, words in _KINDS.items() if words == kind), ".png")
+    return _write(Path(path), record)
+
+
+def _write(path: Path, record: CheckRecord) -> Notice:
+    ending = path.suffix.lower()
+    written = write_file(str(path), file_of_record(record, ending))
+    if ending != ".pdf" or written.tone is Tone.FAILURE:
+        return written
+    beside = path.with_suffix(".json")
+    also = write_file(str(beside), file_of_record(record, ".json"))
+    if also.tone is Tone.FAILURE:
+        return also
+    return Notice(f"{written.sentence}, and beside it {beside.name}, which GPU Studio opens again")
+
+
+def show_to_buyer(record: CheckRecord) -> Notice:
+    """Write document and picture into your documents, and open the document."""
+    documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
+    if not documents:
+        return Notice("This PC has no folder for documents. Use “Save record…”.", Tone.FAILURE)
+    folder = Path(documents) / _FOLDER
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return Notice(f"Could not make the folder {folder}: {reason}", Tone.FAILURE)
+    name = record_file_name(record)
+    for ending in (".pdf", ".png"):
+        path = folder / f"{name}{ending}"
+        written = write_file(str(path), file_of_record(record, ending))
+        if written.tone is Tone.FAILURE:
+            return written
+    saved = f"Saved as {name}.pdf and {name}.png in {folder}."
+    if QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder / f"{name}.pdf"))):
+        return Notice(f"{saved} Send both: GPU Studio opens the picture again and checks it.")
+    return Notice(f"{saved} No program opened the PDF: open it yourself.", Tone.AMBER)
+
+
+def record_file_name(record: CheckRecord) -> str:
+    """Return a file's name without ending: ``check-GT-1030-2026-11-22-1440``; safe on any PC."""
+    day, _, time = record.started_at[:16].partition("T")
+    parts = ("check", short_name(record.device.name)[:_LONGEST_NAME], day, time.replace(":", ""))
+    return re.sub(r"[^0-9A-Za-z]+", "-", "-".join(parts)).strip("-") or "check"
