@@ -40,7 +40,6 @@ THIRD_PARTY = {
     "numpy": {"core", "engine", "ui"},
     "msgspec": {"core", "engine", "hardware", "model", "cli"},
     "platformdirs": {"app", "cli"},
-    "jinja2": {"core"},
 }
 QT_OF_THE_MODEL = {"PySide6.QtCore"}
 WITHOUT_TORCH = {"client.py", "probe_client.py", "recorded_engine.py", "local_engine.py"}
@@ -299,7 +298,7 @@ _AFTER_PAINT = [
 @pytest.mark.parametrize(
     ("options", "moment", "forbidden"),
     [
-        pytest.param("", "", ["torch", "pynvml", "numpy", "pyqtgraph", "jinja2"], id="built"),
+        pytest.param("", "", ["torch", "pynvml", "numpy", "pyqtgraph"], id="built"),
         pytest.param(", tabs_after_paint=True", "", _AFTER_PAINT, id="before the first paint"),
         pytest.param(
             "", "from gpu_studio.model.studio import Studio\n" + _LIVE, ["torch", "pynvml"],

@@ -28,8 +28,6 @@ DEBIAN_MINOR = 13
 _DEBIANS_PACKAGES = "/usr/lib/python3/dist-packages"
 # Not pyqtgraph: Debian's brings PyQt5, PyQt6, scipy and compilers, 230 MB more.
 _OF_DEBIAN = {
-    "jinja2": "jinja2",
-    "markupsafe": "markupsafe",
     "msgspec": "msgspec",
     "numpy": "numpy",
     "platformdirs": "platformdirs",

@@ -53,7 +53,7 @@ _DEPENDS_ON_DEBIAN = (
         f"python3-pyside6.{part} (>= 6.8)"
         for part in ("qtcore", "qtgui", "qtopengl", "qtopenglwidgets", "qtsvg", "qtwidgets")
     ),
-    "python3-jinja2 (>= 3.1)", "python3-markupsafe", "python3-msgspec (>= 0.19)",
+    "python3-msgspec (>= 0.19)",
     "python3-numpy (>= 1:1.26)", "python3-platformdirs (>= 4.2)",
     "python3-psutil (>= 5.9)", "python3-typing-extensions", "libegl1", "libgl1",
     "qt6-qpa-plugins", "qt6-svg-plugins", _FONT,

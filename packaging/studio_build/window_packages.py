@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PACKAGES = (
-    "colorama", "jinja2", "markupsafe", "msgspec", "numpy", "nvidia-ml-py", "platformdirs",
+    "colorama", "msgspec", "numpy", "nvidia-ml-py", "platformdirs",
     "psutil", "pyqtgraph", "pyside6-essentials", "shiboken6", "typing-extensions",
 )  # fmt: skip
 # pip fills the engine environments; the locks do not have it.
