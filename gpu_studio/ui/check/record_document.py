@@ -69,9 +69,8 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.check.check_record import CheckRecord
 
-ENDINGS = (".pdf", ".png", ".json")
 _KINDS = {
-    ".png": "Picture (*.png)", ".pdf": "Document (*.pdf)", ".json": "JSON (*.json)",
+    "Picture (*.png)": ".png", "Document (*.pdf)": ".pdf", "JSON (*.json)": ".json",
 }  # fmt: skip
 # Of the document, in pixels of 1/96 inch: what A4 leaves between the margins that Qt gives it.
 _WIDTH, _POINTS = 640, 9.0
@@ -240,7 +239,7 @@ def pdf_of_record(record: CheckRecord) -> bytes:
 
 
 def file_of_record(record: CheckRecord, ending: str) -> bytes:
-    """Return a record as a file with one of the `ENDINGS`."""
+    """Return a record as a file with an ending: .pdf, .png or .json."""
     if ending == ".json":
         return encode_record(without_identifiers(record))
     return pdf_of_record(record) if ending == ".pdf" else png_of_record(record)
@@ -256,13 +255,11 @@ def answer(content: bytes) -> bytes:
 def save_record(window: QWidget, record: CheckRecord) -> Notice:
     """Ask for a file and write the record into it; a PDF has it as JSON in a file beside it."""
     suggested = usual_path(f"{record_file_name(record)}.png")
-    path, kind = QFileDialog.getSaveFileName(
-        window, "Save record", suggested, ";;".join(_KINDS.values())
-    )
+    path, kind = QFileDialog.getSaveFileName(window, "Save record", suggested, ";;".join(_KINDS))
     if not path:
         return Notice()
-    if PurePath(path).suffix.lower() not in ENDINGS:
-        path += next((ending for ending, words in _KINDS.items() if words == kind), ".png")
+    if PurePath(path).suffix.lower() not in _KINDS.values():
+        path += _KINDS.get(kind, ".png")
     return _write(Path(path), record)
 
 
