@@ -25,7 +25,7 @@ ENDS_S = [*accumulate(stage_budget_s(name, 360.0) for name in STAGE_NAMES)]
 def test_stages_stand_on_the_time_axis_where_they_ran() -> None:
     chart = record_chart(check_record())
     assert [at_s for at_s, _ in chart.marks] == pytest.approx([0.0, *ENDS_S[:-1]])
-    assert [word for _, word in chart.marks][:2] == ["Warm", "Load"]
+    assert [word for _, word in chart.marks][:2] == ["Load", "Compute"]
     assert chart.end_s == pytest.approx(360)
     night = record_chart(check_record(minutes=480))
     assert [word for _, word in night.marks] == [str(number) for number in range(1, 17)]
