@@ -115,18 +115,6 @@ def seconds(text: str) -> float:
     return budget_s
 
 
-def count(largest: float) -> Callable[[str], int]:
-    """Return a type for a large whole number, which may be written as ``1e9``."""
-
-    def count_of(text: str) -> int:
-        number = _number(text)
-        if not 1 <= number <= largest:
-            raise ArgumentTypeError(f"“{text[:20]}” is not a number from 1 to {largest:g}")
-        return round(number)
-
-    return count_of
-
-
 def new_file(*extensions: str) -> Callable[[str], Path]:
     """Return a type for a file to write, which so far looks writable.
 

@@ -38,6 +38,9 @@ class CommandParser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse, with the usual part's name added where it is left out."""
+        for arg in args or ():
+            if arg.startswith("--") and arg.endswith("=--"):  # argparse takes “--” for nothing
+                self.error(f"argument {arg[:-3]}: expected one argument")
         if not args and self.bare_part:
             args = [self.bare_part]
         elif self.usual_part and (not args or args[0] not in self._first_words()):

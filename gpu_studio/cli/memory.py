@@ -6,36 +6,28 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli import memory_replay, memory_speed
+from gpu_studio.cli import memory_replay
 from gpu_studio.cli.answers import at_work, new_engine
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, WrongUseError
+from gpu_studio.cli.memory_fit import fit_command
 from gpu_studio.cli.screen import Progress, note, print_bytes, print_json, print_line, print_list
-from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
-from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.allocator.options import checked_configuration
 from gpu_studio.core.memory.experiment import check_experiment
-from gpu_studio.core.memory.fit import MemoryNeed, fit_on, model_fit
 from gpu_studio.core.memory.modelled_cards import (
-    ModelledCardChoice,
     card_at,
     is_modelled,
     modelled_card_table,
     modelled_cards,
     needs_budget,
 )
-from gpu_studio.core.memory.networks import NETWORK_NAMES
 from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.core.memory.oom_text import MOST_CHARACTERS
 from gpu_studio.core.memory.outcome import outcome_notice
 from gpu_studio.core.memory.presets import PRESETS
-from gpu_studio.core.memory.token_speed import TokenReading
-from gpu_studio.core.memory.training import HALF_TYPES, IMPLEMENTATIONS, OPTIMIZERS, TrainingPlan
-from gpu_studio.core.memory.weights.file_tensor import MOST_PARAMETERS
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
@@ -58,7 +50,6 @@ if TYPE_CHECKING:
     import argparse
 
     from gpu_studio.core.engine import Engine
-    from gpu_studio.core.memory.fit import ModelFit
     from gpu_studio.core.messages.message import Event
 
 _MOST_MIB = 1 << 30
@@ -257,84 +248,6 @@ def _list_cards(options: argparse.Namespace, _log_path: Path) -> int:
     return DONE
 
 
-def _show_fit(options: argparse.Namespace, log_path: Path) -> int:
-    """Print what fits on a device, and how fast a model would write; return the exit status."""
-    device, conf = options.device, options.conf
-    if options.masters and options.dtype not in HALF_TYPES:
-        raise WrongUseError(f"--masters needs --dtype {' or '.join(HALF_TYPES)}.")
-    if is_cpu(device):
-        return memory_speed.show_in_ram(options, log_path)
-    plan = TrainingPlan(
-        optimizer=options.optimizer,
-        implementation=options.implementation,
-        has_masters=options.masters,
-    )
-    asked = memory_speed.network_of(options)
-    card = card_at(device) if is_modelled(device) else _as_it_is(device, conf, log_path)
-    fit = fit_on(card, conf)
-    network = model_fit(
-        card, asked, memory_speed.kind_of(options), conf, plan,
-        context=options.context, batch=options.batch,
-    )  # fmt: skip
-    speed = memory_speed.speed_on(card, network, options, log_path)
-    if options.json:
-        value = {
-            "type": "fit_finished", "device": device, "modelled": is_modelled(device),
-            **msgspec.structs.asdict(fit), **_fit_values(network), **speed.values,
-            "taken_bytes": card.context_bytes, "sentence": f"{fit.sentence} {network.sentence}",
-        }  # fmt: skip
-        print_json(value)
-        return DONE
-    if is_modelled(device):
-        context = format_bytes(card.context_bytes)
-        print_line(f"{card.name}, simulated; assumes a CUDA context of {context}.")
-    print_line(fit.sentence)
-    print_line(network.sentence)
-    memory_speed.print_speed(speed)
-    return DONE
-
-
-def _fit_values(network: ModelFit) -> dict[str, object]:
-    """Return the answer's fields for JSON; a need is flat, with its least and most bytes."""
-    values: dict[str, object] = {}
-    for key, value in msgspec.structs.asdict(network).items():
-        if isinstance(value, TokenReading):
-            continue  # `memory_speed` has it
-        if isinstance(value, MemoryNeed):
-            values[f"{key}_bytes"] = value.least_bytes
-            values[f"{key}_most_bytes"] = value.most_bytes
-            values[f"{key}_fits"] = value.fits
-        else:
-            values[key] = value
-    return values
-
-
-def _as_it_is(device: str, conf: str, log_path: Path) -> ModelledCardChoice:
-    """Return a real card's present state: its size, and the memory already in use."""
-    plan = AllocationPlan(size=1, count=1)
-    request = RunMemoryExperiment(preset="custom", device=device, plan=plan)
-    start: MemoryRead | None = None
-    with at_work(_engine_for(device, conf, log_path)) as work:
-        for event in work.answers(request):
-            if work.interrupt.is_asked:
-                raise KeyboardInterrupt
-            match event:
-                case MemoryRead():
-                    start = start or event
-                case RequestFailed():
-                    raise StudioError(event.failure.kind, event.failure.message)
-                case EngineEnded():
-                    message = describe_exit(event.exit_code)
-                    raise StudioError(FailureKind.ENGINE_ENDED, message)
-    if start is None or start.total_bytes is None or start.free_bytes is None:
-        raise StudioError(FailureKind.INTERNAL, f"{device} does not report its memory.")
-    return ModelledCardChoice(
-        name=device,
-        total_bytes=start.total_bytes,
-        context_bytes=start.total_bytes - start.free_bytes,
-    )
-
-
 def _lab_device(text: str) -> str:
     """Return the address of a real or simulated card. Raises `StudioError`."""
     if is_modelled(text):
@@ -394,32 +307,6 @@ def _add_oom(parser: argparse.ArgumentParser) -> None:
     custom.add_argument("--free-every-second", action="store_true", help="drop every second tensor")
 
 
-def _add_fit(parser: argparse.ArgumentParser) -> None:
-    _add_lab_card(parser)
-    network = parser.add_mutually_exclusive_group()
-    network.add_argument(
-        "--parameters", metavar="N", type=types.count(MOST_PARAMETERS),
-        help="parameter count (default: 1e9)",
-    )  # fmt: skip
-    network.add_argument("--network", choices=NETWORK_NAMES, help="a known network")
-    network.add_argument(
-        "--weights", "--file", metavar="FILE", type=Path,
-        help="the network of a safetensors or GGUF file, any part of a split one, or its index",
-    )  # fmt: skip
-    memory_speed.add_arguments(parser)
-    for name, choices, usual, summary in (
-        ("--optimizer", OPTIMIZERS, "adam", "default"),
-        ("--implementation", IMPLEMENTATIONS, "foreach", "the optimizer's step; default"),
-    ):
-        parser.add_argument(
-            name, choices=tuple(choices), default=usual, help=f"{summary}: %(default)s"
-        )
-    parser.add_argument(
-        "--masters", action="store_true",
-        help="the optimizer keeps float32 copies of a float16 or bfloat16 network",
-    )  # fmt: skip
-
-
 def _add_free(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", metavar="D", type=types.device, required=True, help="a card such as cuda:0"
@@ -455,16 +342,7 @@ COMMAND = Command(
             run=_list_experiments,
             json=JSON_OBJECT,
         ),
-        "fit": Command(
-            help="see what fits on a card",
-            about="See what fits on a card: the largest matrix, the largest batch of the sample "
-            "network, and a network by its number of parameters or its file of weights. For a "
-            "language model, see also how many tokens a second the memory's measured bandwidth "
-            "allows at most, on a card or on the CPU.",
-            run=_show_fit,
-            add_arguments=_add_fit,
-            json=JSON_OBJECT,
-        ),
+        "fit": fit_command(_add_lab_card),
         "replay": memory_replay.COMMAND,
         "cards": Command(
             help="list the simulated cards",

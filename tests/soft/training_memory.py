@@ -9,8 +9,8 @@ import torch
 
 def peak_of(
     optimizer: str, sizes: list[int], dtype: str, *, has_masters: bool = False, **options: Any
-) -> dict[str, int]:
-    """Return the most that three steps allocated and reserved, in bytes.
+) -> int:
+    """Return the most that three steps allocated, in bytes.
 
     Args:
         optimizer: its name in ``torch.optim``.
@@ -37,8 +37,4 @@ def peak_of(
                 weight.copy_(master)
         created.zero_grad(set_to_none=True)
         del gradients, gradient
-    stats = torch.cuda.memory_stats()
-    return {
-        "allocated": stats["allocated_bytes.all.peak"],
-        "reserved": stats["reserved_bytes.all.peak"],
-    }
+    return int(torch.cuda.memory_stats()["allocated_bytes.all.peak"])

@@ -1,19 +1,21 @@
-"""Finds what fits on a card by asking the allocator model, not by dividing.
+"""What fits on a card: the largest sizes, and a network's inference and training.
 
-A formula ignores that requests are rounded, that segments are shared, and that the context uses
-memory, too. Each question here goes to a model of the whole allocator, which finds the largest size
-that fits by search.
+The largest sizes are found by asking the model of PyTorch's allocator. A network's need is the sum
+of its parts. PyTorch's allocator rounds and packs tensors, and a step needs some memory of its own,
+so within a sixteenth of the room the answer is neither yes nor no.
 
-The number of parameters alone does not decide how much memory a network needs. So the model also
-gets the shapes that pack best and worst, and the answer is a range. To write text, a language model
-also keeps a KV cache and activations (`token_speed`); they are in the answer if its shape is known.
+Training, from torch 2.13's torch/optim: Adam and AdamW keep two numbers per weight. On a card they
+compute the square roots of one of them for all weights at once, a whole additional copy, which
+``fused=True`` does without. SGD needs nothing more; with momentum it keeps one number per weight.
+Activations are those of Korthikanti et al. 2022, "Reducing Activation Recomputation in Large
+Transformer Models", section 4: sbh (34 + 5 as/h) bytes a layer in 16 bits, and 4sbv for the loss.
+The term with s² is the attention's scores, which fused attention does not keep.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,45 +24,107 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
-from gpu_studio.core.memory.networks import AS_IN_FILE, Network, WeightsFormat, network_of_count
+from gpu_studio.core.memory.networks import AS_IN_FILE, Network
+from gpu_studio.core.memory.tank import Tank, TankPart
 from gpu_studio.core.memory.token_speed import TokenReading, token_reading
-from gpu_studio.core.memory.training import HALF_TYPES, TrainingPlan, train
-from gpu_studio.core.memory.weights.weight_types import KEPT_TYPES
 from gpu_studio.core.tensors import ITEM_BYTES
-from gpu_studio.core.units import format_bytes, format_count, format_size
+from gpu_studio.core.units import counted, format_bytes, format_count, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable
 
     from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
 
-
-# Tensors of these numbers of parameters fill PyTorch's segments of 2 MiB, or of their own size,
-# without a gap in every dtype.
-_LARGE, _MIDDLE, _SMALL = 4096 * 4096, 1 << 20, 1 << 17
-_MOST_TENSORS, _MOST_SMALL = 300, 1000
-# PyTorch asks the driver for 2 MiB at a time for tensors of up to 1 MiB, and for 20 MiB up to
-# 10 MiB (c10/cuda/CUDACachingAllocator.cpp). It rounds every tensor up to 512 bytes.
-_SMALL_SEGMENT, _LARGE_SEGMENT, _ROUNDED_TO = 2 << 20, 20 << 20, 512
-_TINY, _MOST_TINY = 64, 4000
+OPTIMIZERS = {"adam": "Adam", "adamw": "AdamW", "sgd": "SGD", "sgd_momentum": "SGD with momentum"}
+"""The optimizers, with their display names."""
+_STATES = {"adam": 2, "adamw": 2, "sgd": 0, "sgd_momentum": 1}
+PRECISIONS = {"plain": "", "amp": "AMP", "masters": "float32 masters"}
+"""Whether a float32 network computes in 16 bits, or a network in 16 bits has float32 copies."""
+HALF_TYPES = ("float16", "bfloat16")
 _LARGEST_BATCH = 1 << 27
-_MOST_MODELLED = 50_000  # tensors, each of which is asked of the model
 _MOSTLY = 0.9
 _TRAINED_TYPES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
-_ENDLESS = 1 << 62
+_PARTS = {
+    "context": ("CUDA context", "about as much as CUDA uses before any work"),
+    "tensors": ("Weights", "the network itself"),
+    "cache": ("KV cache", "keys and values of the context"),
+    "gradients": ("Gradients", "one number per weight, in the same type"),
+    "masters": ("Copies", "float32 masters with their gradients, or AMP's 16-bit copies"),
+    "moments": ("Optimizer state", "the numbers that the optimizer keeps for each weight"),
+    "step": ("Step", "one more copy during step(): the square roots for all weights at once"),
+    "activations": ("Activations", "what the forward pass keeps for the backward pass"),
+    "free": ("Free", "left for everything that is not included"),
+}
+
+
+class TrainingPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """How a network is trained: keys of `OPTIMIZERS` and `PRECISIONS`, and ``fused=True``."""
+
+    optimizer: str = "adam"
+    is_fused: bool = False
+    precision: str = "plain"
+
+    @property
+    def words(self) -> str:
+        """The plan in words: ``Adam (fused=True) and AMP``."""
+        precision = PRECISIONS[self.precision]
+        return (
+            f"{OPTIMIZERS[self.optimizer]}{' (fused=True)' if self.is_fused else ''}"
+            f"{f' and {precision}' if precision else ''}"
+        )
+
+    def bytes_by_purpose(self, dtype: str) -> dict[str, int]:
+        """Return the bytes per parameter for each purpose, without activations."""
+        own = ITEM_BYTES[dtype]
+        optimized = 4 if self.precision == "masters" else own
+        has_roots = self.optimizer in ("adam", "adamw") and not self.is_fused
+        return {
+            "tensors": own,
+            "gradients": own,
+            "masters": {"plain": 0, "amp": 2, "masters": 8}[self.precision],
+            "moments": _STATES[self.optimizer] * optimized,
+            "step": optimized if has_roots else 0,
+        }
+
+
+def plans_for(dtype: str) -> list[TrainingPlan]:
+    """Return the plans to offer for a network's type, PyTorch's default for Adam first."""
+    others = {"float32": ("amp",), **dict.fromkeys(HALF_TYPES, ("masters",))}
+    return [
+        TrainingPlan(optimizer=optimizer, is_fused=is_fused, precision=precision)
+        for precision in ("plain", *others.get(dtype, ()))
+        for optimizer in OPTIMIZERS
+        for is_fused in ((False, True) if _STATES[optimizer] == 2 else (False,))
+    ]
+
+
+def _activations(
+    network: Network, item_bytes: int, batch: int, context: int | None
+) -> tuple[int, int]:
+    """Return the bytes of activations and of the attention's scores; 0 if not known."""
+    config = network.config
+    if config is None or not (config.layers and config.heads and config.width):
+        return 0, 0
+    tokens = context or network.usual_context
+    if not config.vocabulary:  # a picture has as many patches as the network was made for
+        tokens = config.trained_context
+    kept = config.layers * tokens * batch * config.width * (16 * item_bytes + 2)
+    scores = config.layers * config.heads * tokens**2 * batch * (2 * item_bytes + 1)
+    return kept + 4 * tokens * batch * config.vocabulary, scores
 
 
 class MemoryNeed(msgspec.Struct, frozen=True, kw_only=True):
-    """The memory that PyTorch reserves for a network, by the shapes of its tensors.
+    """The memory for a purpose: a range if the scores of the attention may be kept or not.
 
     Attributes:
-        least_bytes, most_bytes: the same if the tensors are known.
-        fits: whether a card has room for it; None if that depends on the shapes.
+        fits: whether a card has room for it; None if that is not certain.
+        parts: the bytes by purpose, in the order of the tank.
     """
 
     least_bytes: int
     most_bytes: int
     fits: bool | None
+    parts: dict[str, int]
 
     @property
     def range_text(self) -> str:
@@ -68,17 +132,34 @@ class MemoryNeed(msgspec.Struct, frozen=True, kw_only=True):
         least, most = format_bytes(self.least_bytes), format_bytes(self.most_bytes)
         return least if least == most else f"{least} to {most}"
 
-    @property
-    def decisive_bytes(self) -> int:
-        """The need to show on a card: the least if even that does not fit, else the most."""
-        return self.least_bytes if self.fits is False else self.most_bytes
+    def tank(self, card: ModelledCardChoice) -> Tank:
+        """Return the memory on a card, with the card's end if it needs more than there is."""
+        sizes = {"context": card.context_bytes, **self.parts}
+        needed = sum(sizes.values())
+        is_over = needed > card.total_bytes
+        if not is_over:
+            sizes["free"] = card.total_bytes - needed
+        parts = [
+            TankPart(key=key, label=_PARTS[key][0], size_bytes=size, explanation=_PARTS[key][1])
+            for key, size in sizes.items()
+            if size or key in ("context", "free")
+        ]
+        return Tank(
+            total_bytes=max(needed, card.total_bytes),
+            parts=tuple(parts),
+            card_bytes=card.total_bytes if is_over else None,
+        )
 
-    @property
-    def verdict(self) -> str:
-        """Whether it fits, in words."""
-        if self.fits is None:
-            return "may fit, depending on the shapes of its tensors"
-        return "fits" if self.fits else "does not fit"
+
+def _need(card: ModelledCardChoice, parts: dict[str, int], scores_bytes: int = 0) -> MemoryNeed:
+    least = sum(parts.values())
+    most = least + scores_bytes
+    fits = False if least > card.free_bytes else None
+    if most + most // 16 <= card.free_bytes:
+        fits = True
+    if fits is not False and scores_bytes:  # the bar shows what decides
+        parts = parts | {"activations": parts["activations"] + scores_bytes}
+    return MemoryNeed(least_bytes=least, most_bytes=most, fits=fits, parts=parts)
 
 
 class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,66 +168,113 @@ class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         network: the network's name; empty if only its number of parameters is known.
         dtype: the type of the weights: `AS_IN_FILE` or a key of `KEPT_TYPES`.
-        inference: the memory for the weights, and for cache and activations if `reading` has them.
+        inference: the memory for the weights, and for the cache if `reading` has it.
         reading: what writing text keeps and reads.
-        trained_as: the type to train in; empty for one in which PyTorch does not train.
-        training: the most memory for training, without activations; Adam reaches it inside
-            ``step()``. None for a type in which PyTorch does not train.
-        optimizer, implementation, has_masters: the training plan (`TrainingPlan`).
-        fused: the same with ``fused=True``, if that fits and this plan may not.
+        training: the most memory during a step; None for a type in which PyTorch does not train.
+        has_activations: whether that includes the activations.
     """
 
-    network: str = ""
+    network: str
     parameters: int
     dtype: str
     inference: MemoryNeed
     reading: TokenReading
     training: MemoryNeed | None
-    trained_as: str = ""
-    optimizer: str
-    implementation: str
-    has_masters: bool
-    fused: MemoryNeed | None = None
-
-    @property
-    def plan(self) -> TrainingPlan:
-        """The training plan."""
-        return TrainingPlan(
-            optimizer=self.optimizer,
-            implementation=self.implementation,
-            has_masters=self.has_masters,
-        )
+    has_activations: bool
+    plan: TrainingPlan
 
     @property
     def sentence(self) -> str:
         """The answer in words."""
-        fused = (
-            f" With fused=True it reserves {self.fused.range_text} and fits." if self.fused else ""
-        )
-        count = f"{_count(self.parameters)} parameters {_in_type(self.dtype)}"
+        kind = "as they are in the file" if self.dtype == AS_IN_FILE else f"in {self.dtype}"
+        count = f"{_count(self.parameters)} parameters {kind}"
         network = f"{self.network}, with {count}," if self.network else f"A network with {count}"
-        reading = self.reading
-        kept = "weights"
-        if reading.cache_bytes:
-            kept = f"weights and for {format_bytes(reading.cache_bytes)} of KV cache"
-        inference = (
-            f"{network} reserves {self.inference.range_text} for its {kept}: inference "
-            f"{self.inference.verdict}. "
-        )
+        cache = self.reading.cache_bytes
+        kept = f"weights and {format_bytes(cache)} of KV cache" if cache else "weights"
+        texts = f"{counted(self.reading.batch, 'text')} of {format_count(self.reading.context)}"
+        inference = f"{network} needs {self.inference.range_text} for its {kept}."
         if self.training is None:
-            return f"{inference}PyTorch does not train them in this type."
-        also = "Training needs additional memory for its activations."
-        if not reading.cache_bytes:
-            also = "Activations need additional memory in both cases."
+            return f"{inference} PyTorch does not train them in this type."
+        activations = "Its activations are not known: they often need the most."
+        if self.has_activations:
+            activations = (
+                f"That includes the activations of a batch of {texts} tokens, by the formula of "
+                "Korthikanti et al. 2022."
+            )
         return (
-            f"{inference}Training "
-            f"with {self.plan.words} reserves {self.training.range_text} at its peak "
-            f"and {self.training.verdict}.{fused} {also}"
+            f"{inference} Training with {self.plan.words} needs {self.training.range_text}. "
+            f"{activations}"
         )
 
 
-def _in_type(kind: str) -> str:
-    return f"in {kind}" if kind != AS_IN_FILE else "as they are in the file"
+def model_fit(
+    card: ModelledCardChoice,
+    network: Network,
+    dtype: str,
+    plan: TrainingPlan | None = None,
+    *,
+    context: int | None = None,
+    batch: int = 1,
+) -> ModelFit:
+    """Return whether a network can be used and trained on a card.
+
+    Args:
+        card: the card.
+        network: the network.
+        dtype: the type of weights and gradients: `AS_IN_FILE` or a key of `KEPT_TYPES`.
+        plan: how to train; if None, with Adam and PyTorch's defaults.
+        context: the tokens of each text; None for the usual number.
+        batch: the number of texts at once.
+
+    Raises:
+        StudioError: a type that does not suit the plan or the file.
+    """
+    plan = plan or TrainingPlan()
+    if plan not in plans_for(dtype) and plan.precision != "plain":
+        wanted = "float32" if plan.precision == "amp" else "float16 and bfloat16"
+        raise StudioError(
+            FailureKind.DTYPE_UNSUPPORTED,
+            f"{PRECISIONS[plan.precision]}: only for {wanted}, not for {dtype}.",
+        )
+    if network.is_packed and dtype != AS_IN_FILE:
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"The weights of {network.name} are packed: they are known only as they are in the "
+            "file.",
+        )
+    reading = token_reading(network, dtype, context, batch)
+    training, activations = None, 0
+    trained_as = _trained_type(network, dtype)
+    if trained_as is not None:
+        item_bytes = 2 if plan.precision == "amp" else ITEM_BYTES[trained_as]
+        activations, scores = _activations(network, item_bytes, batch, context)
+        parts = {key: size * network.parameters
+                 for key, size in plan.bytes_by_purpose(trained_as).items()}  # fmt: skip
+        training = _need(card, {**parts, "activations": activations}, scores)
+    return ModelFit(
+        network=network.name,
+        parameters=network.parameters,
+        dtype=dtype,
+        inference=_need(card, {"tensors": reading.weights_bytes, "cache": reading.cache_bytes}),
+        reading=reading,
+        training=training,
+        has_activations=activations > 0,
+        plan=plan,
+    )
+
+
+def _trained_type(network: Network, dtype: str) -> str | None:
+    """Return the type to train in; None if PyTorch does not train in it."""
+    if dtype in ITEM_BYTES:
+        return dtype
+    types = network.types_bytes
+    if dtype != AS_IN_FILE or network.is_packed or not types:
+        return None
+    main = max(types, key=lambda name: types[name])
+    return _TRAINED_TYPES.get(main) if types[main] > _MOSTLY * network.size_bytes else None
+
+
+# ── the largest sizes ────────────────────────────────────────────────────────────────────────
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,244 +320,38 @@ def fit_on(card: ModelledCardChoice, conf: str = "") -> Fit:
         card: a simulated card; or a real one as CUDA sees it, with all used memory as its context.
         conf: the allocator's options.
     """
+
+    def side_fits(side: int) -> None:
+        AllocatorModel(card.total_bytes, card.context_bytes, conf=conf).allocate(4 * side * side)
+
+    def training_fits(batch: int) -> None:
+        for _ in ModelledMemory(card, conf).sample_network().train(batch):
+            pass
+
+    def inference_fits(batch: int) -> None:
+        for _ in ModelledMemory(card, conf).sample_network().infer(batch):
+            pass
+
     return Fit(
         name=card.name,
         total_bytes=card.total_bytes,
         free_bytes=card.free_bytes,
         conf=conf,
-        largest_square_side=largest_square_side(card, conf),
-        largest_training_batch=largest_batch(card, conf, trains=True),
-        largest_inference_batch=largest_batch(card, conf, trains=False),
+        largest_square_side=_largest(side_fits, math.isqrt(card.total_bytes // 4) + 1),
+        largest_training_batch=_largest(training_fits, _LARGEST_BATCH),
+        largest_inference_batch=_largest(inference_fits, _LARGEST_BATCH),
     )
 
 
-def largest_square_side(card: ModelledCardChoice, conf: str = "") -> int:
-    """Return the side of the largest square float32 matrix on an empty card; 0 if none fits."""
-
-    def fits(side: int) -> bool:
-        try:
-            _allocator(card, conf).allocate(4 * side * side)
-        except ModelledOutOfMemory:
-            return False
-        return True
-
-    return _largest(fits, math.isqrt(card.total_bytes // 4) + 1)
-
-
-def largest_batch(card: ModelledCardChoice, conf: str = "", *, trains: bool) -> int:
-    """Return the largest batch of the sample network on an empty card; 0 if none fits."""
-
-    def fits(batch: int) -> bool:
-        memory = ModelledMemory(card, conf)
-        try:
-            network = memory.sample_network()
-            for _ in network.train(batch) if trains else network.infer(batch):
-                pass
-        except ModelledOutOfMemory:
-            return False
-        return True
-
-    return _largest(fits, _LARGEST_BATCH)
-
-
-def model_fit(
-    card: ModelledCardChoice,
-    network: int | Network,
-    dtype: str,
-    conf: str = "",
-    plan: TrainingPlan | None = None,
-    *,
-    context: int | None = None,
-    batch: int = 1,
-) -> ModelFit:
-    """Return whether a network can be used and trained on a card.
-
-    Args:
-        card: the card.
-        network: its tensors, or only its number of parameters.
-        dtype: the type of weights and gradients: `AS_IN_FILE` or a key of `KEPT_TYPES`.
-        conf: the allocator's options.
-        plan: how to train; if None, with Adam and PyTorch's defaults.
-        context: see `token_reading`.
-        batch: see `token_reading`.
-
-    Raises:
-        StudioError: float32 masters of a network that is not in a half type.
-    """
-    plan = plan or TrainingPlan()
-    if plan.has_masters and dtype not in HALF_TYPES:
-        raise StudioError(
-            FailureKind.DTYPE_UNSUPPORTED,
-            f"Float32 masters are for float16 and bfloat16, not for {dtype}.",
-        )
-    network = network_of_count(network) if isinstance(network, int) else network
-    if network.is_packed and dtype != AS_IN_FILE:
-        raise StudioError(
-            FailureKind.BAD_REQUEST,
-            f"The weights of {network.name} are packed: they are known only as they are in the "
-            "file.",
-        )
-    reading = token_reading(network, dtype, context, batch)
-    training = fused = None
-    trained_as = _trained_type(network, dtype)
-    if trained_as is not None:
-        training = _training_need(card, conf, network, trained_as, plan)
-        if not training.fits and plan.implementation != "fused":
-            other = msgspec.structs.replace(plan, implementation="fused")
-            fused = _training_need(card, conf, network, trained_as, other)
-    return ModelFit(
-        network=network.name,
-        parameters=network.parameters,
-        dtype=dtype,
-        inference=_inference_need(card, conf, network, dtype, reading),
-        reading=reading,
-        training=training,
-        trained_as=trained_as or "",
-        optimizer=plan.optimizer,
-        implementation=plan.implementation,
-        has_masters=plan.has_masters,
-        fused=fused if fused and fused.fits else None,
-    )
-
-
-def _training_need(
-    card: ModelledCardChoice, conf: str, network: Network, dtype: str, plan: TrainingPlan
-) -> MemoryNeed:
-    """Return the memory for a step of training without activations."""
-    items = (ITEM_BYTES[dtype], ITEM_BYTES[plan.optimized_dtype(dtype)])
-    step = partial(train, dtype=dtype, plan=plan)
-    return _need(
-        card, conf, _shapes(network, items), lambda one: partial(step, parameters=one.tensors)
-    )
-
-
-def _inference_need(
-    card: ModelledCardChoice, conf: str, network: Network, dtype: str, reading: TokenReading
-) -> MemoryNeed:
-    """Return the memory for weights, cache and activations."""
-    others = [reading.cache_bytes // (2 * max(1, reading.layers))] * (2 * max(1, reading.layers))
-    others = [size for size in (*others, reading.activation_bytes) if size]
-    if dtype == AS_IN_FILE:
-        sizes = network.sizes_bytes
-        # llama.cpp keeps all weights of a device in one piece; so does the model if it is too long.
-        if network.format is WeightsFormat.GGUF or len(sizes) > _MOST_MODELLED:
-            sizes = (reading.weights_bytes,)
-        shapes = [_Shape(sizes)]
-        kind = None
-    else:
-        kind = KEPT_TYPES[dtype]
-        shapes = _shapes(network, (kind.block_bytes / kind.block,))
-
-    def asked(shape: _Shape) -> Callable[[AllocatorModel], None]:
-        weights = shape.tensors if kind is None else [kind.size_bytes(n) for n in shape.tensors]
-
-        def infer(allocator: AllocatorModel) -> None:
-            for size in (*weights, *(-(-size // shape.times) for size in others)):
-                allocator.allocate(size)
-
-        return infer
-
-    return _need(card, conf, shapes, asked)
-
-
-def _trained_type(network: Network, dtype: str) -> str | None:
-    """Return the type to train in; None if PyTorch does not train in it."""
-    if dtype in ITEM_BYTES:
-        return dtype
-    if dtype != AS_IN_FILE or network.is_packed:
-        return None
-    types = network.types_bytes
-    main = max(types, key=lambda name: types[name])
-    is_pure = types[main] > _MOSTLY * sum(types.values())
-    return _TRAINED_TYPES.get(main) if is_pure else None
-
-
-class _Shape(msgspec.Struct, frozen=True):
-    """The tensors of a network, which has them several times."""
-
-    tensors: Sequence[int]
-    times: int = 1
-
-
-def _shapes(network: Network, item_bytes: Iterable[float]) -> list[_Shape]:
-    """Return the tensors of a network, or those that it may have."""
-    if not 0 < len(network.tensors) <= _MOST_MODELLED:
-        return list(_shapes_of(network.parameters, sorted(set(item_bytes))))
-    return [_Shape(network.tensors)]
-
-
-def _shapes_of(parameters: int, item_bytes: Sequence[float]) -> Iterator[_Shape]:
-    """Yield the tensors that a network may have: those that pack best first, then bad ones."""
-    large = _LARGE * -(-parameters // (_LARGE * _MOST_TENSORS))
-    yield _Shape(_split(parameters, large, _LARGE, _SMALL))
-    # foreach=False needs three more of the largest tensor: small ones need the least.
-    for size in (_SMALL, _MIDDLE):
-        if parameters <= size * _MOST_SMALL:
-            yield _Shape(_split(parameters, size, _SMALL))
-            break
-    yield _Shape([parameters])
-    if parameters <= _TINY * _MOST_TINY:
-        yield _Shape(_split(parameters, _TINY))
-    for item in item_bytes:
-        # Two of these fit in a segment, and a third does not by a hair.
-        small, large = (
-            int((s // 3 + _ROUNDED_TO) / item) for s in (_SMALL_SEGMENT, _LARGE_SEGMENT)
-        )
-        times = -(-parameters // (large * _MOST_TENSORS))
-        yield _Shape(_split(-(-parameters // times), large), times)
-        # One tensor that asks for a whole large segment, beside small ones.
-        alone = int(_SMALL_SEGMENT // 2 / item) + 1
-        if alone < parameters <= small * _MOST_TENSORS:
-            yield _Shape([alone, *_split(parameters - alone, small)])
-
-
-def _split(parameters: int, *sizes: int) -> list[int]:
-    """Return tensors of the first size, then of the next ones, and a last one with the rest."""
-    tensors: list[int] = []
-    for size in sizes:
-        whole, parameters = divmod(parameters, size)
-        tensors += [size] * whole
-    return [*tensors, parameters] if parameters else tensors
-
-
-def _need(
-    card: ModelledCardChoice,
-    conf: str,
-    shapes: Sequence[_Shape],
-    asked: Callable[[_Shape], Callable[[AllocatorModel], None]],
-) -> MemoryNeed:
-    """Return the peaks of the reserved bytes and whether the card has room for them."""
-    peaks: list[int] = []
-    fits: set[bool] = set()
-    for shape in shapes:
-        roomy, ask = AllocatorModel(_ENDLESS, conf=conf), asked(shape)
-        ask(roomy)
-        peaks.append(shape.times * roomy.stats()["reserved_bytes.all.peak"])
-        try:
-            own = AllocatorModel(
-                card.total_bytes // shape.times, card.context_bytes // shape.times, conf=conf
-            )
-            ask(own)
-            fits.add(True)
-        except ModelledOutOfMemory:
-            fits.add(False)
-    return MemoryNeed(
-        least_bytes=min(peaks), most_bytes=max(peaks), fits=fits.pop() if len(fits) == 1 else None
-    )
-
-
-def _allocator(card: ModelledCardChoice, conf: str) -> AllocatorModel:
-    return AllocatorModel(card.total_bytes, card.context_bytes, conf=conf)
-
-
-def _largest(fits: Callable[[int], bool], beyond: int) -> int:
-    """Return the largest number that fits, given one that does not."""
+def _largest(ask: Callable[[int], None], beyond: int) -> int:
+    """Return the largest number that fits, given one that does not; 0 if none does."""
     low, high = 0, beyond
     while high - low > 1:
         middle = (low + high) // 2
-        if fits(middle):
+        try:
+            ask(middle)
             low = middle
-        else:
+        except ModelledOutOfMemory:
             high = middle
     return low
 

@@ -1,4 +1,4 @@
-"""“Will it fit?”: one question at a time, answered by the allocator's model in a thread."""
+"""“Will it fit?”: one question at a time, answered in a thread."""
 
 from __future__ import annotations
 
@@ -11,26 +11,16 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.memory.fit import fit_on, model_fit
-from gpu_studio.core.memory.networks import network_of_count
-from gpu_studio.core.memory.token_speed import token_reading
-from gpu_studio.core.memory.weights.weights_call import (
-    LONGEST_S,
-    MEMORY_BYTES,
-    MODULE,
-    MOST_ANSWER_BYTES,
-    ask_weights,
-)
+from gpu_studio.core.memory.networks import Network
+from gpu_studio.core.memory.weights import weights_file
 from gpu_studio.model.file_reading import opening, opening_delay
 from gpu_studio.model.worker import Task
 from gpu_studio.process.child_call import ChildCall
 
 if TYPE_CHECKING:
     from gpu_studio.core.failure import Failure
-    from gpu_studio.core.memory.fit import Fit, ModelFit
+    from gpu_studio.core.memory.fit import Fit, ModelFit, TrainingPlan
     from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
-    from gpu_studio.core.memory.networks import Network
-    from gpu_studio.core.memory.token_speed import TokenReading
-    from gpu_studio.core.memory.training import TrainingPlan
 
 _AFTER_TYPING_MS = 200
 
@@ -44,7 +34,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     card: ModelledCardChoice
-    network: int | Network | Path
+    network: Network | Path
     dtype: str
     plan: TrainingPlan
     config: Path | None = None
@@ -52,14 +42,18 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     batch: int = 1
     is_ram: bool = False
 
+    @property
+    def files(self) -> tuple[Path | None, Path | None]:
+        """The file of weights and the configuration to read for it."""
+        return (self.network if isinstance(self.network, Path) else None, self.config)
+
 
 class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What writing text needs; on a card also its limits, and whether the network fits."""
+    """Whether a network fits, and what writing text needs; on a card also the largest sizes."""
 
     question: Question
-    reading: TokenReading
+    model_fit: ModelFit
     fit: Fit | None = None
-    model_fit: ModelFit | None = None
 
 
 class FitQuestion(QObject):
@@ -98,12 +92,8 @@ class FitQuestion(QObject):
     def ask(self, question: Question) -> None:
         """Ask; repeating the last question does nothing."""
         if question != self._wanted and not self._is_closed:
-            asked, self._wanted = self._asked, question
-            if (
-                asked is not None
-                and (asked.network, asked.config) != (question.network, question.config)
-                and self._call is not None
-            ):
+            self._wanted = question
+            if self._call and self._asked and self._asked.files != question.files:
                 self._call.cancel()
             self._pause.start()
 
@@ -118,84 +108,74 @@ class FitQuestion(QObject):
             self._task.wait()
 
     def _begin(self) -> None:
-        if self._is_closed or self._task is not None:
+        question = self._wanted
+        if self._is_closed or self._task or question is None or question == self._asked:
             return
-        if self._wanted is None or self._wanted == self._asked:
-            return
-        question, known = self._wanted, self._fits.get(self._wanted.card)
         self._asked = question
-
-        def work_out() -> FitAnswer:
-            network = self._opened(question)
-            context, batch = question.context, question.batch
-            if question.is_ram:
-                reading = token_reading(network, question.dtype, context, batch)
-                return FitAnswer(question=question, reading=reading)
-            found = model_fit(
-                question.card, network, question.dtype, plan=question.plan,
-                context=context, batch=batch,
-            )  # fmt: skip
-            return FitAnswer(
-                question=question,
-                reading=found.reading,
-                fit=known or fit_on(question.card),
-                model_fit=found,
-            )
-
-        self._task = Task(work_out, self)
+        self._task = Task(partial(self._answer, question), self)
         self._task.succeeded.connect(self._on_answered)
         self._task.failed.connect(self._on_failed)
-        self._task.finished.connect(self._finish)
+        self._task.finished.connect(self._on_finished)
         self._task.start()
-        if isinstance(question.network, Path) or question.config is not None:
+        if any(question.files):
             self._delay.start()
 
-    def _opened(self, question: Question) -> int | Network:
-        """Return the network of a question; in the task's thread."""
-        network, config = question.network, question.config
-        path = network if isinstance(network, Path) else None
-        if path is None and (config is None or not isinstance(network, int)):
-            assert not isinstance(network, Path)
+    def _answer(self, question: Question) -> FitAnswer:
+        """Return the answer; in the task's thread."""
+        card, network = question.card, self._opened(question)
+        found = model_fit(
+            card, network, question.dtype, question.plan,
+            context=question.context, batch=question.batch,
+        )  # fmt: skip
+        fit = None if question.is_ram else self._fits.get(card) or fit_on(card)
+        return FitAnswer(question=question, model_fit=found, fit=fit)
+
+    def _opened(self, question: Question) -> Network:
+        files, network = question.files, question.network
+        if isinstance(network, Network) and (network.name or not question.config):
             return network
-        files = (path, config)
         if self._read is None or self._read[0] != files:
-            call = self._call = ChildCall(MODULE, memory_bytes=MEMORY_BYTES)
-            ask = partial(call.run, longest_s=LONGEST_S, most_bytes=MOST_ANSWER_BYTES)
-            found = ask_weights(
-                path, config, ask, lambda: self._is_closed or question != self._wanted
+            call = self._call = ChildCall(
+                weights_file.MODULE, memory_bytes=weights_file.MEMORY_BYTES
+            )
+            ask = partial(
+                call.run,
+                longest_s=weights_file.LONGEST_S,
+                most_bytes=weights_file.MOST_ANSWER_BYTES,
+            )
+            found = weights_file.ask_weights(
+                *files, ask, lambda: self._is_closed or question != self._wanted
             )
             self._call, self._read = None, (files, found)
         found = self._read[1]
-        return network_of_count(network, found.config) if isinstance(network, int) else found
+        if isinstance(network, Network):
+            return msgspec.structs.replace(network, config=found.config)
+        return found
 
     def _on_delayed(self) -> None:
-        asked = self._asked
-        if asked is None:
-            return
-        path = asked.network if isinstance(asked.network, Path) else asked.config
+        path = next(filter(None, self._asked.files), None) if self._asked else None
         if path is not None:
             self.opening = opening(path)
             self.delayed.emit()
 
-    def _on_opened(self) -> None:
+    def _on_read(self) -> None:
         self._delay.stop()
         self.opening = ""
 
     def _on_answered(self, answer: FitAnswer) -> None:
-        self._on_opened()
+        self._on_read()
         if answer.fit is not None:
             self._fits[answer.question.card] = answer.fit
         if answer.question == self._wanted:
             self.answered.emit(answer)
 
     def _on_failed(self, failure: Failure) -> None:
-        self._on_opened()
-        if self._asked != self._wanted:
-            return
-        is_refused = failure.kind is FailureKind.BAD_REQUEST
-        unknown = "This cannot be computed. The log says why."
-        self.failed.emit(failure.message if is_refused else unknown)
+        self._on_read()
+        if self._asked == self._wanted:
+            is_refused = failure.kind is FailureKind.BAD_REQUEST
+            unknown = "This cannot be computed. The log says why."
+            self.failed.emit(failure.message if is_refused else unknown)
 
-    def _finish(self) -> None:
+    def _on_finished(self) -> None:
         self._task = None
         self._begin()

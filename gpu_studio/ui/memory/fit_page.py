@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from gpu_studio.core.memory.fit import parse_count
-from gpu_studio.core.memory.fit_tanks import inference_tank, training_tank
+from gpu_studio.core.memory.fit import parse_count, plans_for
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
-from gpu_studio.core.memory.networks import AS_IN_FILE, NETWORK_NAMES, known_network
+from gpu_studio.core.memory.networks import (
+    AS_IN_FILE,
+    KEPT_TYPES,
+    NETWORK_NAMES,
+    Network,
+    known_network,
+)
 from gpu_studio.core.memory.token_speed import ram_sentence
-from gpu_studio.core.memory.training import plans_for
-from gpu_studio.core.memory.weights.file_tensor import MOST_PARAMETERS
-from gpu_studio.core.memory.weights.weight_types import KEPT_TYPES
+from gpu_studio.core.memory.weights.headers import MOST_PARAMETERS
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.units import format_bytes, format_count, format_size
 from gpu_studio.model.memory.fit_question import FitAnswer, FitQuestion, Question
@@ -24,15 +27,7 @@ from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.speed_card import SpeedCard
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.parts import (
-    GAP,
-    Card,
-    Text,
-    button,
-    letters,
-    section,
-    set_property,
-)
+from gpu_studio.ui.parts import GAP, Card, Text, button, letters, section, set_property
 from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.scroll_page import PageColumn
 
@@ -40,7 +35,6 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QShowEvent
 
     from gpu_studio.core.memory.fit import MemoryNeed
-    from gpu_studio.core.memory.tank import Tank
     from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.ui.theme import Theme
 
@@ -132,35 +126,31 @@ class FitPage(QWidget):
         return card
 
     def _make_choices(self) -> None:
-        self._count = ComboBox()
+        self._count, self._dtype, self._optimizer = ComboBox(), ComboBox(), ComboBox()
+        for box, key, name, tip in (
+            (self._count, "parameters", "Number of parameters",
+             "A known network such as GPT-2, or a number such as 7B, 350 M, 1e9 or 1,000,000"),
+            (self._dtype, "dtype", "Data type",
+             "8-bit and 4-bit are GGUF's Q8_0 and Q4_0: blocks with a scale"),
+            (self._optimizer, "optimizer", "Optimizer",
+             "fused=True needs less memory during a step. AMP computes a float32 network in 16 "
+             "bits. With float32 masters, the optimizer keeps float32 copies of a network in 16 "
+             "bits."),
+        ):  # fmt: skip
+            box.setObjectName(f"memory.fit.{key}")
+            box.setAccessibleName(name)
+            box.setToolTip(tip)
         self._count.setEditable(True)
         self._count.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        self._count.setObjectName("memory.fit.parameters")
-        self._count.setAccessibleName("Number of parameters")
         if (field := self._count.lineEdit()) is not None:
             field.setAccessibleName("Number of parameters")
-        self._count.setToolTip(
-            "A known network such as GPT-2, or a number such as 7B, 350 M, 1e9 or 1,000,000"
-        )
         self._count.addItems(_NETWORKS)
         self._count.setCurrentText(_FIRST)
         self._count.setMinimumWidth(letters(self._count, 29))
-        self._count.editTextChanged.connect(self._ask)
-        self._dtype = ComboBox()
-        self._dtype.setObjectName("memory.fit.dtype")
-        self._dtype.setAccessibleName("Data type")
         self._dtype.addItems(tuple(KEPT_TYPES))
         self._dtype.setCurrentText("float32")
-        self._dtype.setToolTip("8-bit and 4-bit are GGUF's Q8_0 and Q4_0: blocks with a scale")
-        self._dtype.currentIndexChanged.connect(self._ask)
-        self._optimizer = ComboBox()
-        self._optimizer.setObjectName("memory.fit.optimizer")
-        self._optimizer.setAccessibleName("Optimizer")
-        self._optimizer.setToolTip(
-            "fused=True needs less memory during a step. With float32 masters, the optimizer keeps "
-            "float32 copies of a float16 or bfloat16 network."
-        )
         self._list_plans()
+        self._count.editTextChanged.connect(self._ask)
         self._dtype.currentIndexChanged.connect(self._list_plans)
         self._optimizer.currentIndexChanged.connect(self._ask)
 
@@ -201,10 +191,11 @@ class FitPage(QWidget):
         if not self.isVisible():
             return
         text, card, is_ram = self._count.currentText(), self._card(), self._model.chosen.is_cpu
-        network = self._files.get(text) or known_network(text) or parse_count(text)
+        network = self._files.get(text) or known_network(text) or _counted(text)
         self._list_types(isinstance(network, Path))
-        self._show_parts(is_ram=is_ram)
-        if network is None or (isinstance(network, int) and not 0 < network <= MOST_PARAMETERS):
+        for part in (self._most_card, self._inference, self._training, self._optimizer):
+            part.setVisible(not is_ram)
+        if network is None:
             self._show_reason("Enter a number such as 7B, 350 M or 1,000,000.", is_wrong=True)
         elif card is None:
             self._show_reason("Choose a card above, or a simulated card.", is_wrong=False)
@@ -240,11 +231,6 @@ class FitPage(QWidget):
                     self._dtype.setCurrentText("float16")
         self._list_plans()
 
-    def _show_parts(self, *, is_ram: bool) -> None:
-        """Show only what is of the PC's RAM, or everything."""
-        for part in (self._most_card, self._inference, self._training, self._optimizer):
-            part.setVisible(not is_ram)
-
     def _choose_file(self) -> None:
         path = ask_open_path(
             self.window(), "Open a network",
@@ -258,8 +244,7 @@ class FitPage(QWidget):
             self._count.setCurrentText(name)
             self._list_types(True)
             self._dtype.setCurrentText(AS_IN_FILE)
-            self._speed.forget_config()
-            self._ask()
+            self._speed.choose_config(None)
 
     def _show_opening(self) -> None:
         self._show_reason(self._question.opening, is_wrong=False)
@@ -277,9 +262,8 @@ class FitPage(QWidget):
         self._show_opening()
         card, fit, network = answer.question.card, answer.fit, answer.model_fit
         self._speed.show_answer(answer, self._model.chosen)
-        if fit is None or network is None:
-            free_bytes, total_bytes = card.free_bytes, card.total_bytes
-            self._sentence.setText(ram_sentence(answer.reading, free_bytes, total_bytes))
+        if fit is None:
+            self._sentence.setText(ram_sentence(network.reading, card.free_bytes, card.total_bytes))
             self._show_reason(_RAM, is_wrong=False)
             return
         shown = "simulated" if self._model.chosen.is_modelled else "computed, not measured"
@@ -291,21 +275,30 @@ class FitPage(QWidget):
         )
         self._most["training"][0].setText(format_count(fit.largest_training_batch))
         self._most["inference"][0].setText(format_count(fit.largest_inference_batch))
-        inference, training = network.inference, network.training
-        self._inference.show_fit(
-            "Inference", inference, inference_tank(card, inference.decisive_bytes, network.reading)
-        )
+        if network.reading.cache_bytes:
+            self._inference.show_fit("Inference", network.inference, card)
+        else:
+            self._inference.show_fit("The weights", network.inference, card, is_plural=True)
+        words, training = network.plan.words, network.training
         if training is None:
             kind = "these weights" if network.dtype == AS_IN_FILE else f"weights in {network.dtype}"
             self._training.show_none("Training is not possible", f"PyTorch does not train {kind}.")
+        elif network.has_activations:
+            self._training.show_fit(f"Training with {words}", training, card)
         else:
-            tank = training_tank(card, training.decisive_bytes, network.trained_as, network.plan)
-            self._training.show_fit(f"Training with {network.plan.words}", training, tank)
+            what = f"Weights and {words}"
+            self._training.show_fit(what, training, card, is_plural=True, rest="activations")
         self._sentence.setText(f"{fit.sentence} {network.sentence}")
 
     def _show_failure(self, reason: str) -> None:
-        self._speed.show_nothing()
+        self._speed.show_answer(None, self._model.chosen)
         self._show_reason(reason, is_wrong=False)
+
+
+def _counted(text: str) -> Network | None:
+    """Return a network by its number of parameters; None for another text."""
+    count = parse_count(text)
+    return Network(parameters=count) if count and count <= MOST_PARAMETERS else None
 
 
 class _FitCard(Card):
@@ -322,24 +315,26 @@ class _FitCard(Card):
             self.column.addWidget(widget)
         self.column.addStretch(1)
 
-    def show_fit(self, what: str, need: MemoryNeed, tank: Tank) -> None:
-        """Show whether the network fits."""
-        has_cache = any(part.key == "cache" for part in tank.parts)
-        missing = tank.total_bytes - (tank.card_bytes or tank.total_bytes)
-        lacks = f"{format_bytes(missing)} more" if missing else ""
-        if need.fits is None:
-            self._verdict.setText(f"? {what} may fit, or need up to {lacks}")
-            self.set_tone(Tone.AMBER)
-        elif need.fits:
-            self._verdict.setText(f"✔ {what} fits")
-            self.set_tone(Tone.GOOD)
-        else:
-            least = "at least " if need.least_bytes < need.most_bytes else ""
-            self._verdict.setText(f"✖ {what} does not fit: needs {least}{lacks}")
-            self.set_tone(Tone.FAILURE)
+    def show_fit(
+        self, what: str, need: MemoryNeed, card: ModelledCardChoice, *, is_plural: bool = False,
+        rest: str = "",
+    ) -> None:  # fmt: skip
+        """Show whether something fits; what is not known of it makes the answer amber."""
+        fits, does = ("fit", "do") if is_plural else ("fits", "does")
+        tone, verdict = Tone.GOOD, f"✔ {what} {fits}"
+        if need.fits is False:
+            missing = format_bytes(need.least_bytes - card.free_bytes)
+            tone, verdict = Tone.FAILURE, f"✖ {what} {does} not fit: {missing} more needed"
+        elif need.fits is None:
+            tone, verdict = Tone.AMBER, f"? {what} may fit: nearly all of the room is needed"
+        elif rest:
+            tone, verdict = Tone.AMBER, f"? {what} {fits}; {rest} are not known"
+        self._verdict.setText(verdict)
+        self.set_tone(tone)
+        tank = need.tank(card)
         beyond = "" if tank.card_bytes is None else " The line marks the end of the card."
-        without = "" if has_cache else ", without activations"
-        self._words = f"PyTorch would reserve {need.range_text}{without}.{beyond}"
+        without = f", without {rest}" if rest else ""
+        self._words = f"Needs {need.range_text}{without}.{beyond}"
         self._message.setText(self._words)
         self._tank.show_tank(tank)
         self._tank.show()

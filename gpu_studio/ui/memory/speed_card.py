@@ -1,4 +1,4 @@
-"""How fast would it write? The most tokens a second, in a sentence, and the arithmetic of it."""
+"""How fast would it write? The most tokens a second, and what a step reads."""
 
 from __future__ import annotations
 
@@ -8,22 +8,13 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QSpinBox
 
-from gpu_studio.core.memory.token_speed import (
-    MOST_BATCH,
-    Missing,
-    arithmetic,
-    bound_sentence,
-    token_bound,
-)
+from gpu_studio.core.memory.token_speed import MOST_BATCH, Missing, bound_sentence, token_bound
 from gpu_studio.core.plain_text import file_name
-from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.memory.memory_curves import toggle
-from gpu_studio.ui.parts import GAP, Card, Text, button, section, show_whole_rows, table
+from gpu_studio.ui.parts import GAP, Card, Text, button, section
 from gpu_studio.ui.saving import ask_open_path
 
 if TYPE_CHECKING:
-    from gpu_studio.core.memory.token_speed import Bandwidth, TokenBound
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.memory.bandwidths import Bandwidths
     from gpu_studio.model.memory.fit_question import FitAnswer
@@ -55,55 +46,41 @@ class SpeedCard(Card):
         self.choices = self._make_choices()
         self._sentence = Text(role="lead", name="memory.speed.sentence", wraps=True)
         self._detail = Text(role="muted", name="memory.speed.detail", wraps=True)
-        self.column.addWidget(self._sentence)
-        self.column.addWidget(self._detail)
         self._measure = button(
             "Measure the bandwidth",
             self._on_measure,
             name="memory.speed.measure",
             tip="Copies memory on the device for some seconds",
         )
-        self._more = toggle("Arithmetic", "memory.speed.more", "Show how this follows")
-        self._more.toggled.connect(self._show_rows)
-        self.column.addWidget(FlowRow(self._measure, self._more, spacing=GAP))
-        self._rows = TextRows(("What", "Amount", "How"), numbers=(1,), parent=self)
-        self._table = table(
-            self._rows,
-            name="memory.speed.table",
-            accessible_name="Arithmetic of the tokens a second",
-        )
-        self._table.hide()
-        self.column.addWidget(self._table)
+        for widget in (self._sentence, self._detail, FlowRow(self._measure)):
+            self.column.addWidget(widget)
         bandwidths.changed.connect(self._show)
         self._show()
 
     def _make_choices(self) -> FlowRow:
-        self._context = QSpinBox()
+        self._context, self._batch = QSpinBox(), QSpinBox()
         self._context.setRange(0, _LONGEST_CONTEXT)
         self._context.setSingleStep(1024)
         self._context.setGroupSeparatorShown(True)
         self._context.setSpecialValueText("usual")
-        self._batch = QSpinBox()
         self._batch.setRange(1, MOST_BATCH)
-        for box, name, words in (
-            (self._context, "context", "Tokens of context"),
-            (self._batch, "batch", "Texts at once"),
+        row = FlowRow(spacing=GAP)
+        for box, name, words, label in (
+            (self._context, "context", "Tokens of context", Text("Context")),
+            (self._batch, "batch", "Texts at once", Text("Texts at once")),
         ):
             box.setObjectName(f"memory.speed.{name}")
             box.setAccessibleName(words)
             box.setKeyboardTracking(False)
             box.valueChanged.connect(self.changed)
-        context, batch = Text("Context"), Text("Texts at once")
-        context.setBuddy(self._context)
-        batch.setBuddy(self._batch)
-        self._open = button(
-            "Open config.json…", self._choose_config, name="memory.speed.open",
-            tip="The model's shape: its layers, heads and experts",
-        )  # fmt: skip
+            label.setBuddy(box)
+            row.add(label)
+            row.add(box)
         self._config = Text(role="muted", name="memory.speed.config")
-        return FlowRow(
-            context, self._context, batch, self._batch, self._open, self._config, spacing=GAP
-        )
+        tip = "The model's shape: its layers, heads and experts"
+        row.add(button("Open config.json…", self._choose_config, name="memory.speed.open", tip=tip))
+        row.add(self._config)
+        return row
 
     @property
     def context(self) -> int | None:
@@ -115,29 +92,23 @@ class SpeedCard(Card):
         """The number of texts at once."""
         return self._batch.value()
 
-    def show_answer(self, answer: FitAnswer, device: DeviceRow) -> None:
-        """Show the bound for what a model reads, on the chosen device."""
+    def show_answer(self, answer: FitAnswer | None, device: DeviceRow) -> None:
+        """Show the bound for what a model reads, on the chosen device; nothing without answer."""
         self._answer, self._device = answer, device
         self._show()
 
-    def forget_config(self) -> None:
-        """Forget the chosen configuration: it is another model's."""
-        self.config = None
-        self._config.setText("")
-
-    def show_nothing(self) -> None:
-        """Show no bound: there is no answer."""
-        self._answer = None
-        self._show()
+    def choose_config(self, path: Path | None) -> None:
+        """Ask about another configuration; None forgets that of another model."""
+        self.config = path
+        self._config.setText(file_name(path) if path is not None else "")
+        self.changed.emit()
 
     def _choose_config(self) -> None:
         path = ask_open_path(
             self.window(), "Open a configuration", "Configurations (*.json);;All files (*)"
         )
         if path:
-            self.config = Path(path)
-            self._config.setText(file_name(self.config))
-            self.changed.emit()
+            self.choose_config(Path(path))
 
     def _on_measure(self) -> None:
         self._bandwidths.measure(self._unmeasured())
@@ -148,57 +119,45 @@ class SpeedCard(Card):
         if answer is None or device is None or device.is_modelled:
             return []
         devices = [device]
-        if not device.is_cpu and self._room_bytes(answer) is not None:
+        if _room_bytes(answer) is not None:
             devices.append(self._bandwidths.cpu)
         return [one for one in devices if self._bandwidths.of(one) is None]
 
-    def _room_bytes(self, answer: FitAnswer) -> int | None:
-        fit = answer.model_fit
-        return answer.question.card.free_bytes if fit and fit.inference.fits is False else None
-
-    def _measured(self) -> tuple[Bandwidth | None, Bandwidth | None]:
-        """Return the bandwidths of the device and of the RAM beside it."""
-        assert self._device is not None
-        of = self._bandwidths.of
-        return of(self._device), None if self._device.is_cpu else of(self._bandwidths.cpu)
-
-    def _bound(self, answer: FitAnswer) -> TokenBound:
-        bandwidth, ram = self._measured()
-        return token_bound(
-            answer.reading, bandwidth, free_bytes=self._room_bytes(answer), ram=ram,
-            ram_bytes=self._bandwidths.ram_bytes,
-        )  # fmt: skip
-
     def _show(self) -> None:
-        answer, device = self._answer, self._device
         unmeasured = self._unmeasured()
+        can_measure = all(map(self._bandwidths.can_measure, unmeasured))
         self._measure.setVisible(bool(unmeasured))
-        self._measure.setEnabled(
-            bool(unmeasured) and all(map(self._bandwidths.can_measure, unmeasured))
-        )
-        self._more.setVisible(answer is not None)
-        if answer is None or device is None:
-            self._sentence.setText("")
-            self._detail.setText("")
-            self._show_rows()
-            return
-        bound, (bandwidth, ram) = self._bound(answer), self._measured()
-        where = "the CPU" if device.is_cpu else "this card"
-        if device.is_modelled and bound.missing is Missing.BANDWIDTH:
-            sentence = _SIMULATED
-        elif self._bandwidths.is_measuring:
-            sentence = "Measuring the bandwidth…"
-        else:
-            sentence = bound_sentence(answer.reading, bound, bandwidth, where)
+        self._measure.setEnabled(can_measure)
+        answer, device = self._answer, self._device
+        sentence = detail = ""
+        if answer is not None and device is not None:
+            reading = answer.model_fit.reading
+            sentence = self._bound_words(answer, device)
+            details = (self._bandwidths.trouble, reading.words, reading.unknown_cache)
+            detail = " ".join(filter(None, details))
         self._sentence.setText(sentence)
-        details = (self._bandwidths.trouble, answer.reading.unknown_cache)
-        self._detail.setText(" ".join(one for one in details if one))
-        self._detail.setVisible(any(details))
-        self._rows.set_rows(arithmetic(answer.reading, bound, bandwidth, ram))
-        self._show_rows()
+        self._detail.setText(detail)
 
-    def _show_rows(self) -> None:
-        is_shown = self._more.isChecked() and self._answer is not None
-        self._table.setVisible(is_shown)
-        if is_shown:
-            show_whole_rows(self._table)
+    def _bound_words(self, answer: FitAnswer, device: DeviceRow) -> str:
+        reading, bandwidth = answer.model_fit.reading, self._bandwidths.of(device)
+        bound = token_bound(
+            reading,
+            bandwidth,
+            free_bytes=_room_bytes(answer),
+            ram=self._bandwidths.of(self._bandwidths.cpu),
+            ram_bytes=self._bandwidths.ram_bytes,
+        )
+        if device.is_modelled and bound.missing is Missing.BANDWIDTH:
+            return _SIMULATED
+        if self._bandwidths.is_measuring:
+            return "Measuring the bandwidth…"
+        return bound_sentence(
+            reading, bound, bandwidth, "the CPU" if device.is_cpu else "this card"
+        )
+
+
+def _room_bytes(answer: FitAnswer) -> int | None:
+    """Return the room on a card that is too small for the model; None if it is not."""
+    if answer.question.is_ram or answer.model_fit.inference.fits is not False:
+        return None
+    return answer.question.card.free_bytes

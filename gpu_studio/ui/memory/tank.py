@@ -42,7 +42,7 @@ _LOOKS = {
     "moments": ("gpu1", "solid"),
     "step": ("gpu1", "hatched"),
     "cache": ("gpu0", "solid"),
-    "activations": ("gpu1", "hatched"),
+    "activations": ("allocated", "hatched"),
     "free": ("other", "empty"),
 }
 

@@ -1,64 +1,55 @@
 """The network in a file of weights: safetensors or GGUF, in one piece or in several.
 
-Only the headers are read. Nothing of a file decides which other file is opened: the parts of a
-split one are next to it and have its name with another number.
+Nothing of a file decides which other file is opened: the parts of a split one are next to it and
+have its name with another number. A header may be a stranger's and take all time and memory, so a
+child process reads it (`answer`).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.networks import Network, NetworkPart, WeightsFormat
-from gpu_studio.core.memory.weights.file_tensor import (
+from gpu_studio.core.memory.networks import ModelConfig, Network
+from gpu_studio.core.memory.weights.headers import (
+    MAGIC,
     MOST_PARAMETERS,
-    MOST_TENSORS,
     FileTensor,
-    quoted,
+    looks_like_safetensors,
+    read_gguf,
+    read_safetensors,
     refuse,
 )
-from gpu_studio.core.memory.weights.gguf_header import MAGIC, read_gguf
-from gpu_studio.core.memory.weights.model_config import (
-    LONGEST_CONFIG_BYTES,
-    ModelConfig,
-    config_of_gguf,
-    read_config,
-)
-from gpu_studio.core.memory.weights.safetensors_header import (
-    looks_like_safetensors,
-    read_safetensors,
-)
-from gpu_studio.core.memory.weights.weight_types import SAFETENSORS_PACKED
 from gpu_studio.core.plain_text import file_name, plain_text
-from gpu_studio.core.user_file import UnusableFileError, open_user_file, read_own_file
+from gpu_studio.core.user_file import UnusableFileError, open_user_file, read_own_file, read_part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
-_HEAD_BYTES = 9
-_LONGEST_INDEX_BYTES = 64 << 20
-_MOST_FILES = 1000
-_CONFIG = "config.json"
-_Found = TypeVar("_Found")
+MODULE = "gpu_studio.core.memory.weights.weights_file"
+MEMORY_BYTES, LONGEST_S, MOST_ANSWER_BYTES = 2 << 30, 60.0, 1 << 20
+"""The limits of the child that reads a header."""
+_HEAD_BYTES, _LONGEST_CONFIG_BYTES, _MOST_FILES = 9, 4 << 20, 1000
+_POINTER = b"version h"  # of Git LFS
 _NUMBERED = re.compile(r"(.*)-(\d{5})-of-(\d{5})(\.[^.]+)", re.DOTALL)
-
-
-class _Index(msgspec.Struct, frozen=True):
-    """The file ``model.safetensors.index.json``: the file of each tensor."""
-
-    weight_map: dict[str, str]
+_OUTPUT = re.compile(r"(?:^|\.)(?:lm_head|embed_out|output)\.weight$")
+_EXPERTS = re.compile(r"\.experts\.|\.ffn_\w+_exps\.")
+# Types of which one number may hold several weights, as GPTQ, AWQ and bitsandbytes pack them.
+_PACKED = {"BOOL", "U8", "I8", "I16", "U16", "I32", "U32", "I64", "U64"}
+_Found = TypeVar("_Found")
 
 
 def read_weights(path: Path, config_path: Path | None = None) -> Network:
     """Return the network in a file, with what is known of its shape.
 
     Args:
-        path: a safetensors or GGUF file, any part of a split one, or the index of one.
+        path: a safetensors or GGUF file, or any part of a split one.
         config_path: its ``config.json``; None takes the one next to a safetensors file.
 
     Raises:
@@ -67,69 +58,65 @@ def read_weights(path: Path, config_path: Path | None = None) -> Network:
     shown = file_name(path)
     head = _opened(path, lambda file, _size, _shown: file.read(_HEAD_BYTES))
     config = read_config_file(config_path) if config_path is not None else None
+    tensors: list[FileTensor] = []
     if head.startswith(MAGIC):
-        return _gguf(path, shown, config)
-    if looks_like_safetensors(head):
-        paths, tensors = _parts(path), []
-        for part in paths:
+        metadata: dict[str, str | float] = {}
+        for part in _parts(path):
+            found, more = _opened(part, read_gguf)
+            metadata, tensors = metadata or found, tensors + more
+        config = config or config_of_gguf(metadata, shown)
+    elif looks_like_safetensors(head):
+        for part in _parts(path):
             tensors += _opened(part, read_safetensors)
-    elif head.lstrip()[:1] == b"{":
-        paths, tensors = _indexed(path, shown)
+        beside = path.with_name("config.json")
+        if config is None and beside.is_file():
+            config = read_config_file(beside)
+    elif head == _POINTER:
+        refuse(f"{shown} is a pointer of Git LFS, not the file itself. Get it with “git lfs pull”.")
     else:
         refuse(f"{shown} is neither a safetensors nor a GGUF file.")
-    beside = path.with_name(_CONFIG)
-    if config is None and beside.is_file():
-        config = read_config_file(beside)
-    return _network(shown, WeightsFormat.SAFETENSORS, len(paths), tensors, config)
+    return _network(shown, tensors, config, is_gguf=head.startswith(MAGIC))
 
 
-def _gguf(path: Path, shown: str, config: ModelConfig | None) -> Network:
-    paths, tensors, rows = _parts(path), [], 0
-    first = None
-    for part in paths:
-        header = _opened(part, read_gguf)
-        first = first or header
-        tensors += header.tensors
-    assert first is not None
-    split = first.metadata.get("split.count", 1)
-    if isinstance(split, int) and split != len(paths) and split > 1:
-        refuse(
-            f"{shown} is one of {split} parts, but its name does not end in "
-            f"-00001-of-{split:05}.gguf, so the others cannot be found."
-        )
-    if config is None:
-        table = next((one for one in tensors if _TABLE.search(one.name)), None)
-        width = first.metadata.get(f"{first.metadata.get('general.architecture')}.embedding_length")
-        if table is not None and isinstance(width, int) and width > 0:
-            rows = table.parameters // width
-        config = config_of_gguf(first.metadata, rows, shown)
-    return _network(shown, WeightsFormat.GGUF, len(paths), tensors, config)
+def _network(
+    name: str, tensors: list[FileTensor], config: ModelConfig | None, *, is_gguf: bool
+) -> Network:
+    types: dict[str, int] = {}
+    for one in tensors:
+        types[one.type_name] = types.get(one.type_name, 0) + one.size_bytes
+    parameters, size_bytes = sum(one.parameters for one in tensors), sum(types.values())
+    if not 0 < parameters <= MOST_PARAMETERS:
+        refuse(f"{name} has {'too many' if parameters else 'no'} tensors.")
+    if config is not None and config.is_tied is None:
+        has_output = any(_OUTPUT.search(one.name) for one in tensors)
+        config = msgspec.structs.replace(config, is_tied=not has_output)
+    packed_bytes = sum(size for kind, size in types.items() if kind in _PACKED)
+    return Network(
+        name=name,
+        parameters=parameters,
+        size_bytes=size_bytes,
+        types_bytes=types,
+        is_packed=not is_gguf and 20 * packed_bytes > size_bytes,
+        has_experts=any(_EXPERTS.search(one.name) for one in tensors),
+        config=config,
+    )
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────
 
 
 def _opened(path: Path, read: Callable[[BinaryIO, int, str], _Found]) -> _Found:
-    shown = file_name(path)
     try:
         with open_user_file(path) as file:
-            return read(file, os.fstat(file.fileno()).st_size, shown)
+            return read(file, os.fstat(file.fileno()).st_size, file_name(path))
     except UnusableFileError as error:
-        raise _unusable(path, str(error)) from error
+        raise _unusable(path, error) from error
     except OSError as error:
-        raise _unusable(path, f"it cannot be read ({error.strerror or error})") from error
+        raise _unusable(path, error.strerror or error) from error
 
 
-def _unusable(path: Path, reason: str) -> StudioError:
+def _unusable(path: Path, reason: object) -> StudioError:
     return StudioError(FailureKind.BAD_REQUEST, f"Cannot read {plain_text(str(path))}: {reason}.")
-
-
-def read_config_file(path: Path) -> ModelConfig:
-    """Return the shape in a ``config.json``; raises `StudioError`."""
-    try:
-        return read_config(read_own_file(path, LONGEST_CONFIG_BYTES), file_name(path))
-    except UnusableFileError as error:
-        raise _unusable(path, str(error)) from error
 
 
 def _parts(path: Path) -> list[Path]:
@@ -142,106 +129,178 @@ def _parts(path: Path) -> list[Path]:
         refuse(f"{file_name(path)} cannot be part {int(match[2])} of {count}.")
     paths = [path.with_name(f"{match[1]}-{number:05}-of-{match[3]}{match[4]}")
              for number in range(1, count + 1)]  # fmt: skip
-    missing = [one for one in paths if not one.is_file()]
-    if missing:
-        others = f" and {len(missing) - 1} more parts are" if len(missing) > 1 else " is"
-        refuse(f"{file_name(path)} has {count} parts: {file_name(missing[0])}{others} missing.")
+    for one in paths:
+        if not one.is_file():
+            refuse(f"{file_name(path)} has {count} parts: {file_name(one)} is missing.")
     return paths
 
 
-def _indexed(path: Path, shown: str) -> tuple[list[Path], list[FileTensor]]:
-    """Return the files that an index names, all next to it, and their tensors."""
+# ── the shape ────────────────────────────────────────────────────────────────────────────────
+
+# The fields of Hugging Face's config.json by their names in transformers' configuration classes,
+# and the keys of GGUF (gguf-py/gguf/constants.py of llama.cpp) that have the same.
+_FIELDS = {
+    "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "block_count"),
+    "heads": ("num_attention_heads", "n_head", "n_heads", "attention.head_count"),
+    "width": ("hidden_size", "n_embd", "d_model", "embedding_length"),
+    "inner_width": ("moe_intermediate_size", "expert_feed_forward_length", "intermediate_size",
+                    "n_inner", "ffn_dim", "feed_forward_length"),
+    "vocabulary": ("vocab_size",),
+    "trained_context": ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length",
+                        "context_length"),
+    "experts": ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts",
+                "expert_count"),
+    "experts_used": ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k",
+                     "expert_used_count"),
+}  # fmt: skip
+_KEY_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "attention.head_count_kv")
+_KEY_WIDTH = ("head_dim", "attention_head_dim", "attention.key_length")
+# With any of these, some layers keep something else than keys and values of the whole context.
+_NOT_PLAIN = re.compile(
+    r"is_encoder_decoder|(?:attention\.)?kv_lora_rank|num_kv_shared_layers|full_attn_idxs|\w*ssm.*|"
+    r"attention\.shared_kv_layers|(?:attention\.)?sliding_window|attention_chunk_size|state_size|"
+    r"mamba_\w+|linear_num_\w+|attn_layer_period|full_attention_interval|hybrid_\w+|wkv\..*|"
+    r"shortconv\..*|kda\..*|multi_query"
+)  # fmt: skip
+_UNKNOWN_CACHE = (
+    "The KV cache is not modeled: the configuration does not say that every layer keeps the keys "
+    "and values of the whole context."
+)
+
+
+def read_config_file(path: Path) -> ModelConfig:
+    """Return the shape in a ``config.json``; raises `StudioError`."""
     try:
-        text = read_own_file(path, _LONGEST_INDEX_BYTES)
-        files = msgspec.json.decode(text, type=_Index).weight_map
+        return read_config(read_own_file(path, _LONGEST_CONFIG_BYTES), file_name(path))
     except UnusableFileError as error:
-        raise _unusable(path, str(error)) from error
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        refuse(f"{shown} is neither a safetensors nor a GGUF file, and no index of one.")
-    names = sorted(set(files.values()))
-    if not names or len(names) > _MOST_FILES:
-        refuse(f"{shown} names {len(names)} files.")
-    tensors: list[FileTensor] = []
-    for name in names:
-        if name in ("", ".", "..") or re.search(r"[/\\:\0]", name):
-            refuse(f"{shown} names the file {quoted(name)}, which is not next to it.")
-        if not path.with_name(name).is_file():
-            refuse(f"{shown} names the file {quoted(name)}, which is missing.")
-        found = _opened(path.with_name(name), read_safetensors)
-        if {one.name for one in found} != {key for key, value in files.items() if value == name}:
-            refuse(f"{shown} and {quoted(name)} name different tensors: one of them is wrong.")
-        tensors += found
-        if len(tensors) > MOST_TENSORS:
-            refuse(f"{shown} has too many tensors.")
-    return [path.with_name(name) for name in names], tensors
+        raise _unusable(path, error) from error
 
 
-# ── the network ──────────────────────────────────────────────────────────────────────────────
+def read_config(text: bytes, shown: str) -> ModelConfig:
+    """Return the shape in a ``config.json``; raises `StudioError` for any other text."""
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        refuse(f"{shown} is not a model's configuration: it is no JSON object.")
+    for name in ("text_config", "llm_config", "language_config"):
+        if isinstance(fields.get(name), dict):
+            fields |= fields[name]
+    config = _config(fields, shown)
+    if not config.layers and not config.experts and not config.width:
+        refuse(f"{shown} is not a model's configuration: it names no layers.")
+    return config
 
-_LAYER = re.compile(r"(?:^|\.)(?:layers|layer|blocks|block|blk|h)\.(\d{1,6})\.")
-_EXPERTS = re.compile(r"\.experts\.|\.ffn_(?:gate|up|down|gate_up)(?:_exps|\.\d+)\.")
-_TABLE = re.compile(r"(?:^|\.)(?:embed_tokens|wte|word_embeddings|tok_embeddings|token_embd)\.")
-_ROWS = re.compile(
-    r"(?:^|\.)(?:embed_tokens_per_layer|per_layer_token_embd|wpe|position_embd|embed_positions)\."
-)
-_OUTPUT = re.compile(r"(?:^|\.)(?:lm_head|embed_out|output)\.weight$")
-_ASIDE = re.compile(
-    r"(?:^|\.)(?:vision_tower|vision_model|vision_encoder|visual|multi_modal_projector|"
-    r"mm_projector|embed_vision|audio_tower|audio_encoder|embed_audio|mtp)\.|^(?:v|mm|a)\."
-)
+
+def config_of_gguf(metadata: Mapping[str, str | float], shown: str) -> ModelConfig:
+    """Return the shape in a GGUF file's metadata; raises `StudioError` for a forged value."""
+    prefix = f"{metadata.get('general.architecture', '')}."
+    fields = {key.removeprefix(prefix): value for key, value in metadata.items()
+              if key.startswith(prefix)}  # fmt: skip
+    return _config(fields, shown)
 
 
-def _network(
-    name: str,
-    form: WeightsFormat,
-    files: int,
-    tensors: Sequence[FileTensor],
-    config: ModelConfig | None,
+def _config(fields: Mapping[str, Any], shown: str) -> ModelConfig:
+    def number(*names: str) -> object:
+        return next((fields[name] for name in names if fields.get(name) is not None), 0)
+
+    tied = fields.get("tie_word_embeddings")
+    values = {key: number(*names) for key, names in _FIELDS.items()}
+    try:
+        config = msgspec.convert(values | {"is_tied": tied}, ModelConfig, strict=True)
+        heads, width = msgspec.convert(
+            [number(*_KEY_HEADS) or config.heads,
+             number(*_KEY_WIDTH) or config.width // max(1, config.heads)],
+            tuple[int, int],
+        )  # fmt: skip
+        cache_numbers = 0 if _is_special(fields) else 2 * heads * width
+        cache_numbers *= config.layers > 0
+        unknown = "" if cache_numbers else _UNKNOWN_CACHE
+        return msgspec.convert(
+            msgspec.structs.asdict(config)
+            | {"cache_numbers": cache_numbers, "unknown_cache": unknown},
+            ModelConfig,
+        )
+    except msgspec.ValidationError as error:
+        refuse(f"{shown} cannot be used as a configuration: {plain_text(str(error))[:100]}.")
+
+
+def _is_special(fields: Mapping[str, Any]) -> bool:
+    """Return whether some layers keep something else than plain keys and values."""
+    types = fields.get("layer_types")
+    if types and (not isinstance(types, list) or set(map(str, types)) != {"full_attention"}):
+        return True
+    return any(
+        value and _NOT_PLAIN.fullmatch(name)
+        for name, value in fields.items()
+        if name != "sliding_window" or fields.get("use_sliding_window") is not False
+    )
+
+
+# ── the child ────────────────────────────────────────────────────────────────────────────────
+
+
+class CallEnd(Protocol):
+    """How the call of a child ended; see ``process.child_call``."""
+
+    @property
+    def content(self) -> bytes: ...
+    @property
+    def exit_code(self) -> int | None: ...
+    @property
+    def is_late(self) -> bool: ...
+    @property
+    def reason(self) -> str: ...
+
+
+def answer(content: bytes) -> bytes:
+    """Return the `Network` of a file as msgpack; raise ValueError with the reason."""
+    names = msgspec.msgpack.decode(content, type=tuple[bytes | None, bytes | None])
+    path, config_path = (None if one is None else Path(os.fsdecode(one)) for one in names)
+    try:
+        if path is not None:
+            network = read_weights(path, config_path)
+        else:
+            network = Network(config=read_config_file(config_path) if config_path else None)
+    except StudioError as error:
+        raise ValueError(str(error).replace("\u202f", " ")) from error
+    except MemoryError as error:
+        raise ValueError("The header of this file needs more memory than it is given.") from error
+    return msgspec.msgpack.encode(network)
+
+
+def ask_weights(
+    path: Path | None,
+    config_path: Path | None,
+    call: Callable[[bytes], CallEnd],
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Network:
-    if not any(one.parameters for one in tensors):
-        refuse(f"{name} has no tensors.")
-    total = sum(one.parameters for one in tensors)
-    if len(tensors) > MOST_TENSORS or total > MOST_PARAMETERS:
-        refuse(f"{name} has too many tensors.")
-    if len({one.name for one in tensors}) < len(tensors):
-        refuse(f"{name} is damaged or forged: two of its parts have the same tensor.")
-    has_output = any(_OUTPUT.search(one.name) for one in tensors)
-    layers = config.layers if config is not None else 0
-    sides: dict[str, list[FileTensor]] = {"rows": [], "aside": [], "experts": [], "layers": []}
-    for one in tensors:
-        layer = _LAYER.search(one.name)
-        if _ASIDE.search(one.name) or (layer and 0 < layers <= int(layer[1])):
-            sides["aside"].append(one)
-        elif _ROWS.search(one.name) or (has_output and _TABLE.search(one.name)):
-            sides["rows"].append(one)
-        elif layer:
-            sides["layers"].append(one)
-            if _EXPERTS.search(one.name):
-                sides["experts"].append(one)
-    whole = [one for one in tensors if one.parameters]
-    types: dict[str, int] = {}
-    for one in whole:
-        types[one.type_name] = types.get(one.type_name, 0) + one.size_bytes
-    packed_bytes = sum(size for kind, size in types.items() if kind in SAFETENSORS_PACKED)
-    return Network(
-        name=name,
-        tensors=tuple(one.parameters for one in whole),
-        sizes_bytes=tuple(one.size_bytes for one in whole),
-        format=form,
-        files=files,
-        types_bytes=types,
-        is_packed=form is WeightsFormat.SAFETENSORS and 20 * packed_bytes > sum(types.values()),
-        rows=_part(sides["rows"]),
-        aside=_part(sides["aside"]),
-        experts=_part(sides["experts"]),
-        in_layers=_part(sides["layers"]),
-        config=config,
-    )
+    """Return the network of a file; without one, a network of which only the shape is known.
 
+    Args:
+        path: see `read_weights`; None for only a configuration.
+        config_path: see `read_weights`.
+        call: calls `answer` in a child process (`MODULE`) with the limits of this module.
+        is_over: returns whether the answer is no longer needed.
 
-def _part(tensors: Iterable[FileTensor]) -> NetworkPart:
-    found = list(tensors)
-    return NetworkPart(
-        parameters=sum(one.parameters for one in found),
-        size_bytes=sum(one.size_bytes for one in found),
-    )
+    Raises:
+        StudioError: why there is none.
+    """
+    paths = [one for one in (path, config_path) if one is not None]
+    at, shown = paths[0], file_name(paths[0])
+    try:
+        for at in paths:
+            read_part(at, lambda file: file.read(1), is_over)  # a silent drive is found out here
+        names = [None if one is None else os.fsencode(one) for one in (path, config_path)]
+        ended = call(msgspec.msgpack.encode(names))
+        if ended.exit_code == 0:
+            return msgspec.msgpack.decode(ended.content, type=Network)
+    except UnusableFileError as error:
+        raise _unusable(at, error) from error
+    except OSError as error:
+        refuse(f"No process can be started to read {shown} ({error}).")
+    except msgspec.MsgspecError:
+        refuse(f"The header of {shown} cannot be read.")
+    takes = "takes too long" if ended.is_late else "needs more memory than it is given"
+    return refuse(ended.reason or f"Reading the header of {shown} {takes}.")

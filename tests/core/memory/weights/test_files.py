@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.memory.networks import Network, WeightsFormat
-from gpu_studio.core.memory.weights import file_tensor, gguf_header, safetensors_header
-from gpu_studio.core.memory.weights.weights_call import MODULE, ask_weights
-from gpu_studio.core.memory.weights.weights_file import read_weights
+from gpu_studio.core.memory.networks import Network
+from gpu_studio.core.memory.weights import headers
+from gpu_studio.core.memory.weights.weights_file import MODULE, ask_weights, read_weights
 from gpu_studio.process.child_call import ChildAnswer, ChildCall
 from tests.fakes.weights_files import (
     gguf_info,
@@ -53,24 +52,50 @@ def refusal(path: Path) -> str:
 def test_a_safetensors_file_is_read_by_its_header(tmp_path: Path):
     more = {**TWO, "scale": ("F32", ()), "none": ("F32", (0, 5))}
     network = read_weights(write_safetensors(tmp_path / "a.safetensors", more))
-    assert (network.name, network.tensors) == ("a.safetensors", (600, 20, 1))
-    assert network.sizes_bytes == (2400, 40, 4)
+    assert (network.name, network.parameters) == ("a.safetensors", 621)
+    assert network.size_bytes == 2444
     assert network.types_bytes == {"F32": 2404, "BF16": 40}
     assert not network.is_packed
     packed = write_safetensors(tmp_path / "p", {"q": ("I32", (90,)), "s": ("F16", (9,))})
     assert read_weights(packed).is_packed
+    experts = {"model.layers.0.mlp.experts.0.up.weight": ("F16", (4, 4))}
+    assert read_weights(write_safetensors(tmp_path / "e", experts)).has_experts
 
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_gguf_file_is_read_by_its_header(tmp_path: Path, version: int):
     network = read_weights(write_gguf(tmp_path / "a.gguf", LLAMA, GGUF, version=version))
-    assert network.format is WeightsFormat.GGUF
-    assert network.tensors == (6400, 4096, 4096, 6400)
-    assert network.sizes_bytes == (3600, 2304, 8192, 5250)
+    assert network.parameters == 6400 + 4096 + 4096 + 6400
+    # Where the next tensor begins is on a multiple of 32.
+    assert network.size_bytes == pytest.approx(3600 + 2304 + 8192 + 5250, abs=4 * 32)
+    assert network.types_bytes["F16"] == 8192
     assert network.config is not None
-    assert (network.config.layers, network.config.vocabulary) == (2, 100)
-    assert network.rows.size_bytes == 3600  # the output has weights of its own
-    assert network.in_layers.size_bytes == 2304 + 8192
+    assert (network.config.layers, network.config.heads) == (2, 8)
+    assert network.config.cache_numbers == 2 * 2 * 8
+    assert network.config.is_tied is False  # the output has weights of its own
+
+
+def test_llama_2_7b_has_its_published_size(tmp_path: Path):
+    """llama-bench prints 3.56 GiB and 6.74 B for Q4_0 (its README); the output is in Q6_K."""
+    tensors: dict[str, Any] = {"token_embd.weight": ("Q4_0", (4096, 32000))}
+    for layer in range(32):
+        for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
+            tensors[f"blk.{layer}.{name}.weight"] = ("Q4_0", (4096, 4096))
+        for name in ("ffn_gate", "ffn_up", "ffn_down"):
+            tensors[f"blk.{layer}.{name}.weight"] = ("Q4_0", (4096, 11008))
+        for name in ("attn_norm", "ffn_norm"):
+            tensors[f"blk.{layer}.{name}.weight"] = ("F32", (4096,))
+    tensors |= {"output_norm.weight": ("F32", (4096,)), "output.weight": ("Q6_K", (4096, 32000))}
+    network = read_weights(write_gguf(tmp_path / "llama.gguf", LLAMA, tensors))
+    assert f"{network.size_bytes / (1 << 30):.2f}" == "3.56"
+    assert f"{network.parameters / 1e9:.2f}" == "6.74"
+
+
+def test_a_type_that_is_newer_than_this_program_has_its_size(tmp_path: Path):
+    path = tmp_path / "a.gguf"
+    infos = info([64], 99) + info([64], 1, 32, "u")
+    write_gguf(path, {"a": 1}, {}, infos=infos, counts=(2, 1), data_bytes=160)
+    assert read_weights(path).types_bytes == {"quantized": 32, "F16": 128}
 
 
 def test_split_files_are_one_network(tmp_path: Path):
@@ -78,29 +103,22 @@ def test_split_files_are_one_network(tmp_path: Path):
         name = f"m-{number:05}-of-00002"
         write_safetensors(tmp_path / f"{name}.safetensors", {f"t{number}": ("F16", (number, 8))})
         write_gguf(
-            tmp_path / f"{name}.gguf", {**LLAMA, "split.count": 2} if number == 1 else {},
+            tmp_path / f"{name}.gguf", LLAMA if number == 1 else {},
             {f"t{number}": ("F16", (8, number))},
         )  # fmt: skip
-    index = {"metadata": {}, "weight_map": {
-        f"t{number}": f"m-{number:05}-of-00002.safetensors" for number in (1, 2)}}  # fmt: skip
-    path = tmp_path / "model.safetensors.index.json"
-    path.write_text(json.dumps(index))
-    for name in (path.name, "m-00002-of-00002.safetensors", "m-00002-of-00002.gguf"):
-        network = read_weights(tmp_path / name)
-        assert (network.tensors, network.files) == ((8, 16), 2)
+    for name in ("m-00002-of-00002.safetensors", "m-00002-of-00002.gguf"):
+        assert read_weights(tmp_path / name).parameters == 24
+    config = read_weights(tmp_path / "m-00002-of-00002.gguf").config
+    assert config is not None
+    assert config.layers == 2  # only the first part says so
     (tmp_path / "m-00001-of-00002.gguf").unlink()
     assert "m-00001-of-00002.gguf is missing" in refusal(tmp_path / "m-00002-of-00002.gguf")
-    alone = write_gguf(tmp_path / "renamed.gguf", {**LLAMA, "split.count": 3}, GGUF)
-    assert "one of 3 parts" in refusal(alone)
-    index["weight_map"]["t3"] = "m-00001-of-00002.safetensors"
-    path.write_text(json.dumps(index))
-    assert "different tensors" in refusal(path)
-    for name in ("../m.safetensors", "/etc/passwd", "c:\\x", "..", "gone\u202e.safetensors", ""):
-        path.write_text(json.dumps({"weight_map": {"t1": name}}))
-        assert "next to it" in refusal(path) or "missing" in refusal(path)
-    twice = tmp_path / "m-00002-of-00002.safetensors"
-    write_safetensors(twice, {"t1": ("F16", (1, 8))})
-    assert "two of its parts" in refusal(twice)
+
+
+def test_a_pointer_of_git_lfs_says_so(tmp_path: Path):
+    path = tmp_path / "model.safetensors"
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5368709120\n")
+    assert "git lfs pull" in refusal(path)
 
 
 def changed(change: Callable[[dict[str, Any]], None]) -> bytes:
@@ -116,25 +134,23 @@ def at(begin: int, end: int) -> bytes:
 @pytest.mark.parametrize(
     ("header", "reason"),
     [
-        (b'{"a":' * 100_000, "nested too deeply"),
-        (b'{"a": NaN}', "NaN is not a number"),
-        (b'{"a": {"dtype":"F32","shape":[1e999],"data_offsets":[0,4]}}', "list of tensors"),
-        (b'{"a": {}, "a": {}}', "“a” is there twice"),
-        (b'{"\xff": {}}', "not a safetensors file"),
+        (b'{"a":' * 100_000, "invalid"),
+        (b'{"a": NaN}', "invalid"),
+        (b'{"a": {"dtype":"F32","shape":[1e999],"data_offsets":[0,4]}}', "invalid"),
+        (b'{"a": {}, "a": {}}', "invalid"),
+        (b'{"\xff": {}}', "invalid"),
         (b"{}", "has no tensors"),
         (b'{"__metadata__": {"format": "pt"}}', "has no tensors"),
-        (changed(lambda fields: fields["a.bias"].update(shape=[-20])), "list of tensors"),
-        (changed(lambda fields: fields["a.bias"].update(shape=[1 << 61, 1 << 61])), "too large"),
-        (changed(lambda fields: fields["a.bias"].update(shape=[2.0, 10])), "list of tensors"),
-        (changed(lambda fields: fields["a.bias"].update(shape=[1 << 70])), "list of tensors"),
-        (changed(lambda fields: fields["a.bias"].update(dtype="<b>F\u202e32</b>")), "unknown type"),
-        (changed(lambda fields: fields["a.bias"].update(dtype=["F32"])), "list of tensors"),
-        (changed(lambda fields: fields["a.bias"].pop("data_offsets")), "list of tensors"),
+        (changed(lambda fields: fields["a.bias"].update(shape=[-20])), "invalid"),
+        (changed(lambda fields: fields["a.bias"].update(shape=[1 << 61, 1 << 61])), "cannot be"),
+        (changed(lambda fields: fields["a.bias"].update(shape=[2.5, 10])), "invalid"),
+        (changed(lambda fields: fields["a.bias"].update(shape=[1 << 70])), "invalid"),
+        (changed(lambda fields: fields["a.bias"].update(dtype=["F32"])), "invalid"),
+        (changed(lambda fields: fields["a.bias"].pop("data_offsets")), "invalid"),
         (at(2000, 2040), "overlap"),
-        (at(2440, 2480), "nothing says"),
-        (at(2400, 2444), "does not fill"),
-        (at(2440, 2400), "does not fill"),
-        (at(-40, 0), "list of tensors"),
+        (at(2440, 2480), "cut off"),
+        (at(2440, 2400), "cannot be"),
+        (at(-40, 0), "invalid"),
         (changed(lambda fields: fields.update(c={"dtype": "U8", "shape": [1 << 40],
          "data_offsets": [2440, 2440 + (1 << 40)]})), "cut off"),
     ],
@@ -159,11 +175,10 @@ def test_headers_that_are_too_long_or_end_early(tmp_path: Path, monkeypatch: pyt
     assert "folder" in refusal(tmp_path)
     assert "does not exist" in refusal(tmp_path / "no")
     whole = write_gguf(path, LLAMA, GGUF).read_bytes()
-    for length in (5, 23, 60, 4000, 60_000, len(whole) - 3000):
+    for length in (5, 23, 60, 4000, 60_000, len(whole) - 6000):
         path.write_bytes(whole[:length])
         assert "cut off" in refusal(path)
-    for module in (file_tensor, gguf_header, safetensors_header):
-        monkeypatch.setattr(module, "MOST_TENSORS", 1, raising=False)
+    monkeypatch.setattr(headers, "MOST_TENSORS", 1)
     assert "too many tensors" in refusal(write_safetensors(path, TWO))
     assert "too many tensors" in refusal(write_gguf(path, LLAMA, GGUF))
 
@@ -175,15 +190,10 @@ def info(shape: list[int], number: int = 0, offset: int = 0, name: str = "t") ->
 @pytest.mark.parametrize(
     ("infos", "tensors", "reason"),
     [
-        (info([64, 1 << 63, 1 << 63]), 1, "too large"),
+        (info([64, 1 << 63, 1 << 63]), 1, "cannot be"),
         (info([1] * 9), 1, "9 sides"),
-        (info([64], 4), 1, "type 4"),
-        (info([64], 1 << 31), 1, "type 2147483648"),
-        (info([33], 2), 1, "multiple of 32"),
-        (info([64], 0, 7), 1, "begins at 7"),
         (info([64], 0, 1 << 40), 1, "cut off"),
-        (info([64]) + info([64]), 2, "twice"),
-        (info([64]) + info([64], name="u"), 2, "overlap"),
+        (info([64]) + info([64], name="u"), 2, "cannot be"),  # in the same place
         (struct.pack("<Q", 1 << 60), 1, "a name of"),
         (info([64]), 1 << 62, "too many tensors"),
         (info([64]), 1_000_000, "too many tensors"),
@@ -202,12 +212,11 @@ def test_a_forged_gguf_tensor_is_refused(tmp_path: Path, infos: bytes, tensors: 
         (gguf_text("k") + struct.pack("<I", 99), 1, "metadata of type 99"),
         (gguf_text("k") + struct.pack("<IIQ", 9, 8, 1 << 60), 1, "ends in its header"),
         (gguf_text("k") + struct.pack("<IIQ", 9, 0, 1 << 62), 1, "ends in its header"),
-        (gguf_text("k") + struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 9, 1, "nested"),
+        (gguf_text("k") + struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 9, 1, "array of type"),
+        (gguf_text("k") + struct.pack("<IIQ", 9, 8, 1 << 60) + b"\0" * 4096, 1, "in its header"),
         (gguf_text("k") + struct.pack("<IQ", 8, 1 << 63), 1, "ends in its header"),
-        (2 * (gguf_text("k") + struct.pack("<IB", 0, 1)), 2, "twice"),
-        (b"", 1 << 40, "entries of metadata"),
+        (b"", 1 << 40, "too many"),
         (gguf_text("general.alignment") + struct.pack("<II", 4, 0), 1, "alignment"),
-        (gguf_text("general.alignment") + struct.pack("<II", 4, 33), 1, "alignment"),
         (gguf_text("general.alignment") + struct.pack("<If", 6, float("nan")), 1, "alignment"),
     ],
 )
@@ -220,7 +229,7 @@ def test_forged_gguf_metadata_is_refused(tmp_path: Path, keys: bytes, count: int
 
 def test_other_versions_of_gguf_are_named(tmp_path: Path):
     path = tmp_path / "a.gguf"
-    for version, reason in ((1, "version 1"), (9, "version 9"), (3 << 24, "big-endian")):
+    for version, reason in ((1, "version 1"), (9, "version 9")):
         assert reason in refusal(write_gguf(path, LLAMA, GGUF, version=version))
 
 
@@ -242,7 +251,7 @@ def test_a_child_without_an_answer_is_a_sentence(tmp_path: Path):
     ends = {
         "takes too long": ChildAnswer(is_late=True),
         "more memory": ChildAnswer(exit_code=-9),
-        "needs more": ChildAnswer(b"\x93garbage", 0),
+        "cannot be read": ChildAnswer(b"\x93garbage", 0),
     }
     for reason, end in ends.items():
         with pytest.raises(StudioError, match=reason):

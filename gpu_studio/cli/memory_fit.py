@@ -1,0 +1,279 @@
+"""``gpu-studio memory fit``: what fits on a device, and how fast a model would write there."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gpu_studio.cli import argument_types as types
+from gpu_studio.cli.answers import at_work, new_engine
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
+from gpu_studio.cli.screen import note, print_json, print_line
+from gpu_studio.core.device_name import CPU, is_cpu
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.engine_end import describe_exit
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.memory.fit import (
+    OPTIMIZERS,
+    Fit,
+    ModelFit,
+    TrainingPlan,
+    fit_on,
+    model_fit,
+    parse_count,
+)
+from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at, is_modelled
+from gpu_studio.core.memory.networks import (
+    AS_IN_FILE,
+    KEPT_TYPES,
+    LARGEST_CONTEXT,
+    NETWORK_NAMES,
+    Network,
+    known_network,
+)
+from gpu_studio.core.memory.token_speed import (
+    MOST_BATCH,
+    Bandwidth,
+    Missing,
+    bandwidth_of,
+    bandwidth_request,
+    bound_sentence,
+    ram_sentence,
+    token_bound,
+)
+from gpu_studio.core.memory.weights import weights_file
+from gpu_studio.core.memory.weights.headers import MOST_PARAMETERS
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import (
+    AllocationPlan,
+    MemoryRead,
+    ReadMemory,
+    RunMemoryExperiment,
+)
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
+from gpu_studio.process.child_call import ChildCall
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from gpu_studio.cli.answers import CommandEngine
+    from gpu_studio.core.messages.message import Request
+
+_USUAL_PARAMETERS = 10**9
+_SIMULATED = "A simulated card has no bandwidth to measure, so its speed is not modeled."
+
+
+def _run(options: argparse.Namespace, log_path: Path) -> int:
+    """Print what fits on a device, and how fast a model would write; return the exit status."""
+    device, network = options.device, _network(options)
+    plan = TrainingPlan(
+        optimizer=options.optimizer, is_fused=options.fused, precision=options.precision or "plain"
+    )
+    usual = AS_IN_FILE if options.weights is not None else "float32"
+    ask = partial(
+        model_fit, network=network, dtype=options.dtype or usual, plan=plan,
+        context=options.context, batch=options.batch,
+    )  # fmt: skip
+    fit: Fit | None = None
+    bandwidth = ram = ram_bytes = None
+    if is_modelled(device):
+        card = card_at(device)
+        found, fit = ask(card), fit_on(card, options.conf)
+    else:
+        environment = EngineEnvironment(allocator_configuration=options.conf or None)
+        with at_work(new_engine(log_path, environment)) as work:
+            card = _as_it_is(work, device)
+            found = ask(card)
+            if not is_cpu(device):
+                fit = fit_on(card, options.conf)
+            is_asked = options.parameters or found.reading.cache_bytes or options.weights
+            if is_asked or fit is None:
+                bandwidth = _measured(work, device)
+                if fit is not None and found.inference.fits is False:
+                    ram, ram_bytes = _measured(work, CPU), _as_it_is(work, CPU).total_bytes
+    bound = token_bound(
+        found.reading, bandwidth, ram=ram, ram_bytes=ram_bytes,
+        free_bytes=card.free_bytes if fit is not None and found.inference.fits is False else None,
+    )  # fmt: skip
+    where = "this card" if fit is not None else "the CPU"
+    speed = bound_sentence(found.reading, bound, bandwidth, where)
+    if is_modelled(device) and bound.missing is Missing.BANDWIDTH:
+        speed = _SIMULATED
+    in_ram = ram_sentence(found.reading, card.free_bytes, card.total_bytes)
+    fits = f"{fit.sentence} {found.sentence}" if fit is not None else in_ram
+    if options.json:
+        values: dict[str, Any] = {"type": "fit_finished", "device": device,
+                                  "modelled": is_modelled(device)}  # fmt: skip
+        values |= msgspec.structs.asdict(fit or card) | {"free_bytes": card.free_bytes}
+        values |= _values(found) | {
+            "taken_bytes": card.context_bytes,
+            "sentence": fits,
+            "bound_missing": bound.missing.value,
+            "bound_tokens_per_s": bound.tokens_per_s,
+            "bandwidth_bytes_per_s": bandwidth.bytes_per_s if bandwidth else None,
+            "ram_bandwidth_bytes_per_s": ram.bytes_per_s if ram else None,
+            "speed_sentence": speed,
+        }
+        print_json(values)
+        return DONE
+    if is_modelled(device):
+        print_line(f"{card.name}, simulated; assumes a CUDA context of {card.context_bytes >> 20} "
+                   "MiB.")  # fmt: skip
+    for line in (fits, speed, found.reading.words, found.reading.unknown_cache):
+        if line:
+            print_line(line)
+    return DONE
+
+
+def _values(found: ModelFit) -> dict[str, object]:
+    """Return the answer's fields for JSON; a need is flat, with its least and most bytes."""
+    values: dict[str, object] = {
+        "network": found.network, "parameters": found.parameters, "dtype": found.dtype,
+        "has_activations": found.has_activations, **msgspec.structs.asdict(found.plan),
+    }  # fmt: skip
+    for key, need in (("inference", found.inference), ("training", found.training)):
+        values[f"{key}_bytes"] = need.least_bytes if need else None
+        values[f"{key}_most_bytes"] = need.most_bytes if need else None
+        values[f"{key}_fits"] = need.fits if need else None
+    if not found.has_activations and values["training_fits"]:
+        values["training_fits"] = None  # without its activations nobody knows
+    reading = msgspec.structs.asdict(found.reading)
+    return values | {f"speed_{key}": value for key, value in reading.items()}
+
+
+def _network(options: argparse.Namespace) -> Network:
+    """Return the network asked about; raises `StudioError` for a file that cannot be used."""
+    known = known_network(options.network or "")
+    if known is not None:
+        if options.config is not None:
+            raise WrongUseError("--config is for --weights or --parameters.")
+        return known
+    counted = Network(parameters=options.parameters or _USUAL_PARAMETERS)
+    if options.weights is None and options.config is None:
+        return counted
+    call = ChildCall(weights_file.MODULE, memory_bytes=weights_file.MEMORY_BYTES)
+    ask = partial(
+        call.run, longest_s=weights_file.LONGEST_S, most_bytes=weights_file.MOST_ANSWER_BYTES
+    )
+    found = weights_file.ask_weights(options.weights, options.config, ask)
+    if options.weights is not None:
+        return found
+    return msgspec.structs.replace(counted, config=found.config)
+
+
+def _last(
+    work: CommandEngine, request: Request, is_answer: Callable[[Any], bool], failed: str
+) -> Any:
+    """Return the first answer that is one; raises `StudioError` with the reason if none is."""
+    for event in work.answers(request):
+        if work.interrupt.is_asked:
+            raise KeyboardInterrupt
+        if is_answer(event):
+            return event
+        if isinstance(event, (RequestFailed, RunFailed)):
+            raise StudioError(event.failure.kind, event.failure.message)
+        if isinstance(event, EngineEnded):
+            raise StudioError(FailureKind.ENGINE_ENDED, describe_exit(event.exit_code))
+    raise StudioError(FailureKind.INTERNAL, failed)
+
+
+def _as_it_is(work: CommandEngine, device: str) -> ModelledCardChoice:
+    """Return a device's present state: its size, and the memory already in use."""
+    request: Request = ReadMemory(device=CPU)
+    if not is_cpu(device):  # an allocation makes the CUDA context, which takes memory, too
+        plan = AllocationPlan(size=1, count=1)
+        request = RunMemoryExperiment(preset="custom", device=device, plan=plan)
+    failed = f"{device} does not report its memory."
+    read = _last(work, request, lambda event: isinstance(event, MemoryRead), failed)
+    if read.total_bytes is None or read.free_bytes is None:
+        raise StudioError(FailureKind.INTERNAL, failed)
+    return ModelledCardChoice(
+        name=device,
+        total_bytes=read.total_bytes,
+        context_bytes=read.total_bytes - read.free_bytes,
+    )
+
+
+def _measured(work: CommandEngine, device: str) -> Bandwidth | None:
+    """Measure a device's bandwidth; None with a note if that does not work."""
+    work.progress.show(f"Measuring the bandwidth of {device}…")
+    request = bandwidth_request(device, f"bandwidth-{device}")
+    try:
+        result = _last(work, request, lambda event: isinstance(event, RunFinished), "no answer")
+    except StudioError as error:
+        note(f"The bandwidth of {device} cannot be measured: {error}")
+        return None
+    finally:
+        work.progress.clear()
+    return bandwidth_of(result)
+
+
+def _parameters(text: str) -> int:
+    count = parse_count(text)
+    if count is None or not 1 <= count <= MOST_PARAMETERS:
+        raise ValueError(f"“{text[:20]}” is not a number such as 7B, 350M or 1e9")
+    return count
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    network = parser.add_mutually_exclusive_group()
+    network.add_argument(
+        "--parameters", metavar="N", type=types.checked(_parameters),
+        help="parameter count, such as 7B (default: 1e9)",
+    )  # fmt: skip
+    network.add_argument("--network", choices=NETWORK_NAMES, help="a known network")
+    network.add_argument(
+        "--weights", "--file", metavar="FILE", type=Path,
+        help="the network of a safetensors or GGUF file, or of any part of a split one",
+    )  # fmt: skip
+    parser.add_argument(
+        "--config", metavar="FILE", type=Path,
+        help="the model's config.json (default: the one next to a safetensors file)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--context", metavar="N", type=types.whole_number(1, LARGEST_CONTEXT),
+        help="tokens of each text (default: 4096, or what the model was made for)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--batch", metavar="N", type=types.whole_number(1, MOST_BATCH), default=1,
+        help="texts at once (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dtype", choices=tuple(KEPT_TYPES),
+        help="type of the weights (default: as they are in the file, otherwise float32)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--optimizer", choices=tuple(OPTIMIZERS), default="adam", help="default: %(default)s"
+    )
+    parser.add_argument("--fused", action="store_true", help="Adam with fused=True")
+    precision = parser.add_mutually_exclusive_group()
+    for name, summary in (
+        ("amp", "a float32 network computes in 16 bits"),
+        ("masters", "the optimizer keeps float32 copies of a float16 or bfloat16 network"),
+    ):
+        precision.add_argument(
+            f"--{name}", dest="precision", action="store_const", const=name, help=summary
+        )
+
+
+def fit_command(add_card: Callable[[argparse.ArgumentParser], None]) -> Command:
+    """Return the command; ``add_card`` adds the choice of a device and the allocator's options."""
+
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        add_card(parser)
+        _add_arguments(parser)
+
+    return Command(
+        help="see what fits on a card",
+        about="See what fits on a card: the largest matrix, the largest batch of the sample "
+        "network, and a network by its number of parameters or its file of weights. For a "
+        "language model, see also how many tokens a second the memory's measured bandwidth "
+        "allows at most, on a card or on the CPU.",
+        run=_run,
+        add_arguments=add_arguments,
+        json=JSON_OBJECT,
+    )
