@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _THICK, _THIN = 2.2, 1.3
 _ROW_GAP, _COLUMN_GAP, _RADIUS = 0.7, 1.2, 0.3
 _SHORTEST_BAR = 0.2
-_NARROWEST_TRACK, _USUAL_TRACK = 7.0, 16.0
+_LEAST_TRACK, _NARROWEST_TRACK, _USUAL_TRACK = 4.0, 7.0, 16.0
 _WIDEST_NAME = 0.36  # of the width
 _END_SHARE = 0.7  # the height of an interval's ends, as a share of the bar's
 _WIDEST_MINIMUM = 18.0  # a longer name is cut off, and the tool tip has all of it
@@ -153,7 +153,7 @@ class ResultBars(QWidget):
         width = max((sum(self._widths(bar)) for bar in self.bars), default=0.0)
         width = max(width + self._lines(_COLUMN_GAP), self._lines(_NARROWEST_TRACK))
         verdicts = self._verdict_column()
-        widest = self._lines(_NARROWEST_TRACK + _COLUMN_GAP) + self._columns()[1]
+        widest = self._lines(_LEAST_TRACK + _COLUMN_GAP) + self._columns()[1]
         least = math.ceil(
             min(width, widest) + verdicts if verdicts else min(width, self._lines(_WIDEST_MINIMUM))
         )
