@@ -36,24 +36,20 @@ if TYPE_CHECKING:
 _WIDTH = 1200  # chats and forums show a preview of it without cutting it
 
 
-def standard_picture(sides: Sequence[Side], theme: Theme) -> bytes:
-    """Return sides as a PNG file with the first one's run inside, without identifiers.
-
-    Of more sides than there are colors, the first ones are shown.
-    """
-    sides = masked(sides)[: len(SIDE_ROLES)]
+def standard_page(sides: Sequence[Side], theme: Theme) -> QWidget:
+    """Return what sides say, without controls; of more than there are colors, the first ones."""
+    sides = sides[: len(SIDE_ROLES)]
     heading, sentence = headline(sides, compared_works(sides))
-    trust = TrustChip(theme, name="")
+    trust = TrustChip(theme, name="standard.trust")
     trust.show_notice(trust_of(sides))
     sheet = ComparisonSheet(theme, is_still=True)
-    sheet.setFixedWidth(_WIDTH - 4 * MARGIN)
     sheet.show_sides(sides)
     page = QWidget()
     column = QVBoxLayout(page)
-    column.setContentsMargins(2 * MARGIN, 2 * MARGIN, 2 * MARGIN, MARGIN)
+    column.setContentsMargins(0, 0, 0, 0)
     column.setSpacing(GAP)
     for part in (
-        Text(heading, "hero_words", wraps=True),
+        Text(heading, "hero_words", name="standard.heading", wraps=True),
         Text(sentence, "muted", wraps=True),
         FlowRow(trust),
         sheet,
@@ -61,6 +57,14 @@ def standard_picture(sides: Sequence[Side], theme: Theme) -> bytes:
         Text(f"GPU Studio · standard run {STANDARD}", "muted"),
     ):
         column.addWidget(part)
+    return page
+
+
+def standard_picture(sides: Sequence[Side], theme: Theme) -> bytes:
+    """Return sides as a PNG file with the first one's run inside, without identifiers."""
+    sides = masked(sides)
+    page = standard_page(sides, theme)
+    page.setContentsMargins(2 * MARGIN, 2 * MARGIN, 2 * MARGIN, MARGIN)
     texts = {CHUNK: shared_json(sides[0].run)}
     return picture_of(page, _WIDTH, background=theme.colour("window"), texts=texts)
 

@@ -163,7 +163,7 @@ def _work_card(
     line.addWidget(note, 1)
     bars = ResultBars(theme, name=f"benchmark.compare.bars.{work.item.key}", is_dense=True)
     bars.setAccessibleName(f"{work.item.title}, {work.unit}")
-    first = "this PC" if sides[0].is_here else "compared with this"
+    first = "this PC" if sides[0].is_here else "compared with this" * (len(sides) > 1)
     rows = zip(work.figures, names, side_roles(sides), strict=False)
     bars.show_bars(
         [
