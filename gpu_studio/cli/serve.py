@@ -17,28 +17,27 @@ from gpu_studio.cli.command import DONE, Command
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.line_trouble import PART_ENDED
+from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.line_messages import (
     EngineReadiness,
     Greeting,
     LineOpening,
     PcSystem,
 )
+from gpu_studio.core.messages.race_messages import FrameReady
 from gpu_studio.core.other_pc import ALIVE_EVERY_S, SILENCE_S
 from gpu_studio.core.program_version import program_version
-from gpu_studio.core.protocol import encode, protocol_version
+from gpu_studio.core.protocol import decode_event, encode, protocol_version
 from gpu_studio.process.child_process import ChildProcess
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.process.line_server import reader_of, serve_line
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
-    from gpu_studio.process.line_server import Translation
-
 _ENGINE, _READER = "gpu_studio.engine.serve", "gpu_studio.hardware.reader"
-_LONGEST_PING_S = 2.0
 # A shell there may have printed a prompt, without the end of its line.
 _OPENING = b"\n"
 _SYSTEMS = {"win32": PcSystem.WINDOWS, "darwin": PcSystem.MACOS}
@@ -62,19 +61,17 @@ def _readiness() -> EngineReadiness:
     return EngineReadiness.OUTDATED if is_made else EngineReadiness.MISSING
 
 
-class _SameLines:
-    """The lines of a sensor reader, which names no files."""
+def _is_old_reading(line: bytes) -> bool:
+    """Return whether a line is a reading: one that waited is old, and the one behind it is not."""
+    return line.startswith(b'{"type":"reading"')
 
-    def to_child(self, line: bytes) -> Iterator[bytes]:
-        yield line
 
-    def to_line(self, line: bytes, *, is_late: bool) -> Iterator[bytes]:
-        # A reading that waited behind a slow line is old; the one behind it is not.
-        if not (is_late and line.startswith(b'{"type":"reading"')):
-            yield line
-
-    def farewell(self, exit_code: int | None) -> Iterator[bytes]:
-        yield from ()
+def _is_passing_frame(line: bytes) -> bool:
+    """Return whether a line is a frame of a race, but not its last one."""
+    if not line.startswith(b'{"type":"frame_ready"'):
+        return False
+    ready = decode_event(line)
+    return isinstance(ready, FrameReady) and ready.progress < 1.0
 
 
 def _hello(_: argparse.Namespace, log_path: Path) -> int:
@@ -88,7 +85,6 @@ def _hello(_: argparse.Namespace, log_path: Path) -> int:
 def _engine(_: argparse.Namespace, log_path: Path) -> int:
     """Serve an engine until the line ends; return the exit status."""
     from gpu_studio.engine.client import child_variables
-    from gpu_studio.engine.line_translation import LineTranslation
 
     def start(line: bytes) -> ChildProcess:
         opening = _opening(line)
@@ -98,7 +94,8 @@ def _engine(_: argparse.Namespace, log_path: Path) -> int:
         )
         return ChildProcess(_ENGINE, environment=child_variables(environment), log_path=log_path)
 
-    return _serve(start, LineTranslation())
+    # So that an engine's end is not taken for the line's.
+    return _serve(start, _is_passing_frame, lambda code: encode(EngineEnded(exit_code=code)))
 
 
 def _sensors(_: argparse.Namespace, log_path: Path) -> int:
@@ -108,7 +105,7 @@ def _sensors(_: argparse.Namespace, log_path: Path) -> int:
         period_s = _opening(line).period_s
         return ChildProcess(_READER, ["--period-s", str(period_s)], log_path=log_path)
 
-    return _serve(start, _SameLines())
+    return _serve(start, _is_old_reading, lambda _code: b"")
 
 
 def _opening(line: bytes) -> LineOpening:
@@ -119,7 +116,11 @@ def _opening(line: bytes) -> LineOpening:
         raise ValueError(message) from error
 
 
-def _serve(start: Callable[[bytes], ChildProcess], translation: Translation) -> int:
+def _serve(
+    start: Callable[[bytes], ChildProcess],
+    is_droppable: Callable[[bytes], bool],
+    farewell: Callable[[int | None], bytes],
+) -> int:
     requests, out = take_over_stdin(buffering=0), take_over_stdout()
     out.write(_OPENING + encode(greeting()))
     out.flush()
@@ -127,7 +128,8 @@ def _serve(start: Callable[[bytes], ChildProcess], translation: Translation) -> 
         start,
         reader_of(requests.fileno()),
         out,
-        translation,
+        is_droppable,
+        farewell,
         alive_every_s=ALIVE_EVERY_S,
         silence_s=SILENCE_S,
     )

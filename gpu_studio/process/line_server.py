@@ -12,7 +12,7 @@ import collections
 import contextlib
 import os
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from gpu_studio.process.line_pipe import (
     SIGN_OF_LIFE,
@@ -22,7 +22,7 @@ from gpu_studio.process.line_pipe import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import BinaryIO
 
     from gpu_studio.process.child_process import ChildProcess
@@ -30,19 +30,6 @@ if TYPE_CHECKING:
 LONGEST_REQUEST = 64 << 20
 _MOST_WAITING_BYTES = 64 << 20  # beyond, the child waits for the line
 _LONGEST_END_S = 1.0
-
-
-class Translation(Protocol):
-    """What changes on the way: files stay on their PC, so their contents go into the lines."""
-
-    def to_child(self, line: bytes) -> Iterable[bytes]:
-        """Return what the child gets for a line from the line."""
-
-    def to_line(self, line: bytes, *, is_late: bool) -> Iterable[bytes]:
-        """Return what the line gets for a line of the child; `is_late`: others wait behind it."""
-
-    def farewell(self, exit_code: int | None) -> Iterable[bytes]:
-        """Return the last lines, after an end that is the child's own."""
 
 
 class _Waiting:
@@ -85,7 +72,8 @@ def serve_line(
     start: Callable[[bytes], ChildProcess],
     requests: Callable[[int], bytes],
     out: BinaryIO,
-    translation: Translation,
+    is_droppable: Callable[[bytes], bool],
+    farewell: Callable[[int | None], bytes],
     *,
     alive_every_s: float,
     silence_s: float,
@@ -100,7 +88,9 @@ def serve_line(
             line that it cannot read, and `OSError` if there can be no child.
         requests: reads ssh's input, at most so many bytes; none at its end.
         out: ssh's output.
-        translation: what changes on the way.
+        is_droppable: whether a line of the child may be left out while others wait behind it,
+            since a slow line must not hold up a measurement.
+        farewell: returns what to say last, after an end that is the child's own.
         alive_every_s: seconds between two signs of life.
         silence_s: seconds without any byte after which the line counts as cut.
     """
@@ -118,8 +108,7 @@ def serve_line(
                     children.append(start(line))
                     _start_all(take_answers)
                     continue
-                for changed in translation.to_child(line):
-                    children[0].send(changed)
+                children[0].send(line)
         is_over.set()
 
     def take_answers() -> None:
@@ -131,14 +120,15 @@ def serve_line(
         with contextlib.suppress(OSError, ValueError):
             while (found := waiting.next(alive_every_s)) is not None:
                 line, is_late = found
-                lines = translation.to_line(line, is_late=is_late) if line else (SIGN_OF_LIFE,)
-                out.writelines(lines)
+                if is_late and is_droppable(line):
+                    continue
+                out.write(line or SIGN_OF_LIFE)
                 out.flush()
             # A child that was ended because of the line has not crashed. A PC that slept reads
             # this when it wakes.
             if not is_over.is_set():
                 ends_of_child.append(children[0].wait(_LONGEST_END_S))
-                out.writelines(translation.farewell(ends_of_child[0]))
+                out.write(farewell(ends_of_child[0]))
                 out.flush()
         is_over.set()
 
