@@ -18,7 +18,6 @@ from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_l
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.device_name import address_at, address_there, is_cpu
 from gpu_studio.core.devices.access import usable_cards
-from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import identity_at
 from gpu_studio.core.messages.race_messages import (
     MOST_CONTESTANTS,
@@ -93,12 +92,6 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         raise WrongUseError(f"Choose what to draw: {', '.join(_NAMES)}.")
     picture = next(one for one in PICTURES if one.name == options.picture)
     assert picture.race is not None
-    if options.own_kernel and not picture.race.own_kernel:
-        kernels = [one.name for one in PICTURES if one.race and one.race.own_kernel]
-        raise WrongUseError(
-            f"{picture.name} has no custom CUDA kernel: choose {', '.join(kernels)}, or leave "
-            "--own-kernel out."
-        )
     if options.photo is not None and picture.name != LEARN.name:
         raise WrongUseError(f"{picture.name} learns no picture: choose {LEARN.name}.")
     photo = _opened(options.photo).picture if options.photo is not None else None
@@ -108,8 +101,6 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         started_engine(log_path) as (work, described),
     ):
         contestants = _contestants(options, picture, described)
-        if options.own_kernel:
-            contestants += _with_own_kernel(contestants, described)
         _check_count(len(contestants))
         recorder = Recorder(
             log_path, as_json=options.json, path=options.record or options.record_frames
@@ -173,19 +164,6 @@ def _contestants(
         for threads in ((options.threads or (None,)) if is_cpu(device) else (None,))
         for dtype in options.dtype
     ]
-
-
-def _with_own_kernel(
-    contestants: Sequence[Contestant], described: EngineDescribed
-) -> list[Contestant]:
-    """Return each card's contestants again, with the custom kernel."""
-    cards = [one for one in contestants if not is_cpu(one.device)]
-    if not cards:
-        reason = described.cuda_reason or "Name a card with --device."
-        raise StudioError(
-            FailureKind.NO_SUCH_DEVICE, f"The custom CUDA kernel needs a card. {reason}"
-        )
-    return [msgspec.structs.replace(one, own_kernel=True) for one in cards]
 
 
 class _Race:
@@ -330,10 +308,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dtype", metavar="T[,T…]", type=types.dtypes, default=["float32"],
         help="float32, float16, …; each is a contestant",
-    )  # fmt: skip
-    parser.add_argument(
-        "--own-kernel", action="store_true",
-        help="let each card also paint with a custom CUDA kernel (only paint)",
     )  # fmt: skip
     parser.add_argument(
         "--budget-s", metavar="S", type=types.seconds, default=DEFAULT_BUDGET_S,

@@ -145,26 +145,6 @@ def test_every_number_of_threads_and_every_dtype_is_a_contestant(type_in, engine
     assert {(one.size, one.budget_s) for one in asked(engines)} == {(32, 3.0)}
 
 
-def test_a_card_paints_again_with_its_own_kernel(type_in, engines):
-    assert type_in("paint", "--own-kernel")[0] == 0
-    raced = [(one.device, one.race.own_kernel) for one in asked(engines)]
-    assert raced == [("cpu", False), ("cuda:0", False), ("cuda:0", True)]
-
-
-def test_json_names_the_devices_with_the_own_kernel(type_in):
-    _, output, _ = type_in("paint", "--own-kernel", "--json")
-    last = json.loads(output.splitlines()[-1])
-    assert [one["own_kernel"] for one in last["contestants"]] == [False, False, True]
-
-
-def test_without_a_card_the_own_kernel_is_refused(type_in, engines):
-    engines.scripts[DescribeEngine] = [described(pictures=PICTURES, cpu_threads=4)]
-    status, output, errors = type_in("paint", "--own-kernel")
-    assert (status, output) == (1, "")
-    assert "card" in errors
-    assert not asked(engines)
-
-
 def raced_in_turns(engine, request):
     """Answer with the events of all runs mixed."""
     answers_of_each = [list(raced(engine, one)) for one in request.runs]
@@ -276,7 +256,9 @@ def test_many_contestants_share_the_memory_for_frames(type_in, shown, tmp_path, 
 
 
 def test_the_columns_are_as_wide_as_the_longest_name(type_in):
-    _, output, _ = type_in("paint", "--own-kernel")
+    _, output, _ = type_in(
+        "paint", "--threads", "1", "--device", "cpu,cuda:0", "--dtype", "float32,float64"
+    )
     _, heading, *contestants = output.splitlines()[:5]
     assert len(contestants) == 3
     end = heading.index("steps") + len("steps")
@@ -318,7 +300,7 @@ def test_a_contestant_that_failed_fails_the_race(type_in, engines):
     [(), ("sing",), ("learn", "--threads", "0"), ("learn", "--threads", "two"),
      ("learn", "--threads", "2", "--device", "cuda:0"), ("learn", "--dtype", "float64"),
      ("learn", "--size", "16,32"), ("learn", "--size", "x"), ("learn", "--budget-s", "0"),
-     ("grow", "--own-kernel"), ("learn", "--record-frames", "no/such/folder/race.jsonl"),
+     ("learn", "--record-frames", "no/such/folder/race.jsonl"),
      ("learn", "--record", "a.jsonl", "--record-frames", "b.jsonl"),
      ("learn", "--record", "no/such/folder/race.jsonl"),
      ("learn", "--device", ","), ("learn", "--save", "race.jpg"),

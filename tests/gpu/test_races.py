@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
-import msgspec
-import numpy as np
 import pytest
 import torch
 
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.core.race.contestant import Contestant, race_requests
-from gpu_studio.core.race.pictures import LEARN, PAINT, PICTURES
+from gpu_studio.core.race.pictures import LEARN, PICTURES
 from gpu_studio.core.race.verdict import judge
 from gpu_studio.engine.device import resolve
 from gpu_studio.engine.workloads.case import Case, dtype_eps, product_dtype
@@ -26,7 +22,6 @@ from gpu_studio.engine.workloads.learn import (
     sharpness_curve,
     tolerance_db,
 )
-from gpu_studio.engine.workloads.paint import VIEWS, PaintDrawing
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import WorkloadDescription
@@ -51,31 +46,6 @@ def test_a_race_is_verified_and_reaches_its_line(
         assert result.verified, (dtype, result.verification)
         assert result.outcome.reached, (dtype, result.outcome)
         assert set(result.parts_s) == {"launch", "compute"}
-
-
-@pytest.mark.parametrize("dtype", PAINT.dtypes)
-def test_the_custom_kernel_paints_what_pytorch_paints(card: str, dtype: str) -> None:
-    """Both round every operation by itself, so not a single count differs."""
-    plain = Case(device=resolve(card), size=PAINT.race.default_size, dtype=getattr(torch, dtype))
-    own = msgspec.structs.replace(plain, race=RaceParameters(own_kernel=True))
-    for view in (0, VIEWS - 1):
-        counts = []
-        for case in (plain, own):
-            with contextlib.closing(PaintDrawing(case)) as drawing:
-                drawing.paint(view, 5)
-                counts.append(drawing.tile(5))
-        assert len(np.unique(counts[0])) > 3
-        assert (counts[0] == counts[1]).all()
-
-
-def test_the_custom_kernel_is_verified_and_reaches_the_line(ask: Ask, card: str) -> None:
-    contestant = Contestant(device=card, own_kernel=True)
-    (request,) = race_requests(PAINT, PAINT.race.default_size, [contestant], 120.0)
-    result = ask(request)[-1]
-    assert isinstance(result, RunFinished), result
-    assert result.verified, result.verification
-    assert result.outcome.reached
-    assert set(result.parts_s) == {"launch", "compute"}
 
 
 def test_a_card_learns_over_steps_like_float64(card: str) -> None:

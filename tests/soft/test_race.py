@@ -15,13 +15,12 @@ from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunFinished,
     RunInTurns,
-    RunStarted,
     RunWorkload,
     SamplesMeasured,
 )
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.frames import RaceFrame
-from gpu_studio.core.race.pictures import GROW, LEARN, PAINT, PICTURES
+from gpu_studio.core.race.pictures import GROW, LEARN, PICTURES
 from gpu_studio.core.race.verdict import judge
 from tests.engine.answers import only
 from tests.softcards.catalogue import GTX_1650
@@ -57,22 +56,6 @@ def test_a_race_ends_with_wrong_results_and_its_frames(
     frames = only(FrameReady, events)
     assert len(frames) >= 2
     assert RaceFrame.of(frames[-1], opened).picture.rows
-
-
-def test_the_custom_kernel_is_one_launch_a_tile(soft_pc: MakePc, engine: StartEngine) -> None:
-    """A soft card computes nothing, so its picture is empty, and the race says so."""
-    pc = soft_pc(GTX_1650)
-    one = engine(pc)
-    contestant = Contestant(device="cuda:0", own_kernel=True)
-    (request,) = race_requests(PAINT, 64, [contestant], 0.3, showing=Showing())
-    events = one.ask(request)
-    result = events[-1]
-    assert isinstance(result, RunFinished), result
-    assert result.race.own_kernel
-    assert (result.verified, result.outcome.reached) == (False, False)
-    assert len(only(FrameReady, events)) >= 2
-    started = next(event for event in events if isinstance(event, RunStarted))
-    assert "__global__" in started.snippet
 
 
 def test_every_dtype_of_a_picture_ends(soft_pc: MakePc, engine: StartEngine) -> None:

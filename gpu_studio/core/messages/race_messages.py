@@ -30,8 +30,8 @@ class RaceParameters(msgspec.Struct, frozen=True, kw_only=True):
     ``threads`` are the CPU threads that PyTorch uses; None leaves its default, one per core.
     ``photo`` identifies the picture to learn: the SHA-256 of its pixels, or empty for the picture
     of this program. ``seeds`` are the points where the picture to grow begins, as shares of its
-    width and height from the top left; empty for the default. With ``own_kernel``, a custom CUDA
-    kernel draws instead of PyTorch's kernels (`RaceTraits.own_kernel`); only on cards.
+    width and height from the top left; empty for the default. ``own_kernel`` is only set in results
+    of older versions: a custom CUDA kernel drew instead of PyTorch's.
     """
 
     threads: PositiveCount | None = None
@@ -58,7 +58,6 @@ class RaceTraits(msgspec.Struct, frozen=True, kw_only=True):
     ``memory bandwidth``. The finish line is a number of steps; ``step_title`` names them in the
     plural (``tiles``). What they achieve may be a quantity of its own: ``measure_title`` names it
     (``sharpness``), in ``unit`` (dB); both are empty if it is only the steps.
-    ``own_kernel``: a card can also draw it with a custom CUDA kernel.
     """
 
     limit: str
@@ -66,7 +65,6 @@ class RaceTraits(msgspec.Struct, frozen=True, kw_only=True):
     default_size: int
     measure_title: str = ""
     unit: str = ""
-    own_kernel: bool = False
 
 
 class FramesOpened(Event, frozen=True, kw_only=True):

@@ -21,16 +21,11 @@ if TYPE_CHECKING:
 
 
 class Contestant(msgspec.Struct, frozen=True, kw_only=True):
-    """A device with its precision; ``threads`` is None for a card, and for all CPU threads.
-
-    With ``own_kernel``, the card draws with a custom CUDA kernel, if the picture has one
-    (`RaceTraits.own_kernel`).
-    """
+    """A device with its precision; ``threads`` is None for a card, and for all CPU threads."""
 
     device: str
     threads: int | None = None
     dtype: str = "float32"
-    own_kernel: bool = False
 
 
 def usual_contestants(cards: Sequence[str], cpu_threads: int) -> tuple[Contestant, ...]:
@@ -88,7 +83,6 @@ def race_requests(
                 threads=contestant.threads,
                 photo=photo,
                 seeds=seeds,
-                own_kernel=contestant.own_kernel,
             ),
             budget_s=budget_s,
             showing=showing,

@@ -61,7 +61,6 @@ PAINT = WorkloadDescription(
         measure_title="painted",
         unit="pictures",
         default_size=64,
-        own_kernel=True,
     ),
 )
 GROW = WorkloadDescription(

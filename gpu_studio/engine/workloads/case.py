@@ -61,11 +61,6 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the device is a card."""
         return not is_cpu(self.device.type)
 
-    @property
-    def has_own_kernel(self) -> bool:
-        """Whether a race's picture is drawn by a custom CUDA kernel."""
-        return self.race is not None and self.race.own_kernel
-
     def crossing(self, operands_bytes: int) -> int:
         """Return the bytes of operands that cross the PCIe link in each call: all or none."""
         return operands_bytes if self.transfers and self.is_on_card else 0

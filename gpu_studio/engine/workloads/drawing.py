@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.engine.device import accelerator_of
-from gpu_studio.engine.nvrtc import why_no_compiler
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.parts import card_parts_s
 from gpu_studio.engine.workloads.workload import Workload
@@ -33,27 +31,13 @@ class Picture(Workload):
     size_range: tuple[int, int]
 
     def check(self, case: Case) -> None:
-        """Raise `StudioError` for a size that cannot be drawn, or a kernel that cannot run."""
+        """Raise `StudioError` for a size that cannot be drawn."""
         least, most = self.size_range
         if not least <= case.size <= most:
             raise StudioError(
                 FailureKind.TOO_LARGE if case.size > most else FailureKind.BAD_REQUEST,
                 f"{self.description.name} takes sizes from {least} to {most}, not {case.size}.",
             )
-
-        if case.has_own_kernel:
-            self._check_own_kernel(case)
-
-    def _check_own_kernel(self, case: Case) -> None:
-        traits = self.description.race
-        if traits is None or not traits.own_kernel:
-            reason = f"{self.description.name} has no custom CUDA kernel: choose paint."
-        elif not case.is_on_card:
-            reason = "The custom CUDA kernel runs only on NVIDIA cards, not on the CPU."
-        else:
-            reason = accelerator_of(case.device).lacks("custom kernels") or why_no_compiler()
-        if reason:
-            raise StudioError(FailureKind.BAD_REQUEST, reason)
 
     @abstractmethod
     def prepare(self, case: Case) -> Drawing:

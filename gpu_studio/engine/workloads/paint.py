@@ -7,7 +7,6 @@ neighboring pixels apart down to about 1e-7, so the closest view stays above tha
 
 from __future__ import annotations
 
-import contextlib
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,6 @@ from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.race.pictures import PAINT
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.drawing import Drawing, Picture, gradient
-from gpu_studio.engine.workloads.paint_kernel import TileKernel, snippet_for
 from gpu_studio.engine.workloads.proof import Verification
 
 if TYPE_CHECKING:
@@ -49,15 +47,8 @@ class Paint(Picture):
     small_up_to = WIDTH
 
     def work(self, case: Case) -> Work:
-        """Count the operations of one tile; in PyTorch, each reads two tensors and writes one."""
+        """Count the operations of one tile; each reads two tensors and writes one."""
         operations = float(_OPERATIONS_PER_ITERATION * ITERATIONS * case.size**2)
-        if case.has_own_kernel:
-            return Work(
-                operations=operations,
-                bytes_moved=float(case.size**2),
-                throughput_work=operations,
-                memory_bytes=case.size**2 + WIDTH * HEIGHT,
-            )
         return Work(
             operations=operations,
             bytes_moved=3 * operations * case.item_bytes,
@@ -74,21 +65,19 @@ class Paint(Picture):
         """Compare the tile in the middle of the first and the last view with NumPy in float64."""
         compared = (f"a tile of {case.size} × {case.size} in the first and the last view",)
         allowed = _PIXELS_MAY_DIFFER + round(_SHARE_MAY_DIFFER * case.size**2)
-        with contextlib.closing(PaintDrawing(case)) as drawing:
-            middle = drawing.tiles_per_view // 2
-            for view in (0, VIEWS - 1):
-                drawing.paint(view, middle)
-                found = drawing.tile(middle)
-                different = int((found != reference_tile(case.size, view, middle)).sum())
-                if different > allowed:
-                    finding = f"{different} pixels differ; rounding explains {allowed}"
-                    return Verification(False, finding, compared)
+        drawing = PaintDrawing(case)
+        middle = drawing.tiles_per_view // 2
+        for view in (0, VIEWS - 1):
+            drawing.paint(view, middle)
+            found = drawing.tile(middle)
+            different = int((found != reference_tile(case.size, view, middle)).sum())
+            if different > allowed:
+                finding = f"{different} pixels differ; rounding explains {allowed}"
+                return Verification(False, finding, compared)
         return Verification(True, f"all but at most {allowed} pixels are exact", compared)
 
     def snippet(self, case: Case) -> str:
         """Return a runnable PyTorch script that does and times this work."""
-        if case.has_own_kernel:
-            return snippet_for(case, ITERATIONS, CENTER, _WIDEST)
         return _SNIPPET.format(
             width=WIDTH,
             height=HEIGHT,
@@ -107,7 +96,7 @@ class PaintDrawing(Drawing):
     """Views of the set, painted tile by tile: columns from the left, each from the top.
 
     Args:
-        case: the device, the dtype, the side of a tile, and whether the custom kernel paints.
+        case: the device, the dtype and the side of a tile.
     """
 
     def __init__(self, case: Case) -> None:
@@ -119,9 +108,6 @@ class PaintDrawing(Drawing):
         self._canvas = torch.zeros(shape, dtype=torch.uint8, device=case.device)
         self._next = 0
         self.restart()
-        self._kernel = (
-            TileKernel(case, self._canvas, ITERATIONS, CENTER) if case.has_own_kernel else None
-        )
 
     def restart(self) -> None:
         """Begin with a coarse picture of the widest view."""
@@ -148,11 +134,6 @@ class PaintDrawing(Drawing):
         case, side = self._case, self._case.size
         column, row = divmod(tile, self._per_column)
         pixel = pixel_of(view)
-        if self._kernel is not None:
-            left, top = column * side, row * side
-            first = left - WIDTH / 2 + 0.5, top - HEIGHT / 2 + 0.5
-            self._kernel.paint(left, top, first, pixel)
-            return
         place = torch.arange(side, device=case.device, dtype=case.dtype)
         across = ((place + (column * side - WIDTH / 2 + 0.5)) * pixel + CENTER[0]).expand(
             side, side
@@ -180,11 +161,6 @@ class PaintDrawing(Drawing):
         side = self._case.size
         column, row = divmod(tile, self._per_column)
         return self._canvas[row * side : (row + 1) * side, column * side : (column + 1) * side]
-
-    def close(self) -> None:
-        """Unload the custom kernel."""
-        if self._kernel is not None:
-            self._kernel.close()
 
     def _proof(self) -> torch.Tensor:
         return self._canvas[:1]

@@ -76,7 +76,6 @@ def ghost_side(result: RunFinished, name: str, origin: str, track: RaceTrack) ->
         device=result.device,
         threads=race.threads if race is not None else None,
         dtype=result.dtype,
-        own_kernel=result.has_own_kernel,
     )
     entry = RaceEntry(contestant, f"{name}, {origin}")
     return RaceSide(entry, finished, track, origin=origin)

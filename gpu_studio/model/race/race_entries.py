@@ -63,10 +63,6 @@ def race_entries(
         for card in board.usable_cards:
             contestant = Contestant(device=card.address or "", dtype=dtype)
             entries.append(RaceEntry(contestant, f"{card.label}{suffix}", card.identity))
-            if picture.race is not None and picture.race.own_kernel:
-                own = msgspec.structs.replace(contestant, own_kernel=True)
-                label = f"{card.label}, custom CUDA kernel{suffix}"
-                entries.append(RaceEntry(own, label, card.identity))
     return tuple(entries)
 
 

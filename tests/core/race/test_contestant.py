@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.race.contestant import (
     Contestant,
     contestant_name,
-    contestant_result,
     race_requests,
     usual_contestants,
 )
-from gpu_studio.core.race.pictures import GROW, PAINT, PICTURES
+from gpu_studio.core.race.pictures import GROW, PICTURES
 from tests.core.race.racing import CARD, CPU, ONE, over
-
-OWN = Contestant(device="cuda:0", own_kernel=True)
 
 
 def test_the_cpu_races_the_first_card():
@@ -40,17 +36,6 @@ def test_every_contestant_runs_the_same_work():
     assert [one.race.threads for one in requests] == [1, None, None]
 
 
-def test_only_the_contestant_with_a_custom_kernel_asks_for_it():
-    requests = race_requests(PAINT, 128, [CARD, OWN], 5.0)
-    assert [one.race.own_kernel for one in requests] == [False, True]
-
-
-@pytest.mark.parametrize("state", ["over", "running"])
-def test_the_result_says_that_a_custom_kernel_drew(state: str):
-    run = over(OWN, 1e-3) if state == "over" else Run(race_requests(PAINT, 8, [OWN], 5.0)[0])
-    assert contestant_result(run).own_kernel
-
-
 @pytest.mark.parametrize(
     ("contestant", "name"),
     [
@@ -58,7 +43,6 @@ def test_the_result_says_that_a_custom_kernel_drew(state: str):
         (CPU, "all 4 CPU threads"),
         (Contestant(device="cpu", threads=3), "3 CPU threads"),
         (CARD, "your GT 1030"),
-        (OWN, "your GT 1030 with a custom CUDA kernel"),
     ],
 )
 def test_names(contestant: Contestant, name: str):

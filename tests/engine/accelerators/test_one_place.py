@@ -14,7 +14,6 @@ MAY_NAME_CUDA = {
     # Kernels that NVIDIA's own compiler makes and its driver loads.
     "engine/nvrtc.py",
     "engine/workloads/custom_kernel.py",
-    "engine/workloads/paint_kernel.py",
     # What these pitfalls show is torch.cuda itself.
     "engine/pitfalls/old_amp_import.py",
     "engine/pitfalls/visible_devices_too_late.py",

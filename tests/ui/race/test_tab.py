@@ -374,20 +374,6 @@ def test_both_run_live_at_the_same_time(tab: RaceTab, engines: Engines, tmp_path
     wait_over(tab)
 
 
-@with_cards
-def test_a_card_with_the_custom_kernel_paints_and_does_nothing_else(
-    tab: RaceTab, engines: Engines
-) -> None:
-    right = find(tab, "race.contestants.right", QComboBox)
-    assert not any("kernel" in right.itemText(n) for n in range(right.count()))
-    click(tab, "race.picture.paint")
-    choose(tab, "race.contestants.right", "GT 1030, custom CUDA kernel")
-    run(tab)
-
-    assert [one.race.own_kernel for one in requests_of(engines)] == [False, True]
-    assert "custom CUDA kernel" in chips(tab, "right")[0]
-
-
 def test_a_picture_has_its_own_question(tab: RaceTab, engines: Engines) -> None:
     click(tab, "race.picture.paint")
 
