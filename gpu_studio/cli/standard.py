@@ -122,7 +122,7 @@ def _make(plan: StandardPlan, work: CommandEngine, *, as_json: bool) -> tuple[li
     """
     runs: list[Run] = []
     begun_s = time.perf_counter()
-    requests = plan.requests()
+    requests = plan.next_requests()
     while requests:
         group = [Run(request) for request in requests]
         runs += group
@@ -140,8 +140,7 @@ def _make(plan: StandardPlan, work: CommandEngine, *, as_json: bool) -> tuple[li
             work.progress.clear()
             note("Stopped. The results until then are kept.")
             return runs, False
-        results = [run.result for run in runs if run.result is not None]
-        requests = plan.next_requests(results, len(runs) + 1)
+        requests = plan.next_requests(len(runs) + 1)
     work.progress.clear()
     return runs, True
 

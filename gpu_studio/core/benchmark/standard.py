@@ -166,7 +166,7 @@ def standard_s(devices: Sequence[str], share: float = 1.0) -> float:
 
 
 class StandardPlan:
-    """Implements `plan.RunPlan`: all items on all devices in turns, then each device's load.
+    """All items on all devices in turns, then each device's load.
 
     In turns, the rounds of an item are spread over the whole time. So its interval has the drift
     of a minute in it, by which two runs of one PC differ.
@@ -187,11 +187,6 @@ class StandardPlan:
         ]
         self._loads = list(self.devices)
 
-    @property
-    def planned_s(self) -> float:
-        """About how long the whole takes, in seconds."""
-        return standard_s(self.devices, self.share)
-
     def left_s(self, runs: Sequence[Run], elapsed_s: float) -> float:
         """Return about how many seconds are left.
 
@@ -200,19 +195,17 @@ class StandardPlan:
             elapsed_s: how long the whole has taken until now.
         """
         loads = [run for run in runs if self.keys[run.request.run_id] == LOAD]
-        load_s = self.share * LOAD_S
+        load_s, planned_s = self.share * LOAD_S, standard_s(self.devices, self.share)
         done_s = sum(load_s if run.state.is_over else min(run.spent_s, load_s) for run in loads)
         loads_s = load_s * len(self.devices) - done_s
-        return max(loads_s if loads else max(self.planned_s - elapsed_s, loads_s), 1.0)
+        return max(loads_s if loads else max(planned_s - elapsed_s, loads_s), 1.0)
 
-    def requests(self, first_number: int = 1) -> list[RunWorkload]:
-        """Return the runs of all items; see `plan.RunPlan.requests`."""
-        return self.next_requests((), first_number)
+    def next_requests(self, first_number: int = 1) -> list[RunWorkload]:
+        """Return the next runs in turns, or the next load; empty if there are no more.
 
-    def next_requests(
-        self, results: Sequence[RunFinished], first_number: int = 1
-    ) -> list[RunWorkload]:
-        """Return the next runs in turns, or the next load; see `plan.RunPlan.next_requests`."""
+        Args:
+            first_number: of the first run; the others count on.
+        """
         if self._groups:
             return self._in_turns(self._groups.pop(0), first_number)
         if self._loads:

@@ -46,16 +46,13 @@ class _Steps:
 
     def __init__(self, plan: StandardPlan) -> None:
         self._plan = plan
-        self._count = 0
         self.has_lost_engine = False
 
     def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
         if last is not None and last.ends_engine:
             self.has_lost_engine = True
             return None
-        results = [run.result for run in runs if run.result is not None]
-        requests = self._plan.next_requests(results, self._count + 1)
-        self._count += len(requests)
+        requests = self._plan.next_requests(len(runs) + 1)
         return step_of([_run(request) for request in requests]) if requests else None
 
 

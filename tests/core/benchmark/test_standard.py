@@ -27,7 +27,7 @@ CARDS = [f"cuda:{index}" for index in range(16)]
 def groups_of(plan: StandardPlan) -> list[list[RunWorkload]]:
     """Return all runs of a plan; those of a group take turns."""
     groups = []
-    while requests := plan.next_requests((), sum(map(len, groups)) + 1):
+    while requests := plan.next_requests(sum(map(len, groups)) + 1):
         groups.append(requests)
     return groups
 
@@ -66,11 +66,11 @@ def test_no_item_takes_longer_than_the_whole_has_time_for(devices: list[str], sh
 
 def test_the_time_left_ends_with_the_last_load() -> None:
     plan = StandardPlan(["cpu"])
-    runs = [Run(request) for request in plan.requests()]
+    runs = [Run(request) for request in plan.next_requests()]
     assert plan.left_s(runs, 10.0) == pytest.approx(DEVICE_S - 10.0)
     assert plan.left_s(runs, DEVICE_S) == pytest.approx(LOAD_S)  # late: the load is still to come
     for run in runs:
         run.apply(finished(run.request, (0.1,)))
-    load = Run(plan.next_requests((), len(runs) + 1)[0])
+    load = Run(plan.next_requests(len(runs) + 1)[0])
     load.apply(batch(load.request, (0.1,), spent_s=15.0))
     assert plan.left_s([*runs, load], DEVICE_S) == pytest.approx(LOAD_S - 15.0)
