@@ -36,13 +36,13 @@ from gpu_studio.core.memory.networks import (
 )
 from gpu_studio.core.memory.token_speed import (
     MOST_BATCH,
+    SIMULATED,
     Bandwidth,
-    Missing,
     bandwidth_of,
     bandwidth_request,
     bound_sentence,
+    most_tokens_per_s,
     ram_sentence,
-    token_bound,
 )
 from gpu_studio.core.memory.weights import weights_file
 from gpu_studio.core.memory.weights.headers import MOST_PARAMETERS
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Request
 
 _USUAL_PARAMETERS = 10**9
-_SIMULATED = "A simulated card has no bandwidth to measure, so its speed is not modeled."
 
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
@@ -79,7 +78,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         context=options.context, batch=options.batch,
     )  # fmt: skip
     fit: Fit | None = None
-    bandwidth = ram = ram_bytes = None
+    bandwidth = None
     if is_modelled(device):
         card = card_at(device)
         found, fit = ask(card), fit_on(card, options.conf)
@@ -90,19 +89,13 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             found = ask(card)
             if not is_cpu(device):
                 fit = fit_on(card, options.conf)
-            is_asked = options.parameters or found.reading.cache_bytes or options.weights
-            if is_asked or fit is None:
+            if fit is None or found.reading.cache_bytes or options.parameters or options.weights:
                 bandwidth = _measured(work, device)
-                if fit is not None and found.inference.fits is False:
-                    ram, ram_bytes = _measured(work, CPU), _as_it_is(work, CPU).total_bytes
-    bound = token_bound(
-        found.reading, bandwidth, ram=ram, ram_bytes=ram_bytes,
-        free_bytes=card.free_bytes if fit is not None and found.inference.fits is False else None,
-    )  # fmt: skip
     where = "this card" if fit is not None else "the CPU"
-    speed = bound_sentence(found.reading, bound, bandwidth, where)
-    if is_modelled(device) and bound.missing is Missing.BANDWIDTH:
-        speed = _SIMULATED
+    is_too_large = found.inference.fits is False
+    speed = bound_sentence(found.reading, bandwidth, where, is_too_large=is_too_large)
+    if is_modelled(device) and not found.reading.unknown_experts:
+        speed = SIMULATED
     in_ram = ram_sentence(found.reading, card.free_bytes, card.total_bytes)
     fits = f"{fit.sentence} {found.sentence}" if fit is not None else in_ram
     if options.json:
@@ -112,10 +105,8 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         values |= _values(found) | {
             "taken_bytes": card.context_bytes,
             "sentence": fits,
-            "bound_missing": bound.missing.value,
-            "bound_tokens_per_s": bound.tokens_per_s,
+            "bound_tokens_per_s": most_tokens_per_s(found.reading, bandwidth),
             "bandwidth_bytes_per_s": bandwidth.bytes_per_s if bandwidth else None,
-            "ram_bandwidth_bytes_per_s": ram.bytes_per_s if ram else None,
             "speed_sentence": speed,
         }
         print_json(values)

@@ -8,27 +8,20 @@ of them and the cache of each.
 
 from __future__ import annotations
 
-from enum import Enum
-
 import msgspec
 
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.memory.networks import AS_IN_FILE, KEPT_TYPES, Network
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
-from gpu_studio.core.units import (
-    counted,
-    format_bytes,
-    format_count,
-    format_percent,
-    format_rate,
-    three_digits,
-)
+from gpu_studio.core.units import counted, format_bytes, format_count, format_rate, three_digits
 
 MOST_BATCH = 65_536
 _HALF_BYTES, _FLOAT_BYTES = 2, 4
 # Within the device's memory, and larger than any cache.
 _COPY, _COPY_MIB, _WITHIN, _MEASURING_S = "copy", 256, {"direction": "d2d"}, 1.0
 _CPU_READS = 1.5
+SIMULATED = "A simulated card has no bandwidth to measure, so its speed is not modeled."
+"""Instead of a bound."""
 _NO_CONFIG = "The KV cache is not modeled: its size is in the model's config.json."
 _UNKNOWN_EXPERTS = (
     "The speed is not known: this is a mixture of experts, and no configuration says which part of "
@@ -192,93 +185,40 @@ def bandwidth_of(result: RunFinished) -> Bandwidth | None:
     return Bandwidth(copy_bytes_per_s=result.throughput, is_cpu=is_cpu(result.device))
 
 
-class Missing(Enum):
-    """What a bound lacks."""
+def most_tokens_per_s(reading: TokenReading, bandwidth: Bandwidth | None) -> float | None:
+    """Return the most tokens a second of all texts together, at their full context.
 
-    NOTHING = "nothing"
-    BANDWIDTH = "bandwidth"  # of the device
-    RAM_BANDWIDTH = "RAM bandwidth"  # a part of the model would be there
-    EXPERTS = "experts"  # the reading is not known
-    ROOM = "room"  # card and RAM together are too small
-
-
-class TokenBound(msgspec.Struct, frozen=True, kw_only=True):
-    """The most tokens a second.
-
-    Attributes:
-        missing: why there is no bound.
-        tokens_per_s: of all texts together, at their full context; None without a bound.
-        ram_share: the part of the model in the PC's RAM beside a card; 0 if all is on the card.
+    None if the bandwidth was not measured, or if it is not known what a step reads.
     """
-
-    missing: Missing = Missing.NOTHING
-    tokens_per_s: float | None = None
-    ram_share: float = 0.0
-
-
-def token_bound(
-    reading: TokenReading,
-    bandwidth: Bandwidth | None,
-    *,
-    free_bytes: int | None = None,
-    ram: Bandwidth | None = None,
-    ram_bytes: int | None = None,
-) -> TokenBound:
-    """Return the most tokens a second on a device.
-
-    Args:
-        reading: what a step reads.
-        bandwidth: that of the device; None if it was not measured.
-        free_bytes: the room on the card, if the model does not fit; the rest is in RAM.
-        ram: the bandwidth of the PC's RAM.
-        ram_bytes: the size of the PC's RAM; None if it is unknown.
-    """
-    if reading.unknown_experts:
-        return TokenBound(missing=Missing.EXPERTS)
-    share = 0.0 if free_bytes is None else max(0.0, 1 - free_bytes / reading.kept_bytes)
-    if ram_bytes is not None and share * reading.kept_bytes > ram_bytes:
-        return TokenBound(missing=Missing.ROOM, ram_share=share)
-    seconds = 0.0
-    for part, place, missing in (
-        (1 - share, bandwidth, Missing.BANDWIDTH), (share, ram, Missing.RAM_BANDWIDTH)
-    ):  # fmt: skip
-        if part and place is None:
-            return TokenBound(missing=missing, ram_share=share)
-        if part and place is not None:
-            seconds += part * reading.step_bytes / place.bytes_per_s
-    return TokenBound(tokens_per_s=reading.batch / seconds, ram_share=share)
+    if reading.unknown_experts or bandwidth is None:
+        return None
+    return reading.batch * bandwidth.bytes_per_s / reading.step_bytes
 
 
 def bound_sentence(
-    reading: TokenReading, bound: TokenBound, bandwidth: Bandwidth | None, device: str
+    reading: TokenReading, bandwidth: Bandwidth | None, device: str, *, is_too_large: bool = False
 ) -> str:
     """Return the bound in a sentence, or why there is none.
 
     Args:
         reading: what a step reads.
-        bound: its bound.
-        bandwidth: that of the device.
+        bandwidth: that of the device; None if it was not measured.
         device: the device in words: ``this card``.
+        is_too_large: whether the model does not fit on it.
     """
-    in_ram = f"{format_percent(bound.ram_share)} of it is in the PC's RAM"
-    match bound.missing:
-        case Missing.EXPERTS:
-            return reading.unknown_experts
-        case Missing.ROOM:
-            return "The card and the PC's RAM together are too small for this model."
-        case Missing.RAM_BANDWIDTH:
-            return f"{in_ram}, whose bandwidth has not been measured in this session."
-        case Missing.BANDWIDTH:
-            return f"The bandwidth of {device} has not been measured in this session."
-    assert bound.tokens_per_s is not None
-    speed = f"At most {three_digits(bound.tokens_per_s)} tokens a second on {device}"
+    if reading.unknown_experts:
+        return reading.unknown_experts
+    tokens_per_s = most_tokens_per_s(reading, bandwidth)
+    if bandwidth is None or tokens_per_s is None:
+        return f"The bandwidth of {device} has not been measured in this session."
+    speed = f"At most {three_digits(tokens_per_s)} tokens a second on {device}"
     if reading.batch > 1:
         speed = f"{speed} for {format_count(reading.batch)} texts at once"
     if reading.cache_bytes:
         speed = f"{speed} with {format_count(reading.context)} tokens of context"
-    if bound.ram_share or bandwidth is None:
-        return f"{speed}: {in_ram}, which is slower. {_OFTEN_HALF}"
     read = f"{format_rate(reading.step_bytes / reading.batch, 'B')} read per token"
+    if is_too_large:
+        read = f"{read}. What does not fit is read from the PC's RAM, which is slower"
     return f"{speed}: its {bandwidth.words} over {read}. {_OFTEN_HALF}"
 
 

@@ -12,8 +12,6 @@ from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gpu_studio.core.memory.token_speed import Bandwidth
     from gpu_studio.core.messages.message import Event
     from gpu_studio.model.devices.device_board import DeviceRow
@@ -37,23 +35,11 @@ class Bandwidths(QObject):
         super().__init__(parent)
         self._session, self._board = studio.session, studio.board
         self._found: dict[str, Bandwidth] = {}
-        self._waiting: list[str] = []
         self._reply: Reply | None = None
         self._numbers = itertools.count(1)
         self.trouble = ""
         self._session.request_submitted.connect(self._follow)
         self._session.state_changed.connect(self.changed)
-
-    @property
-    def ram_bytes(self) -> int | None:
-        """The size of this PC's RAM; None before the sensors have read it."""
-        device = self._board.cpu.device
-        return device.memory_total_bytes if device is not None else None
-
-    @property
-    def cpu(self) -> DeviceRow:
-        """The CPU's row, whose bandwidth is that of the RAM."""
-        return self._board.cpu
 
     def of(self, device: DeviceRow) -> Bandwidth | None:
         """Return a device's bandwidth; None if this session has not measured it."""
@@ -69,30 +55,20 @@ class Bandwidths(QObject):
         is_real = not (device.is_modelled or device.pc) and device.address is not None
         return is_real and self._reply is None and self._session.is_free
 
-    def measure(self, devices: Sequence[DeviceRow]) -> None:
-        """Measure devices, one after the other: two seconds each."""
-        if all(self.can_measure(device) for device in devices):
-            self._waiting = [device.address for device in devices if device.address is not None]
+    def measure(self, device: DeviceRow) -> None:
+        """Measure a device, in about two seconds."""
+        if device.address is not None and self.can_measure(device):
             self.trouble = ""
-            self._measure_next()
-
-    def _measure_next(self) -> None:
-        if self._waiting:
-            run_id = f"bandwidth-{next(self._numbers)}"
-            request = bandwidth_request(self._waiting.pop(0), run_id)
+            request = bandwidth_request(device.address, f"bandwidth-{next(self._numbers)}")
             self._reply = self._session.submit(request)
             self._reply.finished.connect(self._on_finished)
-        self.changed.emit()
+            self.changed.emit()
 
     def _on_finished(self) -> None:
         reply, self._reply = self._reply, None
         last = reply.last if reply is not None else None
         if isinstance(last, (RunFailed, RequestFailed)):
             self.trouble = last.failure.message
-        if isinstance(last, RunFinished):
-            self._measure_next()
-            return
-        self._waiting = []
         if isinstance(last, EngineEnded):
             self.trouble = "The engine ended during the measurement."
         self.changed.emit()

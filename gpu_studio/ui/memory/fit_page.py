@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QWidget
 
 from gpu_studio.core.memory.fit import parse_count, plans_for
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
@@ -20,7 +20,7 @@ from gpu_studio.core.memory.networks import (
 from gpu_studio.core.memory.token_speed import ram_sentence
 from gpu_studio.core.memory.weights.headers import MOST_PARAMETERS
 from gpu_studio.core.notice import Tone
-from gpu_studio.core.units import format_bytes, format_count, format_size
+from gpu_studio.core.units import format_bytes
 from gpu_studio.model.memory.fit_question import FitAnswer, FitQuestion, Question
 from gpu_studio.model.memory.memory_devices import choice_title
 from gpu_studio.ui.combo_box import ComboBox
@@ -74,27 +74,10 @@ class FitPage(QWidget):
 
     def _make_most(self) -> Card:
         card = self._most_card = Card(name="memory.fit.most")
-        self._card_name = Text("", "section")
-        self._card_name.setObjectName("memory.fit.card")
+        self._card_name = Text("", "section", name="memory.fit.card")
+        self._most = Text("…", name="memory.fit.largest", wraps=True)
         card.column.addWidget(self._card_name)
-        line = QHBoxLayout()
-        line.setSpacing(28)
-        card.column.addLayout(line)
-        self._most: dict[str, tuple[Text, Text]] = {}
-        for key, words in (
-            ("matrix", "largest square float32 matrix"),
-            ("training", "largest training batch of the sample network"),
-            ("inference", "largest batch under torch.no_grad()"),
-        ):
-            place = QVBoxLayout()
-            place.setSpacing(2)
-            line.addLayout(place, 1)
-            value = Text("…", "headline", name=f"memory.fit.{key}")
-            shown = Text(words, "muted", wraps=True)
-            place.addWidget(value)
-            place.addWidget(shown)
-            place.addStretch(1)
-            self._most[key] = (value, shown)
+        card.column.addWidget(self._most)
         return card
 
     def _make_network(self, theme: Theme) -> Card:
@@ -268,13 +251,7 @@ class FitPage(QWidget):
             return
         shown = "simulated" if self._model.chosen.is_modelled else "computed, not measured"
         self._card_name.setText(f"{card.name}, {format_bytes(card.free_bytes)} free · {shown}")
-        side = fit.largest_square_side
-        self._most["matrix"][0].setText(format_size(side) if side else "none")
-        self._most["matrix"][1].setText(
-            f"largest square float32 matrix: {format_bytes(4 * side * side)}"
-        )
-        self._most["training"][0].setText(format_count(fit.largest_training_batch))
-        self._most["inference"][0].setText(format_count(fit.largest_inference_batch))
+        self._most.setText(fit.sentence)
         if network.reading.cache_bytes:
             self._inference.show_fit("Inference", network.inference, card)
         else:
@@ -288,7 +265,7 @@ class FitPage(QWidget):
         else:
             what = f"Weights and {words}"
             self._training.show_fit(what, training, card, is_plural=True, rest="activations")
-        self._sentence.setText(f"{fit.sentence} {network.sentence}")
+        self._sentence.setText(network.sentence)
 
     def _show_failure(self, reason: str) -> None:
         self._speed.show_answer(None, self._model.chosen)

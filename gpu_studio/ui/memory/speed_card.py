@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QSpinBox
 
-from gpu_studio.core.memory.token_speed import MOST_BATCH, Missing, bound_sentence, token_bound
+from gpu_studio.core.memory.token_speed import MOST_BATCH, SIMULATED, bound_sentence
 from gpu_studio.core.plain_text import file_name
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, Card, Text, button, section
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from gpu_studio.model.memory.fit_question import FitAnswer
 
 _LONGEST_CONTEXT = 10_000_000
-_SIMULATED = "A simulated card has no bandwidth to measure, so its speed is not modeled."
 
 
 class SpeedCard(Card):
@@ -111,53 +110,31 @@ class SpeedCard(Card):
             self.choose_config(Path(path))
 
     def _on_measure(self) -> None:
-        self._bandwidths.measure(self._unmeasured())
-
-    def _unmeasured(self) -> list[DeviceRow]:
-        """Return the devices whose bandwidth the bound needs, and does not have."""
-        answer, device = self._answer, self._device
-        if answer is None or device is None or device.is_modelled:
-            return []
-        devices = [device]
-        if _room_bytes(answer) is not None:
-            devices.append(self._bandwidths.cpu)
-        return [one for one in devices if self._bandwidths.of(one) is None]
+        if self._device is not None:
+            self._bandwidths.measure(self._device)
 
     def _show(self) -> None:
-        unmeasured = self._unmeasured()
-        can_measure = all(map(self._bandwidths.can_measure, unmeasured))
-        self._measure.setVisible(bool(unmeasured))
-        self._measure.setEnabled(can_measure)
         answer, device = self._answer, self._device
         sentence = detail = ""
+        can_measure = needs_bandwidth = False
         if answer is not None and device is not None:
+            bandwidth = self._bandwidths.of(device)
+            needs_bandwidth = bandwidth is None and not device.is_modelled
+            can_measure = self._bandwidths.can_measure(device)
             reading = answer.model_fit.reading
-            sentence = self._bound_words(answer, device)
+            sentence = bound_sentence(
+                reading,
+                bandwidth,
+                "the CPU" if device.is_cpu else "this card",
+                is_too_large=answer.model_fit.inference.fits is False,
+            )
+            if device.is_modelled and not reading.unknown_experts:
+                sentence = SIMULATED
+            elif self._bandwidths.is_measuring:
+                sentence = "Measuring the bandwidth…"
             details = (self._bandwidths.trouble, reading.words, reading.unknown_cache)
             detail = " ".join(filter(None, details))
+        self._measure.setVisible(needs_bandwidth)
+        self._measure.setEnabled(can_measure)
         self._sentence.setText(sentence)
         self._detail.setText(detail)
-
-    def _bound_words(self, answer: FitAnswer, device: DeviceRow) -> str:
-        reading, bandwidth = answer.model_fit.reading, self._bandwidths.of(device)
-        bound = token_bound(
-            reading,
-            bandwidth,
-            free_bytes=_room_bytes(answer),
-            ram=self._bandwidths.of(self._bandwidths.cpu),
-            ram_bytes=self._bandwidths.ram_bytes,
-        )
-        if device.is_modelled and bound.missing is Missing.BANDWIDTH:
-            return _SIMULATED
-        if self._bandwidths.is_measuring:
-            return "Measuring the bandwidth…"
-        return bound_sentence(
-            reading, bound, bandwidth, "the CPU" if device.is_cpu else "this card"
-        )
-
-
-def _room_bytes(answer: FitAnswer) -> int | None:
-    """Return the room on a card that is too small for the model; None if it is not."""
-    if answer.question.is_ram or answer.model_fit.inference.fits is not False:
-        return None
-    return answer.question.card.free_bytes

@@ -56,11 +56,6 @@ def refuse(sentence: str) -> NoReturn:
     raise StudioError(FailureKind.BAD_REQUEST, sentence)
 
 
-def looks_like_safetensors(head: bytes) -> bool:
-    """Return whether a file that begins with these 9 bytes may be a safetensors file."""
-    return head[_LENGTH_BYTES : _LENGTH_BYTES + 1] == b"{"
-
-
 def read_safetensors(file: BinaryIO, file_bytes: int, shown: str) -> list[FileTensor]:
     """Return the tensors of a file at its beginning.
 

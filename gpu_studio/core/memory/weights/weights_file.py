@@ -21,7 +21,6 @@ from gpu_studio.core.memory.weights.headers import (
     MAGIC,
     MOST_PARAMETERS,
     FileTensor,
-    looks_like_safetensors,
     read_gguf,
     read_safetensors,
     refuse,
@@ -65,7 +64,7 @@ def read_weights(path: Path, config_path: Path | None = None) -> Network:
             found, more = _opened(part, read_gguf)
             metadata, tensors = metadata or found, tensors + more
         config = config or config_of_gguf(metadata, shown)
-    elif looks_like_safetensors(head):
+    elif head[8:] == b"{":  # behind its length
         for part in _parts(path):
             tensors += _opened(part, read_safetensors)
         beside = path.with_name("config.json")
