@@ -39,27 +39,37 @@ _MOMENTS = 1 << 16
 _FEWEST_DISTINCT = 0.99
 
 
-class Compute:
-    """All parts, in turns.
+class PartsStage:
+    """A stage that tests kinds of work in turns.
 
     Args:
-        choose: returns the parts to test; all by default.
+        name: of the stage.
+        choose: returns the parts to test.
+        most_rounds: how often at most; None for as often as there is time.
     """
 
-    name: StageName = "compute"
-
-    def __init__(self, choose: Choice | None = None) -> None:
-        self._choose = choose or every_part
+    def __init__(self, name: StageName, choose: Choice, most_rounds: int | None = None) -> None:
+        self.name: StageName = name
+        self._choose, self._most_rounds = choose, most_rounds
 
     def run(self, bench: StageBench) -> Generator[Step, None, bool]:
         """Work through all parts again and again; see `stage.Stage`."""
         work = PartWork(bench, self._choose(bench))
-        while work.parts and not bench.is_over(has_tested_all=work.rounds > 0):
+        while work.parts and work.rounds != self._most_rounds:
+            if bench.is_over(has_tested_all=work.rounds > 0):
+                break
             for title in work.round():
                 bench.vitals()
                 yield Step(doing=title, tested=work.tested)
         yield Step(doing="", tested=work.tested)
         return work.rounds > 0 and not bench.is_stopped
+
+
+class Compute(PartsStage):
+    """What a chip can get wrong."""
+
+    def __init__(self, choose: Choice | None = None) -> None:
+        super().__init__("compute", choose or every_part)
 
 
 def every_part(bench: StageBench) -> list[Part]:

@@ -13,7 +13,6 @@ import numpy as np
 
 from gpu_studio.core.check.thresholds import SLOW_STEP_RATIO
 from gpu_studio.core.messages.check_messages import MOST_PLACES, WrongBits, WrongWord
-from gpu_studio.engine.check.formats import values_of
 from gpu_studio.engine.check.planting import bits_of
 
 if TYPE_CHECKING:
@@ -30,22 +29,11 @@ _WHOLE_WORD = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Elements that differ: their number, of how many, and the first and the last place."""
+    """How many elements differ, of how many, and where that is, in words."""
 
     count: int
     total: int
-    first: int
-    last: int
-
-
-def mismatched_values(seen: Tensor, exact: Tensor) -> Mismatch | None:
-    """Return where values differ from the exact ones; None if they are equal everywhere.
-
-    Args:
-        seen: the device's values, in any dtype.
-        exact: float64 or whole numbers, of the same shape. 0 and −0 are equal, NaN equals nothing.
-    """
-    return mismatch_at(values_of(seen) != values_of(exact))
+    where: str = ""
 
 
 def mismatched_bits(seen: Tensor, expected: Tensor) -> Mismatch | None:
@@ -56,12 +44,10 @@ def mismatched_bits(seen: Tensor, expected: Tensor) -> Mismatch | None:
     return mismatch_at(here != there)
 
 
-def mismatch_at(differs: NDArray[np.bool_]) -> Mismatch | None:
-    """Return where a mask is set; None if it is nowhere."""
-    places = np.flatnonzero(differs)
-    if not len(places):
-        return None
-    return Mismatch(len(places), differs.size, int(places[0]), int(places[-1]))
+def mismatch_at(differs: NDArray[np.bool_], where: str = "") -> Mismatch | None:
+    """Return how often a mask is set; None if it is nowhere."""
+    count = int(np.count_nonzero(differs))
+    return Mismatch(count, differs.size, where) if count else None
 
 
 def wrong_bits(

@@ -9,45 +9,40 @@ contiguous, so that case is tested as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
-from gpu_studio.core.failure import FailureKind, first_line
-from gpu_studio.core.units import format_count
-from gpu_studio.engine.check.detectors import Mismatch, mismatched_values
-from gpu_studio.engine.check.formats import LAYOUTS, laid_out
+from gpu_studio.engine.check.compute import PartsStage
+from gpu_studio.engine.check.detectors import Mismatch, mismatch_at
+from gpu_studio.engine.check.formats import LAYOUTS, differing, laid_out, values_of
 from gpu_studio.engine.check.known_answers import known_parts
-from gpu_studio.engine.check.parts import PartWork, counted
-from gpu_studio.engine.check.stage import StageBench, Step
-from gpu_studio.engine.device import refuse_bfloat16_products, refuse_dtype
-from gpu_studio.engine.faults import failure_of
+from gpu_studio.engine.check.parts import Part
+from gpu_studio.engine.device import refuse_bfloat16_products
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from torch import Tensor
 
-    from gpu_studio.core.messages.check_messages import StageName
+    from gpu_studio.core.messages.check_messages import FindingKind
+    from gpu_studio.engine.check.formats import Array
+    from gpu_studio.engine.check.stage import StageBench, Step
 
     Work = Callable[[Any, Tensor, Tensor], Tensor]
 
 _SIZES = ((17, 33), (5, 17, 33))
-_LARGE_SIZE = (320, 330)  # kernels take another way for many elements
+_LARGE_SIZE, _MANY = (320, 330), 100_000  # kernels take another way for many elements
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation on three tensors of one shape: two of whole numbers, one of powers of two.
 
-    Attributes:
-        name: PyTorch's name.
-        work: returns a new tensor.
-        in_place: changes the first tensor and returns it; None if there is no such form.
-        has_out: whether PyTorch has it with ``out=``.
-        is_for_floats: whether PyTorch has it for floating-point numbers only.
-        is_product: whether it is a matrix product, which some cards lack in some dtypes.
+    ``work`` returns a new tensor, ``in_place`` changes the first one and returns it. ``has_out``:
+    PyTorch has it with ``out=``. ``is_product``: a matrix product, which some cards lack.
     """
 
     name: str
@@ -128,23 +123,15 @@ OPERATIONS: tuple[Operation, ...] = (
 
 # (dtype, the largest whole number): sums of 33 products and all partial sums are exact. float16
 # is exact up to 2048, bfloat16 up to 256.
-DTYPES: tuple[tuple[torch.dtype, int], ...] = (
-    (torch.float32, 8), (torch.float16, 3), (torch.bfloat16, 1), (torch.float64, 8),
-    (torch.int64, 8),
+DTYPES: tuple[tuple[str, int], ...] = (
+    ("float32", 8), ("float16", 3), ("bfloat16", 1), ("float64", 8), ("int64", 8),
 )  # fmt: skip
 
 
 def operands(
     generator: torch.Generator, shape: tuple[int, ...], dtype: torch.dtype, largest: int
 ) -> list[Tensor]:
-    """Return the three operands: whole numbers, whole numbers, and powers of two.
-
-    Args:
-        generator: of the numbers.
-        shape: of each.
-        dtype: of each.
-        largest: the largest absolute value of a whole number.
-    """
+    """Return the three operands: whole numbers, whole numbers, and powers of two."""
 
     def whole() -> Tensor:
         return torch.randint(-largest, largest + 1, shape, generator=generator).to(dtype)
@@ -154,187 +141,93 @@ def operands(
     return [whole(), whole(), torch.pow(2.0, exponents).to(dtype)]
 
 
-class Layouts:
-    """Operations in every layout, then those with known answers; you can leave it out."""
-
-    name: StageName = "layouts"
-
-    def run(self, bench: StageBench) -> Generator[Step, None, bool]:
-        """Go through all of it once; see `stage.Stage`."""
-        compared = ComparedLayouts(bench)
-        for doing in compared.run():
-            if bench.is_over(has_tested_all=False):
-                return False
-            yield Step(doing=doing, tested=compared.words)
-            bench.vitals()
-        known = PartWork(bench, known_parts())
-        for title in known.round():
-            yield Step(doing=title, tested=_both(compared, known))
-            bench.vitals()
-        yield Step(doing="", tested=_both(compared, known))
-        return known.rounds == 1 and not bench.is_stopped
-
-
-def _both(compared: ComparedLayouts, known: PartWork) -> str:
-    return "; ".join(filter(None, (compared.words, known.tested)))
-
-
-@dataclass(slots=True)
-class ComparedLayouts:
-    """Every operation in every layout and dtype: new, in place and with ``out=``.
+class LaidOut(Part):
+    """One form of an operation in one dtype, in every layout.
 
     Args:
-        bench: gets the findings.
+        operation: what to do.
+        dtype: of the operands.
+        largest: the largest absolute value of a whole number in them.
+        way: ``new``, ``in place`` or ``out=``.
     """
 
-    bench: StageBench
-    _results: int = 0
-    _pairs: int = 0
-    _operations: set[str] = field(default_factory=set)
-    _dtypes: set[torch.dtype] = field(default_factory=set)
+    kind: FindingKind = "disagreement"
 
-    def run(self) -> Iterator[str]:
-        """Go through all combinations once; yield each in words before it."""
-        for dtype, largest in DTYPES:
-            for operation in OPERATIONS:
-                if dtype.is_floating_point or not operation.is_for_floats:
-                    yield f"{operation.name} in {_name(dtype)}"
-                    self._compare(operation, dtype, largest)
+    def __init__(self, operation: Operation, dtype: str, largest: int, way: str) -> None:
+        name = f"{operation.name}_" if way == "in place" else operation.name
+        self.title = f"{name} in {dtype}" if way == "new" else f"{name} ({way}) in {dtype}"
+        self.dtype = dtype
+        self._operation, self._largest, self._way = operation, largest, way
+        self._sources: list[list[Tensor]] = []
+        self._exact: list[Array] = []
 
-    @property
-    def words(self) -> str:
-        """What was compared, in words; empty if nothing was."""
-        if not self._results:
-            return ""
-        return (
-            f"{counted(len(self._operations), 'operation')} in "
-            f"{counted(len(self._dtypes), 'dtype')} ({counted(self._pairs, 'pair')}), "
-            f"{len(LAYOUTS)} layouts, {counted(self._results, 'result')}"
-        )
+    def prepare(self, bench: StageBench) -> None:
+        """Make new operands, and results without a layout: contiguous, float64, on the CPU."""
+        if self._operation.is_product and self.dtype == "bfloat16":
+            refuse_bfloat16_products(bench.device)
+        dtype: torch.dtype = getattr(torch, self.dtype)
+        sizes = (*_SIZES, _LARGE_SIZE) if dtype is torch.float32 else _SIZES
+        self._sources = [operands(bench.generator, size, dtype, self._largest) for size in sizes]
+        work = self._operation.in_place if self._way == "in place" else self._operation.work
+        assert work is not None
+        self._exact = [
+            values_of(work(*(one.to(torch.float64, copy=True) for one in sources)))
+            for sources in self._sources
+        ]
 
-    def _compare(self, operation: Operation, dtype: torch.dtype, largest: int) -> None:
-        """Compare an operation with exact results, and count it if the device has it."""
-        forms = [_Form(operation.name, operation.work, dtype, "new")]
-        if operation.in_place is not None:
-            forms.append(_Form(f"{operation.name}_", operation.in_place, dtype, "in place"))
-        if operation.has_out:
-            forms.append(_Form(operation.name, operation.work, dtype, "out="))
-        try:
-            refuse_dtype(self.bench.device, dtype)
-            if operation.is_product and dtype is torch.bfloat16:
-                refuse_bfloat16_products(self.bench.device)
-            results = sum(_test(self.bench, form, operation.work, largest) for form in forms)
-        except Exception as error:
-            failure = failure_of(error)
-            if failure.kind is not FailureKind.DTYPE_UNSUPPORTED:
-                raise
-            reason = first_line(failure.message, 200)
-            self.bench.report(
-                "could_not_run", "note", f"{operation.name} in {_name(dtype)}: {reason}"
+    def result(self, bench: StageBench) -> Tensor:
+        """Return the results of all cases, each with what was around it in its memory."""
+        every: list[Tensor] = []
+        for sources, exact in zip(self._sources, self._exact, strict=True):
+            for _, layouts in self._cases(sources[0]):
+                result = self._worked(sources, layouts, exact, bench.device)
+                memory = _storage_of(result)
+                there = memory.as_strided(result.shape, result.stride(), result.storage_offset())
+                every.append(there.reshape(-1).clone())
+                if self._way != "new":
+                    there.zero_()  # what is left was written around the values
+                    every.append(memory.count_nonzero().to(memory.dtype).reshape(1))
+        return torch.cat(every)
+
+    def wrong(self, seen: Tensor) -> Mismatch | None:
+        """Compare every case with its exact result, and name the layouts that differ."""
+        rest = [] if self._way == "new" else [np.zeros(1)]
+        pieces = [
+            (name, np.concatenate([exact.reshape(-1), *rest]))
+            for sources, exact in zip(self._sources, self._exact, strict=True)
+            for name, _ in self._cases(sources[0])
+        ]
+        differs = differing(values_of(seen), np.concatenate([exact for _, exact in pieces]))
+        at, names = 0, list[str]()
+        for name, exact in pieces:
+            if differs[at : at + exact.size].any() and name not in names:
+                names.append(name)
+            at += exact.size
+        return mismatch_at(differs, where=", ".join(names))
+
+    def _cases(self, source: Tensor) -> Iterator[tuple[str, tuple[str, str]]]:
+        """Yield each layout of the tensor that is written, with that of the others, in words."""
+        # Many elements take a busy CPU long.
+        for layout in LAYOUTS if source.numel() < _MANY else ("strided",):
+            yield layout, (layout, layout)
+            if self._way != "new" and layout != "contiguous":
+                yield f"{layout} with contiguous operands", (layout, "contiguous")
+
+    def _worked(
+        self, sources: list[Tensor], layouts: tuple[str, str], exact: Array, device: torch.device
+    ) -> Tensor:
+        written, others = layouts
+        second, third = (laid_out(one, others, device) for one in sources[1:])
+        if self._way == "out=":
+            like = torch.ones(exact.shape, dtype=sources[0].dtype)
+            first: Any = _IntoOut(
+                laid_out(sources[0], others, device), laid_out(like, written, device)
             )
-            return
-        self._results += results
-        self._pairs += 1
-        self._operations.add(operation.name)
-        self._dtypes.add(dtype)
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """One form of an operation in one dtype."""
-
-    name: str
-    work: Work
-    dtype: torch.dtype
-    way: str
-
-    def cases(self) -> Iterator[tuple[str, str]]:
-        """Yield each layout of the tensor that is written, with that of the others."""
-        for layout in LAYOUTS:
-            yield layout, layout
-            if self.way != "new" and layout != "contiguous":
-                yield layout, "contiguous"
-
-
-@dataclass(slots=True)
-class _Difference:
-    """Where a form differs, over all of its cases."""
-
-    count: int = 0
-    total: int = 0
-    cases: list[tuple[str, str]] = field(default_factory=list)
-    came_back: bool = True
-
-    @property
-    def tensors(self) -> str:
-        """The layouts that differ, in words."""
-        same = [layout for layout in LAYOUTS if (layout, layout) in self.cases]
-        if len(same) == len(LAYOUTS):
-            return "tensors of every layout"
-        differing = {layout for layout, _ in self.cases}
-        mixed = [layout for layout in LAYOUTS if layout in differing and layout not in same]
-        parts = [f"{_listed(same)} tensors"] if same else []
-        if mixed:
-            parts.append(f"{_listed(mixed)} tensors and contiguous operands")
-        return ", and with ".join(parts)
-
-
-def _test(bench: StageBench, form: _Form, reference: Work, largest: int) -> int:
-    """Compare one form in all layouts, and report a difference; return how many results it had."""
-    difference, results = _Difference(), 0
-    sizes = (*_SIZES, _LARGE_SIZE) if form.dtype is torch.float32 else _SIZES
-    for shape in sizes:
-        sources = operands(bench.generator, shape, form.dtype, largest)
-        # The reference has no layout and no rounding: contiguous, float64, on the CPU.
-        work = reference if form.way == "out=" else form.work
-        exact = work(*(source.to(torch.float64, copy=True) for source in sources))
-        for case in form.cases():
-            results += 1
-            found = _mismatch(bench, form, sources, case, exact, is_first=True)
-            if found is not None:
-                again = _mismatch(bench, form, sources, case, exact, is_first=False)
-                difference.count += found.count
-                difference.total += found.total
-                difference.cases.append(case)
-                difference.came_back &= again is not None
-    if difference.count:
-        _report(bench, form, difference)
-    return results
-
-
-def _mismatch(
-    bench: StageBench,
-    form: _Form,
-    sources: list[Tensor],
-    case: tuple[str, str],
-    exact: Tensor,
-    *,
-    is_first: bool,
-) -> Mismatch | None:
-    """Return the wrong elements of a result, or those around it that must not change."""
-    written, others = case
-    is_out = form.way == "out="
-    first, second, third = (
-        laid_out(source, layout, bench.device)
-        for source, layout in zip(
-            sources, (others if is_out else written, others, others), strict=True
-        )
-    )
-    if is_out:
-        target = laid_out(torch.ones_like(exact, dtype=form.dtype), written, bench.device)
-        result = form.work(_IntoOut(first, target), second, third)
-    else:
-        result = form.work(first, second, third)
-    memory = _storage_of(result)
-    there = memory.as_strided(result.shape, result.stride(), result.storage_offset())
-    seen = there.clone(memory_format=torch.contiguous_format)
-    before = sources[0] if is_first and seen.shape == sources[0].shape else None
-    bench.plant.corrupt(seen, before)
-    found = mismatched_values(seen, exact)
-    if found is None and form.way != "new" and memory.numel() > seen.numel():
-        there.zero_()  # what is left was written around the values
-        return mismatched_values(memory, torch.zeros_like(memory))
-    return found
+        else:
+            first = laid_out(sources[0], written, device)
+        work = self._operation.in_place if self._way == "in place" else self._operation.work
+        assert work is not None
+        return work(first, second, third)
 
 
 def _storage_of(result: Tensor) -> Tensor:
@@ -347,21 +240,31 @@ def _storage_of(result: Tensor) -> Tensor:
     return memory.to("cpu", copy=True)
 
 
-def _report(bench: StageBench, form: _Form, difference: _Difference) -> None:
-    how = _name(form.dtype) if form.way == "new" else f"{form.way}, {_name(form.dtype)}"
-    each = "each time" if difference.came_back else "not each time"
-    bench.report(
-        "disagreement", "error",
-        f"PyTorch and this {'card' if bench.is_card else 'CPU'} disagree on {form.name} ({how}) "
-        f"with {difference.tensors}: {format_count(difference.count)} of "
-        f"{format_count(difference.total)} elements, {each}.",
-        count=difference.count, came_back=difference.came_back,
-    )  # fmt: skip
+def layout_parts() -> list[Part]:
+    """Return every form of every operation in every dtype that has it."""
+    return [
+        LaidOut(operation, dtype, largest, way)
+        for dtype, largest in DTYPES
+        for operation in OPERATIONS
+        if not (operation.is_for_floats and dtype.startswith("int"))
+        for way, has_it in (
+            ("new", True), ("in place", operation.in_place is not None), ("out=", operation.has_out)
+        )
+        if has_it
+    ]  # fmt: skip
 
 
-def _listed(layouts: list[str]) -> str:
-    return " and ".join(filter(None, (", ".join(layouts[:-1]), layouts[-1])))
+class Layouts(PartsStage):
+    """Operations in every layout, then those with known answers, once; you can leave it out."""
 
+    def __init__(self) -> None:
+        super().__init__("layouts", lambda _bench: [*layout_parts(), *known_parts()], most_rounds=1)
 
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
+    def run(self, bench: StageBench) -> Generator[Step, None, bool]:
+        """Work in one thread: threads of small work wait for each other on a busy PC."""
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            return (yield from super().run(bench))
+        finally:
+            torch.set_num_threads(threads)

@@ -163,10 +163,11 @@ class PartWork:
             self._bench.plant.corrupt(seen)
         came_back = sum(part.wrong(seen) is not None for seen in again)
         times = "each time" if came_back == _REPEATS else f"{came_back} of {_REPEATS} times"
+        where = f" ({found.where})" if found.where else ""
         self._bench.report(
             part.kind, "error",
             f"{part.title}: wrong in {format_count(found.count)} of {format_count(found.total)} "
-            f"elements. The same work, repeated, was wrong {times}.",
+            f"elements{where}. The same work, repeated, was wrong {times}.",
             count=found.count, came_back=came_back > 0,
         )  # fmt: skip
 
