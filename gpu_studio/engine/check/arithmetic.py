@@ -57,12 +57,7 @@ _IN_FRACTIONS: dict[str, Callable[..., Fraction]] = {
 
 
 class IeeeArithmetic(Part):
-    """One operation in one float dtype: plain, in place, on strided operands, and many.
-
-    Args:
-        operation: PyTorch's name.
-        form: the dtype.
-    """
+    """One operation in one float dtype: plain, in place, on strided operands, and many."""
 
     def __init__(self, operation: str, form: FloatFormat) -> None:
         self.title = f"IEEE {_SYMBOLS[operation]} in {form.name}"
@@ -193,11 +188,6 @@ def random_operands(form: FloatFormat, numbers: np.random.Generator, count: int)
 
     They are random bits, numbers near to each other, products and quotients at the edge of the
     subnormal numbers, subnormal numbers, and every pair of special values.
-
-    Args:
-        form: of the operands.
-        numbers: where they come from.
-        count: of each operand.
     """
     top, bias, edge = form.top, form.bias, form.precision + 3
     kinds = numbers.integers(0, 6, count)

@@ -45,19 +45,16 @@ class PartsStage:
     Args:
         name: of the stage.
         choose: returns the parts to test.
-        most_rounds: how often at most; None for as often as there is time.
     """
 
-    def __init__(self, name: StageName, choose: Choice, most_rounds: int | None = None) -> None:
+    def __init__(self, name: StageName, choose: Choice) -> None:
         self.name: StageName = name
-        self._choose, self._most_rounds = choose, most_rounds
+        self._choose = choose
 
     def run(self, bench: StageBench) -> Generator[Step, None, bool]:
         """Work through all parts again and again; see `stage.Stage`."""
         work = PartWork(bench, self._choose(bench))
-        while work.parts and work.rounds != self._most_rounds:
-            if bench.is_over(has_tested_all=work.rounds > 0):
-                break
+        while work.parts and not bench.is_over(has_tested_all=work.rounds > 0):
             for title in work.round():
                 bench.vitals()
                 yield Step(doing=title, tested=work.tested)
@@ -114,11 +111,7 @@ def _scrambled(places: Any, seed: int) -> Any:
 
 
 class WholeNumbers(Part):
-    """Arithmetic and bits of whole numbers, element by element: it has one exact result.
-
-    Args:
-        dtype: the name of the dtype.
-    """
+    """Arithmetic and bits of whole numbers, element by element: it has one exact result."""
 
     def __init__(self, dtype: str) -> None:
         self.title = f"Whole numbers in {dtype}"
@@ -156,11 +149,7 @@ def _mixed(left: Any, right: Any) -> Any:
 
 
 class IndexedAccess(Part):
-    """Numbers at random places; each number and each place occurs once.
-
-    Args:
-        way: ``gather`` reads there, ``scatter`` writes there.
-    """
+    """Numbers at random places; each number and each place occurs once."""
 
     kind: FindingKind = "wrong_order"
     dtype = "int32"
@@ -195,11 +184,7 @@ DISTRIBUTIONS = ("uniform", "normal", "one of four", "permutation")
 
 
 class RandomNumbers(Part):
-    """Random numbers: their range, mean and spread, each far from what chance allows.
-
-    Args:
-        name: of the distribution.
-    """
+    """Random numbers: their range, mean and spread, each far from what chance allows."""
 
     def __init__(self, name: str) -> None:
         self.title = f"Random numbers: {name}"

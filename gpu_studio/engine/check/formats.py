@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FloatFormat:
-    """A binary floating-point format.
-
-    Attributes:
-        name: PyTorch's name of the dtype.
-        precision: the significant bits, with the hidden one.
-        exponent_bits: the width of the exponent.
-    """
+    """A binary floating-point format; ``precision`` counts the hidden bit."""
 
     name: str
     precision: int
@@ -52,11 +46,6 @@ class FloatFormat:
     def bits_dtype(self) -> np.dtype[np.unsignedinteger]:
         """The unsigned numpy dtype of the same width."""
         return np.dtype(f"uint{self.width}")
-
-    @property
-    def numpy_dtype(self) -> str:
-        """The numpy dtype that holds its numbers: that of bfloat16 is float32."""
-        return carrier(self.name)
 
 
 FORMATS: tuple[FloatFormat, ...] = (

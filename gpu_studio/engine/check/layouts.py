@@ -255,10 +255,10 @@ def layout_parts() -> list[Part]:
 
 
 class Layouts(PartsStage):
-    """Operations in every layout, then those with known answers, once; you can leave it out."""
+    """Operations in every layout, then those with known answers; you can leave it out."""
 
     def __init__(self) -> None:
-        super().__init__("layouts", lambda _bench: [*layout_parts(), *known_parts()], most_rounds=1)
+        super().__init__("layouts", lambda _bench: [*layout_parts(), *known_parts()])
 
     def run(self, bench: StageBench) -> Generator[Step, None, bool]:
         """Work in one thread: threads of small work wait for each other on a busy PC."""

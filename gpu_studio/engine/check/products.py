@@ -210,13 +210,7 @@ class Int8Product(Part):
 
 @dataclass(frozen=True, slots=True)
 class ConvolutionShape:
-    """The shape of a convolution in two dimensions.
-
-    Attributes:
-        name: in words.
-        kernel: height and width of the weights.
-        groups: independent parts of the channels.
-    """
+    """The shape of a convolution: height and width of the weights, and groups of channels."""
 
     name: str
     kernel: int = 3
@@ -235,12 +229,7 @@ _WINOGRAD_ULPS = 64
 
 
 class ExactConvolution(Part):
-    """A convolution of whole numbers with both gradients, with and without the library.
-
-    Args:
-        shape: the kind of convolution.
-        dtype: the name of the dtype.
-    """
+    """A convolution of whole numbers with both gradients, with and without the library."""
 
     def __init__(self, shape: ConvolutionShape, dtype: str) -> None:
         self.title = f"Convolution {shape.name}, forward and backward, in {dtype}"

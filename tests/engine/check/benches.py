@@ -29,7 +29,7 @@ MIB = 1 << 20
 CPU = torch.device("cpu")
 _TICK_S = 0.05
 _BUDGETS_S: dict[StageName, float] = {
-    "load": 20.0, "compute": 2.5, "layouts": 60.0, "memory": 10.0, "link": 6.0,
+    "load": 20.0, "compute": 2.5, "layouts": 20.0, "memory": 10.0, "link": 6.0,
 }  # fmt: skip
 
 

@@ -16,7 +16,9 @@ def little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bursts, "_LARGEST_SIDE", bursts._SMALLEST_SIDE)
     monkeypatch.setattr(bursts, "_COPY_BYTES", 1 << 20)
     monkeypatch.setattr(compute, "_FILLING_CPU", 1 << 18)
-    few = [KnownAnswer(known, known.dtypes[0]) for known in KNOWN]
+    monkeypatch.setattr(compute, "_FILLING", (1 << 24) + 4099)
+    few = [KnownAnswer(known, known.dtypes[0]) for known in KNOWN[::6]]
+    monkeypatch.setattr(layouts, "OPERATIONS", layouts.OPERATIONS[::5])
     monkeypatch.setattr(layouts, "known_parts", lambda: list(few))
     for name, size_mib in (
         ("_CARD_COPY_BYTES", 2),

@@ -351,14 +351,3 @@ def test_a_wrong_bit_and_words_that_changed_places_are_no_repetition() -> None:
         one = memory(Plant(kind))
         assert not any("repeats" in sentence for sentence in sentences(one))
     assert sentences(memory()) == []
-
-
-def test_an_address_over_4_gib_is_read_back() -> None:
-    one = memory()
-    one.chunks = one.chunks[:1] * 4000
-    places = np.arange(one._words, dtype=np.int64)
-    seen = PATTERNS[0].known(places + 3900 * one._words, 0)
-    assert one._distances(seen, 3900) == {}
-    assert one._distances(seen, 3000) == {900 * one.chunks[0].nbytes: one._words}
-    random = np.random.default_rng(1).integers(-(1 << 62), 1 << 62, one._words)
-    assert one._distances(random, 3000) == {}

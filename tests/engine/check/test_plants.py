@@ -57,12 +57,12 @@ def test_a_stop_ends_a_stage_after_its_step(name: StageName) -> None:
 
 @pytest.mark.parametrize("name", STAGE_NAMES)
 def test_on_a_busy_pc_a_stage_takes_longer_to_test_everything_once(name: StageName) -> None:
-    clock = TickingClock(0.01)
-    bench = bench_for(name, budget_s=0.02, clock=clock)
+    budget_s = 5.0 if name == "load" else 0.02  # its periods alone take six seconds
+    bench = bench_for(name, budget_s=budget_s, clock=TickingClock(0.01))
     steps, is_whole = run(stage_of(name), bench)
     assert is_whole
     assert steps[-1].tested
-    assert 0.02 < bench.elapsed_s < OVERTIME_S + 1.0
+    assert budget_s < bench.elapsed_s < budget_s + OVERTIME_S
 
 
 @pytest.mark.parametrize("name", STAGE_NAMES)
