@@ -29,7 +29,7 @@ from gpu_studio.core.units import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.race_messages import ContestantResult, RaceOutcome
@@ -44,24 +44,26 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     ``finished`` is the race's last message. ``reason`` explains the result from the measured parts,
     empty if they explain nothing. ``doubts`` are the reasons not to trust it; a race without doubts
-    is green.
-    ``is_kept_busy`` says that other programs are why there is no winner. ``times`` is how many
-    times faster the leader is, as the sentence has it: rounded to one digit where there are doubts;
-    empty without a leader.
+    is green. ``claim`` compares the two fastest; None without two results.
     """
 
     finished: RaceFinished
     reason: str
     doubts: tuple[str, ...]
-    is_kept_busy: bool = False
-    times: str = ""
+    claim: Claim | None = None
+
+    @property
+    def is_kept_busy(self) -> bool:
+        """Whether other programs are why there is no winner."""
+        return self.claim is not None and self.claim.is_kept_busy
 
     @property
     def headline(self) -> str:
         """The result in large type: the ratio, a tie, or that there is none."""
-        if self.finished.leader is None:
-            return "A tie" if self.finished.ratio is not None else "No verdict"
-        return f"{self.times[0].upper()}{self.times[1:]} faster"
+        if self.claim is None or self.finished.ratio is None:
+            return "No verdict"
+        words = self.claim.words if self.claim.sign else "a tie"
+        return _capital(words)
 
 
 def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
@@ -73,44 +75,27 @@ def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
     """
     contestants = tuple(map(contestant_result, runs))
     order = _order(runs, contestants)
-    leader, ratio, undecided, sentence = None, None, False, ""
-    duel = None
-    if len(order) > 1:
-        first, second = order[0], order[1]
-        duel = _duel(runs[second], runs[first])
-        outcome = duel.outcome if duel is not None else Outcome.UNCLEAR
-        if duel is not None and outcome is Outcome.FASTER:
-            leader, ratio = first, duel.ratio
-        elif duel is not None and outcome is Outcome.EQUAL:
-            ratio = duel.ratio
-        undecided = outcome not in (Outcome.FASTER, Outcome.EQUAL)
-        sentence = _Words(picture, runs, contestants).compared(first, second, duel)
-    elif order:
-        sentence = _Words(picture, runs, contestants).alone(order[0])
+    claim = _claim(runs[order[1]], runs[order[0]]) if len(order) > 1 else None
+    ratio = claim.said_ratio if claim is not None and claim.sign >= 0 else None
+    results = [run.result for run in runs if run.result is not None]
     finished = RaceFinished(
         picture=picture.name,
         size=runs[0].request.size,
         contestants=contestants,
-        leader=leader,
+        leader=order[0] if claim is not None and claim.sign > 0 else None,
         ratio=ratio,
-        ratio_low=duel.low if duel is not None and ratio is not None else None,
-        ratio_high=duel.high if duel is not None and ratio is not None else None,
-        undecided=undecided,
-        sentence=" ".join([sentence, *_across(order, runs), *_missing(runs, contestants)]).strip(),
+        ratio_low=claim.low if claim is not None and ratio is not None else None,
+        ratio_high=claim.high if claim is not None and ratio is not None else None,
+        undecided=len(order) > 1 and ratio is None,
+        sentence=" ".join(_sentences(picture, runs, contestants, order, claim)),
     )
     return Verdict(
         finished=finished,
         reason=reason_of(picture, runs),
-        doubts=_doubts(runs),
-        is_kept_busy=duel is not None and duel.is_kept_busy,
-        times=duel.times if duel is not None and leader is not None else "",
+        # An unfinished contestant leaves nothing to trust.
+        doubts=tuple(dict.fromkeys(doubt for each in results for doubt in stamp_of(each).doubts)),
+        claim=claim,
     )
-
-
-def _doubts(runs: Sequence[Run]) -> tuple[str, ...]:
-    """Return the doubts about all results; an unfinished contestant leaves nothing to trust."""
-    results = [run.result for run in runs if run.result is not None]
-    return tuple(dict.fromkeys(doubt for each in results for doubt in stamp_of(each).doubts))
 
 
 def reason_of(picture: WorkloadDescription, runs: Sequence[Run]) -> str:
@@ -161,14 +146,13 @@ def _order(runs: Sequence[Run], contestants: Sequence[ContestantResult]) -> list
     return sorted(over, key=key)
 
 
-def _duel(slower: Run, faster: Run) -> Claim | None:
-    """Return the comparison of two finished contestants."""
+def _claim(slower: Run, faster: Run) -> Claim | None:
+    """Return the comparison of two finished contestants, by their paces over the whole race."""
     reference, device = slower.result, faster.result
     assert reference is not None
     assert device is not None
     pace, other = _mean_step_s(device), _mean_step_s(reference)
-    whole = None if pace is None or other is None else other / pace
-    return claim_of(reference, device, ratio=whole)
+    return claim_of(reference, device, ratio=other / pace if pace and other else None)
 
 
 def _mean_step_s(result: RunFinished) -> float | None:
@@ -178,86 +162,67 @@ def _mean_step_s(result: RunFinished) -> float | None:
     return outcome.seconds / outcome.steps
 
 
-def _across(order: Sequence[int], runs: Sequence[Run]) -> list[str]:
-    """Return that the results are of several PCs, whose runs cannot take turns."""
-    pcs = {pc_of(runs[index].request.device) for index in order}
-    return ["They ran on two PCs, so not in turns."] if len(pcs) > 1 else []
-
-
-def _missing(runs: Sequence[Run], contestants: Sequence[ContestantResult]) -> list[str]:
-    """Return a sentence for each contestant without a result."""
-    sentences = []
-    for run, one in zip(runs, contestants, strict=True):
+def _sentences(
+    picture: WorkloadDescription,
+    runs: Sequence[Run],
+    contestants: Sequence[ContestantResult],
+    order: Sequence[int],
+    claim: Claim | None,
+) -> Iterator[str]:
+    """Yield what is to be said: who won, and who has no result."""
+    assert picture.race is not None
+    names = [contestant_name(run, runs) for run in runs]
+    title = picture.race.step_title
+    if len(order) == 1:
+        yield _alone(names[order[0]], contestants[order[0]], title)
+    elif order:
+        yield _compared(names, contestants, order, claim, title)
+    if len({pc_of(runs[index].request.device) for index in order}) > 1:
+        yield "They ran on two PCs, so not in turns."
+    for name, one in zip(names, contestants, strict=True):
         if one.failure:
-            name = contestant_name(run, runs)
             ends = {"stopped": "was stopped", "did not run": "did not run"}
             why = ends.get(one.failure, f"did not finish: {one.failure}")
-            sentences.append(f"{name[:1].upper()}{name[1:]} {why.rstrip('.')}.")
-    return sentences
+            yield f"{_capital(name)} {why.rstrip('.')}."
 
 
-class _Words:
-    """The sentences about finished contestants, by their index."""
+def _compared(
+    names: Sequence[str],
+    contestants: Sequence[ContestantResult],
+    order: Sequence[int],
+    claim: Claim | None,
+    title: str,
+) -> str:
+    """Return the sentence about the two fastest."""
+    first, second = (names[index] for index in order[:2])
+    paces = " against ".join(
+        three_digits(one.steps / one.seconds if one.seconds else 0.0)
+        for one in (contestants[index] for index in order[:2])
+    )
+    paces = f"{paces} {title} a second"
+    if claim is None:
+        return f"It {CANNOT_BE_TOLD} whether {first} or {second} is faster: a time is missing."
+    match claim.outcome:
+        case Outcome.WRONG:
+            both = zip(names, contestants, strict=True)
+            wrong = " and ".join(name for name, one in both if one.verified is False)
+            return f"No winner: {wrong} computed wrong results."
+        case Outcome.FASTER:
+            return f"{_capital(first)} beat {second}: {claim.words}, {paces}."
+        case Outcome.EQUAL:
+            return f"A tie: {first} and {second} are equally fast, {paces}."
+    text = f"It {CANNOT_BE_TOLD} whether {first} or {second} is faster: {claim.why}."
+    return f"{text} {fixes_sentence([claim])}".strip()
 
-    def __init__(
-        self,
-        picture: WorkloadDescription,
-        runs: Sequence[Run],
-        contestants: Sequence[ContestantResult],
-    ) -> None:
-        assert picture.race is not None
-        self._traits = picture.race
-        self._runs, self._contestants = runs, contestants
 
-    def compared(self, first: int, second: int, duel: Claim | None) -> str:
-        """Return the sentence about the two fastest."""
-        names = self._name(first), self._name(second)
-        outcome = duel.outcome if duel is not None else Outcome.UNCLEAR
-        if outcome is Outcome.WRONG:
-            wrong = [
-                self._name(index)
-                for index, one in enumerate(self._contestants)
-                if one.verified is False
-            ]
-            return f"No winner: {' and '.join(wrong)} computed wrong results."
-        if duel is not None and outcome is Outcome.FASTER:
-            return f"{_capital(names[0])} {self._won(first, second, duel.times, names[1])}."
-        if outcome is Outcome.EQUAL:
-            return (
-                f"A tie: {names[0]} and {names[1]} are equally fast, {self._paces(first, second)}."
-            )
-        reason = duel.why if duel is not None else "a time is missing"
-        fixes = fixes_sentence([duel]) if duel is not None else ""
-        text = f"It {CANNOT_BE_TOLD} whether {names[0]} or {names[1]} is faster: {reason}."
-        return f"{text} {fixes}".strip()
-
-    def alone(self, index: int) -> str:
-        """Return the sentence about the only contestant with a result."""
-        one = self._contestants[index]
-        name = _capital(self._name(index))
-        steps, time = self._steps(index), format_duration(one.seconds)
-        if one.reached:
-            return f"{name} did {steps} in {time}."
-        return f"{name} stopped after {steps} of {format_count(one.finish_steps or 0)}, in {time}."
-
-    def _won(self, first: int, second: int, times: str, other: str) -> str:
-        return f"beat {other}: {times} faster, {self._paces(first, second)}"
-
-    def _paces(self, first: int, second: int) -> str:
-        """Return the steps a second of both."""
-        paces = " against ".join(
-            three_digits(one.steps / one.seconds if one.seconds else 0.0)
-            for one in (self._contestants[first], self._contestants[second])
-        )
-        return f"{paces} {self._traits.step_title} a second"
-
-    def _steps(self, index: int) -> str:
-        steps = self._contestants[index].steps
-        title = self._traits.step_title
-        return f"{format_count(steps)} {title[:-1] if steps == 1 else title}"
-
-    def _name(self, index: int) -> str:
-        return contestant_name(self._runs[index], self._runs)
+def _alone(name: str, one: ContestantResult, title: str) -> str:
+    """Return the sentence about the only contestant with a result."""
+    steps = f"{format_count(one.steps)} {title[:-1] if one.steps == 1 else title}"
+    time = format_duration(one.seconds)
+    if one.reached:
+        return f"{_capital(name)} did {steps} in {time}."
+    of = format_count(one.finish_steps or 0)
+    return f"{_capital(name)} stopped after {steps} of {of}, in {time}."
 
 
 def _capital(text: str) -> str:

@@ -1,44 +1,88 @@
-"""The picture to learn: the one of this program, or a photo of yours, as a file for the engine."""
+"""The picture to learn: the one of this program, or a photo of yours; and what else is opened.
+
+A picture is opened in a child process, because it may be a stranger's.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.failure import Failure, StudioError, failure_from
+from gpu_studio.core.benchmark.recording import read_recording
+from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.plain_text import file_name
-from gpu_studio.core.race.photo import Photo
+from gpu_studio.core.race.photo import (
+    DECODER,
+    LONGEST_S,
+    MEMORY_BYTES,
+    MOST_ANSWER_BYTES,
+    Photo,
+    opened_picture,
+)
 from gpu_studio.core.race.pictures import lake
 from gpu_studio.core.race.shared_race import SharedRace
 from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.model.benchmark.recording import RECORDING_ENDING
+from gpu_studio.model.race.ghosts import RecordedRace, recorded_race
 from gpu_studio.model.task_queue import TaskQueue
+from gpu_studio.process.child_call import ChildCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from gpu_studio.core.packed_frame import PackedFrame
-    from gpu_studio.model.race.ghosts import RecordedRace
     from gpu_studio.model.studio import Studio
-
-    Opener = Callable[[Path], "Opening"]
 
 OWN_NAME = "Mountain lake"
 _log = logging.getLogger(__name__)
 
 
-class Opening(Protocol):
-    """One opening of a file, such as a `FileOpening`."""
+class FileOpening:
+    """One opening of a file. Any thread may cancel it.
+
+    Args:
+        path: the file, which may be a stranger's.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._call = ChildCall(DECODER, memory_bytes=MEMORY_BYTES)
 
     def cancel(self) -> None:
-        """End the opening at once."""
+        """End the opening at once; wait for nothing."""
+        self._call.cancel()
 
     def run(self) -> Photo | SharedRace | RecordedRace:
-        """Return what the file holds; called in a thread."""
+        """Return what the file holds; call it once, in a thread.
+
+        Raises:
+            StudioError: it cannot be read, or is neither a picture nor a recording.
+        """
+        if self._path.suffix.lower() == RECORDING_ENDING:
+            return self._recording()
+        try:
+            answer = self._call.run(
+                os.fsencode(self._path), longest_s=LONGEST_S, most_bytes=MOST_ANSWER_BYTES
+            )
+        except OSError as error:
+            message = f"{file_name(self._path)} cannot be opened: no process can be started for it."
+            raise StudioError(FailureKind.FILE_REFUSED, message) from error
+        return opened_picture(
+            self._path, answer.content,
+            is_answered=answer.exit_code == 0, is_late=answer.is_late,
+        )  # fmt: skip
+
+    def _recording(self) -> RecordedRace:
+        try:
+            return recorded_race(read_recording(self._path, lambda: self._call.is_cancelled))
+        except StudioError as error:
+            raise StudioError(error.kind, f"{file_name(self._path)}: {error}") from error
 
 
 class RacePhoto(QObject):
@@ -52,8 +96,8 @@ class RacePhoto(QObject):
 
     Args:
         studio: says when the window closes.
-        opener: makes the opening of a file.
         parent: owns it.
+        opener: makes the opening of a file.
 
     Attributes:
         opening_name: the name of the file that is being opened; empty if none is.
@@ -64,10 +108,15 @@ class RacePhoto(QObject):
     recording_opened = Signal(object)
     notified = Signal(object)
 
-    def __init__(self, studio: Studio, opener: Opener, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        studio: Studio,
+        parent: QObject | None = None,
+        opener: Callable[[Path], FileOpening] = FileOpening,
+    ) -> None:
         super().__init__(parent)
         self._opener = opener
-        self._opening: Opening | None = None
+        self._opening: FileOpening | None = None
         self._photo: Photo | None = None
         self._is_own = True
         self._identity = ""
@@ -140,7 +189,7 @@ class RacePhoto(QObject):
             self._opening = None
 
     def _on_opened(
-        self, opening: Opening, opened: Photo | SharedRace | RecordedRace | Failure
+        self, opening: FileOpening, opened: Photo | SharedRace | RecordedRace | Failure
     ) -> None:
         if opening is not self._opening:
             return
@@ -163,7 +212,7 @@ class RacePhoto(QObject):
         self.notified.emit(Notice(failure.message, Tone.FAILURE))
 
 
-def _run(opening: Opening) -> Photo | SharedRace | RecordedRace | Failure:
+def _run(opening: FileOpening) -> Photo | SharedRace | RecordedRace | Failure:
     """Return what a file holds, or why it cannot be opened."""
     try:
         return opening.run()

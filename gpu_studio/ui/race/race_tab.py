@@ -16,7 +16,6 @@ from gpu_studio.core.race.photo import LAKE, Detail
 from gpu_studio.core.race.stage_view import encode_order
 from gpu_studio.core.units import format_count
 from gpu_studio.model.race import race_words
-from gpu_studio.model.race.file_opening import FileOpening
 from gpu_studio.model.race.ghosts import ghost_of
 from gpu_studio.model.race.race import Race
 from gpu_studio.model.race.race_animation import RaceAnimation
@@ -67,7 +66,7 @@ class RaceTab(TabContents):
     def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._studio = studio
-        self.race = Race(studio, RacePhoto(studio, FileOpening, self), self)
+        self.race = Race(studio, RacePhoto(studio, self), self)
         self._history = RaceHistory(studio, self.race, self)
         self._animation = RaceAnimation(studio, self)
         self._stage: RaceStage | None = None

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.model.race.file_opening import FileOpening
 from gpu_studio.model.race.race import Race
 from gpu_studio.model.race.race_photo import RacePhoto
 from tests.fakes.race_answers import race_run
@@ -29,4 +28,4 @@ def racing(engines: Engines, tmp_path: Path) -> Engines:
 @pytest.fixture
 def race(racing: Engines, ready_studio: Studio) -> Race:
     """A race on a ready PC."""
-    return Race(ready_studio, RacePhoto(ready_studio, FileOpening, ready_studio), ready_studio)
+    return Race(ready_studio, RacePhoto(ready_studio, ready_studio), ready_studio)

@@ -19,8 +19,8 @@ from gpu_studio.core.race.photo import (
     encode_answer,
     opened_picture,
 )
-from gpu_studio.model.race import file_opening
-from gpu_studio.model.race.file_opening import FileOpening
+from gpu_studio.model.race import race_photo
+from gpu_studio.model.race.race_photo import FileOpening
 from tests.hostile_pictures import HOSTILE, png_bomb, svg_naming
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def test_a_pipe_and_an_svg_that_names_one_are_refused_and_wait_for_nobody(tmp_pa
 def test_a_picture_that_takes_too_long_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_opening, "LONGEST_S", 0.1)
+    monkeypatch.setattr(race_photo, "LONGEST_S", 0.1)
     (tmp_path / "a.jpg").write_bytes(HOSTILE["passes.jpg"]())
 
     assert "takes longer than" in refusal(tmp_path / "a.jpg")
@@ -73,7 +73,7 @@ def test_a_picture_that_takes_all_memory_is_refused(tmp_path: Path) -> None:
 def test_a_decoder_that_dies_or_talks_nonsense_is_a_sentence(
     does: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_opening, "DECODER", _CALLED)
+    monkeypatch.setattr(race_photo, "DECODER", _CALLED)
     monkeypatch.chdir(tmp_path)
 
     assert f"{does} cannot be learned: it is damaged" in refusal(type(tmp_path)(does))

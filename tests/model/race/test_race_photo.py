@@ -42,7 +42,7 @@ class FakeOpening:
 
 
 def opened(qtbot: QtBot, studio: Studio, path: Path) -> RacePhoto:
-    photo = RacePhoto(studio, FakeOpening, studio)
+    photo = RacePhoto(studio, studio, FakeOpening)
     photo.open_file(path)
     qtbot.waitUntil(lambda: not photo.is_reading)
     return photo
@@ -67,7 +67,7 @@ def test_another_photo_takes_the_place_of_the_first(
 def test_a_later_file_wins_and_the_one_before_is_never_heard_of_again(
     qtbot: QtBot, studio: Studio, tmp_path: Path
 ) -> None:
-    photo = RacePhoto(studio, FakeOpening, studio)
+    photo = RacePhoto(studio, studio, FakeOpening)
     sentences: list[str] = []
     photo.notified.connect(lambda notice: sentences.append(notice.sentence))
     for name in ("wait", "wait", "7", "9"):
@@ -84,7 +84,7 @@ def test_a_later_file_wins_and_the_one_before_is_never_heard_of_again(
 def test_a_window_that_closes_ends_what_it_opens(
     qtbot: QtBot, studio: Studio, tmp_path: Path
 ) -> None:
-    photo = RacePhoto(studio, FakeOpening, studio)
+    photo = RacePhoto(studio, studio, FakeOpening)
     photo.open_file(tmp_path / "wait.png")
     photo.close()
 
