@@ -16,7 +16,7 @@ from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
 from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of, verdict_text
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.replay.recording_words import recorded_sentence
+from gpu_studio.core.memory.replay.what_if_words import recorded_sentence
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed, identity_at
 from gpu_studio.core.messages.memory_messages import MemoryRecorded
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunsEnded

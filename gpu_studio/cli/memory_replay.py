@@ -2,55 +2,54 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, WRONG_USE, Command
+from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
 from gpu_studio.cli.screen import note, print_json, print_line
-from gpu_studio.core.failure import StudioError
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.allocator.options import checked_configuration
-from gpu_studio.core.memory.replay.batch_line import (
-    MOST_BATCH,
-    BatchPeak,
-    batch_line,
-    batch_sentence,
+from gpu_studio.core.memory.replay.history import NO_HISTORY
+from gpu_studio.core.memory.replay.replay_call import (
+    MEMORY_BYTES,
+    MODULE,
+    MOST_ANSWER_BYTES,
+    AnsweredSmallest,
+    AnsweredWhatIf,
+    AskSmallest,
+    AskWhatIf,
+    OpenedHistory,
+    OpenHistory,
+    ask,
 )
-from gpu_studio.core.memory.replay.replay import replay
-from gpu_studio.core.memory.replay.what_if import WhatIf, smallest_card, what_if
-from gpu_studio.core.memory.snapshot_file import open_snapshot
+from gpu_studio.core.memory.replay.what_if import WhatIf  # noqa: TC001  # for msgspec
+from gpu_studio.core.memory.replay.what_if_words import trust_notice
 from gpu_studio.core.units import counted, format_bytes, format_count
+from gpu_studio.process.child_call import ChildCall
 
 if TYPE_CHECKING:
     import argparse
 
-    from gpu_studio.core.memory.replay.replay import Replay
-    from gpu_studio.core.memory.snapshot_file import Snapshot
+    from gpu_studio.core.memory.replay.replay_call import Answer, Question
+    from gpu_studio.process.child_call import ChildAnswer
 
 
 class ReplayAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What ``memory replay --json`` prints; sizes in bytes.
 
     Attributes:
-        allocations, addresses_met: of the history, and those that the model put at its address.
-        segments_asked, segments_asked_met: memory that the driver gave, and the model asked for.
-        segments_given_back, segments_given_back_met: the same for what went back.
-        first_miss: the history's first entry, from 1 on, that the model did not meet.
-        miss_reason: why, if it is known.
+        allocations: how many tensors the recorded program made.
+        peak_allocated_bytes: the most that tensors held, according to the model.
+        peak_reserved_bytes: the most that the recorded program reserved.
         what_if: on the card and with the options of the command; None if none were given.
         fits_from_bytes: with ``--smallest``; None if it fits on no card.
     """
 
     allocations: int
-    addresses_met: int
-    segments_asked: int
-    segments_asked_met: int
-    segments_given_back: int
-    segments_given_back_met: int
-    first_miss: int | None
-    miss_reason: str
     recorded_conf: str
     peak_allocated_bytes: int
     peak_reserved_bytes: int
@@ -58,130 +57,86 @@ class ReplayAnswer(msgspec.Struct, frozen=True, kw_only=True):
     fits_from_bytes: int | None
 
 
-class BatchAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``memory replay --batch … --to N --json`` prints; sizes in bytes.
-
-    Attributes:
-        batches, peaks_bytes: of the histories, the smallest batch first.
-        needed_bytes: for the batch ``to``, without what others hold.
-        residual_bytes: the largest distance of a peak from the line; None for two histories.
-    """
-
-    batches: tuple[int, ...]
-    peaks_bytes: tuple[int, ...]
-    to: int
-    needed_bytes: int
-    residual_bytes: int | None
-
-
 def _replay(options: argparse.Namespace, _log_path: Path) -> int:
-    """Replay a history, or several of one script; return the exit status."""
-    if options.batch or options.to is not None:
-        return _predict(options)
-    if len(options.file) > 1:
-        note("Several histories need their batch sizes, and the one to predict: --batch and --to.")
-        return WRONG_USE
+    """Replay a history; return the exit status."""
     try:
-        snapshot = open_snapshot(options.file[0], options.index)
-        replayed = replay(snapshot)
-    except StudioError as error:
-        note(str(error))
-        return FAILED
-    conf = replayed.conf if options.conf is None else options.conf
-    other_bytes = options.other or 0
-    found = fits_from_bytes = None
-    if options.card is not None or options.conf is not None:
-        found = what_if(replayed, card_bytes=options.card, other_bytes=other_bytes, conf=conf)
-    if options.smallest:
-        fits_from_bytes = smallest_card(replayed, other_bytes=other_bytes, conf=conf)
-    if options.json:
-        print_json(_answer(replayed, found, fits_from_bytes))
-        return DONE
-    _print_replay(replayed)
-    if found is not None:
-        print_line()
-        _print_what_if(found, snapshot)
-    if options.smallest and fits_from_bytes is None:
-        print_line()
-        print_line("It fits on no card with these options, according to the model.")
-    if fits_from_bytes is not None:
-        print_line()
-        print_line(
-            f"It fits from {format_bytes(fits_from_bytes)} on, according to the model: every "
-            "larger card of a grid was tried, too."
-        )
-    return DONE
-
-
-def _predict(options: argparse.Namespace) -> int:
-    """Say what another batch size would need; return the exit status."""
-    batches = options.batch or ()
-    if len(batches) != len(options.file) or options.to is None:
-        note("Give one batch size per history, and the one to predict: --batch 8,12,16 --to 24.")
-        return WRONG_USE
-    try:
-        peaks = []
-        for batch, path in zip(batches, options.file, strict=True):
-            replayed = replay(open_snapshot(path, options.index))
-            peaks.append(BatchPeak(batch, replayed.peak_reserved_bytes, replayed.ooms))
-        line = batch_line(peaks)
-        sentence = batch_sentence(line, options.to, options.other or 0)
+        opened = _ask(OpenHistory(os.fsencode(options.file), options.index))
+        if not isinstance(opened, OpenedHistory):
+            raise StudioError(FailureKind.BAD_REQUEST, NO_HISTORY)
+        conf = opened.conf if options.conf is None else options.conf
+        found = _what_if(opened, options, conf)
+        smallest = _smallest(opened, options, conf)
     except StudioError as error:
         note(str(error))
         return FAILED
     if options.json:
-        residual_bytes = line.residual_bytes
         print_json(
-            BatchAnswer(
-                batches=tuple(peak.batch for peak in line.peaks),
-                peaks_bytes=tuple(peak.peak_bytes for peak in line.peaks),
-                to=options.to,
-                needed_bytes=round(line.needed_bytes(options.to)),
-                residual_bytes=None if residual_bytes is None else round(residual_bytes),
+            ReplayAnswer(
+                allocations=opened.allocations,
+                recorded_conf=opened.conf,
+                peak_allocated_bytes=opened.modelled.peak_allocated_bytes,
+                peak_reserved_bytes=opened.peak_reserved_bytes,
+                what_if=found,
+                fits_from_bytes=None if smallest is None else smallest.card_bytes,
             )
         )
-    else:
-        print_line(f"{sentence}, according to a line through the recorded peaks.")
+        return DONE
+    _print_history(opened)
+    if found is not None:
+        print_line()
+        _print_what_if(found)
+    if smallest is not None:
+        print_line()
+        _print_smallest(smallest)
     return DONE
 
 
-def _answer(replayed: Replay, found: WhatIf | None, fits_from_bytes: int | None) -> ReplayAnswer:
-    return ReplayAnswer(
-        allocations=replayed.allocations,
-        addresses_met=replayed.addresses_met,
-        segments_asked=replayed.asked,
-        segments_asked_met=replayed.asked_met,
-        segments_given_back=replayed.given_back,
-        segments_given_back_met=replayed.given_back_met,
-        first_miss=None if replayed.first_miss is None else replayed.first_miss + 1,
-        miss_reason=replayed.miss_reason,
-        recorded_conf=replayed.conf,
-        peak_allocated_bytes=replayed.peak_allocated_bytes,
-        peak_reserved_bytes=replayed.peak_reserved_bytes,
-        what_if=found,
-        fits_from_bytes=fits_from_bytes,
+def _what_if(opened: OpenedHistory, options: argparse.Namespace, conf: str) -> WhatIf | None:
+    if options.card is None and options.conf is None:
+        return None
+    question = AskWhatIf(
+        history=opened.history, card_bytes=options.card, other_bytes=options.other or 0, conf=conf
     )
+    answered = _ask(question)
+    assert isinstance(answered, AnsweredWhatIf)
+    return answered.found
 
 
-def _print_replay(replayed: Replay) -> None:
-    met, all_of_them = map(format_count, (replayed.addresses_met, replayed.allocations))
-    print_line(f"The model put {met} of {all_of_them} allocations at the recorded address.")
-    for name, met_count, count in (
-        ("asked the driver for memory", replayed.asked_met, replayed.asked),
-        ("gave memory back", replayed.given_back_met, replayed.given_back),
-    ):
-        times = counted(met_count, "time")
-        print_line(f"It {name} {times} as recorded, of {format_count(count)}.")
-    if replayed.first_miss is not None:
-        reason = f": {replayed.miss_reason}" if replayed.miss_reason else ""
-        print_line(f"It differs from entry {format_count(replayed.first_miss + 1)} on{reason}.")
+def _smallest(
+    opened: OpenedHistory, options: argparse.Namespace, conf: str
+) -> AnsweredSmallest | None:
+    if not options.smallest:
+        return None
+    question = AskSmallest(history=opened.history, other_bytes=options.other or 0, confs=(conf,))
+    answered = _ask(question)
+    assert isinstance(answered, AnsweredSmallest)
+    return answered
+
+
+def _ask(question: Question) -> Answer:
+    """Return a child's answer; raise `StudioError` if there is none."""
+    child = ChildCall(MODULE, memory_bytes=MEMORY_BYTES)
+
+    def call(content: bytes, longest_s: float) -> ChildAnswer:
+        return child.run(content, longest_s=longest_s, most_bytes=MOST_ANSWER_BYTES)
+
+    return ask(question, call)
+
+
+def _print_history(opened: OpenedHistory) -> None:
+    conf = f" with {opened.conf}" if opened.conf else ""
     print_line(
-        f"At most {format_bytes(replayed.peak_allocated_bytes)} were allocated and "
-        f"{format_bytes(replayed.peak_reserved_bytes)} reserved."
+        f"The recorded program made {counted(opened.allocations, 'tensor')}{conf} and reserved at "
+        f"most {format_bytes(opened.peak_reserved_bytes)}. Its tensors held at most "
+        f"{format_bytes(opened.modelled.peak_allocated_bytes)}."
     )
+    if sentence := trust_notice(opened).sentence:
+        print_line(sentence)
+    for one in opened.at_peak:
+        print_line(f"  {format_bytes(one.size_bytes):>10}  {one.line or 'unknown line'}")
 
 
-def _print_what_if(found: WhatIf, snapshot: Snapshot) -> None:
+def _print_what_if(found: WhatIf) -> None:
     card = "On a card of any size"
     if found.card_bytes is not None:
         card = f"On a card of {format_bytes(found.card_bytes)}"
@@ -198,17 +153,25 @@ def _print_what_if(found: WhatIf, snapshot: Snapshot) -> None:
     if found.retries:
         print_line(f"The card is full {counted(found.retries, 'time')}, and cached memory helps.")
     if found.failed_at is not None:
-        line = snapshot.history[found.failed_at].line
-        where = f", at {line}" if line else ""
+        where = f", at {found.failed_line}" if found.failed_line else ""
         print_line(f"Entry {format_count(found.failed_at + 1)} finds no room{where}:")
         print_line(found.failure)
 
 
+def _print_smallest(smallest: AnsweredSmallest) -> None:
+    if smallest.card_bytes is None:
+        print_line("It fits on no card with these options, according to the model.")
+        return
+    print_line(
+        f"It fits from {format_bytes(smallest.card_bytes)} on, according to the model: every "
+        "larger card of a grid was tried, too."
+    )
+
+
 def _add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", metavar="FILE", type=Path, nargs="+",
-        help="a file of torch.cuda.memory._dump_snapshot; several with --batch",
-    )  # fmt: skip
+        "file", metavar="FILE", type=Path, help="a file of torch.cuda.memory._dump_snapshot"
+    )
     parser.add_argument(
         "--card", metavar="SIZE", type=types.memory, help="a card's memory, such as 8GiB"
     )
@@ -225,14 +188,6 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
         "--smallest", action="store_true", help="find the smallest card on which it fits"
     )
     parser.add_argument(
-        "--batch", metavar="N,N", type=types.positive_numbers(MOST_BATCH),
-        help="the batch sizes of several histories of one script, such as 8,12,16",
-    )  # fmt: skip
-    parser.add_argument(
-        "--to", metavar="N", type=types.whole_number(1, MOST_BATCH),
-        help="the batch size to predict from them",
-    )  # fmt: skip
-    parser.add_argument(
         "--index", metavar="N", type=types.whole_number(0, 255),
         help="the card of the recorded program (default: the first one with memory)",
     )  # fmt: skip
@@ -240,9 +195,9 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
 
 COMMAND = Command(
     help="replay a recorded history of memory, and see whether it fits on another card",
-    about="Replay the history in a memory snapshot with the model of PyTorch's allocator, compare "
-    "every address, and see what it would take on another card or with other options. Record one "
-    "with torch.cuda.memory._record_memory_history() and _dump_snapshot(FILE).",
+    about="Replay the history in a memory snapshot with the model of PyTorch's allocator, and see "
+    "what it would take on another card or with other options. Record one with "
+    "torch.cuda.memory._record_memory_history() and _dump_snapshot(FILE).",
     run=_replay,
     add_arguments=_add_replay,
     json=JSON_OBJECT,

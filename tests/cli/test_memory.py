@@ -15,7 +15,6 @@ from gpu_studio.cli.main import main
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from tests.core.memory.test_oom_text import OWN, newer
-from tests.fakes.histories import TrainingHistory
 from tests.fakes.memory_answers import memory_read, no_context, oom_finished
 from tests.fakes.weights_files import write_gguf, write_safetensors
 
@@ -327,7 +326,7 @@ def test_free_wants_a_card_and_a_size(type_in: Any, arguments: tuple[str, ...]):
     assert type_in("free", *arguments)[0] == 2
 
 
-def test_replay_counts_what_it_met_and_tries_another_card(type_in: Any, tmp_path: Path):
+def test_replay_tries_another_card(type_in: Any, tmp_path: Path):
     path = tmp_path / "history.pickle"
     status, _, _ = type_in(
         "oom", "--preset", "fragmentation", "--device", "model:1996", "--snapshot", str(path)
@@ -338,8 +337,7 @@ def test_replay_counts_what_it_met_and_tries_another_card(type_in: Any, tmp_path
     )
     found = json.loads(lines[-1])
     assert status == 0
-    assert found["allocations"] == found["addresses_met"] > 0
-    assert found["segments_asked"] == found["segments_asked_met"] > 0
+    assert found["allocations"] > 0
     assert found["what_if"]["failed_at"] is not None
     assert found["fits_from_bytes"] > GIB
     status, lines, _ = type_in("replay", str(path), "--card", "1GiB", "--conf", "")
@@ -361,23 +359,3 @@ def test_replay_refuses_what_has_no_history(
     status, lines, notes = type_in("replay", str(path))
     assert (status, lines) == (1, [])
     assert words in notes
-
-
-def test_replay_predicts_another_batch(type_in: Any, tmp_path: Path):
-    paths = []
-    for batch in (8, 16, 24, 32):
-        training = TrainingHistory(batch)
-        training.run(2)
-        paths.append(tmp_path / f"batch{batch}")
-        training.write(paths[-1])
-    first = [str(path) for path in paths[:3]]
-    status, lines, _ = type_in("replay", *first, "--batch", "8,16,24", "--to", "32", "--json")
-    found = json.loads(lines[-1])
-    assert status == 0
-    last = json.loads(type_in("replay", str(paths[3]), "--json")[1][-1])
-    assert found["needed_bytes"] == pytest.approx(last["peak_reserved_bytes"], rel=0.03)
-    status, lines, _ = type_in("replay", *first, "--batch", "8,16,24", "--to", "32")
-    assert lines[-1].startswith("Batch 32 would need")
-    assert type_in("replay", *first, "--batch", "8,16", "--to", "32")[0] == 2
-    assert type_in("replay", *first)[0] == 2
-    assert type_in("replay", *first, "--batch", "24,16,8", "--to", "32")[0] == 1

@@ -11,44 +11,6 @@ MIB = 1 << 20
 _PROCESSES = re.compile(
     r"(Process \d+|Including non-PyTorch memory, this process) has \S+ \S+ memory in use\. "
 )
-_EDGES = (512, MIB, 2 * MIB, 10 * MIB, 20 * MIB, 64 * MIB)
-
-
-def record(path: str, *, seed: int, steps: int, skip: int, streams: int = 1) -> int:
-    """Make random calls of the allocator, dump them, and return the number of allocations.
-
-    Args:
-        path: where the snapshot goes.
-        seed: of the calls.
-        steps: how many calls.
-        skip: how many of them come before the recording.
-        streams: how many streams use the card.
-    """
-    chance = random.Random(seed)
-    pools = [torch.cuda.current_stream(), *(torch.cuda.Stream() for _ in range(streams - 1))]
-    held: list[torch.Tensor] = []
-    recorded = 0
-    for step in range(steps):
-        if step == skip:
-            torch.cuda.memory._record_memory_history(context=None)
-        luck = chance.random()
-        if luck < 0.55 or not held:
-            size_bytes = int(2 ** chance.uniform(0, 27.5))
-            if chance.random() < 0.1:
-                size_bytes = chance.choice(_EDGES) + chance.choice((-511, -1, 0, 1, 512))
-            try:
-                with torch.cuda.stream(chance.choice(pools)):
-                    held.append(torch.empty(size_bytes, dtype=torch.uint8, device="cuda"))
-                recorded += step >= skip
-            except torch.OutOfMemoryError:
-                chance.shuffle(held)
-                del held[: len(held) // 2]
-        elif luck < 0.995:
-            held.pop(chance.randrange(len(held)))
-        else:
-            torch.cuda.empty_cache()
-    torch.cuda.memory._dump_snapshot(path)
-    return recorded
 
 
 def fill(path: str, *, seeds: int, steps: int) -> list[tuple[int, str]]:

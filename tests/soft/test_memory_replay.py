@@ -1,4 +1,4 @@
-"""A history that PyTorch recorded: replayed to the address, and as on another card."""
+"""A history that PyTorch recorded, as on another card."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.memory.replay.replay import replay
-from gpu_studio.core.memory.replay.timeline import Category, timeline
+from gpu_studio.core.memory.replay.history import history_of
 from gpu_studio.core.memory.replay.what_if import what_if
 from gpu_studio.core.memory.snapshot_file import open_snapshot
 from gpu_studio.core.messages.memory_messages import (
@@ -26,27 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.soft.conftest import MakeChild, MakePc, StartEngine
-
-
-@pytest.mark.parametrize("skip", [0, 700])
-@pytest.mark.parametrize("streams", [1, 3])
-@pytest.mark.parametrize("conf", CONFS)
-def test_every_address_is_met(
-    conf: str, streams: int, skip: int, soft_pc: MakePc, child: MakeChild, tmp_path: Path
-) -> None:
-    pc = soft_pc(MODERN_1996_MIB)
-    pc.set(0, total_bytes=1996 * MIB)
-    env = {"PYTORCH_CUDA_ALLOC_CONF": conf} if conf else {}
-    path = tmp_path / "history.pickle"
-    one = child(pc, TORCH_CPP_LOG_LEVEL="ERROR", **env)
-    recorded = one.run(
-        "from tests.soft.recorded_history import record\n"
-        f"record({str(path)!r}, seed=3, steps=2500, skip={skip}, streams={streams})"
-    )
-    found = replay(open_snapshot(path))
-    assert found.allocations == recorded
-    assert found.addresses_met == recorded, f"the first miss is at {found.first_miss}"
-    assert (found.asked_met, found.given_back_met) == (found.asked, found.given_back)
 
 
 SEEDS, STEPS = 40, 400
@@ -75,9 +53,8 @@ def test_another_card_fails_at_the_same_call(
     failures = 0
     for seed, (made, failure) in enumerate(small):
         snapshot = open_snapshot(tmp_path / f"history{seed}")
-        replayed = replay(snapshot)
-        assert replayed.is_exact
-        found = what_if(replayed, card_bytes=512 * MIB, other_bytes=other_bytes, conf=conf)
+        history = history_of(snapshot)
+        found = what_if(history, card_bytes=512 * MIB, other_bytes=other_bytes, conf=conf)
         assert found.fits == (not failure)
         if failure:
             before = snapshot.history[: found.failed_at]
@@ -87,7 +64,7 @@ def test_another_card_fails_at_the_same_call(
     assert 5 < failures < SEEDS
 
 
-def test_a_recorded_workload_is_replayed_exactly_and_names_its_lines(
+def test_a_recorded_workload_is_replayed_and_names_its_lines(
     soft_pc: MakePc, engine: StartEngine, tmp_path: Path
 ) -> None:
     one = engine(soft_pc(MODERN_1996_MIB))
@@ -97,14 +74,10 @@ def test_a_recorded_workload_is_replayed_exactly_and_names_its_lines(
     (recorded,) = one.ask(RecordMemory(**run.parameters, snapshot_path=str(path)))
     assert isinstance(recorded, MemoryRecorded)
     assert (recorded.calls, recorded.is_out_of_memory) == (3, False)
-    snapshot = open_snapshot(path)
-    replayed = replay(snapshot)
-    assert replayed.is_exact
-    assert replayed.allocations > 50
-    layers = timeline(snapshot, replayed).layers
-    lines = " ".join(layer.line for layer in layers)
-    assert "train_network.py:" in lines
-    assert {Category.PARAMETER, Category.OPTIMIZER_STATE} <= {layer.category for layer in layers}
+    history = history_of(open_snapshot(path))
+    assert what_if(history, conf=history.conf).peak_reserved_bytes == history.peak_reserved_bytes
+    assert history.count("alloc") > 50
+    assert any(one.line.startswith("train_network.py:") for one in history.at_peak)
 
 
 def test_an_experiment_names_its_lines(

@@ -1,34 +1,32 @@
 """Opens a memory snapshot: the pickle of ``torch.cuda.memory._dump_snapshot``, or of the model.
 
-Snapshots can come from strangers. `core.memory.plain_pickle` reads the file and cannot run any
-code. Its values are then copied field by field into our own types; a file that does not match is
-refused with the reason. See ``_snapshot`` in torch/cuda/memory.py for the fields.
+Snapshots can come from strangers, and a pickle is a program. Here every name that a file asks for
+is refused, and without a name there is nothing to call or to build. But a few bytes can still cost
+all memory or an hour, so a child process with limits reads the file (`replay_call`). Its values are
+then copied field by field into our own types; a file that does not match is refused with the
+reason. See ``_snapshot`` in torch/cuda/memory.py for the fields.
 """
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+import io
+import pickle
+import struct
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.plain_pickle import (
-    LARGEST_FILE_BYTES,
-    STOPPED,
-    UnsafePickleError,
-    load_in_child,
-    load_plain,
-)
 from gpu_studio.core.memory.segments import segments_read
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
 from gpu_studio.core.plain_text import file_name, plain_text
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
 
+LARGEST_FILE_BYTES = 256 << 20
 MOST_SEGMENTS, MOST_SNAPSHOT_BLOCKS, MOST_ENTRIES = 200_000, 1_000_000, 2_000_000
 _LARGEST_NUMBER = 1 << 62
 _STATES = {
@@ -38,14 +36,8 @@ _LONGEST_TEXT = 4096
 _MOST_FRAMES = 200
 
 
-class Origin(Enum):
-    """The part of PyTorch that made a call of the allocator, as its stack tells."""
-
-    UNKNOWN = ""
-    MOVE = "move"
-    FORWARD = "forward"
-    BACKWARD = "backward"
-    OPTIMIZER = "optimizer"
+class UnsafePickleError(Exception):
+    """A file that is refused; the text is the reason as a sentence."""
 
 
 class SnapshotEntry(msgspec.Struct, frozen=True):
@@ -58,7 +50,6 @@ class SnapshotEntry(msgspec.Struct, frozen=True):
         time_us: since 1970; 0 if it was not recorded.
         is_private: it is in a pool of a CUDA graph or of ``torch.cuda.MemPool``.
         line: the line of code that asked, as ``train.py:41 in forward``; empty if not recorded.
-        origin: what PyTorch did there.
     """
 
     action: str
@@ -68,7 +59,6 @@ class SnapshotEntry(msgspec.Struct, frozen=True):
     time_us: int
     is_private: bool = False
     line: str = ""
-    origin: Origin = Origin.UNKNOWN
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -94,46 +84,31 @@ class Snapshot(msgspec.Struct, frozen=True):
     conf: str
 
 
-def open_snapshot(
-    path: Path,
-    device_index: int | None = None,
-    is_over: Callable[[], bool] = lambda: False,
-    *,
-    in_child: bool = False,
-) -> Snapshot:
-    """Return the snapshot in a file.
+def open_snapshot(path: Path, device_index: int | None = None) -> Snapshot:
+    """Return the snapshot in a file; only for a child process with limits.
 
     Args:
         path: the file.
         device_index: the card; None for the first one with memory.
-        is_over: returns whether the result is no longer needed; called during the reading.
-        in_child: this process has limits of time and memory; see `load_in_child`.
 
     Raises:
         StudioError: the file cannot be read or is refused; the sentence says why.
     """
     name = file_name(path)[:60]
     try:
-        content = read_user_file(path, LARGEST_FILE_BYTES, is_over)
-        return read_snapshot(content, device_index, is_over, in_child=in_child)
+        return read_snapshot(read_user_file(path, LARGEST_FILE_BYTES), device_index)
     except UnusableFileError as error:
         raise StudioError(FailureKind.BAD_REQUEST, f"Cannot read “{name}”: {error}.") from error
     except UnsafePickleError as error:
         raise StudioError(FailureKind.BAD_REQUEST, f"Cannot open “{name}”. {error}") from error
 
 
-def read_snapshot(
-    content: bytes,
-    device_index: int | None = None,
-    is_over: Callable[[], bool] = lambda: False,
-    *,
-    in_child: bool = False,
-) -> Snapshot:
+def read_snapshot(content: bytes, device_index: int | None = None) -> Snapshot:
     """Return the snapshot in a pickle; raise `UnsafePickleError` with the reason."""
-    whole = load_in_child(content) if in_child else load_plain(content, is_over, _Counts().count)
+    whole = _load(content)
     if not isinstance(whole, dict) or not isinstance(whole.get("segments"), list):
         raise UnsafePickleError("This is not a memory snapshot: it has no segments.")
-    segments = _segments(whole["segments"], is_over)
+    segments = _segments(whole["segments"])
     traces = whole.get("device_traces", [])
     device_indexes = tuple(sorted({segment["device"] for segment in segments}))
     if device_index is None:
@@ -159,39 +134,36 @@ def read_snapshot(
         whole=found,
         reserved_bytes=reserved_bytes,
         allocated_bytes=allocated_bytes,
-        history=tuple(_history(traces, device_index, is_over)),
+        history=tuple(_history(traces, device_index)),
         conf=_conf(whole.get("allocator_settings")),
     )
 
 
-class _Counts:
-    """Counts a snapshot's contents during the reading, so that too much stops it early."""
-
-    def __init__(self) -> None:
-        self._segments = self._blocks = self._entries = 0
-
-    def count(self, entries: dict[Any, Any], keys: list[Any]) -> None:
-        """Count and check a dictionary by its new keys: writers set all keys of one at once.
-
-        Raises:
-            UnsafePickleError: there are too many like it, or it is a segment that will be refused.
-        """
-        if "blocks" in keys:
-            self._segments += 1
-            self._blocks += len(_blocks_of(entries))
-        elif "action" in keys:
-            self._entries += 1
-        if self._segments > MOST_SEGMENTS:
-            raise UnsafePickleError(f"It has more than {MOST_SEGMENTS} segments.")
-        if self._blocks > MOST_SNAPSHOT_BLOCKS:
-            raise UnsafePickleError(f"It has more than {MOST_SNAPSHOT_BLOCKS} blocks.")
-        if self._entries > MOST_ENTRIES:
-            raise UnsafePickleError(f"Its history has more than {MOST_ENTRIES} entries.")
-        if "blocks" in keys:  # counted before its blocks are read: all may hold the same list
-            _segment(entries)
+def _load(content: bytes) -> Any:
+    try:
+        return _NamelessUnpickler(io.BytesIO(content)).load()
+    except (
+        pickle.UnpicklingError, struct.error, IndexError, TypeError, ValueError, OverflowError,
+        EOFError, AttributeError, KeyError, RecursionError,
+    ) as error:  # fmt: skip
+        raise UnsafePickleError("The pickle is incomplete: it ends early or is damaged.") from error
 
 
-def _segments(entries: list[Any], is_over: Callable[[], bool]) -> list[dict[str, Any]]:
+class _NamelessUnpickler(pickle.Unpickler):
+    """Python's unpickler, without names and without references to something outside."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Refuse a class or a function."""
+        raise UnsafePickleError(
+            f"It asks for {module[:60]}.{name[:60]}: it wants to run a program."
+        )
+
+    def persistent_load(self, _pid: Any) -> Any:
+        """Refuse an object from outside."""
+        raise UnsafePickleError("It asks for an object outside of the file.")
+
+
+def _segments(entries: list[Any]) -> list[dict[str, Any]]:
     if len(entries) > MOST_SEGMENTS:
         raise UnsafePickleError(f"It has more than {MOST_SEGMENTS} segments.")
     segments, blocks = [], 0
@@ -200,8 +172,6 @@ def _segments(entries: list[Any], is_over: Callable[[], bool]) -> list[dict[str,
         blocks += len(_blocks_of(segment))
         if blocks > MOST_SNAPSHOT_BLOCKS:
             raise UnsafePickleError(f"It has more than {MOST_SNAPSHOT_BLOCKS} blocks.")
-        if is_over():
-            raise UnsafePickleError(STOPPED)
         segments.append(_segment(segment))
     return segments
 
@@ -251,9 +221,7 @@ def _pool(value: object) -> tuple[int, int]:
     return 0, 0
 
 
-def _history(
-    traces: object, device_index: int, is_over: Callable[[], bool]
-) -> Iterable[SnapshotEntry]:
+def _history(traces: object, device_index: int) -> Iterable[SnapshotEntry]:
     if not isinstance(traces, list) or len(traces) <= device_index:
         return ()
     trace = traces[device_index]
@@ -263,12 +231,10 @@ def _history(
         raise UnsafePickleError(f"Its history has more than {MOST_ENTRIES} entries.")
     places = _Places()
     # Python's writer keeps one list for all entries with the same stack.
-    by_list: dict[int, _Place] = {}
+    by_list: dict[int, str] = {}
     actions: dict[object, str] = {}
     entries = []
     for entry in trace:
-        if is_over():
-            raise UnsafePickleError(STOPPED)
         if not isinstance(entry, dict) or not isinstance(entry.get("action"), str):
             raise UnsafePickleError("This is not a memory snapshot: its history has no fields.")
         action = actions.get(entry["action"])
@@ -287,9 +253,9 @@ def _history(
         ):
             raise _not_a_size(entry)
         pool, frames = entry.get("pool_id"), entry.get("frames")
-        place = by_list.get(id(frames))
-        if place is None:
-            place = by_list[id(frames)] = places.of(frames)
+        line = by_list.get(id(frames))
+        if line is None:
+            line = by_list[id(frames)] = places.of(frames)
         entries.append(
             SnapshotEntry(
                 action,
@@ -298,8 +264,7 @@ def _history(
                 stream,
                 time_us,
                 pool is not None and _pool(pool) != (0, 0),
-                place.line,
-                place.origin,
+                line,
             )
         )
     return entries
@@ -318,69 +283,39 @@ def _not_a_size(entry: dict[Any, Any]) -> UnsafePickleError:
 
 
 class _Places:
-    """The places of stacks; PyTorch writes a list for each entry, of one dictionary per frame."""
+    """The lines of stacks; PyTorch writes a list for each entry, of one dictionary per frame."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[int, ...], _Place] = {}
+        self._found: dict[tuple[int, ...], str] = {}
 
-    def of(self, frames: object) -> _Place:
-        """Return the place of a stack, which is looked at only once."""
+    def of(self, frames: object) -> str:
+        """Return the line of a stack, which is looked at only once."""
         key = tuple(map(id, frames[:_MOST_FRAMES])) if isinstance(frames, list) else ()
-        place = self._found.get(key)
-        if place is None:
-            place = self._found[key] = _place(frames)
-        return place
+        line = self._found.get(key)
+        if line is None:
+            line = self._found[key] = _line(frames)
+        return line
 
 
-class _Place(NamedTuple):
-    line: str
-    origin: Origin
-
-
-_NOWHERE = _Place("", Origin.UNKNOWN)
-_MOVES = frozenset({"_apply", "to", "cuda", "convert"})
-
-
-def _place(frames: object) -> _Place:
-    """Return the innermost line of a stack that is not PyTorch's own, and PyTorch's part in it.
+def _line(frames: object) -> str:
+    """Return the innermost line of a stack that is not PyTorch's own, or PyTorch's outermost.
 
     Args:
         frames: a list of dictionaries, the innermost first.
     """
-    if not isinstance(frames, list):
-        return _NOWHERE
-    line, is_own, origins = "", False, set()
-    for frame in frames[:_MOST_FRAMES]:
+    line = ""
+    for frame in frames[:_MOST_FRAMES] if isinstance(frames, list) else ():
         if not isinstance(frame, dict):
             continue
         name, number, function = (frame.get(key) for key in ("filename", "line", "name"))
-        if not isinstance(name, str) or not isinstance(function, str):
+        if not (isinstance(name, str) and isinstance(function, str) and name.endswith(".py")):
             continue
         parts = name.replace("\\", "/").split("/")
-        origins.add(_origin(parts, function))
-        if is_own or not name.endswith(".py"):
-            continue
         file, where = plain_text(parts[-1][:80]), plain_text(function[:80])
         line = f"{file}:{number if _is_number(number) else '?'} in {where}"
-        is_own = "torch" not in parts
-    known = (Origin.OPTIMIZER, Origin.BACKWARD, Origin.MOVE, Origin.FORWARD)
-    return _Place(line, next((origin for origin in known if origin in origins), Origin.UNKNOWN))
-
-
-def _origin(parts: list[str], function: str) -> Origin:
-    """Return what a frame says of its stack; C++ frames have no file but the name of a library."""
-    if function.startswith("torch::autograd::Engine::"):
-        return Origin.BACKWARD
-    if "torch" not in parts:
-        return Origin.UNKNOWN
-    inside = parts[len(parts) - parts[::-1].index("torch") :]
-    if inside[0] == "optim":
-        return Origin.OPTIMIZER
-    if inside[0] in ("_tensor.py", "autograd") and function in ("backward", "grad"):
-        return Origin.BACKWARD
-    if inside[-2:] == ["modules", "module.py"]:
-        return Origin.MOVE if function in _MOVES else Origin.FORWARD
-    return Origin.UNKNOWN
+        if "torch" not in parts:
+            break
+    return line
 
 
 def _conf(settings: object) -> str:

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
-from gpu_studio.core.memory.replay.recording_words import recorded_sentence
+from gpu_studio.core.memory.replay.what_if_words import recorded_sentence
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRecorded, RecordMemory
 from gpu_studio.core.notice import Notice, Tone

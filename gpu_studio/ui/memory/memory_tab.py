@@ -73,7 +73,7 @@ class MemoryTab(TabContents):
         # These import numpy, which alone takes 80 ms.
         error = LazyPage(_ERROR, theme, parent=self)
         fit = LazyPage(_FIT, self.model, theme, parent=self)
-        self._what_if = LazyPage(_WHAT_IF, studio, self.model, theme, parent=self)
+        self._what_if = LazyPage(_WHAT_IF, studio, self.model, parent=self)
         self._what_if.created.connect(self._follow_histories)
         self._segments, self._dropped = segments, Path()
         self.pages_later = (segments, error, fit, self._what_if)

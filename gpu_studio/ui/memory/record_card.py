@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _ABOUT = (
     "The operands and three calls are recorded, in an engine of their own and without a clock. The "
-    "file is yours: with two or three sizes of one workload, “Another batch” draws their line."
+    "file is yours."
 )
 
 

@@ -19,8 +19,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.memory.outcome import free_within
 from gpu_studio.core.memory.segments import map_of_segments
 from gpu_studio.core.units import counted, format_bytes, format_percent
-from gpu_studio.model.memory.block_table import BlockTable
-from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
+from gpu_studio.model.memory.opened_snapshot import BlockTable, OpenedSnapshot
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.memory_curves import toggle
 from gpu_studio.ui.memory.segment_map import PITCH, SegmentMapView

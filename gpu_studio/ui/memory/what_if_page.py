@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QBoxLayout,
-    QCheckBox,
     QComboBox,
     QGridLayout,
     QHBoxLayout,
@@ -21,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.memory.allocator.options import checked_configuration
 from gpu_studio.core.memory.modelled_cards import card_at
+from gpu_studio.core.memory.replay.history import MOST_LINES
 from gpu_studio.core.memory.replay.replay_call import (
     SETTINGS,
     AnsweredSmallest,
@@ -31,37 +31,30 @@ from gpu_studio.core.memory.replay.what_if_words import (
     RECORDING_SNIPPET,
     best_sentence,
     card_name,
-    entry_of,
+    failure_moment,
     headline,
-    met_notice,
-    miss_sentence,
-    moment,
-    moment_text,
     subject,
+    trust_notice,
 )
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.units import format_bytes, format_gib, format_percent
 from gpu_studio.model.memory.what_if_model import WhatIfChoices, WhatIfModel
 from gpu_studio.model.pages import WHAT_IF
 from gpu_studio.ui.combo_box import ComboBox
-from gpu_studio.ui.eliding import RoomText
-from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.memory.batch_card import BatchCard
-from gpu_studio.ui.memory.history_card import HistoryCard
+from gpu_studio.ui.eliding import ElidedText, RoomText
 from gpu_studio.ui.memory.record_card import RecordCard
 from gpu_studio.ui.parts import GAP, Card, Text, button, keep_width, letters, rule, set_property
 from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.scroll_page import PageColumn
-from gpu_studio.ui.trust_chip import TrustChip
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.memory.replay.replay_call import OpenedHistory
+    from gpu_studio.core.memory.replay.what_if import WhatIf
     from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.theme import Theme
 
 _GIB = 1 << 30
 _OPEN = "Open history…"
@@ -69,7 +62,6 @@ _CARDS_GIB = (2, 3, 4, 6, 8, 10, 11, 12, 16, 20, 24, 32, 40, 48, 80)
 _FIRST_GIB = 8
 _LEAST_BYTES, _MOST_BYTES = _GIB // 4, 256 * _GIB
 _SIZE = re.compile(r"\s*(\d{1,4}(?:\.\d{0,6})?)\s*(?:Gi?B)?\s*", re.ASCII | re.IGNORECASE)
-_MOMENT_LETTERS = 14
 _BESIDE_LETTERS = 140
 _AFTER_TYPING_MS = 200
 _INVITATION = "Would your training fit on another card?"
@@ -78,12 +70,16 @@ _INVITED = (
     "card of any size and with any setting of the allocator. “Record one” has the lines for your "
     "script, and records a workload or an experiment here."
 )
+_VIEWER = (
+    "To see every tensor over time, open pytorch.org/memory_viz in a browser and drop {name} on "
+    "it. The file stays on your PC."
+)
 _INVITED_LINES, _SUBJECT_LINES = 3, 2
 _ROWS = ("Out of memory", "Asked for", "Peak allocated", "Peak reserved", "Fragmented")
 
 
 class WhatIfPage(QWidget):
-    """The answer on top, the history over time, and below it the choices and the results.
+    """The answer on top, and below it the choices, the results, and the lines of code.
 
     Signals:
         experiment_wanted(): the user wants to record an experiment of the page “Break it”.
@@ -91,13 +87,7 @@ class WhatIfPage(QWidget):
 
     experiment_wanted = Signal()
 
-    def __init__(
-        self,
-        studio: Studio,
-        memory: MemoryModel,
-        theme: Theme,
-        parent: QWidget | None = None,
-    ) -> None:
+    def __init__(self, studio: Studio, memory: MemoryModel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("memory.what_if")
         self._studio, self._memory = studio, memory
@@ -110,32 +100,24 @@ class WhatIfPage(QWidget):
         self._recorder = RecordCard(studio, memory)
         self._recorder.hide()
         self._recorder.recording.recorded.connect(self._open_recorded)
-        page.column.addWidget(self._make_head(theme))
+        page.column.addWidget(self._make_head())
         page.column.addWidget(self._recorder)
-        self._history = HistoryCard(self.model, theme)
-        page.column.addWidget(self._history, 1)
         self._answers = QWidget()
         self._side = QBoxLayout(QBoxLayout.Direction.LeftToRight, self._answers)
         self._side.setContentsMargins(0, 0, 0, 0)
         self._side.setSpacing(GAP)
-        self._choices = _ChoiceCard(self.model)
-        self._results = _ResultCard(self.model)
-        self._side.addWidget(self._choices, 2)
-        self._side.addWidget(self._results, 3)
-        self.batch = BatchCard(self.model, theme)
-        self._side.addWidget(self.batch, 3)
-        memory.closing.connect(self.batch.batches.close)
+        self._side.addWidget(_ChoiceCard(self.model), 2)
+        self._side.addWidget(_ResultCard(self.model), 3)
+        self._side.addWidget(_PeakCard(self.model), 3)
         page.column.addWidget(self._answers)
-        page.column.addStretch(0)
-        self._history.clicked.connect(self._choices.mark)
+        page.column.addStretch(1)
         self.model.history_changed.connect(self._show)
         self.model.answers_changed.connect(self._show)
         self._show()
 
-    def _make_head(self, theme: Theme) -> Card:
+    def _make_head(self) -> Card:
         card = Card(name="memory.what_if.head")
         self._headline = Text(role="hero_words", name="memory.what_if.verdict", wraps=True)
-        self._chip = TrustChip(theme, name="memory.what_if.met")
         self._open = button(
             _OPEN, self._ask_file, name="memory.what_if.open", primary=True,
             tip="Open a file of torch.cuda.memory._dump_snapshot; nothing in it is executed",
@@ -162,13 +144,12 @@ class WhatIfPage(QWidget):
         self._cards.setAccessibleName("Card of the recorded program")
         self._cards.activated.connect(self._choose_card)
         line.addWidget(self._cards)
-        line.addWidget(self._chip, 0, Qt.AlignmentFlag.AlignVCenter)
         line.addWidget(self._open)
         line.addWidget(self._record)
         self._subject = RoomText(role="muted", name="memory.what_if.subject", lines=_INVITED_LINES)
-        self._met = Text(role="amber", name="memory.what_if.differs", wraps=True)
+        self._trust = Text(name="memory.what_if.trust", wraps=True)
         self._notice = RoomText(name="memory.what_if.notice", lines=_SUBJECT_LINES)
-        for text in (self._subject, self._met, self._notice):
+        for text in (self._subject, self._trust, self._notice):
             card.column.addWidget(text)
         return card
 
@@ -211,18 +192,14 @@ class WhatIfPage(QWidget):
         # What became of a file takes the place of the subject: the history below stays.
         self._subject.set_lines(_INVITED_LINES if history is None else _SUBJECT_LINES)
         self._subject.setVisible(history is None or self._notice.isHidden())
-        self._history.setVisible(history is not None)
         self._answers.setVisible(history is not None)
-        self._chip.setVisible(history is not None)
         self._show_cards(history)
         if history is None:
             self._headline.setText(_INVITATION)
             self._subject.setText(_INVITED)
-            self._met.hide()
+            self._trust.hide()
             return
-        self._chip.show_notice(met_notice(history))
-        self._met.setText(miss_sentence(history))
-        self._met.setVisible(history.first_miss is not None)
+        self._trust.show_notice(trust_notice(history))
         smallest = model.smallest
         if smallest is None or isinstance(smallest, AnsweredSmallest):
             self._headline.setText(headline(smallest))
@@ -243,7 +220,7 @@ class WhatIfPage(QWidget):
 
 
 class _ChoiceCard(Card):
-    """The card, what others hold of it, the setting, and where to empty the cache."""
+    """The card, what others hold of it, and the setting."""
 
     def __init__(self, model: WhatIfModel) -> None:
         super().__init__(name="memory.what_if.choices")
@@ -258,21 +235,12 @@ class _ChoiceCard(Card):
         grid.setSpacing(GAP)
         self.column.addLayout(grid)
         grid.setColumnStretch(1, 1)
-        for row, (words, field) in enumerate(
-            (
-                ("Card", self._card),
-                ("Others hold", self._other),
-                ("Setting", self._conf),
-                ("", self._empties_row),
-            )
-        ):
-            if words:
-                label = Text(words, "muted")
-                label.setBuddy(field)
-                grid.addWidget(label, row, 0)
-                grid.addWidget(field, row, 1)
-            else:
-                grid.addWidget(field, row, 0, 1, 2)
+        fields = (("Card", self._card), ("Others hold", self._other), ("Setting", self._conf))
+        for row, (words, field) in enumerate(fields):
+            label = Text(words, "muted")
+            label.setBuddy(field)
+            grid.addWidget(label, row, 0)
+            grid.addWidget(field, row, 1)
         self.column.addWidget(self._reason)
         self.column.addWidget(self._best)
         self.column.addStretch(1)
@@ -316,25 +284,6 @@ class _ChoiceCard(Card):
             self._conf.addItem(conf or DEFAULT_SETTING, conf)
         _name(self._conf, "Setting of the allocator", "As in PYTORCH_CUDA_ALLOC_CONF")
         self._conf.editTextChanged.connect(self._wait)
-        self._empties = QCheckBox("Empty the cache at")
-        self._empties.setObjectName("memory.what_if.empties")
-        self._empties.setToolTip("Click the time line to choose the moment")
-        self._empties.toggled.connect(self._wait)
-        self._empty_at = QLineEdit()
-        self._empty_at.setObjectName("memory.what_if.empty_at")
-        self._empty_at.setAccessibleName("Moment to empty the cache")
-        self._empty_at.setMaximumWidth(letters(self, _MOMENT_LETTERS))
-        self._empty_at.textChanged.connect(self._wait)
-        self._empties_row = FlowRow(self._empties, self._empty_at, spacing=GAP)
-
-    def mark(self, time: float) -> None:
-        """Choose the moment to empty the cache."""
-        history = self._model.history
-        if history is not None:
-            self._show_moment(history, history.timeline.entry_at(max(time, 0.0)))
-
-    def _show_moment(self, history: OpenedHistory, entry: int) -> None:
-        self._empty_at.setText(moment_text(history.timeline, entry))
 
     # ── choosing ─────────────────────────────────────────────────────────────────────────────
 
@@ -360,31 +309,15 @@ class _ChoiceCard(Card):
                 checked_configuration(conf)
             except ValueError as error:
                 reason = f"PyTorch would refuse this setting: {error}."
-        emptied = self._emptied()
-        if emptied is None:
-            reason = reason or "Enter the moment to empty the cache, or click the time line."
         self._reason.setText(reason)
         self._reason.setVisible(bool(reason))
-        if not reason and card_bytes and other_bytes is not None and emptied is not None:
+        if not reason and card_bytes and other_bytes is not None:
             self._model.choose(
-                WhatIfChoices(
-                    card_bytes=card_bytes,
-                    other_bytes=other_bytes,
-                    conf=conf,
-                    empty_at=emptied,
-                )
+                WhatIfChoices(card_bytes=card_bytes, other_bytes=other_bytes, conf=conf)
             )
 
-    def _emptied(self) -> tuple[int, ...] | None:
-        """Return the entries at which the cache is emptied; None if the moment is none."""
-        history = self._model.history
-        if history is None or not self._empties.isChecked():
-            return ()
-        entry = entry_of(history.timeline, self._empty_at.text())
-        return None if entry is None else (entry,)
-
     def _show_history(self) -> None:
-        """Begin with the recorded setting, and with a moment in the middle."""
+        """Begin with the recorded setting."""
         history = self._model.history
         if history is None or history is self._shown:
             return
@@ -392,8 +325,6 @@ class _ChoiceCard(Card):
         if self._conf.findData(history.conf) < 0:
             self._conf.addItem(history.conf, history.conf)
         self._conf.setCurrentIndex(self._conf.findData(history.conf))
-        self._empties.setChecked(False)
-        self._show_moment(history, history.entry_count // 2)
         self._choose()
 
     def _show_best(self) -> None:
@@ -450,27 +381,25 @@ class _ResultCard(Card):
         recorded = (
             f"{history.ooms} ×" if history.ooms else "✔ none",
             "",
-            format_gib(history.peak_allocated_bytes),
+            format_gib(history.modelled.peak_allocated_bytes),
             format_gib(history.peak_reserved_bytes),
-            _share(history.fragmentation_bytes, history.peak_reserved_bytes),
+            _share(history.modelled.unused_at_peak_bytes, history.modelled.peak_reserved_bytes),
         )
         self._card.setText(card_name(choices.card_bytes))
         for cells, text in zip(self._cells, recorded, strict=True):
             cells[0].setText(text)
         if isinstance(found, AnsweredWhatIf):
-            self._show_found(history, found)
+            self._show_found(found.found)
         else:
             self._show_none(found)
 
-    def _show_found(self, history: OpenedHistory, answer: AnsweredWhatIf) -> None:
-        found, timeline = answer.found, history.timeline
-        failed_at = found.failed_at
+    def _show_found(self, found: WhatIf) -> None:
         asked = ""
         if found.tried_bytes is not None:
             free = "" if found.free_bytes is None else f", {format_bytes(found.free_bytes)} free"
             asked = f"{format_bytes(found.tried_bytes)}{free}"
         texts = (
-            "✔ none" if failed_at is None else f"✖ {moment(timeline, failed_at)}",
+            "✔ none" if found.fits else f"✖ {failure_moment(found)}",
             asked,
             format_gib(found.peak_allocated_bytes),
             format_gib(found.peak_reserved_bytes),
@@ -478,11 +407,9 @@ class _ResultCard(Card):
         )
         for cells, text in zip(self._cells, texts, strict=True):
             cells[1].setText(text)
-        self._cells[0][1].set_tone(Tone.GOOD if failed_at is None else Tone.FAILURE)
-        self._failing.setVisible(failed_at is not None)
-        if failed_at is not None:
-            line = timeline.line_of(failed_at)
-            self._line.setText(line or "The history has no lines of code.")
+        self._cells[0][1].set_tone(Tone.GOOD if found.fits else Tone.FAILURE)
+        self._failing.setVisible(not found.fits)
+        self._line.setText(found.failed_line or "The history has no lines of code.")
 
     def _show_none(self, failure: Failure | None) -> None:
         for cells in self._cells:
@@ -491,6 +418,41 @@ class _ResultCard(Card):
         self._cells[0][1].set_tone(Tone.QUIET)
         self._failing.setVisible(failure is not None)
         self._line.setText("" if failure is None else failure.message)
+
+
+class _PeakCard(Card):
+    """Which lines of code held most when the most was allocated."""
+
+    def __init__(self, model: WhatIfModel) -> None:
+        super().__init__(name="memory.what_if.peak")
+        self._model = model
+        self.column.addWidget(Text("At the peak, by line of code", "title"))
+        self._grid = QGridLayout()
+        self._grid.setColumnStretch(0, 1)
+        self._grid.setHorizontalSpacing(GAP)
+        self.column.addLayout(self._grid)
+        self._rows = [(ElidedText(), Text("", "value")) for _ in range(MOST_LINES)]
+        for row, (line, size) in enumerate(self._rows):
+            self._grid.addWidget(line, row, 0)
+            self._grid.addWidget(size, row, 1, Qt.AlignmentFlag.AlignRight)
+        self._viewer = Text("", "muted", name="memory.what_if.viewer", wraps=True)
+        self.column.addWidget(self._viewer)
+        self.column.addStretch(1)
+        model.history_changed.connect(self._show)
+
+    def _show(self) -> None:
+        history = self._model.history
+        if history is None:
+            return
+        for number, (line, size) in enumerate(self._rows):
+            is_shown = number < len(history.at_peak)
+            line.setVisible(is_shown)
+            size.setVisible(is_shown)
+            if is_shown:
+                held = history.at_peak[number]
+                line.setText(held.line or "Unknown, or from before the history")
+                size.setText(format_gib(held.size_bytes))
+        self._viewer.setText(_VIEWER.format(name=self._model.name))
 
 
 def _share(unused_bytes: int, reserved_bytes: int) -> str:

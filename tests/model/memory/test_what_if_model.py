@@ -12,13 +12,11 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.memory.replay.replay_call import (
     AnsweredSmallest,
     AnsweredWhatIf,
-    AskSettings,
     AskSmallest,
     AskWhatIf,
     OpenedHistory,
     OpenHistory,
 )
-from gpu_studio.core.memory.replay.timeline import Timeline
 from gpu_studio.core.memory.replay.what_if import WhatIf
 from gpu_studio.model.memory import what_if_model
 from gpu_studio.model.memory.what_if_model import WhatIfChoices, WhatIfModel
@@ -27,16 +25,15 @@ GIB = 1 << 30
 CHOICES = WhatIfChoices(card_bytes=2 * GIB, other_bytes=0, conf="")
 FITS = WhatIf(
     card_bytes=2 * GIB, other_bytes=0, conf="", peak_allocated_bytes=GIB, peak_reserved_bytes=GIB,
-    unused_at_peak_bytes=0, retries=0, failed_at=None, failure="", tried_bytes=None,
-    free_bytes=GIB,
+    unused_at_peak_bytes=0, retries=0, failed_at=None,
 )  # fmt: skip
-ON_CARD = AnsweredWhatIf(found=FITS, entries=b"", reserved=b"")
+ON_CARD = AnsweredWhatIf(FITS)
 SMALLEST = AnsweredSmallest(conf="", card_bytes=1 * GIB)
 BEST = AnsweredSmallest(conf="expandable_segments:True", card_bytes=GIB // 2)
 
 
 class Child(QObject):
-    """Stands in for `HistoryChild`: notes the questions, and answers when the test does."""
+    """Stands in for `SnapshotChild`: notes the questions, and answers when the test does."""
 
     answered = Signal(object)
     failed = Signal(object)
@@ -46,7 +43,7 @@ class Child(QObject):
         self.questions: list[object] = []
         self.is_busy = False
 
-    def ask(self, question: object, _longest_s: float) -> None:
+    def ask(self, question: object) -> None:
         self.questions.append(question)
         self.is_busy = True
 
@@ -62,7 +59,7 @@ class Child(QObject):
 
 @pytest.fixture
 def model(monkeypatch, qtbot):
-    monkeypatch.setattr(what_if_model, "HistoryChild", Child)
+    monkeypatch.setattr(what_if_model, "SnapshotChild", Child)
     monkeypatch.setattr(what_if_model, "_AFTER_CHOOSING_MS", 0)
     model = WhatIfModel()
     yield model
@@ -81,22 +78,18 @@ def asking(model):
     return model.findChildren(Child)[1]
 
 
-def history(replayed: bytes) -> OpenedHistory:
-    nothing = Timeline(
-        is_timed=False, times=b"", allocated=b"", reserved=b"", asked=b"", given_back=b"",
-        layers=(), marks=(), lines=(), line_numbers=b"",
-    )  # fmt: skip
+def history(content: bytes) -> OpenedHistory:
     return OpenedHistory(
-        replayed=replayed, timeline=nothing, device_index=0, device_indexes=(0,), conf="",
-        entry_count=0, allocations=0, addresses_met=0, first_miss=None, miss_reason="",
-        peak_allocated_bytes=0, peak_reserved_bytes=0, fragmentation_bytes=0, ooms=0,
+        history=content, device_index=0, device_indexes=(0,), conf="", entry_count=0, allocations=0,
+        ooms=0, modelled=FITS, peak_reserved_bytes=0, at_peak=(), was_full=False,
+        has_private_pool=False,
     )  # fmt: skip
 
 
-def opened(model: WhatIfModel, opening: Child, replayed: bytes) -> None:
-    model.open(Path(f"{replayed.decode()}.pickle"))
+def opened(model: WhatIfModel, opening: Child, content: bytes) -> None:
+    model.open(Path(f"{content.decode()}.pickle"))
     assert isinstance(opening.questions[-1], OpenHistory)
-    opening.answer(history(replayed))
+    opening.answer(history(content))
 
 
 def chosen(model: WhatIfModel, qtbot, **changes: object) -> None:
@@ -128,8 +121,8 @@ def test_the_most_urgent_is_asked_first_and_each_answer_is_its_own_questions(
     assert (model.smallest, model.best) == (SMALLEST, None)
     asking.answer(BEST)
     assert (model.on_card, model.smallest, model.best) == (ON_CARD, SMALLEST, BEST)
-    assert [type(one) for one in asking.questions] == [AskWhatIf, AskSmallest, AskSettings]
-    assert {one.replayed for one in asking.questions} == {b"one"}
+    assert [type(one) for one in asking.questions] == [AskWhatIf, AskSmallest, AskSmallest]
+    assert {one.history for one in asking.questions} == {b"one"}
     assert not asking.is_busy
 
 
@@ -148,11 +141,11 @@ def test_another_history_is_asked_the_same_anew(model, opening, asking, qtbot):
     opened(model, opening, b"one")
     chosen(model, qtbot)
     opened(model, opening, b"two")
-    assert [one.replayed for one in asking.questions] == [b"one", b"two"]
+    assert [one.history for one in asking.questions] == [b"one", b"two"]
     asking.answer(ON_CARD)
     opened(model, opening, b"three")
     assert model.on_card is None
-    assert asking.questions[-1].replayed == b"three"
+    assert asking.questions[-1].history == b"three"
 
 
 def test_a_question_is_broken_off_once_all_is_known(model, opening, asking, qtbot):

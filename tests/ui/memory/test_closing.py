@@ -33,7 +33,7 @@ def test_the_end_waits_for_what_fits_and_asks_no_more(tab, studio, slow_work, mo
 
 
 def test_the_end_waits_for_a_snapshot(tab, studio, slow_work, monkeypatch, qtbot, tmp_path):
-    monkeypatch.setattr(opened_snapshot, "open_snapshot", slow_work)
+    monkeypatch.setattr(opened_snapshot, "ask", slow_work)
     start(tab, studio)
     tab.pages.go_to(SEGMENTS)
     snapshot = tab.findChild(OpenedSnapshot)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QMenu
+from PySide6.QtWidgets import QComboBox, QMenu
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
@@ -19,7 +19,6 @@ from gpu_studio.model.memory import what_if_model
 from gpu_studio.model.pages import BREAK_IT, SEGMENTS, WHAT_IF, Destination
 from gpu_studio.ui.memory.record_card import RecordCard
 from gpu_studio.ui.memory.what_if_page import WhatIfPage
-from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.memory import every_control_is_named, run, shown, start
 from tests.driving.window import click, find, text
 from tests.fakes.histories import TrainingHistory
@@ -32,11 +31,10 @@ def choices_count_soon(monkeypatch):
 
 
 @pytest.fixture
-def page(ready_studio, memory, theme, qtbot):
-    page = shown(qtbot, WhatIfPage(ready_studio, memory, theme))
+def page(ready_studio, memory, qtbot):
+    page = shown(qtbot, WhatIfPage(ready_studio, memory))
     yield page
     page.model.close()
-    page.batch.batches.close()
 
 
 @pytest.fixture
@@ -58,7 +56,8 @@ def test_a_history_is_answered_for_each_choice(page, path, qtbot):
     page.open_history(path)
     choose(page, card="0.75 GiB", other="0.2")
     qtbot.waitUntil(lambda: text(page, "memory.what_if.verdict").startswith("Fits from"))
-    assert "addresses met" in find(page, "memory.what_if.met").notice.sentence
+    assert find(page, "memory.what_if.trust").isHidden()
+    assert "memory_viz" in text(page, "memory.what_if.viewer")
     assert text(page, "memory.what_if.result.out_of_memory").startswith("✖ at")
     assert ".py:" in text(page, "memory.what_if.line")
     qtbot.waitUntil(lambda: not text(page, "memory.what_if.best").startswith("Looking"))
@@ -70,20 +69,6 @@ def test_a_history_is_answered_for_each_choice(page, path, qtbot):
 
 
 _LOOKING = "Looking for the smallest card…"
-
-
-def test_the_cache_is_emptied_where_the_time_line_is_clicked(page, path, qtbot):
-    page.open_history(path)
-    qtbot.waitUntil(lambda: page.model.on_card is not None)
-    plot = find(page, "memory.what_if.plot", LivePlot)
-    plot.clicked.emit(0.5)
-    field = find(page, "memory.what_if.empty_at", QLineEdit)
-    assert float(field.text().split()[0]) == pytest.approx(0.5, abs=0.01)
-    find(page, "memory.what_if.empties", QCheckBox).setChecked(True)
-    qtbot.waitUntil(lambda: len(page.model.choices.empty_at) == 1)
-    assert page.model.history.timeline.time_of(page.model.choices.empty_at[0]) >= 0.5
-    field.setText("sometime")
-    qtbot.waitUntil(lambda: "moment" in text(page, "memory.what_if.reason"))
 
 
 def test_a_choice_that_cannot_be_says_why(page, path, qtbot):
@@ -121,28 +106,6 @@ def test_a_refused_file_leaves_the_open_history(page, path, tmp_path, qtbot, cap
     qtbot.waitUntil(lambda: "wants to run a program" in text(page, "memory.what_if.notice"))
     assert page.model.name == "train.pickle"
     assert "run" not in capfd.readouterr().out.split()
-
-
-def test_further_histories_tell_what_another_batch_needs(page, path, tmp_path, qtbot):
-    def answer():
-        return text(page, "memory.what_if.batch.answer")
-
-    page.open_history(path)
-    qtbot.waitUntil(lambda: page.model.history is not None)
-    choose(page, card="80", **{"batch.0": "8"})
-    for batch in (16, 24):
-        training = TrainingHistory(batch)
-        training.run(2, layers=6)
-        training.write(tmp_path / f"train_b{batch}.pkl")
-        page.batch.add_history(tmp_path / f"train_b{batch}.pkl")
-        qtbot.waitUntil(lambda: not page.batch.batches.notice.sentence)
-    choose(page, **{"batch.to": "32"})
-    qtbot.waitUntil(lambda: "Batch 32 would need" in answer())
-    assert "(from 8, 16, 24; ±0.1)" in answer()
-    choose(page, **{"batch.1": "1"})
-    assert "not on a line" in answer()
-    click(page, "memory.what_if.batch.remove.1")
-    assert len(page.batch.batches.histories) == 2
 
 
 def test_the_lines_for_your_own_script_come_in_the_code_drawer(page, ready_studio, qtbot):
@@ -202,7 +165,7 @@ def test_a_workload_is_recorded_on_a_card_and_opened(tab, path, scripts, studio,
     qtbot.waitUntil(lambda: page.model.history is not None)
     assert [(one.workload, one.size, one.device) for one in asked] == [("matmul", 512, "cuda:0")]
     assert asked[0].snapshot_path == str(path)
-    assert card.isHidden()  # its place is the time line's
+    assert card.isHidden()  # its place is the answer's
     assert studio.lab.state is EngineState.ABSENT
 
 

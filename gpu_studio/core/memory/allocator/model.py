@@ -64,7 +64,6 @@ class AllocatorModel:
         conf: options, as in ``PYTORCH_CUDA_ALLOC_CONF``.
         fraction: as in ``torch.cuda.set_per_process_memory_fraction``; at 1.0 the option
             ``per_process_memory_fraction`` decides.
-        card: what answers for the driver; None for a card of that capacity.
 
     Attributes:
         card: the card's memory; its ``other_bytes`` may change, as other processes come and go.
@@ -81,13 +80,12 @@ class AllocatorModel:
         *,
         conf: str = "",
         fraction: float = 1.0,
-        card: ModelledCard | None = None,
     ) -> None:
         check_fraction(fraction)
         if not isinstance(conf, str):
             raise TypeError(f"conf is a text such as “max_split_size_mb:128”, not {conf!r}")
         self._options = options = parse_configuration(conf)
-        self.card = card or ModelledCard(whole_bytes(capacity_bytes), whole_bytes(other_bytes))
+        self.card = ModelledCard(whole_bytes(capacity_bytes), whole_bytes(other_bytes))
         self._statistics = statistics = Statistics(options.max_split_bytes)
         # should_split: what is cut off an expandable segment grows together with it again.
         is_expandable = options.expandable_segments
@@ -112,13 +110,6 @@ class AllocatorModel:
     def is_expandable(self) -> bool:
         """Whether its segments are expandable ones."""
         return self._options.expandable_segments
-
-    @property
-    def gives_back_early(self) -> bool:
-        """Whether its options let it give memory back before the card is full."""
-        return (
-            self._segments.collects_garbage or self._options.max_split_bytes != UNLIMITED
-        ) and not self.is_expandable
 
     def set_memory_fraction(self, fraction: float) -> None:
         """Limit this process to a share of the card (set_per_process_memory_fraction).
@@ -200,17 +191,10 @@ class AllocatorModel:
             elif neighbours:
                 self._statistics.count_splits(pool.counters, -neighbours, -neighbours_bytes)
 
-    def has_cached(self, nbytes: int, stream: int = 0) -> bool:
-        """Return whether a tensor of that many bytes needs no memory from the driver."""
-        size_bytes = self._rounded(nbytes)
-        pool = self._pools_of(stream)[size_bytes > SMALL_BYTES]
-        place = pool.place_of(size_bytes)
-        return place < len(pool) and (
-            self._segments.is_expandable or self._may_serve(pool[place].size_bytes, size_bytes)
-        )
-
     def restore(self, segments: Iterable[FoundSegment]) -> dict[int, Block]:
-        """Take over the state of another allocator; this one must not have been used yet.
+        """Take over the segments of another allocator; this one must not have been used yet.
+
+        Neither may have expandable segments.
 
         Returns:
             Its blocks in use, by address.

@@ -19,7 +19,7 @@ from gpu_studio.core.memory.allocator.errors import rejected
 from gpu_studio.core.memory.allocator.options import SMALL_SEGMENT_BYTES, UNLIMITED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from gpu_studio.core.memory.allocator.options import AllocatorConfiguration
     from gpu_studio.core.memory.allocator.statistics import Statistics
@@ -39,10 +39,7 @@ class FoundBlock(NamedTuple):
 
 
 class FoundSegment(NamedTuple):
-    """A segment that another allocator made; its blocks fill it from its address on.
-
-    An expandable segment has all of its addresses, those without memory as unmapped blocks.
-    """
+    """A segment that another allocator made; its blocks fill it from its address on."""
 
     stream: int
     is_small: bool
@@ -111,7 +108,7 @@ class Segments:
                 other.clock = clock
 
     def restore(self, pool: Pool, segment: FoundSegment) -> list[Block]:
-        """Add a segment as it was found, and return its blocks."""
+        """Add a segment that is not expandable as it was found, and return its blocks."""
         blocks: list[Block] = []
         for found in segment.blocks:
             before = blocks[-1] if blocks else None
@@ -123,17 +120,11 @@ class Segments:
         for block in blocks:
             if block.state == FREE:
                 pool.insert(block)
-            elif block.state == UNMAPPED:
-                pool.unmapped.append(block)
-        mapped_bytes = sum(block.size_bytes for block in blocks if block.state != UNMAPPED)
-        self._card.reserve(mapped_bytes)
-        self._statistics.count_device_alloc(
-            pool.counters, mapped_bytes, segments=not self.is_expandable
-        )
-        if self.is_expandable:
-            self.expandable[pool].restore(blocks[0])
-        else:
-            self._heads[blocks[0].address] = blocks[0]
+        size_bytes = sum(block.size_bytes for block in blocks)
+        self._card.reserve(size_bytes)
+        self._card.avoid(blocks[-1].address + blocks[-1].size_bytes)
+        self._statistics.count_device_alloc(pool.counters, size_bytes, segments=1)
+        self._heads[blocks[0].address] = blocks[0]
         return blocks
 
     def set_fraction(self, fraction: float) -> None:
@@ -234,11 +225,6 @@ class Segments:
         large = [pool for pool in self._pools if not pool.is_small]
         clock = large[0].clock
         idle = [block for pool in large for block in pool.blocks() if not block.is_split]
-        known = self._card.known_garbage(idle)
-        if known is not None:
-            for block in known:
-                self._release(block)
-            return
         total_age = sum(clock - block.idle_since for block in idle)
         while idle and excess_bytes > 0:
             average_age = total_age / len(idle)
@@ -272,11 +258,6 @@ class ExpandableSegments:
         self._room_bytes = -(-room_bytes // page_bytes) * page_bytes
         # The first block of each segment, by address; it stays the first block while it exists.
         self._heads: list[Block] = []
-
-    def restore(self, head: Block) -> None:
-        """Add a segment by its first block."""
-        insort(self._heads, head, key=_address)
-        self._pool.unmapped.sort(key=_address)
 
     def heads(self) -> list[Block]:
         """Return the first block of every segment, mapped or not."""
@@ -390,8 +371,7 @@ class ExpandableSegments:
             before = gap.prev
             start = before if before is not None and before.state != IN_USE else gap
             last = _end_of_room(start, size_bytes)
-            # Where a segment ends is the driver's matter, and a recorded driver's is not known.
-            if last is not None and (last.next is not None or self._card.may_map(gap.address)):
+            if last is not None:
                 return start
         head = Block(
             self._card.addresses(self._room_bytes), self._room_bytes, self._pool, None, None
@@ -476,16 +456,9 @@ class ModelledCard:
         """Give memory back."""
         self._held_bytes -= _whole_pages(size_bytes)
 
-    def may_map(self, address: int) -> bool:
-        """Return whether the end of an expandable segment, unmapped from there, has room."""
-        return True
-
-    def known_garbage(self, idle: Sequence[Block]) -> list[Block] | None:
-        """Return which of these free segments a recorded collector gave back; None if it is live.
-
-        How long a segment had been free before a history began is not in it, nor is the limit.
-        """
-        return None
+    def avoid(self, end_address: int) -> None:
+        """Give no addresses below this one from now on."""
+        self._next_address = max(self._next_address, _whole_pages(end_address))
 
     def note(self, action: str, address: int, size_bytes: int) -> None:
         """Report an action on this card's memory to the watcher."""

@@ -1,34 +1,36 @@
-"""The work on a history in a child process: the messages, and the whole work of `answer`.
+"""The work on a snapshot in a child process: the messages, and the whole work of `answer`.
 
-A history may be a stranger's file, and takes seconds of Python's lock: not in the window's process.
-The window keeps the replayed history as bytes, and gives it back with each question.
+A snapshot may be a stranger's file, may take all time and memory, and takes seconds of Python's
+lock: not in the window's process. The window keeps a history as bytes, and gives it back with each
+question.
 """
 
 from __future__ import annotations
 
 import os
-from bisect import bisect_left
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
 
-from gpu_studio.core.failure import StudioError
-from gpu_studio.core.memory.replay.replay import Replay, replay
-from gpu_studio.core.memory.replay.timeline import Timeline, timeline
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.memory.replay.history import LineAtPeak, RecordedCalls, history_of
 from gpu_studio.core.memory.replay.what_if import WhatIf, smallest_card, what_if
 from gpu_studio.core.memory.snapshot_file import open_snapshot
+from gpu_studio.core.messages.memory_messages import SegmentsRead  # noqa: TC001  # for msgspec
 from gpu_studio.core.uncollected import uncollected
+from gpu_studio.core.user_file import UnusableFileError, read_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
+
+    from gpu_studio.core.memory.weights.weights_file import CallEnd
 
 MODULE = "gpu_studio.core.memory.replay.replay_call"
 MEMORY_BYTES = 6 << 30
-LONGEST_OPENING_S, LONGEST_ANSWER_S = 120.0, 900.0
 MOST_ANSWER_BYTES = 1 << 30
-_MOST_CARD_BYTES = 1 << 62
+_LONGEST_ANSWER_S = 900.0
+_LEAST_OPENING_S, _OPENED_BYTES_PER_S = 20.0, 2 << 20
 SETTINGS = (
     "",
     "expandable_segments:True",
@@ -50,27 +52,38 @@ class OpenedHistory(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A history; sizes in bytes.
 
     Attributes:
-        replayed: the `Replay` for later questions.
+        history: the `RecordedCalls` for later questions.
         device_indexes: the cards in the file; one of them is shown.
-        entry_count: the lines of the history.
-        ooms: how often the recorded program was out of memory.
-        fragmentation_bytes: reserved and held by no tensor when the most was reserved.
+        entry_count, allocations, ooms: the lines of the history, the tensors that were made, and
+            how often the recorded program was out of memory.
+        modelled: what the model does with it on a card of any size.
+        peak_reserved_bytes, at_peak, was_full, has_private_pool: see `RecordedCalls`.
     """
 
-    replayed: bytes
-    timeline: Timeline
+    history: bytes
     device_index: int
     device_indexes: tuple[int, ...]
     conf: str
     entry_count: int
     allocations: int
-    addresses_met: int
-    first_miss: int | None
-    miss_reason: str
-    peak_allocated_bytes: int
-    peak_reserved_bytes: int
-    fragmentation_bytes: int
     ooms: int
+    modelled: WhatIf
+    peak_reserved_bytes: int
+    at_peak: tuple[LineAtPeak, ...]
+    was_full: bool
+    has_private_pool: bool
+
+
+class OpenSegments(msgspec.Struct, frozen=True, tag=True):
+    """Open the segments in a file, whether it has a history or not."""
+
+    path: bytes
+
+
+class OpenedSegments(msgspec.Struct, frozen=True, tag=True):
+    """The segments at the end of a snapshot."""
+
+    segments: SegmentsRead
 
 
 class NoHistory(msgspec.Struct, frozen=True, tag=True):
@@ -78,46 +91,20 @@ class NoHistory(msgspec.Struct, frozen=True, tag=True):
 
 
 class AskWhatIf(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Replay a history on another card; the attributes are those of `what_if`.
+    """Play a history on another card; the attributes are those of `what_if`."""
 
-    The cache is emptied before the first call from an entry in ``empty_at`` on.
-    """
-
-    replayed: bytes
-    card_bytes: int
+    history: bytes
+    card_bytes: int | None
     other_bytes: int
     conf: str
-    empty_at: tuple[int, ...] = ()
-
-
-class AnsweredWhatIf(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What happens on a card.
-
-    Attributes:
-        found: the numbers.
-        entries: at which ``reserved`` changed; int32, shape (n,).
-        reserved: from there on; bytes, float64, shape (n,).
-    """
-
-    found: WhatIf
-    entries: bytes
-    reserved: bytes
 
 
 class AskSmallest(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Find the smallest card on which a history fits."""
+    """Find the smallest card on which a history fits, with the best of some settings."""
 
-    replayed: bytes
+    history: bytes
     other_bytes: int
-    conf: str
-    empty_at: tuple[int, ...] = ()
-
-
-class AskSettings(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Find the setting of a small grid with which the smallest card is enough."""
-
-    replayed: bytes
-    other_bytes: int
+    confs: tuple[str, ...]
 
 
 class AnsweredSmallest(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -127,8 +114,65 @@ class AnsweredSmallest(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     card_bytes: int | None
 
 
-Question = OpenHistory | AskWhatIf | AskSmallest | AskSettings
-Answer = OpenedHistory | NoHistory | AnsweredWhatIf | AnsweredSmallest
+class AnsweredWhatIf(msgspec.Struct, frozen=True, tag=True):
+    """What happens on a card."""
+
+    found: WhatIf
+
+
+Question = OpenHistory | OpenSegments | AskWhatIf | AskSmallest
+Answer = OpenedHistory | OpenedSegments | NoHistory | AnsweredWhatIf | AnsweredSmallest
+
+
+# ── the parent ───────────────────────────────────────────────────────────────────────────────
+
+
+def ask(
+    question: Question,
+    call: Callable[[bytes, float], CallEnd],
+    is_over: Callable[[], bool] = lambda: False,
+) -> Answer:
+    """Return the answer to a question.
+
+    Args:
+        question: the question.
+        call: calls `answer` in a child process (`MODULE`) with the limits of this module: takes the
+            message, and the seconds that it may take.
+        is_over: returns whether the answer is no longer needed.
+
+    Raises:
+        StudioError: why there is no answer.
+    """
+    longest_s = _LONGEST_ANSWER_S
+    reason = ""
+    try:
+        if isinstance(question, (OpenHistory, OpenSegments)):
+            path = Path(os.fsdecode(question.path))
+            # A silent drive is found out here.
+            size_bytes = read_part(path, lambda file: file.seek(0, os.SEEK_END), is_over)
+            longest_s = _LEAST_OPENING_S + size_bytes / _OPENED_BYTES_PER_S
+        ended = call(msgspec.msgpack.encode(question), longest_s)
+        if ended.exit_code == 0:
+            found: Answer = msgspec.msgpack.decode(ended.content, type=Answer)
+            return found
+        reason = ended.reason
+    except UnusableFileError as error:
+        raise _refused(f"Cannot read “{path.name[:60]}”: {error}.") from error
+    except OSError as error:
+        raise _refused("No process can be started for this history.") from error
+    except msgspec.MsgspecError:
+        pass
+    late = f"This takes longer than {longest_s:.0f} s and was stopped."
+    raise _refused(
+        reason or (late if ended.is_late else "This file needs more memory than it is given.")
+    )
+
+
+def _refused(sentence: str) -> StudioError:
+    return StudioError(FailureKind.FILE_REFUSED, sentence)
+
+
+# ── the child ────────────────────────────────────────────────────────────────────────────────
 
 
 def answer(content: bytes) -> bytes:
@@ -139,81 +183,49 @@ def answer(content: bytes) -> bytes:
     except StudioError as error:
         raise ValueError(str(error)) from error
     except MemoryError as error:
-        raise ValueError("This history needs more memory than it is given.") from error
+        raise ValueError("This file needs more memory than it is given.") from error
     return msgspec.msgpack.encode(found)
-
-
-def decode_answer(content: bytes) -> Answer:
-    """Return the answer in what a child wrote; raise `msgspec.MsgspecError` if there is none."""
-    found: Answer = msgspec.msgpack.decode(content, type=Answer)
-    return found
 
 
 def _answer(question: Question) -> Answer:
     if isinstance(question, OpenHistory):
         return _opened(question)
-    replayed = msgspec.msgpack.decode(question.replayed, type=Replay)
+    if isinstance(question, OpenSegments):
+        return OpenedSegments(open_snapshot(Path(os.fsdecode(question.path))).segments)
+    history = msgspec.msgpack.decode(question.history, type=RecordedCalls)
     if isinstance(question, AskWhatIf):
-        return _what_if(question, replayed)
-    if isinstance(question, AskSmallest):
-        return _smallest(replayed, question.other_bytes, question.conf, question.empty_at)
-    found = [_smallest(replayed, question.other_bytes, conf) for conf in SETTINGS]
-    # The first one of equals: the default.
-    return min(
-        found, key=lambda one: _MOST_CARD_BYTES if one.card_bytes is None else one.card_bytes
-    )
+        return AnsweredWhatIf(
+            what_if(
+                history,
+                card_bytes=question.card_bytes,
+                other_bytes=question.other_bytes,
+                conf=question.conf,
+            )
+        )
+    best = AnsweredSmallest(conf="", card_bytes=None)
+    for conf in question.confs:
+        found = smallest_card(history, other_bytes=question.other_bytes, conf=conf)
+        if found is not None and (best.card_bytes is None or found < best.card_bytes):
+            best = AnsweredSmallest(conf=conf, card_bytes=found)
+    return best
 
 
 def _opened(question: OpenHistory) -> OpenedHistory | NoHistory:
-    path = Path(os.fsdecode(question.path))
-    snapshot = open_snapshot(path, question.device_index, in_child=True)
+    snapshot = open_snapshot(Path(os.fsdecode(question.path)), question.device_index)
     if not any(entry.action == "alloc" for entry in snapshot.history):
         return NoHistory()
-    replayed = replay(snapshot)
+    history = history_of(snapshot)
     return OpenedHistory(
-        replayed=msgspec.msgpack.encode(replayed),
-        timeline=timeline(snapshot, replayed),
+        history=msgspec.msgpack.encode(history),
         device_index=snapshot.device_index,
         device_indexes=snapshot.device_indexes,
-        conf=replayed.conf,
+        conf=history.conf,
         entry_count=len(snapshot.history),
-        allocations=replayed.allocations,
-        addresses_met=replayed.addresses_met,
-        first_miss=replayed.first_miss,
-        miss_reason=replayed.miss_reason,
-        peak_allocated_bytes=replayed.peak_allocated_bytes,
-        peak_reserved_bytes=replayed.peak_reserved_bytes,
-        fragmentation_bytes=replayed.unused_at_peak_bytes,
-        ooms=replayed.ooms,
+        allocations=history.count("alloc"),
+        ooms=history.count("oom"),
+        modelled=what_if(history, conf=history.conf),
+        peak_reserved_bytes=history.peak_reserved_bytes,
+        at_peak=history.at_peak,
+        was_full=history.was_full,
+        has_private_pool=history.has_private_pool,
     )
-
-
-def _what_if(question: AskWhatIf, replayed: Replay) -> AnsweredWhatIf:
-    changes: dict[int, int] = {}
-    found = what_if(
-        replayed,
-        card_bytes=question.card_bytes,
-        other_bytes=question.other_bytes,
-        conf=question.conf,
-        empty_at=_calls_from(question.empty_at, replayed),
-        watch=changes.__setitem__,
-    )
-    return AnsweredWhatIf(
-        found=found,
-        entries=np.array([*changes], np.int32).tobytes(),
-        reserved=np.array([*changes.values()], np.float64).tobytes(),
-    )
-
-
-def _calls_from(entries: Iterable[int], replayed: Replay) -> frozenset[int]:
-    calls = [call.entry for call in replayed.calls]
-    places = (bisect_left(calls, entry) for entry in entries)
-    return frozenset(calls[place] for place in places if place < len(calls))
-
-
-def _smallest(
-    replayed: Replay, other_bytes: int, conf: str, empty_at: Iterable[int] = ()
-) -> AnsweredSmallest:
-    emptied = _calls_from(empty_at, replayed)
-    found = smallest_card(replayed, other_bytes=other_bytes, conf=conf, empty_at=emptied)
-    return AnsweredSmallest(conf=conf, card_bytes=found)

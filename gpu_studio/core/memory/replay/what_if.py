@@ -1,4 +1,4 @@
-"""A replayed history on another card, with other options: would it fit, and what would it take?
+"""Plays the calls of a recorded history on another card, with the allocator's model.
 
 The calls are the recorded ones; the allocator's answers are the model's. What the program would
 have done otherwise on such a card (a smaller workspace of cuDNN, a second try after an error) is
@@ -18,15 +18,13 @@ from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.allocator.options import parse_configuration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from gpu_studio.core.memory.allocator.blocks import Block
-    from gpu_studio.core.memory.replay.replay import MemoryCall, Replay
+    from gpu_studio.core.memory.replay.history import MemoryCall, RecordedCalls
 
 _TENTHS, _GIB = 10, 1 << 30
 _MOST_SIZES = 48
 _ENDLESS_BYTES = 1 << 45
-_TURN = 4096
+_US = 1e-6
 
 
 class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,9 +36,11 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
         conf: the allocator's options.
         peak_allocated_bytes: the most that tensors held at a time.
         peak_reserved_bytes: the most that the allocator held.
-        unused_at_peak_bytes: reserved and held by no tensor when it held the most.
+        unused_at_peak_bytes: reserved and held by no tensor when the allocator held the most.
         retries: how often the card was full, and giving back cached memory was enough.
         failed_at: the index of the history's entry that did not fit; None if all did.
+        failed_s: its time since the first entry, in seconds; None without times.
+        failed_line: its line of code; empty if that was not recorded.
         failure: PyTorch's error at that moment; empty if all fit.
         tried_bytes: what that call asked the driver for; None if the driver was not asked.
         free_bytes: what the card had free then.
@@ -54,7 +54,9 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     unused_at_peak_bytes: int
     retries: int
     failed_at: int | None
-    failure: str
+    failed_s: float | None = None
+    failed_line: str = ""
+    failure: str = ""
     tried_bytes: int | None = None
     free_bytes: int | None = None
 
@@ -65,14 +67,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def what_if(
-    replayed: Replay,
-    *,
-    card_bytes: int | None = None,
-    other_bytes: int = 0,
-    conf: str = "",
-    empty_at: Collection[int] = (),
-    is_over: Callable[[], bool] = lambda: False,
-    watch: Callable[[int, int], None] = lambda _entry, _reserved_bytes: None,
+    history: RecordedCalls, *, card_bytes: int | None = None, other_bytes: int = 0, conf: str = ""
 ) -> WhatIf:
     """Return what a history would do on another card.
 
@@ -80,54 +75,107 @@ def what_if(
     are the recorded ones, otherwise put there one after another in the order of their addresses.
 
     Args:
-        replayed: the history.
+        history: the calls.
         card_bytes: the card's memory; None for a card on which everything fits.
         other_bytes: what other programs and CUDA's context hold of it.
         conf: the allocator's options.
-        empty_at: indexes of entries before which ``torch.cuda.empty_cache()`` is called.
-        is_over: returns whether the result is no longer needed; the history then ends early.
-        watch: called with an entry's index and the reserved bytes from there on, at each change.
 
     Raises:
         ValueError: ``conf`` is wrong.
     """
-    run = _Run(AllocatorModel(card_bytes or _ENDLESS_BYTES, other_bytes, conf=conf), watch)
-    failure, failed_at = None, None
+    player = _Player(AllocatorModel(card_bytes or _ENDLESS_BYTES, other_bytes, conf=conf))
+    failure, failed = None, None
     try:
-        run.begin(replayed, conf)
-        for number, call in enumerate(replayed.calls):
-            if number % _TURN == 0 and is_over():
-                break
-            failed_at = call.entry
-            if call.entry in empty_at:
-                run.empty_cache(call.entry)
-            run.make(call)
-        failed_at = None
+        player.begin(history, conf)
+        for call in history.calls:
+            failed = call
+            player.make(call)
+        failed = None
     except ModelledOutOfMemory as error:
-        failure, failed_at = error.with_traceback(None), failed_at or 0
-    stats = run.model.stats()
-    return WhatIf(
+        failure = error.with_traceback(None)
+    stats = player.model.stats()
+    found = WhatIf(
         card_bytes=card_bytes,
         other_bytes=other_bytes,
         conf=conf,
         peak_allocated_bytes=stats["allocated_bytes.all.peak"],
         peak_reserved_bytes=stats["reserved_bytes.all.peak"],
-        unused_at_peak_bytes=run.unused_at_peak_bytes,
+        unused_at_peak_bytes=player.unused_at_peak_bytes,
         retries=stats["num_alloc_retries"] - stats["num_ooms"],
-        failed_at=failed_at,
-        failure="" if failure is None else str(failure),
-        tried_bytes=None if failure is None else failure.tried_bytes,
-        free_bytes=None if failure is None else failure.free_bytes,
+        failed_at=None,
+    )
+    if failure is None:
+        return found
+    time_us = history.begun_us if failed is None else failed.time_us
+    return msgspec.structs.replace(
+        found,
+        failed_at=0 if failed is None else failed.entry,
+        failed_s=(time_us - history.begun_us) * _US if history.begun_us and time_us else None,
+        failed_line="" if failed is None else history.lines[failed.line],
+        failure=str(failure),
+        tried_bytes=failure.tried_bytes,
+        free_bytes=failure.free_bytes,
     )
 
 
-def smallest_card(
-    replayed: Replay,
-    *,
-    other_bytes: int = 0,
-    conf: str = "",
-    empty_at: Collection[int] = (),
-) -> int | None:
+class _Player:
+    """The tensors of a history in a model.
+
+    Attributes:
+        model: without a tensor yet.
+        unused_at_peak_bytes: reserved and held by no tensor when the most was reserved.
+    """
+
+    def __init__(self, model: AllocatorModel) -> None:
+        self.model = model
+        self.unused_at_peak_bytes = 0
+        self._held: dict[int, Block] = {}
+        self._allocated_bytes = self._reserved_bytes = self._peak_bytes = 0
+        model.card.watch = self._on_segment
+
+    def begin(self, history: RecordedCalls, conf: str) -> None:
+        """Put the tensors there that the history began with."""
+        blocks = [block for segment in history.start for block in segment.blocks]
+        there_bytes = sum(block.size_bytes for block in blocks)
+        is_known = conf == history.conf and not self.model.is_expandable
+        if is_known and there_bytes <= self.model.card.free_bytes:
+            self._reserved_bytes = there_bytes
+            for address, block in self.model.restore(history.start).items():
+                self._hold(address, block)
+            return
+        for segment in history.start:
+            for found in segment.blocks:
+                if found.state == IN_USE:
+                    block = self.model.allocate(found.requested_bytes, segment.stream)
+                    self._hold(found.address, block)
+
+    def make(self, call: MemoryCall) -> None:
+        """Make a call of the program; raise `ModelledOutOfMemory`."""
+        if call.action == "alloc":
+            self._hold(call.address, self.model.allocate(call.size_bytes, call.stream))
+        elif call.action == "free":
+            block = self._held.pop(call.address)
+            self._allocated_bytes -= block.size_bytes
+            self.model.free(block)
+        elif call.action == "empty_cache":
+            self.model.empty_cache()
+        else:  # it failed when it was recorded, so nobody knows how long it would have lived
+            self.model.free(self.model.allocate(call.size_bytes, call.stream))
+
+    def _hold(self, address: int, block: Block) -> None:
+        self._held[address] = block
+        self._allocated_bytes += block.size_bytes
+        if self._reserved_bytes > self._peak_bytes:
+            self._peak_bytes = self._reserved_bytes
+            self.unused_at_peak_bytes = self._reserved_bytes - self._allocated_bytes
+
+    def _on_segment(self, action: str, _address: int, size_bytes: int) -> None:
+        self._reserved_bytes += (
+            size_bytes if action in ("segment_alloc", "segment_map") else -size_bytes
+        )
+
+
+def smallest_card(history: RecordedCalls, *, other_bytes: int = 0, conf: str = "") -> int | None:
     """Return the smallest card of a grid on which a history fits, in bytes.
 
     The grid has steps of a tenth of a GiB, or wider ones if there would be too many. Every size
@@ -137,7 +185,7 @@ def smallest_card(
     Returns:
         None if it fits on no card.
     """
-    ask = partial(what_if, replayed, other_bytes=other_bytes, conf=conf, empty_at=empty_at)
+    ask = partial(what_if, history, other_bytes=other_bytes, conf=conf)
     roomy = ask()
     least = (roomy.peak_allocated_bytes + other_bytes) * _TENTHS // _GIB
     roomy_bytes = max(
@@ -181,66 +229,3 @@ def _decides_only_refusals(conf: str) -> bool:
 
 def _card_bytes(tenths: int) -> int:
     return -(-tenths * _GIB // _TENTHS)
-
-
-class _Run:
-    """The tensors of a history in a model.
-
-    Attributes:
-        model: without a tensor yet.
-        unused_at_peak_bytes: reserved and held by no tensor when the most was reserved.
-    """
-
-    def __init__(self, model: AllocatorModel, watch: Callable[[int, int], None]) -> None:
-        self.model, self._watch, self._entry = model, watch, 0
-        self.unused_at_peak_bytes = 0
-        self._held: dict[int, Block] = {}
-        self._allocated_bytes = self._reserved_bytes = self._peak_bytes = 0
-        model.card.watch = self._on_segment
-
-    def begin(self, replayed: Replay, conf: str) -> None:
-        """Put the tensors there that the history began with."""
-        there = replayed.start_bytes
-        if conf == replayed.conf and there <= self.model.card.free_bytes:
-            for number, block in enumerate(self.model.restore(replayed.start).values()):
-                self._hold(-1 - number, block)
-            self._reserved_bytes = there
-            self._watch(0, there)
-            return
-        number = 0
-        for segment in replayed.start:
-            for found in segment.blocks:
-                if found.state == IN_USE:
-                    number += 1
-                    self._hold(-number, self.model.allocate(found.requested_bytes, segment.stream))
-
-    def make(self, call: MemoryCall) -> None:
-        """Make a call of the program; raise `ModelledOutOfMemory`."""
-        self._entry = call.entry
-        if call.action == "alloc":
-            self._hold(call.name, self.model.allocate(call.size_bytes, call.stream))
-        elif call.action == "free":
-            block = self._held.pop(call.name)
-            self._allocated_bytes -= block.size_bytes
-            self.model.free(block)
-        elif call.action == "empty_cache":
-            self.model.empty_cache()
-        else:  # it failed when it was recorded, so nobody knows how long it would have lived
-            self.model.free(self.model.allocate(call.size_bytes, call.stream))
-
-    def empty_cache(self, entry: int) -> None:
-        """Empty the cache before an entry, which the program did not do."""
-        self._entry = entry
-        self.model.empty_cache()
-
-    def _hold(self, name: int, block: Block) -> None:
-        self._held[name] = block
-        self._allocated_bytes += block.size_bytes
-        if self._reserved_bytes > self._peak_bytes:
-            self._peak_bytes = self._reserved_bytes
-            self.unused_at_peak_bytes = self._reserved_bytes - self._allocated_bytes
-
-    def _on_segment(self, action: str, _address: int, size_bytes: int) -> None:
-        grows = action in ("segment_alloc", "segment_map")
-        self._reserved_bytes += size_bytes if grows else -size_bytes
-        self._watch(self._entry, self._reserved_bytes)

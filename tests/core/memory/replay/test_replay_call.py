@@ -1,28 +1,38 @@
-"""The work of the child that replays a history, over an invented training."""
+"""The work of the child that plays a history, over an invented training."""
 
 from __future__ import annotations
 
 import os
 import pickle
+import struct
+import sys
 from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
 import pytest
 
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.memory.replay import replay_call
 from gpu_studio.core.memory.replay.replay_call import (
+    MEMORY_BYTES,
+    MODULE,
+    SETTINGS,
     AnsweredSmallest,
     AnsweredWhatIf,
-    AskSettings,
     AskSmallest,
     AskWhatIf,
     NoHistory,
     OpenedHistory,
+    OpenedSegments,
     OpenHistory,
+    OpenSegments,
     answer,
-    decode_answer,
+    ask,
 )
-from gpu_studio.core.memory.replay.timeline import Category, MarkKind
+from gpu_studio.core.memory.replay.what_if_words import trust_notice
+from gpu_studio.core.memory.segments import map_of_segments
+from gpu_studio.core.notice import Tone
+from gpu_studio.process.child_call import ChildAnswer, ChildCall
 from tests.fakes.histories import MIB, TrainingHistory
 
 if TYPE_CHECKING:
@@ -31,12 +41,20 @@ if TYPE_CHECKING:
     from gpu_studio.core.memory.replay.replay_call import Answer, Question
 
 
-def ask(question: Question) -> Answer:
-    return decode_answer(answer(msgspec.msgpack.encode(question)))
+def here(content: bytes, _longest_s: float) -> ChildAnswer:
+    """Answer in this process."""
+    try:
+        return ChildAnswer(answer(content), 0)
+    except ValueError as error:
+        return ChildAnswer(str(error).encode(), 1)
+
+
+def answered(question: Question) -> Answer:
+    return ask(question, here)
 
 
 def opened(path: Path) -> OpenedHistory:
-    found = ask(OpenHistory(path=os.fsencode(path)))
+    found = answered(OpenHistory(path=os.fsencode(path)))
     assert isinstance(found, OpenedHistory)
     return found
 
@@ -51,43 +69,55 @@ def history(tmp_path: Path) -> OpenedHistory:
     return opened(tmp_path / "training")
 
 
-def test_the_layers_sum_up_to_what_was_allocated(history: OpenedHistory) -> None:
-    timeline = history.timeline
-    allocated = np.frombuffer(timeline.allocated)
-    assert allocated.max() == history.peak_allocated_bytes
-    top = np.frombuffer(timeline.layers[-1].tops, np.float32)
-    assert np.allclose(top, allocated, atol=512)
-    assert sum(layer.peak_bytes for layer in timeline.layers) == history.peak_allocated_bytes
-    assert np.frombuffer(timeline.reserved).max() == history.peak_reserved_bytes
-    assert [mark.kind for mark in timeline.marks] == [MarkKind.EMPTY_CACHE]
+def test_the_lines_that_hold_most_are_named(history: OpenedHistory) -> None:
+    lines = {one.line: one.size_bytes for one in history.at_peak}
+    weights, states = lines["train.py:31 in main"], lines["train.py:74 in main"]
+    assert states == 2 * weights  # of the optimizer
+    assert {"train.py:73 in main", "unet.py:142 in forward"} < lines.keys()
+    assert list(lines.values()) == sorted(lines.values(), reverse=True)
+    assert sum(lines.values()) <= history.modelled.peak_allocated_bytes
 
 
-def test_stacks_and_lifetimes_tell_what_memory_is_for(history: OpenedHistory) -> None:
-    found = {(layer.category, layer.line.partition(" ")[0]) for layer in history.timeline.layers}
-    assert {
-        (Category.OPTIMIZER_STATE, "train.py:74"),
-        (Category.PARAMETER, "train.py:31"),
-        (Category.GRADIENT, "train.py:73"),
-        (Category.ACTIVATION, "unet.py:142"),
-    } < found
+def test_a_history_of_which_the_model_knows_all_needs_no_doubt(history: OpenedHistory) -> None:
+    assert history.modelled.peak_reserved_bytes == history.peak_reserved_bytes
+    assert not trust_notice(history).sentence
+    own_pool = msgspec.structs.replace(history, has_private_pool=True)
+    more = msgspec.structs.replace(history, peak_reserved_bytes=2 * history.peak_reserved_bytes)
+    for doubtful, words in ((own_pool, "pool of its own"), (more, "where the recorded program")):
+        notice = trust_notice(doubtful)
+        assert notice.tone is Tone.AMBER
+        assert words in notice.sentence
+    assert not trust_notice(msgspec.structs.replace(more, was_full=True)).sentence
+
+
+def test_segments_are_opened_with_or_without_a_history(tmp_path: Path) -> None:
+    training = TrainingHistory()
+    training.run(1, layers=2)
+    training.write(tmp_path / "training")
+    found = answered(OpenSegments(path=os.fsencode(tmp_path / "training")))
+    assert isinstance(found, OpenedSegments)
+    assert map_of_segments(found.segments).allocated_bytes > 0
 
 
 def test_a_card_that_is_too_small_fails_with_its_line(history: OpenedHistory) -> None:
-    least = ask(AskSmallest(replayed=history.replayed, other_bytes=0, conf=""))
+    confs = ("",)
+    least = answered(AskSmallest(history=history.history, other_bytes=0, confs=confs))
     assert isinstance(least, AnsweredSmallest)
+    assert least.card_bytes is not None
     small_bytes = least.card_bytes - 200 * MIB
     for card_bytes, fits in ((least.card_bytes, True), (small_bytes, False)):
-        found = ask(
-            AskWhatIf(replayed=history.replayed, card_bytes=card_bytes, other_bytes=0, conf="")
-        )
+        question = AskWhatIf(history=history.history, card_bytes=card_bytes, other_bytes=0, conf="")
+        found = answered(question)
         assert isinstance(found, AnsweredWhatIf)
         assert found.found.fits is fits
-        assert np.frombuffer(found.reserved).max() == found.found.peak_reserved_bytes
     assert found.found.failed_at is not None
-    assert ".py:" in history.timeline.line_of(found.found.failed_at)
+    assert found.found.failed_s is not None
+    assert 0 < found.found.failed_s < 60
+    assert ".py:" in found.found.failed_line
     assert found.found.tried_bytes is not None
-    best = ask(AskSettings(replayed=history.replayed, other_bytes=0))
+    best = answered(AskSmallest(history=history.history, other_bytes=0, confs=SETTINGS))
     assert isinstance(best, AnsweredSmallest)
+    assert best.card_bytes is not None
     assert best.card_bytes <= least.card_bytes
 
 
@@ -97,7 +127,7 @@ def test_a_snapshot_of_one_moment_has_no_history(tmp_path: Path) -> None:
     training.write(path)
     whole = pickle.loads(path.read_bytes()) | {"device_traces": [[]]}
     path.write_bytes(pickle.dumps(whole))
-    assert ask(OpenHistory(path=os.fsencode(path))) == NoHistory()
+    assert answered(OpenHistory(path=os.fsencode(path))) == NoHistory()
 
 
 class Hostile:
@@ -111,6 +141,46 @@ def test_anything_else_is_refused(
 ) -> None:
     path = tmp_path / "theirs.pickle"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"theirs\.pickle"):
-        answer(msgspec.msgpack.encode(OpenHistory(path=os.fsencode(path))))
+    with pytest.raises(StudioError, match=r"theirs\.pickle"):
+        answered(OpenHistory(path=os.fsencode(path)))
     assert capsys.readouterr().out == ""
+
+
+# These cost memory or time without end: only a child with limits reads them.
+COSTLY = {
+    "a bytearray of an exbibyte": b"\x80\x05\x96" + struct.pack("<Q", 1 << 60) + b".",
+    "a large place in the memory": b"\x80\x02K\x07r\xff\xff\xff\x7f.",
+}
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_a_child_with_limits_refuses_what_costs_all_memory(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "theirs.pickle"
+    path.write_bytes(COSTLY[name])
+    child = ChildCall(MODULE, memory_bytes=MEMORY_BYTES)
+
+    def call(content: bytes, longest_s: float) -> ChildAnswer:
+        return child.run(content, longest_s=longest_s, most_bytes=1000)
+
+    with pytest.raises(StudioError, match=r"needs more memory|theirs\.pickle"):
+        ask(OpenSegments(path=os.fsencode(path)), call)
+
+
+def test_a_file_of_keys_that_collide_ends_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dictionary whose keys all have one hash takes the square of their number."""
+    step = sys.hash_info.modulus
+    path = tmp_path / "theirs.pickle"
+    items = b"".join(
+        b"\x8a\x0a" + (number * step).to_bytes(10, "little") + b"N" for number in range(60_000)
+    )
+    path.write_bytes(b"\x80\x02}(" + items + b"u.")
+    monkeypatch.setattr(replay_call, "_LEAST_OPENING_S", 0.5)
+    child = ChildCall(MODULE, memory_bytes=MEMORY_BYTES)
+
+    def call(content: bytes, longest_s: float) -> ChildAnswer:
+        return child.run(content, longest_s=longest_s, most_bytes=1000)
+
+    with pytest.raises(StudioError, match="takes longer than"):
+        ask(OpenSegments(path=os.fsencode(path)), call)

@@ -1,4 +1,4 @@
-"""A recorded history, replayed, and what it would do on another card.
+"""A recorded history, and what it would do on another card.
 
 Recorded by the model itself here; by PyTorch in tests/soft/test_memory_replay.py.
 """
@@ -14,9 +14,10 @@ import pytest
 
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.options import parse_configuration
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
 from gpu_studio.core.memory.modelled_memory import ModelledMemory, ModelledTensor
-from gpu_studio.core.memory.replay.replay import Replay, replay
+from gpu_studio.core.memory.replay.history import RecordedCalls, history_of
 from gpu_studio.core.memory.replay.what_if import smallest_card, what_if
 from gpu_studio.core.memory.snapshot_file import Snapshot, open_snapshot, read_snapshot
 from gpu_studio.core.messages.memory_messages import MOST_BLOCKS
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MIB = 1 << 20
+AT = 1 << 30
 FREED = "free_completed"
 CONFS = (
     "",
@@ -66,7 +68,7 @@ class Program:
         return open_snapshot(path)
 
 
-def history_of(path: Path, conf: str, seed: int, *, before: int = 700) -> Snapshot:
+def recorded(path: Path, conf: str, seed: int, *, before: int = 700) -> Snapshot:
     program = Program(conf, seed=seed)
     program.run(before)
     program.memory.start_history()
@@ -74,34 +76,86 @@ def history_of(path: Path, conf: str, seed: int, *, before: int = 700) -> Snapsh
     return program.recorded(path)
 
 
-@pytest.mark.parametrize("conf", CONFS)
-def test_every_address_is_met(conf: str, tmp_path: Path) -> None:
-    for seed, before in ((1, 0), (2, 700), (7, 1300)):
-        snapshot = history_of(tmp_path / "history", conf, seed, before=before)
-        found = replay(snapshot)
-        allocations = sum(entry.action == "alloc" for entry in snapshot.history)
-        assert found.allocations == allocations > 400
-        assert found.addresses_met == allocations, (seed, found.first_miss)
-        assert (found.asked_met, found.given_back_met) == (found.asked, found.given_back)
-        assert found.is_exact
-        assert found.asked > 0
+SHARES = (0.5, 0.7, 0.9, 0.95, 1.0)
+# The entries that find no room on a card of these shares of the recorded peak. They come from a
+# replay that put every tensor of these histories at its recorded address.
+FAILURES: dict[tuple[str, int, int], tuple[int | None, ...]] = {
+    (CONFS[0], 2, 0): (586, 1017, 1055, 1060, None),
+    (CONFS[0], 2, 700): (0, 17, 41, 41, 997),
+    (CONFS[0], 7, 1300): (0, 123, 219, 384, 456),
+    (CONFS[1], 2, 0): (750, 1001, 1052, 1057, None),
+    (CONFS[2], 2, 0): (806, 1064, 1087, 1087, None),
+    (CONFS[2], 7, 1300): (0, 221, 1049, 1057, 1412),
+    (CONFS[3], 2, 0): (584, 907, 1051, 1053, 1057),
+    (CONFS[3], 7, 1300): (0, 195, 218, 383, 457),
+    (CONFS[4], 2, 0): (511, 586, 801, 908, 1003),
+    (CONFS[4], 7, 1300): (0, 155, 516, 516, 778),
+}
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_a_smaller_card_fails_at_the_same_call(case: tuple[str, int, int], tmp_path: Path) -> None:
+    conf, seed, before = case
+    history = history_of(recorded(tmp_path / "history", conf, seed, before=before))
+    sizes = [int(history.peak_reserved_bytes * share) for share in SHARES]
+    found = [what_if(history, card_bytes=size, conf=conf).failed_at for size in sizes]
+    assert tuple(found) == FAILURES[case]
 
 
 @pytest.mark.parametrize(("conf", "claimed"), [(CONFS[1], ""), ("", CONFS[1]), ("", "")])
 def test_whether_segments_expand_is_seen(conf: str, claimed: str, tmp_path: Path) -> None:
     path = tmp_path / "history"
-    history_of(path, conf, 2, before=0)
+    recorded(path, conf, 2, before=0)
     whole = pickle.loads(path.read_bytes())
     whole["allocator_settings"] = {"PYTORCH_CUDA_ALLOC_CONF": claimed} if claimed else {}
-    assert replay(read_snapshot(pickle.dumps(whole))).is_exact
+    seen = history_of(read_snapshot(pickle.dumps(whole))).conf
+    assert parse_configuration(seen).expandable_segments == bool(conf)
 
 
-def test_a_snapshot_of_many_blocks_is_replayed(tmp_path: Path) -> None:
+def test_a_snapshot_of_many_blocks_is_read_whole(tmp_path: Path) -> None:
     program = Program()
     program.memory.start_history()
     held = [program.memory.empty(512) for _ in range(MOST_BLOCKS + 5000)]
-    found = replay(program.recorded(tmp_path / "history"))
-    assert found.addresses_met == found.allocations == len(held)
+    found = history_of(program.recorded(tmp_path / "history"))
+    assert found.count("alloc") == len(held)
+    assert what_if(found).peak_reserved_bytes == found.peak_reserved_bytes
+
+
+@pytest.mark.parametrize("conf", CONFS[:2])
+def test_an_emptied_cache_is_told_from_a_full_card(conf: str, tmp_path: Path) -> None:
+    program = Program(conf, total_mib=300)
+    program.memory.start_history()
+    for _ in range(2):
+        program.memory.empty(40 * MIB)
+        program.memory.empty_cache()
+    held = [program.memory.empty(120 * MIB) for _ in range(2)]
+    held.clear()
+    held.append(program.memory.empty(200 * MIB))  # gives both back
+    found = history_of(program.recorded(tmp_path / "history"))
+    assert found.count("empty_cache") == 2
+    held.clear()
+
+
+def entry(action: str, at: int, size_bytes: int) -> dict[str, Any]:
+    return {"action": action, "addr": AT + at, "size": size_bytes, "stream": 0}
+
+
+def segment(*sizes: int) -> dict[str, Any]:
+    """Return a segment of blocks of these sizes, of which the last one alone is free."""
+    blocks = [{"size": size, "requested_size": size, "state": "active_allocated"} for size in sizes]
+    blocks[-1]["state"] = "inactive"
+    plain = {"address": AT, "total_size": sum(sizes), "segment_type": "large"}
+    return {**plain, "device": 0, "stream": 0, "blocks": blocks}
+
+
+def test_tensors_that_overlap_are_refused() -> None:
+    trace = [
+        *(entry(action, 12 * MIB, 2 * MIB) for action in ("alloc", FREED)),
+        entry(FREED, 0, 4 * MIB), entry(FREED, 2 * MIB, 2 * MIB),
+    ]  # fmt: skip
+    content = pickle.dumps({"segments": [segment(20 * MIB)], "device_traces": [trace]})
+    with pytest.raises(StudioError, match="overlap"):
+        history_of(read_snapshot(content))
 
 
 def changed(snapshot: Path, change: Any) -> Snapshot:
@@ -110,44 +164,20 @@ def changed(snapshot: Path, change: Any) -> Snapshot:
     return read_snapshot(pickle.dumps(whole))
 
 
-def test_another_address_is_a_miss(tmp_path: Path) -> None:
-    path = tmp_path / "history"
-    snapshot = history_of(path, "", 1, before=0)
-    found = replay(snapshot)
-    freed = {entry.address for entry in snapshot.history if entry.action == "free_completed"}
-    number, entry = next(
-        (number, entry)
-        for number, entry in enumerate(snapshot.history)
-        if entry.action == "alloc" and entry.address in freed and entry.size_bytes > MIB
-    )
-
-    def move(trace: list[dict[str, Any]]) -> None:
-        for other in trace[number:]:
-            if other.get("addr") == entry.address:
-                other["addr"] += 512
-                if other["action"] == "free_completed":
-                    break
-
-    moved = replay(changed(path, move))
-    assert moved.first_miss == number
-    assert moved.addresses_met == found.addresses_met - 1
-
-
 @pytest.mark.parametrize(
     ("change", "word"),
     [
         (lambda trace: trace.clear(), "no history"),
         (lambda trace: trace.append(dict(trace[-1], action="alloc", addr=64)), "contradict"),
         (lambda trace: trace.insert(5, trace[5] | {"action": FREED, "addr": 64}), "outside"),
-        (lambda trace: trace.insert(5, dict(trace[5], time_us=1)), "goes back"),
         (lambda trace: trace.insert(0, dict(trace[0])), "contradict"),
     ],
 )  # fmt: skip
 def test_what_cannot_have_happened_is_refused(change: Any, word: str, tmp_path: Path) -> None:
     path = tmp_path / "history"
-    history_of(path, "", 1, before=0)
+    recorded(path, "", 1, before=0)
     with pytest.raises(StudioError, match=word):
-        replay(changed(path, change))
+        history_of(changed(path, change))
 
 
 @pytest.mark.parametrize("conf", CONFS)
@@ -155,7 +185,7 @@ def test_another_card_does_what_the_model_does_there(conf: str, tmp_path: Path) 
     roomy = Program("", 1 << 16)
     roomy.memory.start_history()
     roomy.run(600, 26)
-    replayed = replay(roomy.recorded(tmp_path / "history"))
+    history = history_of(roomy.recorded(tmp_path / "history"))
     failures = 0
     for total_mib in (200, 500, 700, 900, 1500):
         small = Program(conf, total_mib)
@@ -164,7 +194,7 @@ def test_another_card_does_what_the_model_does_there(conf: str, tmp_path: Path) 
             small.run(600, 26, survives=False)
         except ModelledOutOfMemory as error:
             failure = str(error)
-        found = what_if(replayed, card_bytes=total_mib * MIB, conf=conf)
+        found = what_if(history, card_bytes=total_mib * MIB, conf=conf)
         assert found.failure == failure
         stats = small.memory.allocator.stats()
         assert found.peak_reserved_bytes == stats["reserved_bytes.all.peak"]
@@ -176,18 +206,18 @@ def test_another_card_does_what_the_model_does_there(conf: str, tmp_path: Path) 
 def test_the_smallest_card_is_the_least_of_those_on_which_all_larger_ones_do(
     tmp_path: Path,
 ) -> None:
-    replayed = replay(history_of(tmp_path / "history", "", 3))
-    smallest = smallest_card(replayed)
+    history = history_of(recorded(tmp_path / "history", "", 3))
+    smallest = smallest_card(history)
     assert smallest is not None
-    assert fits(replayed, smallest)
-    assert fits(replayed, smallest + 300 * MIB)
-    assert not fits(replayed, smallest - 200 * MIB)
-    shared = smallest_card(replayed, other_bytes=1 << 30)
+    assert fits(history, smallest)
+    assert fits(history, smallest + 300 * MIB)
+    assert not fits(history, smallest - 200 * MIB)
+    shared = smallest_card(history, other_bytes=1 << 30)
     assert shared == smallest + (1 << 30)
 
 
-def fits(replayed: Replay, card_bytes: int) -> bool:
-    return what_if(replayed, card_bytes=card_bytes).fits
+def fits(history: RecordedCalls, card_bytes: int) -> bool:
+    return what_if(history, card_bytes=card_bytes).fits
 
 
 def test_an_allocation_that_failed_may_fit_elsewhere(tmp_path: Path) -> None:
@@ -197,24 +227,10 @@ def test_an_allocation_that_failed_may_fit_elsewhere(tmp_path: Path) -> None:
     with pytest.raises(ModelledOutOfMemory):
         program.memory.empty(60 * MIB)
     held.append(program.memory.empty(20 * MIB))
-    replayed = replay(program.recorded(tmp_path / "history"))
-    assert replayed.is_exact
-    assert what_if(replayed, card_bytes=100 * MIB).failed_at is not None
-    assert what_if(replayed, card_bytes=140 * MIB).fits
-    held.clear()
-
-
-def test_a_cache_that_is_emptied_sooner_leaves_room(tmp_path: Path) -> None:
-    program = Program(total_mib=300)
-    program.memory.start_history()
-    held = [program.memory.empty(40 * MIB) for _ in range(3)]
-    held.clear()
-    held.append(program.memory.empty(120 * MIB))
-    snapshot = program.recorded(tmp_path / "history")
-    replayed = replay(snapshot)
-    last = max(n for n, entry in enumerate(snapshot.history) if entry.action == "alloc")
-    assert what_if(replayed).peak_reserved_bytes == 240 * MIB
-    assert what_if(replayed, empty_at=[last]).peak_reserved_bytes == 120 * MIB
+    history = history_of(program.recorded(tmp_path / "history"))
+    assert history.was_full
+    assert what_if(history, card_bytes=100 * MIB).failed_at is not None
+    assert what_if(history, card_bytes=140 * MIB).fits
     held.clear()
 
 
@@ -235,10 +251,10 @@ def test_the_line_of_code_is_the_programs_own() -> None:
 
 @pytest.mark.parametrize("conf", CONFS)
 def test_the_smallest_card_is_that_of_the_whole_grid(conf: str, tmp_path: Path) -> None:
-    replayed = replay(history_of(tmp_path / "history", "", 3, before=0))
-    found = smallest_card(replayed, conf=conf)
+    history = history_of(recorded(tmp_path / "history", "", 3, before=0))
+    found = smallest_card(history, conf=conf)
     assert found is not None
     tenth = (1 << 30) / 10
     sizes = [math.ceil(steps * tenth) for steps in range(round(found / tenth) - 1, 40)]
-    fitting = [what_if(replayed, card_bytes=size, conf=conf).fits for size in sizes]
+    fitting = [what_if(history, card_bytes=size, conf=conf).fits for size in sizes]
     assert fitting == [False] + [True] * (len(sizes) - 1)
