@@ -9,7 +9,7 @@ from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import started_engine
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
 from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
-from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
+from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown
 from gpu_studio.core.benchmark.plan import in_turns
 from gpu_studio.core.benchmark.run import Run, RunState, spread_text
 from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
@@ -47,7 +47,7 @@ _COLUMNS = (
     ("throughput", -12), ("of peak", -7), ("speed-up", -8),
 )  # fmt: skip
 _INDENT = " " * 16
-_EXPORTS = (".csv", ".json", ".md", ".txt")
+_EXPORTS = (".csv", ".json", ".md")
 
 
 @contextmanager
@@ -271,7 +271,6 @@ def export(runs: Sequence[Run], description: EngineDescribed, path: Path) -> Non
         ".csv": lambda: to_csv(runs),
         ".json": lambda: to_json(runs, description, now()),
         ".md": lambda: to_markdown(runs),
-        ".txt": lambda: to_text(runs),
     }
     try:
         # The CSV writer writes its own line endings.

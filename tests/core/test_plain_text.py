@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from msgspec import inspect
 
-from gpu_studio.core.benchmark.export import to_csv, to_markdown, to_text
+from gpu_studio.core.benchmark.export import to_csv, to_markdown
 from gpu_studio.core.benchmark.kept_run import decode_kept, kept_of, run_of
 from gpu_studio.core.benchmark.recording import decode_recording, recording_sentences
 from gpu_studio.core.check.check_record import decode_record
@@ -131,7 +131,7 @@ def test_no_text_of_a_kept_run_keeps_them() -> None:
     assert "RTX" in again.name
     assert "RTX" in again.result.device_name
     assert_plain(again)
-    for written in (to_csv, to_markdown, to_text):
+    for written in (to_csv, to_markdown):
         assert_plain(written([run_of(again)]), allowed="\r\n")
 
 

@@ -117,17 +117,6 @@ def to_markdown(runs: Sequence[Run]) -> str:
     return markdown_table([_READABLE_HEAD, *_readable_rows(runs)], _NUMBERS)
 
 
-def to_text(runs: Sequence[Run]) -> str:
-    """Return runs as aligned columns of plain text."""
-    rows = [_READABLE_HEAD, *_readable_rows(runs)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_READABLE_HEAD))]
-    lines = (
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
-    return "\n".join(lines) + "\n"
-
-
 def results_of(runs: Sequence[Run]) -> list[RunFinished]:
     """Return the results of the runs that finished."""
     return [run.result for run in runs if run.result is not None]

@@ -8,7 +8,7 @@ from PySide6.QtCore import QRectF, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QPainter
 from PySide6.QtWidgets import QMenu, QPushButton, QVBoxLayout, QWidget
 
-from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
+from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Notice, Tone
@@ -84,7 +84,6 @@ class ExportButton(QPushButton):
         self._menu = QMenu(self)
         self._menu.setObjectName("benchmark.export.menu")
         self.copy_actions = [
-            self._add("text", "Copy as &text", self._copy_text),
             self._add("markdown", "Copy as &Markdown", self._copy_markdown),
             self._add("copy_csv", "Copy as CS&V", self._copy_csv),
         ]
@@ -135,9 +134,6 @@ class ExportButton(QPushButton):
         return picture_of(
             page, front.width() + 2 * _MARGIN, background=self._theme.colour("card"), scale=_SCALE
         )
-
-    def _copy_text(self) -> None:
-        self._copy(to_text(self._runs()))
 
     def _copy_markdown(self) -> None:
         self._copy(to_markdown(self._runs()))

@@ -11,7 +11,7 @@ from tests.fakes.run_answers import run_events
 
 @pytest.mark.parametrize(
     ("ending", "begins"),
-    [(".csv", "workload,size"), (".json", "{"), (".md", "| Workload"), (".txt", "Workload")],
+    [(".csv", "workload,size"), (".json", "{"), (".md", "| Workload")],
 )
 def test_an_export_is_in_the_format_of_its_ending(type_in, tmp_path, ending, begins):
     path = tmp_path / f"out{ending}"

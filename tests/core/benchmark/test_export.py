@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_studio.core.benchmark.export import results_of, to_csv, to_json, to_markdown, to_text
+from gpu_studio.core.benchmark.export import results_of, to_csv, to_json, to_markdown
 from gpu_studio.core.benchmark.run import Run, state_text
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import (
@@ -101,7 +101,7 @@ def test_an_export_claims_no_more_than_the_verdict() -> None:
         exported = json.loads(to_json(runs, None, "2025-06-01T12:00:00+02:00"))["runs"][1]
         assert exported["speed_up_claim"] == claim
         assert (exported["speed_up"] is None) == (not card["speed_up"])
-        is_about = "≈" in to_text(runs)
+        is_about = "≈" in to_markdown(runs)
         assert is_about == claim.startswith("about")
 
 
@@ -215,18 +215,9 @@ def test_the_table_reports_sizes_and_modes_as_the_workload_does() -> None:
     for event in run_events(asked):
         run.apply(event)
     run.size_text = "{size} pictures"
-    for text in (to_text([run]), to_markdown([run])):
-        assert "conv2d, cuDNN benchmark, with copies" in text
-        assert "64\u202fpictures" in text
-
-
-def test_text_is_aligned() -> None:
-    head, *rows = to_text(some_runs()).rstrip("\n").split("\n")
-    assert len(rows) == 4
-    assert "Trust" in head
-    start = head.index("Precision")
-    assert {row[start : start + 7] for row in rows} == {"float32"}
-    assert not any(line.endswith(" ") for line in (head, *rows))
+    text = to_markdown([run])
+    assert "conv2d, cuDNN benchmark, with copies" in text
+    assert "64\u202fpictures" in text
 
 
 def test_a_state_says_its_reason() -> None:

@@ -76,7 +76,7 @@ def test_the_estimate_comes_back_with_other_choices(
 
 @pytest.mark.parametrize(
     ("kind", "start"),
-    [("markdown", "| Workload |"), ("text", "Workload "), ("copy_csv", "workload,size,")],
+    [("markdown", "| Workload |"), ("copy_csv", "workload,size,")],
 )
 def test_the_table_goes_onto_the_clipboard(
     qtbot: QtBot, ready: BenchmarkTab, kind: str, start: str
