@@ -186,12 +186,6 @@ def test_an_engine_that_ends_leaves_every_contestant_without_a_finish(type_in, e
     assert all(one["failure"] for one in last["contestants"])
 
 
-def test_too_many_contestants_are_refused(type_in):
-    threads = ",".join(map(str, range(1, MOST_CONTESTANTS + 2)))
-    status, *_ = type_in("learn", "--device", "cpu", "--threads", threads)
-    assert status == 2
-
-
 def test_the_last_line_of_json_is_the_verdict(type_in):
     status, output, errors = type_in("learn", "--size", "64", "--json")
     assert (status, errors) == (0, "")

@@ -24,7 +24,7 @@ from gpu_studio.model.run_queue import WorkState
 from tests.driving.window import plain
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import two_cards
-from tests.fakes.race_answers import FRAMES, pictures_of, race_run, race_seconds
+from tests.fakes.race_answers import pictures_of, race_run, race_seconds
 from tests.fakes.run_answers import kept_busy
 
 if TYPE_CHECKING:
@@ -147,20 +147,6 @@ def test_at_the_end_both_show_the_moment_the_first_one_finished(qtbot: QtBot, ra
     assert [race.words_of(side).sign for side in (0, 1)] == ["ghost", "check"]
 
 
-def test_each_frame_is_kept_after_the_engines_file_is_gone(
-    qtbot: QtBot, race: Race, tmp_path: Path
-) -> None:
-    run(qtbot, race)
-    for file in tmp_path.glob("*.frames"):
-        file.unlink()
-
-    for side in race.sides:
-        assert len(side.track) == FRAMES
-        assert all(frame.picture is not None for frame in side.track.frames)
-
-
-@pytest.mark.usefixtures("with_a_card")
-@with_cards
 def test_the_lever_finds_where_the_leader_changes(
     qtbot: QtBot, race: Race, engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -663,16 +663,6 @@ def test_a_race_is_saved_as_an_animation(
     assert path.stat().st_size <= LARGEST_BYTES
 
 
-def test_a_race_can_be_watched_again(tab: RaceTab) -> None:
-    run(tab)
-    click(tab, "race.replay")
-
-    assert tab.race.clock.is_replaying
-    wait_until(lambda: 0 < float(text(tab, "race.left.clock").split()[0]) < 16)
-    click(tab, "race.replay")
-    assert text(tab, "race.left.clock") == "16.0 s"
-
-
 def test_another_tab_can_start_the_race(tab: RaceTab) -> None:
     tab.go_to(Destination(page=RACE, starts=True))
     wait_over(tab)
