@@ -6,6 +6,9 @@ comes and goes, and makes everything slower by a factor that is drawn for each p
 several lengths: long ones leave few rounds, and the worst counts.
 
     python -m tests.bench.winners --pairs 300
+
+With ``--steady``, how often is a sustained run of 15 s called not steady, whose speed only drifts
+by 3 % over some seconds, or whose second half is slower by a tenth?
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import itertools
 import numpy as np
 
 from gpu_studio.core.benchmark.claim import claim_of
+from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, unsteadiness
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.core.statistics import (
     interval_of_rounds,
@@ -103,11 +107,40 @@ def share(pairs: int, budget_s: float, lead: float, *, is_busy: bool) -> tuple[f
     return min(shares), max(shares)
 
 
+def unsteady(runs: int, drift_s: float, drop: float) -> float:
+    """Return the share of runs that are called not steady.
+
+    Args:
+        runs: how many.
+        drift_s: over how many seconds their speed drifts.
+        drop: how much slower the second half is, as a share.
+    """
+    random, count = np.random.default_rng(int(drift_s)), 300
+    keep = np.exp(-SUSTAINED_LOAD_S / count / drift_s)
+    called = 0
+    for _ in range(runs):
+        level, samples_s = random.normal(0, _DRIFT), []
+        for index in range(count):
+            level = keep * level + np.sqrt(1 - keep**2) * random.normal(0, _DRIFT)
+            half = 1 + drop * (index >= count // 2)
+            samples_s.append(float(half * np.exp(level + random.normal(0, _SCATTER))))
+        called += bool(unsteadiness(samples_s))
+    return called / runs
+
+
 def main() -> None:
     """Simulate the pairs and print a table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=300)
-    pairs = parser.parse_args().pairs
+    parser.add_argument("--steady", action="store_true")
+    options = parser.parse_args()
+    pairs = options.pairs
+    if options.steady:
+        print("| Speed drifts over | Called not steady | A tenth slower: found |\n|---|---|---|")
+        for drift_s in (1.0, 3.0, 10.0):
+            steady, slower = (unsteady(pairs, drift_s, drop) for drop in (0.0, 0.1))
+            print(f"| {drift_s:g} s | {steady:.0%} | {slower:.0%} |", flush=True)
+        return
     print("| Time per run | Alike, calm | Alike, busy | 20 % apart, calm |\n|---|---|---|---|")
     for budget_s in BUDGETS_S:
         calm = share(pairs, budget_s, 1.0, is_busy=False)[1]

@@ -22,7 +22,7 @@ FIRST_S = 3.0
 """A load's first seconds, in which even an old card still has its boost clock."""
 # Twice as long as an old card keeps its boost clock.
 SUSTAINED_LOAD_S = 15.0
-# A run whose halves differ by more than this, with their whole interval, has not settled.
+# A run whose halves differ by no more than this has settled.
 _STEADY_WITHIN = 0.02
 
 
@@ -91,23 +91,30 @@ def unsteadiness(samples_s: Sequence[float], clocks_mhz: Sequence[float] = ()) -
     if len(samples_s) < 2:
         return "one sample cannot show whether the speed lasts: give it more time"
     least, most = _change(samples_s)
-    if least > _STEADY_WITHIN or most < -_STEADY_WITHIN:
+    if least or most:
         slower = "slower" if least > 0 else "faster"
         by = _between(least, most)
         return f"the second half was {by} {slower} than the first: give it more time"
     least, most = _change(clocks_mhz) if len(clocks_mhz) > 1 else (0.0, 0.0)
-    if least > _STEADY_WITHIN or most < -_STEADY_WITHIN:
+    if least or most:
         moved = "rose" if least > 0 else "fell"
         return f"the card's clock {moved} by {_between(least, most)}: give it more time"
     return ""
 
 
 def _change(numbers: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the change from the first half to the second, as a share."""
+    """Return the 95 % interval of the change from the first half to the second, as a share.
+
+    Both ends are 0 if the interval holds no change, or the change is no larger than a steady one.
+    """
     half = len(numbers) // 2
-    low, high = interval_of_rounds(numbers[:half])
-    later_low, later_high = interval_of_rounds(numbers[-half:])
-    return (later_low / high - 1, later_high / low - 1) if low > 0 else (0.0, 0.0)
+    first, later = numbers[:half], numbers[-half:]
+    first_median, later_median = (quantile(sorted(part), 0.5) for part in (first, later))
+    (low, high), (later_low, later_high) = map(interval_of_rounds, (first, later))
+    if low <= 0 or abs(later_median / first_median - 1) <= _STEADY_WITHIN:
+        return 0.0, 0.0
+    least, most = later_low / high - 1, later_high / low - 1
+    return (least, most) if least > 0 or most < 0 else (0.0, 0.0)
 
 
 def _between(least: float, most: float) -> str:

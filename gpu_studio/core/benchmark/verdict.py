@@ -204,15 +204,17 @@ def _places(comparison: CardComparison, *, in_brief: bool) -> str:
         low, at, high = (format_size(round(size), size_text) for size in ends)
         between = "" if in_brief else f" (measured: between {low} and {high})"
         places.append(f"{verb} {cpu} at about {at}{between}")
+    curves = f"the curves of {_short(comparison.result)} and {cpu}"
+    if _is_unclear(comparison):
+        return f"it {CANNOT_BE_TOLD} whether {curves} cross: {_why(comparison.claims)}."
     if not places:
-        does_not = "" if _is_unclear(comparison) else ": the curves do not cross"
-        return f"{_answer(comparison, with_copies=False)}{does_not}."
+        return f"{curves} do not cross."
     if in_brief:
         return f"{_short(comparison.result)} {places[0]}"
     return f"{_short(comparison.result)} {' and '.join(places)}."
 
 
-def _answer(comparison: CardComparison, work: str = "", *, with_copies: bool = True) -> str:
+def _answer(comparison: CardComparison, work: str = "") -> str:
     """Return who is faster, by how much and at which sizes, without a period.
 
     Neighboring sizes with the same verdict are one part, the largest sizes first.
@@ -220,10 +222,9 @@ def _answer(comparison: CardComparison, work: str = "", *, with_copies: bool = T
     Args:
         comparison: of a card with the CPU.
         work: the kind of work in parentheses, after a space; empty if it was named before.
-        with_copies: say that the copies count, if they do.
     """
     card, cpu = _short(comparison.result), _cpu_words(comparison.reference)
-    mode = "with the copies " if with_copies and comparison.with_transfers else ""
+    mode = "with the copies " if comparison.with_transfers else ""
     across = " (two PCs, so not in turns)" if _is_across(comparison) else ""
     claims, size_text = comparison.claims, comparison.result.size_text
     if _is_unclear(comparison):

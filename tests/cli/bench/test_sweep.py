@@ -48,7 +48,7 @@ def test_a_sweep_in_words_ends_with_crossover_and_verdict(type_in):
 def test_a_sweep_without_a_crossing_says_so(type_in):
     _, output, _ = type_in("matmul", "--sweep", "64:256")
     crossover = output.splitlines()[-3]
-    assert all(fact in crossover for fact in ("GT 1030", "slower", "64 × 64", "256 × 256"))
+    assert all(fact in crossover for fact in ("GT 1030", "do not cross"))
     assert "overtakes" not in output
     _, output, _ = type_in("matmul", "--sweep", "64:256", "--device", "cpu")
     assert "one device" in output
