@@ -36,25 +36,15 @@ class Comparability(msgspec.Struct, frozen=True):
         return f"Note: {'; '.join(self.notes)}." if self.notes else ""
 
 
-def compare(
-    result: RunFinished, other: RunFinished, *, across_devices: bool = True
-) -> Comparability:
+def comparability_of(result: RunFinished, other: RunFinished) -> Comparability:
     """Return whether two results measured the same work in the same way.
 
     Args:
         result: the result in view.
-        other: the result to compare it with.
-        across_devices: whether the comparison is between devices, so that a CPU and a card are
-            fine; False for the same device at two times.
+        other: the result to compare it with, on this device or another one.
     """
-    reasons = [*_other_work(result, other), *_other_way(result, other)]
-    if not across_devices and _kind(result) != _kind(other):
-        reasons.append(f"it ran on {_kind(other)}, not on {_kind(result)}")
-    if not across_devices and result.has_own_kernel != other.has_own_kernel:
-        words = ("a custom CUDA kernel", "PyTorch's kernels")
-        its, own = words if other.has_own_kernel else words[::-1]
-        reasons.append(f"it was drawn by {its}, not by {own}")
-    return Comparability(tuple(reasons), tuple(_notes(result, other)))
+    reasons = (*_other_work(result, other), *_other_way(result, other))
+    return Comparability(reasons, tuple(_notes(result, other)))
 
 
 def _other_work(result: RunFinished, other: RunFinished) -> Iterator[str]:

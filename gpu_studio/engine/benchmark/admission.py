@@ -42,7 +42,7 @@ _LONGEST_REST_S = 1.0
 _MOST_CALLS = 1_000_000
 # A large result is checked only if that takes about as long as the rest of the setup.
 _LONGEST_CHECK_S = 1.0
-# So long, a call that seems to be too long is made again.
+# Repeat a suspiciously slow trial call for this long.
 _LONGEST_LOOK_S = 0.5
 # Half of what Windows allows: a card does not always reach its peak.
 LONGEST_KERNEL_S = 1.0

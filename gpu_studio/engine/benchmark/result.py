@@ -42,7 +42,7 @@ _CACHES = 4
 
 
 @dataclass
-class Findings:
+class RunFacts:
     """The facts that a run's steps record, each as soon as it is known."""
 
     samples_s: list[float] = field(default_factory=list)
@@ -80,7 +80,7 @@ def finish(
     request: RunWorkload,
     workload: Workload,
     case: Case,
-    found: Findings,
+    found: RunFacts,
     *,
     cpu_name: str,
     in_window_process: bool,
@@ -151,7 +151,7 @@ def _doubts_of(device: torch.device) -> dict[str, str]:
 
 
 def _share(
-    case: Case, work: Work, found: Findings, median_s: float, computed_in: str
+    case: Case, work: Work, found: RunFacts, median_s: float, computed_in: str
 ) -> CeilingShare | None:
     state = found.watch.state if found.watch else None
     ceilings = ceilings_of(case, found.measured, state, computed_in)
@@ -171,12 +171,12 @@ def _share(
     return None if cache_bytes and work.bytes_moved > _CACHES * cache_bytes else reached
 
 
-def _naive(found: Findings, median_s: float, case: Case) -> NaiveTime | None:
+def _naive(found: RunFacts, median_s: float, case: Case) -> NaiveTime | None:
     stopwatch = found.naive.stopwatch if found.naive is not None else None
     return None if stopwatch is None else explain(stopwatch, median_s, case)
 
 
-def _remarks(case: Case, found: Findings) -> tuple[str, ...]:
+def _remarks(case: Case, found: RunFacts) -> tuple[str, ...]:
     remarks = []
     if case.transfers and not case.is_on_card:
         remarks.append(

@@ -37,7 +37,7 @@ from gpu_studio.engine.benchmark.finish_line import FinishLine
 from gpu_studio.engine.benchmark.load import load_of
 from gpu_studio.engine.benchmark.naive import time_naively
 from gpu_studio.engine.benchmark.race_timing import RaceTiming
-from gpu_studio.engine.benchmark.result import Findings, finish
+from gpu_studio.engine.benchmark.result import RunFacts, finish
 from gpu_studio.engine.benchmark.timing import (
     Pace,
     choose_calls,
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from gpu_studio.engine.workloads.workload import Workload
 
 _POLL_PERIOD_S = 0.1
-# So long, the steps of a race show their pace, also on a busy PC.
+# Time steps at least this long to estimate a race's pace, also on a busy PC.
 _PACE_S = 0.3
 # Of a run that may stop as soon as its interval is known.
 _SHORT_ROUND_S = 0.2
@@ -118,7 +118,7 @@ class WorkloadRun:
         self._threads: int | None = None
         self._heat: HeatLog | None = None
         self._waited_s, self._waits_since_s = 0.0, self._began_s
-        self._found = Findings()
+        self._found = RunFacts()
         self._traits: RaceTraits | None = None
 
     def events(self) -> Iterator[Event | None]:

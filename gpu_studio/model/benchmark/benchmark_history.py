@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.atomic_file import write_atomically
-from gpu_studio.core.benchmark.comparability import Comparability, compare
+from gpu_studio.core.benchmark.comparability import Comparability, comparability_of
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History
 from gpu_studio.core.benchmark.kept_run import encode_kept, run_of, without_card
 from gpu_studio.core.devices.devices import short_name, without_maker
@@ -183,7 +183,7 @@ class BenchmarkHistory(QObject):
 
     def comparability(self, entry: HistoryEntry, result: RunFinished | None) -> Comparability:
         """Return whether a kept run is comparable with a result; without a result it is."""
-        return compare(result, entry.header.result) if result else Comparability()
+        return comparability_of(result, entry.header.result) if result else Comparability()
 
     def end_race(self) -> None:
         """Remove the overlay."""
@@ -207,7 +207,7 @@ class BenchmarkHistory(QObject):
         """Remove the overlay if the new result did other work, and say why."""
         if self.ghost is None or self.ghost[0].result is None:
             return
-        found = compare(result, self.ghost[0].result)
+        found = comparability_of(result, self.ghost[0].result)
         if not found.is_comparable:
             self.notified.emit(Notice(f"Overlay removed. {found.sentence}"))
             self.end_race()

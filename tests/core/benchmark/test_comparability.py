@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.comparability import compare
+from gpu_studio.core.benchmark.comparability import comparability_of
 from gpu_studio.core.messages.race_messages import RaceParameters
 from tests.core.benchmark.kept_runs import finished_run
 
@@ -21,7 +21,7 @@ def result(device: str = "cpu", **changes: Any) -> RunFinished:
 
 
 def test_the_same_work_in_the_same_way_is_comparable_without_a_word() -> None:
-    answer = compare(result(), result())
+    answer = comparability_of(result(), result())
     assert answer.is_comparable
     assert (answer.reasons, answer.notes, answer.sentence) == ((), (), "")
 
@@ -43,39 +43,39 @@ def test_the_same_work_in_the_same_way_is_comparable_without_a_word() -> None:
 def test_another_work_or_way_is_refused_with_its_reason(
     changes: dict[str, Any], reason: str
 ) -> None:
-    answer = compare(result(), result(**changes))
+    answer = comparability_of(result(), result(**changes))
     assert not answer.is_comparable
     assert reason in answer.sentence.replace("\u202f", " ")
     assert len(answer.reasons) == 1
-    assert not compare(result(**changes), result()).is_comparable
+    assert not comparability_of(result(**changes), result()).is_comparable
 
 
 def test_cards_that_compute_one_precision_in_another_way_are_not_comparable() -> None:
     plain = result("cuda:0", computed_in="float32")
     in_tf32 = result("cuda:0", computed_in="tf32")
-    answer = compare(plain, in_tf32)
+    answer = comparability_of(plain, in_tf32)
     assert len(answer.reasons) == 1
     assert "TF32" in answer.reasons[0]
     assert "float32" in answer.reasons[0]
     # The CPU has no other way: it is what the cards are compared with.
-    assert compare(result(computed_in="float32"), in_tf32).is_comparable
+    assert comparability_of(result(computed_in="float32"), in_tf32).is_comparable
 
 
 def test_the_size_of_another_workload_means_something_else() -> None:
-    assert len(compare(result(), result(workload="linear", size=64)).reasons) == 1
+    assert len(comparability_of(result(), result(workload="linear", size=64)).reasons) == 1
 
 
 def test_several_reasons_are_all_reported() -> None:
-    answer = compare(result(), result(size=64, dtype="float16", cache="cold"))
+    answer = comparability_of(result(), result(size=64, dtype="float16", cache="cold"))
     assert len(answer.reasons) == 3
     assert answer.sentence.count(";") == 2
 
 
 def test_transfers_matter_between_cards_alone() -> None:
     with_transfers = result("cuda:0", transfers=True)
-    assert not compare(result("cuda:0"), with_transfers).is_comparable
-    assert "with copies, not without" in compare(result("cuda:0"), with_transfers).sentence
-    assert compare(result(), with_transfers).is_comparable
+    assert not comparability_of(result("cuda:0"), with_transfers).is_comparable
+    assert "with copies, not without" in comparability_of(result("cuda:0"), with_transfers).sentence
+    assert comparability_of(result(), with_transfers).is_comparable
 
 
 @pytest.mark.parametrize(
@@ -90,35 +90,30 @@ def test_transfers_matter_between_cards_alone() -> None:
     ],
 )
 def test_what_is_comparable_with_care_comes_with_a_note(changes: dict[str, Any], note: str) -> None:
-    answer = compare(result(), result(**changes))
+    answer = comparability_of(result(), result(**changes))
     assert answer.is_comparable
     assert answer.notes == (note,)
     assert answer.sentence == f"Note: {note}."
 
 
 def test_a_patch_of_pytorch_stays_comparable() -> None:
-    assert compare(result(), result(torch_version="2.13.1+cu130")).sentence == ""
+    assert comparability_of(result(), result(torch_version="2.13.1+cu130")).sentence == ""
 
 
 def test_a_card_beside_the_cpu_is_what_this_program_is_for() -> None:
-    assert compare(result(), result("cuda:0")).is_comparable
-    apart = compare(result(), result("cuda:0"), across_devices=False)
-    assert apart.reasons == ("it ran on a card, not on the CPU",)
-    assert compare(result("cuda:0"), result("cuda:1"), across_devices=False).is_comparable
+    assert comparability_of(result(), result("cuda:0")).is_comparable
 
 
 def test_races_of_one_picture_are_comparable_and_of_two_are_not() -> None:
     mine, other = RaceParameters(threads=1, photo="a" * 64), RaceParameters(photo="b" * 64)
     with_all = msgspec.structs.replace(mine, threads=None)
-    assert compare(result(race=mine), result(race=with_all)).is_comparable
-    assert not compare(result(race=mine), result(race=other)).is_comparable
+    assert comparability_of(result(race=mine), result(race=with_all)).is_comparable
+    assert not comparability_of(result(race=mine), result(race=other)).is_comparable
 
 
-def test_a_custom_kernel_races_pytorch_but_is_no_progress_of_the_same_card() -> None:
+def test_a_custom_kernel_races_pytorch_and_is_named() -> None:
     plain = result("cuda:0", race=RaceParameters())
     own = result("cuda:0", race=RaceParameters(own_kernel=True))
-    raced = compare(plain, own)
+    raced = comparability_of(plain, own)
     assert raced.is_comparable
     assert "custom CUDA kernel" in raced.sentence
-    assert not compare(plain, own, across_devices=False).is_comparable
-    assert compare(own, own, across_devices=False).is_comparable
