@@ -17,7 +17,7 @@ from gpu_studio.core.benchmark.crossover import claims_by_size, crossings_of, re
 from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.trust import timing_doubts
-from gpu_studio.core.device_name import is_cpu, name_at, pc_of
+from gpu_studio.core.device_name import DeviceName, is_cpu, name_at, pc_of
 from gpu_studio.core.devices.devices import without_maker
 from gpu_studio.core.listing import listed
 from gpu_studio.core.units import format_duration, format_size
@@ -140,6 +140,66 @@ def _kind_of(result: RunFinished) -> tuple[object, ...]:
         result.workload, result.dtype, sorted(result.options.items()), result.cache,
         result.sustained, result.race, result.recording,
     )  # fmt: skip
+
+
+class SizeResults(msgspec.Struct, frozen=True):
+    """Every device's latest result at one size of the same kind of work.
+
+    Attributes:
+        results: the CPU first, then each card without and with transfers.
+        wrong: the results of this kind of work, at any size, that are wrong.
+        claim: on the card in question against the CPU; None if only one of them was measured.
+        card: the result that ``claim`` is on; None without one.
+    """
+
+    results: tuple[RunFinished, ...]
+    wrong: tuple[RunFinished, ...] = ()
+    claim: Claim | None = None
+    card: RunFinished | None = None
+
+
+def results_at_size(
+    results: Sequence[RunFinished], chosen: RunFinished | None = None
+) -> SizeResults | None:
+    """Return the results beside a chosen one, or at the largest size that can be compared.
+
+    Args:
+        results: all finished runs, in their order.
+        chosen: decides the kind of work, the size, and the card in question.
+
+    Without a chosen result, the kind of work is the latest, and the card is the one with the best
+    claim. None if there are no results.
+    """
+    if not results:
+        return None
+    latest = chosen if chosen is not None else results[-1]
+    alike = [result for result in results if same_kind(result, latest)]
+    of_cpu = {result.size for result in alike if is_cpu(result.device)}
+    of_cards = {result.size for result in alike if not is_cpu(result.device)}
+    size = latest.size if chosen is not None else max(of_cpu & of_cards, default=latest.size)
+    shown = {(result.device, result.transfers): result for result in alike if result.size == size}
+    ordered = tuple(shown[key] for key in sorted(shown, key=_place))
+    wrong = tuple(result for result in alike if result.verified is False)
+    compared = [
+        (not card.transfers, claims[size].sign, claims[size].ratio, claims[size], card)
+        for card in ordered
+        if not is_cpu(card.device)
+        # Every card is compared with a chosen CPU.
+        and (chosen is None or is_cpu(chosen.device) or card is shown.get(_key(chosen)))
+        and size in (claims := claims_by_size(alike, card.device, with_transfers=card.transfers))
+    ]
+    if not compared:
+        return SizeResults(ordered, wrong)
+    return SizeResults(ordered, wrong, *max(compared, key=lambda one: one[:3])[3:])
+
+
+def _key(result: RunFinished) -> tuple[str, bool]:
+    return result.device, result.transfers
+
+
+def _place(key: tuple[str, bool]) -> tuple[bool, str, int, bool]:
+    name = DeviceName.parse(key[0])
+    return not name.is_cpu, name.pc, name.index or 0, key[1]
 
 
 # ── in sentences ─────────────────────────────────────────────────────────────────────────────────

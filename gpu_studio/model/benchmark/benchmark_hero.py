@@ -1,6 +1,6 @@
 """The result at the top of the Benchmark tab: large words, a bar for each device, one chip.
 
-`core.benchmark.standing` decides what may be claimed. While a plan runs, the same parts show what
+`core.benchmark.claim` decides what may be claimed. While a plan runs, the same parts show what
 is known so far; before the first run, and after a failure, they show empty bars.
 """
 
@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.benchmark.run import RunState, interval_words, mode_words
-from gpu_studio.core.benchmark.standing import Standing, standing_of
-from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.benchmark.sizes import sizes_text
+from gpu_studio.core.benchmark.trust import relative_iqr, stamp_of
+from gpu_studio.core.benchmark.verdict import SizeResults, results_at_size
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.notice import Action, Notice, Tone
-from gpu_studio.core.units import format_duration
+from gpu_studio.core.units import format_duration, format_percent, format_rate, format_size
 from gpu_studio.model.benchmark.benchmark import left_words
 from gpu_studio.model.benchmark.run_labels import result_label, run_label
 from gpu_studio.model.devices.device_board import label_of
@@ -106,18 +107,18 @@ def hero_of(
     """
     words = _Words(rows, titles or {})
     if chosen is not None and chosen.result is not None:
-        standing = standing_of(benchmark.results, chosen.result)
-        assert standing is not None
-        return words.of_standing(standing, can_run_again=benchmark.can_run_again)
+        found = results_at_size(benchmark.results, chosen.result)
+        assert found is not None
+        return words.of_results(found, can_run_again=benchmark.can_run_again)
     if benchmark.state.is_busy and benchmark.running is not None:
         return words.of_plan(benchmark, benchmark.running)
     has_result = any(run.result is not None for run in benchmark.planned)
     if benchmark.planned and not has_result:
         return words.without_result(benchmark)
-    latest = standing_of(benchmark.results)
+    latest = results_at_size(benchmark.results)
     if latest is None:
         return words.before_any_run(devices)
-    return words.of_standing(latest, can_run_again=benchmark.can_run_again)
+    return words.of_results(latest, can_run_again=benchmark.can_run_again)
 
 
 class _Words:
@@ -126,29 +127,30 @@ class _Words:
     def __init__(self, rows: Sequence[DeviceRow], titles: Mapping[str, str]) -> None:
         self._rows, self._titles = rows, titles
 
-    def of_standing(self, standing: Standing, *, can_run_again: bool) -> Hero:
-        results = standing.results
+    def of_results(self, found: SizeResults, *, can_run_again: bool) -> Hero:
+        results, claim = found.results, found.claim
         reasons = [f"{self._name(one)}: {doubt}." for one in results for doubt in _doubts(one)]
-        if standing.wrong_text:
-            tone, trust = Tone.FAILURE, standing.wrong_text
-        elif standing.doubt:
-            tone, trust = Tone.AMBER, standing.doubt
+        doubts = [word for one in results for word in stamp_of(one).words]
+        if found.wrong:
+            tone, trust = Tone.FAILURE, f"At {_sizes(found.wrong)}"
+        elif doubts:
+            tone, trust = Tone.AMBER, _capitalized(doubts[0])
         else:
-            tone, trust = Tone.GOOD, standing.checked_text
+            tone, trust = Tone.GOOD, _checked(results)
             reasons = [f"{self._name(one)}: {'; '.join(stamp_of(one).facts)}." for one in results]
-        is_kept_busy = standing.claim is not None and standing.claim.is_kept_busy
+        rate = _rate(found)
         # One bar would be as long as its track, and say nothing.
         bars = (
             HeroBar(self._name(one), one.device, one.median_s, tip=self._tip(one))
-            for one in (results if not standing.rate_text else ())
+            for one in (results if not rate else ())
         )
         return Hero(
-            headline=standing.rate_text or standing.ratio_text,
-            is_ratio=standing.has_ratio or bool(standing.rate_text),
-            work=self._work_of(standing),
+            headline=rate or _ratio(found),
+            is_ratio=bool(rate) or _has_ratio(found),
+            work=self._work_of(found),
             bars=tuple(bars),
             chip=Notice(trust, tone, detail="\n".join(reasons)),
-            action=Action.RUN_AGAIN if is_kept_busy and can_run_again else None,
+            action=Action.RUN_AGAIN if claim and claim.is_kept_busy and can_run_again else None,
         )
 
     def of_plan(self, benchmark: Benchmark, run: Run) -> Hero:
@@ -158,15 +160,15 @@ class _Words:
         bars = [self._bar_of(other) for other in planned]
         bars += [HeroBar(self._label(one, run), one.device) for one in waiting]
         finished = [other.result for other in planned if other.result is not None]
-        so_far = standing_of(finished)
-        headline = so_far.ratio_text if so_far is not None else ""
+        so_far = results_at_size(finished)
+        headline = _ratio(so_far) if so_far is not None else ""
         if benchmark.state is WorkState.STOPPING:
             headline = headline or "Stopping…"
         left_s = benchmark.left_s
         left = left_words(left_s) if left_s is not None else "running"
         return Hero(
             headline=headline or "Measuring…",
-            is_ratio=so_far is not None and so_far.has_ratio,
+            is_ratio=so_far is not None and _has_ratio(so_far),
             work=self._work(run.request, run.size_label, mode_words(run)),
             bars=tuple(bars) if len(bars) > 1 else (),
             is_final=False,
@@ -232,14 +234,14 @@ class _Words:
             f"{result.samples}), {interval}"
         )
 
-    def _work_of(self, standing: Standing) -> str:
-        result = standing.results[-1]
-        text = self._work(result, standing.size_text)
-        if standing.rate_text:
+    def _work_of(self, found: SizeResults) -> str:
+        result = found.results[-1]
+        text = self._work(result, format_size(result.size, result.size_text))
+        if _rate(found):
             text = f"{self._name(result)} · {text}"
-        cards = [one for one in standing.results if not is_cpu(one.device)]
-        if standing.card is not None and len(cards) > 1 and not standing.wrong:
-            text += f" · {self._name(standing.card)} compared with the CPU"
+        cards = [one for one in found.results if not is_cpu(one.device)]
+        if found.card is not None and len(cards) > 1 and not found.wrong:
+            text += f" · {self._name(found.card)} compared with the CPU"
         recording = f"recording: {result.recording}" if result.recording else ""
         return " · ".join(filter(None, (text, recording)))
 
@@ -258,3 +260,41 @@ def _with_mode(label: str, transfers: bool) -> str:
 
 def _is_beside(request: RunWorkload, other: RunWorkload) -> bool:
     return (request.size, request.dtype) == (other.size, other.dtype)
+
+
+def _has_ratio(found: SizeResults) -> bool:
+    """Return whether `_ratio` says how many times faster a device is."""
+    return not found.wrong and found.claim is not None and found.claim.sign != 0
+
+
+def _ratio(found: SizeResults) -> str:
+    """Return the claim in a few words: ``3.1 × faster``, ``CPU 4.0 × faster``; empty for none."""
+    if found.wrong:
+        return "Wrong results"
+    if found.claim is None:
+        return ""
+    if found.claim.sign < 0:
+        return f"CPU {found.claim.times} faster"
+    return _capitalized(found.claim.words)
+
+
+def _rate(found: SizeResults) -> str:
+    """Return the work per second of a right result that stands alone; else empty."""
+    if len(found.results) != 1 or found.wrong:
+        return ""
+    return format_rate(found.results[0].throughput, found.results[0].throughput_unit)
+
+
+def _sizes(results: Sequence[RunFinished]) -> str:
+    texts = {one.size: format_size(one.size, one.size_text) for one in results}
+    return sizes_text([texts[size] for size in sorted(texts)])
+
+
+def _checked(results: Sequence[RunFinished]) -> str:
+    """Return the words for results without a doubt: ``Verified · spread 2 %``."""
+    spreads = [relative_iqr(result) for result in results if result.samples > 1]
+    return f"Verified · spread {format_percent(max(spreads))}" if spreads else "Verified"
+
+
+def _capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]
