@@ -102,8 +102,8 @@ class Patience(NamedTuple):
         on_silence: called before an engine is ended that was silent for too long.
         slow_s: the time without an event after which `on_slow` is called, once.
         on_slow: says that the command still waits.
-        on_pause: called with the seconds of a pause (the PC slept) before an engine is ended whose
-            request it spoiled; None lets the engine go on.
+        on_pause: called with the seconds of a pause (the PC slept, a signal held the engine up)
+            before an engine is ended whose request it spoiled; None lets the engine go on.
     """
 
     stop_s: float | None = None
@@ -146,7 +146,10 @@ def answers(
             yield EngineEnded(exit_code=None, stopped=True)
             return
         elif ended_s is None and now_s - last_event_s > patience.silence_s():
-            patience.on_silence()
+            if engine.is_held and patience.on_pause is not None:
+                patience.on_pause(patience.silence_s())
+            else:
+                patience.on_silence()
             engine.abandon()
             ended_s = now_s
         if not is_slow and now_s - last_event_s > patience.slow_s:

@@ -15,12 +15,10 @@ from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
 from gpu_studio.core.check.check_chart import mark_text
-from gpu_studio.core.check.check_end import end_words
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_record import encode_record
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.check.check_verdict import interruption_sentence
-from gpu_studio.core.check.finding_lines import finding_lines
+from gpu_studio.core.check.check_verdict import end_words, finding_lines, interruption_sentence
 from gpu_studio.core.check.record_words import (
     LIMITS_TITLE,
     TRUST_TITLE,
@@ -167,7 +165,7 @@ class _Terminal:
             for event in self._work.answers(request, patience):
                 run.apply(event)
                 if isinstance(event, CheckStarted):
-                    run.earlier = self._folder.earlier(event.fingerprint)
+                    run.earlier = self._folder.earlier(run.fingerprint)
                 self._show(event)
                 is_due = self._saved_s is None or time.monotonic() >= self._saved_s + STATE_EVERY_S
                 if is_due or isinstance(event, CheckStageFinished):

@@ -50,6 +50,10 @@ class Engine(Protocol):
     terminal uses `run`. An engine is used in only one of these two ways.
     """
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a signal holds its process up (SIGSTOP), which is no fault of its device."""
+
     def run(self, request: Request) -> Iterator[Event]:
         """Yield the answer to a request; the last event is the one that `Event.ends` it.
 
@@ -84,6 +88,8 @@ class InProcessEngine(ABC):
     A subclass answers the requests in `run`, which clears `_stop` at its start and ends early once
     it is set.
     """
+
+    is_held = False
 
     def __init__(self) -> None:
         self._requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()

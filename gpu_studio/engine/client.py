@@ -145,6 +145,11 @@ class ProcessEngine:
         child = self._child
         return child.pid if child else None
 
+    @property
+    def is_held(self) -> bool:
+        """See `core.engine.Engine.is_held`; not known of another PC's."""
+        return isinstance(self._child, ChildProcess) and self._child.is_stopped
+
     def run(self, request: Request) -> Iterator[Event]:
         """Yield the events of a request; see `core.engine.Engine.run`."""
         self.send(request)

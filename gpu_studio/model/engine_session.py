@@ -214,6 +214,11 @@ class EngineSession(QObject):
         return self._pulse.is_silent
 
     @property
+    def is_held(self) -> bool:
+        """Whether a signal holds the engine's process up, see `Engine.is_held`."""
+        return self._slot.current is not None and self._slot.current.is_held
+
+    @property
     def environment(self) -> EngineEnvironment:
         """The environment of the current engine."""
         return self._slot.environment

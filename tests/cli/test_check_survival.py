@@ -1,4 +1,4 @@
-"""``gpu-studio check`` with a real engine: killed in the middle, and held by its driver."""
+"""``gpu-studio check`` with a real engine: killed in the middle, and held up by a signal."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_an_overnight_check_survives_kill_9(environment: dict[str, str]) -> None
 
 
 class EngineThatIsHeld(ProcessEngine):
-    """The engine, whose process the system holds in the middle of a stage, as a driver does."""
+    """The engine, whose process the system holds in the middle of a stage, as Ctrl-Z does."""
 
     held: psutil.Process | None = None
 
@@ -111,27 +111,24 @@ class EngineThatIsHeld(ProcessEngine):
             yield event
 
 
-def test_an_engine_that_is_held_is_a_failure_and_is_ended(
+def test_an_engine_that_is_held_is_a_pause_and_its_stage_runs_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(EngineThatIsHeld, "held", None)
     monkeypatch.setattr(answers, "ProcessEngine", EngineThatIsHeld)
     monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
     monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
-    monkeypatch.setattr(check_run, "STEP_PATIENCE_S", 0.2)
+    monkeypatch.setattr(check_run, "STEP_PATIENCE_S", 6.0)
 
     status = cli.main(["check", "--minutes", "1", "--stage", "layouts,link", *CPU])
 
     out = capsys.readouterr().out
     end = json.loads(out.splitlines()[-1])
-    assert (status, end["type"], end["verdict"]) == (1, "check_finished", "failed")
-    assert [one["verdict"] for one in end["stages"]] == ["failed", "skipped"]
-    assert "Restart the PC" in end["next_action"]
-    assert "Traceback" not in out
+    assert end["type"] == "check_finished"
+    assert (status, end["verdict"]) in ((0, "passed"), (1, "partial")), "a busy PC has less time"
     (record,) = CheckFolder(tmp_path / FOLDER_NAME).records()
-    assert record.findings[-1].kind == "card_lost"
-    assert "stopped answering" in record.findings[-1].sentence
-    assert "Correctness of PyTorch" in record.findings[-1].sentence
+    assert record.findings == ()
+    assert len(record.pauses) == 1
     held = EngineThatIsHeld.held
     assert held is not None
     alive = outliving([held])

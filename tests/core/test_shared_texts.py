@@ -29,17 +29,15 @@ def _names(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_record_has_no_identifier_in_any_sentence() -> None:
     record = check_record()
-    finding = CheckFinding(kind="wrong_bits", severity="error", stage="memory", sentence=PLANTED)
+    finding = CheckFinding(kind="throttled", severity="doubt", stage="memory", sentence=PLANTED)
     device = msgspec.structs.replace(record.device, contradiction=PLANTED)
-    planted = msgspec.structs.replace(
-        record, sentence=PLANTED, next_action=PLANTED, findings=(finding,), device=device
-    )
+    planted = msgspec.structs.replace(record, findings=(finding,), device=device)
     shared = without_identifiers(planted)
     written = encode_record(shared).decode()
 
     for secret in (USER, HOST, UUID, UUID[4:], "models", "secret-folder"):
         assert secret.lower() not in written.lower()
-    assert "(masked) on (masked): …" in shared.sentence
+    assert "(masked) on (masked): …" in shared.findings[0].sentence
 
 
 def test_words_of_the_program_stay_where_a_user_is_called_like_one(
@@ -48,11 +46,12 @@ def test_words_of_the_program_stay_where_a_user_is_called_like_one(
     record = check_record()
     monkeypatch.setattr(getpass, "getuser", lambda: "geforce")
     monkeypatch.setattr(socket, "gethostname", lambda: "passed")
-    kept = without_identifiers(msgspec.structs.replace(record, sentence="All of it passed."))
+    device = msgspec.structs.replace(record.device, ecc="All of it passed.")
+    kept = without_identifiers(msgspec.structs.replace(record, device=device))
 
     assert kept.device.name == record.device.name
     assert kept.verdict == record.verdict
-    assert kept.sentence == "All of it (masked)."
+    assert kept.device.ecc == "All of it (masked)."
 
 
 def test_a_number_of_the_card_stays_that_the_user_asked_for() -> None:

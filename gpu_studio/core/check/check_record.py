@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
 
+from gpu_studio.core.check.check_verdict import next_action, result_sentence, whole_verdict
 from gpu_studio.core.check.heat import LoggedReading
-from gpu_studio.core.device_name import CPU
+from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.card_identity import identity_of
 from gpu_studio.core.devices.cards import silicon_text
+from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import (
     MOST_FINDINGS,
@@ -32,7 +35,6 @@ from gpu_studio.core.messages.check_messages import (
     ShortText,
     StageName,
     StageOutcome,
-    Text,
     Vitals,
 )
 from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
@@ -42,7 +44,7 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
     Seconds,
 )
 from gpu_studio.core.pause import Pauses  # noqa: TC001  # msgspec reads the annotations
-from gpu_studio.core.plain_text import file_name
+from gpu_studio.core.plain_text import file_name, plain_text
 from gpu_studio.core.png_chunks import PNG_HEAD, png_text
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES, decode_record_of
 from gpu_studio.core.user_file import SilentDriveError, UnusableFileError, read_part, read_user_file
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.messages.engine_messages import TorchCard
 
 SCHEMA = 1
@@ -65,6 +66,7 @@ RECORD_ENDINGS = (".png", ".json", ".html", ".htm")
 LARGEST_FILE_BYTES = 8 << 20
 _HEAD_BYTES = 1 << 16
 _FINGERPRINT_DIGITS = 16
+_LONGEST_ORIGIN = 100
 
 
 class RecordedReading(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,7 +132,9 @@ class CheckRecord(CheckFigures, frozen=True, kw_only=True):
     curves of the check, ``spans`` the times of its stages; an older program wrote none.
     ``load_steps`` is the table of the load in steps over all rounds, ``memory_rates`` the largest
     loss of bandwidth of all rounds.
-    ``uuid`` and ``serial`` are only there if you asked for them.
+    ``failed_before``: the check of the same card before this one failed. ``uuid`` and ``serial``
+    are only there if you asked for them. ``origin`` is the file from which a record comes that this
+    PC did not make, empty for its own.
     """
 
     schema: int = SCHEMA
@@ -141,16 +145,41 @@ class CheckRecord(CheckFigures, frozen=True, kw_only=True):
     rounds: Count
     stages: Annotated[tuple[StageOutcome, ...], Meta(max_length=MOST_STAGES)]
     findings: Annotated[tuple[CheckFinding, ...], Meta(max_length=MOST_FINDINGS)] = ()
-    verdict: CheckVerdict
-    sentence: Text
-    next_action: Text
     planted: PlantKind | None = None
     is_stopped: bool = False
+    failed_before: bool = False
     readings: Annotated[tuple[RecordedReading, ...], Meta(max_length=MOST_READINGS)] = ()
     spans: Annotated[tuple[StageSpan, ...], Meta(max_length=MOST_SPANS)] = ()
     program: ShortText = ""
     uuid: ShortText | None = None
     serial: ShortText | None = None
+    origin: ShortText = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for stages and findings that contradict each other."""
+        verdicts = {stage.name: stage.verdict for stage in self.stages}
+        if len(verdicts) < len(self.stages):
+            message = "it has a stage twice"
+            raise ValueError(message)
+        for finding in self.findings:
+            if finding.severity == "error" and verdicts.get(finding.stage) != "failed":
+                message = f"it has an error in the stage “{finding.stage}”, which did not fail"
+                raise ValueError(message)
+
+    @property
+    def verdict(self) -> CheckVerdict:
+        """What the stages say together."""
+        return whole_verdict(self)
+
+    @property
+    def sentence(self) -> str:
+        """The result in a sentence or two."""
+        return result_sentence(self)
+
+    @property
+    def next_action(self) -> str:
+        """The one next action."""
+        return next_action(self)
 
     @property
     def has_tested(self) -> bool:
@@ -163,23 +192,51 @@ class CheckRecord(CheckFigures, frozen=True, kw_only=True):
         return sum(stage.errors for stage in self.stages)
 
 
+class _Claim(msgspec.Struct, frozen=True):
+    verdict: str = ""
+
+
 def encode_record(record: CheckRecord) -> bytes:
-    """Return a record as JSON."""
-    return msgspec.json.encode(record)
+    """Return a record as JSON, with what follows from it for those who read it elsewhere."""
+    follows = {
+        "verdict": record.verdict, "sentence": record.sentence, "next_action": record.next_action,
+    }  # fmt: skip
+    return msgspec.json.encode(msgspec.to_builtins(record) | follows)
 
 
 def decode_record(text: bytes, name: str = "") -> CheckRecord:
-    """Return the record in a JSON text, which may come from a stranger; see `decode_record_of`."""
+    """Return the record in a JSON text, which may come from a stranger; see `decode_record_of`.
+
+    Its parts are compared with the card's name once more, as a text is easily changed.
+    """
 
     def refused(reason: str) -> StudioError:
         sentence = f"{name or 'This'} is not the record of a check: {reason}."
         return StudioError(FailureKind.FILE_REFUSED, sentence)
 
-    return decode_record_of(CheckRecord, text, SCHEMA, refused, name)
+    record = decode_record_of(CheckRecord, text, SCHEMA, refused, name)
+    claimed = msgspec.json.decode(text, type=_Claim).verdict
+    if claimed not in ("", record.verdict):
+        reason = f"it says “{plain_text(claimed)[:20]}”, but its stages say “{record.verdict}”"
+        raise refused(reason)
+    return msgspec.structs.replace(record, device=_identified(record.device))
+
+
+def _identified(device: CheckedDevice) -> CheckedDevice:
+    """Return a device that admits a chip or a compute capability that its name does not have."""
+    found = re.fullmatch(r".* \(([0-9a-f]{4})\)", device.silicon)
+    card = Device(
+        kind="cuda", name=device.name, compute_capability=device.compute_capability,
+        pci_device_id=int(found[1], 16) if found else None,
+    )  # fmt: skip
+    contradiction = identity_of(card, None).contradiction if not is_cpu(device.address) else ""
+    if device.contradiction or not contradiction:
+        return device
+    return msgspec.structs.replace(device, contradiction=contradiction, agreement="")
 
 
 def read_record(path: Path, is_over: Callable[[], bool] = lambda: False) -> CheckRecord:
-    """Return the record in a picture, a JSON file, or a page of an older version.
+    """Return the record in a picture, a JSON file, or a page of an older version, with its origin.
 
     Args:
         path: the file.
@@ -196,7 +253,7 @@ def read_record(path: Path, is_over: Callable[[], bool] = lambda: False) -> Chec
     text = _json_in(content, name)
     if text is None:
         raise _refused(name, "it has no record of a check inside")
-    return decode_record(text, name)
+    return msgspec.structs.replace(decode_record(text, name), origin=name[:_LONGEST_ORIGIN])
 
 
 def has_record(path: Path, is_over: Callable[[], bool] = lambda: False) -> bool:

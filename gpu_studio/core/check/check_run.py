@@ -21,14 +21,7 @@ from gpu_studio.core.check.check_record import (
     recorded,
     restored,
 )
-from gpu_studio.core.check.check_verdict import (
-    next_action,
-    result_sentence,
-    stage_verdict,
-    whole_verdict,
-    worse,
-)
-from gpu_studio.core.check.engine_loss import loss_finding
+from gpu_studio.core.check.check_verdict import loss_finding, stage_verdict, worse
 from gpu_studio.core.check.heat import LoggedReading, joined_heat
 from gpu_studio.core.check.hot_spot import has_moved, steady_gap_c
 from gpu_studio.core.check.stages import (
@@ -40,8 +33,7 @@ from gpu_studio.core.check.stages import (
     stage_budget_s,
 )
 from gpu_studio.core.check.steps_table import joined_rates, joined_steps
-from gpu_studio.core.check.thresholds import is_enough
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import address_at, is_cpu, pc_of
 from gpu_studio.core.messages.check_messages import (
     MOST_CHUNKS,
     MOST_FINDINGS,
@@ -336,11 +328,12 @@ class CheckRun:
             return  # of the engine before the pause
         match event:
             case CheckStarted():
-                if "" not in (self.fingerprint, event.fingerprint) and (
-                    event.fingerprint != self.fingerprint
-                ):
+                fingerprint = event.fingerprint
+                if is_cpu(fingerprint):  # each PC has one
+                    fingerprint = address_at(pc_of(self.plan.device), fingerprint)
+                if "" not in (self.fingerprint, fingerprint) and fingerprint != self.fingerprint:
                     self._begin_anew()
-                self.device, self.fingerprint = event.device, event.fingerprint
+                self.device, self.fingerprint = event.device, fingerprint
             case CheckStageBegan():
                 self._has_begun = True
                 track = self._track(event.stage)
@@ -377,12 +370,6 @@ class CheckRun:
 
     def record(self) -> CheckRecord:
         """Return the record of the check so far."""
-        stages = self.outcomes()
-        is_complete = self._rounds_done >= self.rounds
-        contradiction = self.device.contradiction if self.device else ""
-        verdict = whole_verdict(
-            stages, self.interruptions, is_complete=is_complete, contradiction=contradiction
-        )
         figures = self._figures
         if not has_moved(self.vitals):
             figures["highest_hotspot_c"] = None
@@ -392,21 +379,11 @@ class CheckRun:
             minutes=self.plan.minutes,
             seconds=self.elapsed_s,
             rounds=self._rounds_done,
-            stages=stages,
+            stages=self.outcomes(),
             findings=tuple(self.findings),
-            verdict=verdict,
-            sentence=result_sentence(
-                verdict, stages, self.findings, self.interruptions, address=self.plan.device,
-                contradiction=contradiction, coverage=self.coverage,
-            ),
-            next_action=next_action(
-                verdict, self.findings, minutes=self.plan.minutes,
-                is_planted=self.plan.plant is not None, is_stopped=self.is_stopped, stages=stages,
-                interruptions=self.interruptions, earlier=self.earlier,
-                lacks_memory=self._lacks_memory, contradiction=contradiction,
-            ),
             planted=self.plan.plant,
             is_stopped=self.is_stopped,
+            failed_before=self.earlier is not None and self.earlier.verdict == "failed",
             readings=self.readings,
             spans=tuple(self.spans),
             program=self._program,
@@ -444,12 +421,6 @@ class CheckRun:
     def _unknown(self) -> CheckedDevice:
         return CheckedDevice(address=self.plan.device, name=self.plan.device)
 
-    @property
-    def _lacks_memory(self) -> bool:
-        """Whether too little video memory was free to test most of it."""
-        is_card, coverage = not is_cpu(self.plan.device), self.coverage
-        return is_card and coverage is not None and not is_enough(coverage)
-
     def _track(self, name: StageName) -> StageTrack:
         return next(track for track in self.stages if track.name == name)
 
@@ -457,6 +428,8 @@ class CheckRun:
         verdict: CheckVerdict = track.verdict or "skipped"
         if track.state == "running":
             verdict = self._verdict_if_cut(track)
+        if track.total_errors:
+            verdict = "failed"
         return StageOutcome(
             name=track.name, verdict=verdict, tested=track.tested, errors=track.total_errors,
             seconds=track.seconds, heat=track.heat,

@@ -1,36 +1,55 @@
-"""What a check may claim: the verdict of a stage and of the whole check, and the next action.
+"""What a check may claim: verdict, largest words, sentence and next action, from what it found.
 
 A pass applies to what was tested and to nothing else. A failure first asks for a repetition after a
-restart, because a driver in a bad state makes the same errors as a bad card.
+restart, because a driver in a bad state makes the same errors as a bad card. All of it follows from
+the stages and the findings: what a file says of itself is no reason to believe it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import signal
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.core.check.stages import GLANCE_MINUTES, OVERNIGHT_MINUTES, stage_title
+from gpu_studio.core.check.stages import (
+    GLANCE_MINUTES,
+    OVERNIGHT_MINUTES,
+    round_count,
+    stage_title,
+)
+from gpu_studio.core.check.thresholds import is_enough
 from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.messages.check_messages import CheckFinding
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.units import format_bytes, format_count, format_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from gpu_studio.core.check.check_record import CheckRecord, Interruption
+    from gpu_studio.core.failure import Failure
     from gpu_studio.core.messages.check_messages import (
-        CheckFinding,
         CheckVerdict,
         FindingKind,
         MemoryCoverage,
-        StageOutcome,
+        Severity,
+        StageName,
     )
 
 _WORST_FIRST: tuple[CheckVerdict, ...] = (
     "failed", "inconclusive", "partial", "passed", "skipped",
 )  # fmt: skip
+_AGAIN = "run the check again"
 _REPEAT = "Restart the PC and run the check again. Both results are kept."
 _SECOND_FAILURE = (
     "This card failed twice. Undo any overclocking, check its power cables and its fan, and check "
     "the card in another PC. If it fails there as well, return or replace it."
+)
+_SECOND_FAILURE_OF_CPU = (
+    "This PC failed twice. Undo any overclocking of its CPU and its RAM, check the CPU's cooler, "
+    "and test the RAM with a program that starts instead of the system, such as MemTest86+."
 )
 _SECOND_DISAGREEMENT = (
     "The difference came back after a repetition. Install another version of PyTorch or of the "
@@ -51,40 +70,58 @@ _ANOTHER_CARD = (
 )
 _SKIPPED = "Nothing was tested: run the check again."
 _UNEXPECTED_RESTART = (
-    "If you did not restart the PC yourself, check the power supply and the card's power cables. "
-    "Then run the check again."
+    "If you did not restart the PC yourself, check {parts}. Then run the check again."
 )
 _PROGRAM_ENDED = "If you did not close GPU Studio yourself, run the check again."
+_UPDATE = f"Update the driver and PyTorch, and {_AGAIN}."
+_CLOSE = f"Close other programs and {_AGAIN}."
 # By the kind of a doubt; the first one that applies is the next action.
-_AFTER_DOUBT: tuple[tuple[FindingKind, str], ...] = (
-    ("card_lost", _REPEAT),
-    ("blind", "Update the driver and PyTorch, and run the check again."),
-    ("ecc_errors", "Restart the PC and run the check again. If the count rises again, replace the "
-                   "card."),
-    ("memory_spilled", _MORE_FREE),
-    ("fan_stopped", "See whether the card's fan turns and whether its cable is plugged in, and run "
-                    "the check again."),
-    ("throttled", "Clean the card's fan and heat sink, check the PC's air flow, and run the check "
-                  "again."),
-    ("overheated", "Clean the card's fan and heat sink, see whether the fan turns, check the PC's "
-                   "air flow, and run the check again."),
-    ("not_cooling", "Close other programs, see whether the cooler sits firmly on the chip, and run "
-                    "the check again."),
-    ("heat_unknown", "Update the driver, restart the PC and run the check again; watch the "
-                     "temperature in another program as well."),
-    ("slow_memory", "Let the card cool, see whether air reaches its memory chips, and run the "
-                    "check again."),
-    ("low_clock", "Set the driver's power mode to highest performance, close other programs, and "
-                  "run the check again."),
-    ("link_errors", "Switch the PC off, reseat the card, leave out any riser cable, and run the "
-                    "check again."),
-    ("slow_link", "Switch the PC off, reseat the card in the long slot next to the processor, and "
-                  "run the check again."),
-    ("slow_sample", "Close other programs and run the check again."),
-    ("not_repeatable", "Update the driver and PyTorch, and run the check again."),
-    ("could_not_run", "Close other programs and run the check again. If it stops early again, "
-                      "update the driver and PyTorch."),
-)  # fmt: skip
+_AFTER_DOUBT: dict[FindingKind, str] = {
+    "card_lost": _REPEAT,
+    "blind": _UPDATE,
+    "ecc_errors": f"Restart the PC and {_AGAIN}. If the count rises again, replace the card.",
+    "memory_spilled": _MORE_FREE,
+    "fan_stopped": "See whether the card's fan turns and whether its cable is plugged in, and "
+    f"{_AGAIN}.",
+    "throttled": f"Clean the card's fan and heat sink, check the PC's air flow, and {_AGAIN}.",
+    "overheated": "Clean the card's fan and heat sink, see whether the fan turns, check the PC's "
+    f"air flow, and {_AGAIN}.",
+    "not_cooling": "Close other programs, see whether the cooler sits firmly on the chip, and "
+    f"{_AGAIN}.",
+    "heat_unknown": f"Update the driver, restart the PC and {_AGAIN}; watch the temperature in "
+    "another program as well.",
+    "slow_memory": f"Let the card cool, see whether air reaches its memory chips, and {_AGAIN}.",
+    "low_clock": "Set the driver's power mode to highest performance, close other programs, and "
+    f"{_AGAIN}.",
+    "link_errors": f"Switch the PC off, reseat the card, leave out any riser cable, and {_AGAIN}.",
+    "slow_link": "Switch the PC off, reseat the card in the long slot next to the processor, and "
+    f"{_AGAIN}.",
+    "slow_sample": _CLOSE,
+    "not_repeatable": _UPDATE,
+    "could_not_run": f"{_CLOSE} If it stops early again, update the driver and PyTorch.",
+}
+_COOLER = f"Clean the CPU's cooler, check the PC's air flow, and {_AGAIN}."
+_AFTER_DOUBT_OF_CPU: dict[FindingKind, str] = _AFTER_DOUBT | {
+    "blind": f"Update PyTorch, and {_AGAIN}.",
+    "ecc_errors": f"Restart the PC and {_AGAIN}. If the count rises again, replace the RAM.",
+    "memory_spilled": _CLOSE,
+    "fan_stopped": _COOLER,
+    "throttled": _COOLER,
+    "overheated": _COOLER,
+    "not_cooling": f"Close other programs, see whether the CPU's cooler sits firmly, and {_AGAIN}.",
+    "heat_unknown": f"Restart the PC and {_AGAIN}; watch the temperature in another program as "
+    "well.",
+    "slow_memory": _CLOSE,
+    "low_clock": "Set the system's power mode to highest performance, close other programs, and "
+    f"{_AGAIN}.",
+    "link_errors": _CLOSE,
+    "slow_link": _CLOSE,
+    "not_repeatable": f"Update PyTorch, and {_AGAIN}.",
+    "could_not_run": f"{_CLOSE} If it stops early again, update PyTorch.",
+}
+
+
+# ── verdicts ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def stage_verdict(
@@ -115,67 +152,107 @@ def worse(first: CheckVerdict, second: CheckVerdict) -> CheckVerdict:
     return min(first, second, key=_WORST_FIRST.index)
 
 
-def whole_verdict(
-    stages: Sequence[StageOutcome],
-    interruptions: Sequence[Interruption] = (),
-    *,
-    is_complete: bool = True,
-    contradiction: str = "",
-) -> CheckVerdict:
-    """Return the verdict of a check from its stages.
+def whole_verdict(record: CheckRecord) -> CheckVerdict:
+    """Return the verdict of a check.
 
-    Args:
-        stages: the chosen ones.
-        interruptions: a restart or an end of the program makes a check inconclusive.
-        is_complete: whether all rounds are done.
-        contradiction: what does not fit the card's name; without errors, it makes a check
-            inconclusive.
+    A restart, an end of the program, and what does not fit the card's name make a check without
+    errors inconclusive; without all of its rounds, it is partial.
     """
-    verdicts = {stage.verdict for stage in stages}
+    verdicts = {stage.verdict for stage in record.stages}
     if "failed" in verdicts:
         return "failed"
-    if "inconclusive" in verdicts or interruptions or contradiction:
+    if "inconclusive" in verdicts or record.interruptions or record.device.contradiction:
         return "inconclusive"
+    is_complete = record.rounds >= round_count(record.minutes)
     return "passed" if verdicts == {"passed"} and is_complete else "partial"
 
 
-def result_sentence(
-    verdict: CheckVerdict,
-    stages: Sequence[StageOutcome],
-    findings: Sequence[CheckFinding],
-    interruptions: Sequence[Interruption] = (),
-    *,
-    address: str = "cuda:0",
-    contradiction: str = "",
-    coverage: MemoryCoverage | None = None,
-) -> str:
-    """Return the result of a check in a sentence or two; it claims no more than was tested.
+class CheckEnd(Enum):
+    """How a check ended, which decides what its largest words may say."""
 
-    Args:
-        verdict: of the whole check.
-        stages: the chosen ones.
-        findings: all of them.
-        interruptions: restarts and ends of the program.
-        address: PyTorch's name for the device.
-        contradiction: what does not fit the card's name; empty if everything does.
-        coverage: how much of the memory was tested; None if nothing was.
+    PASSED = "passed"
+    ERRORS = "errors"  # errors were counted
+    LOST = "lost"  # the device or its driver ended the check, before any other error
+    DOUBTFUL = "doubtful"  # no error, and a reason not to rely on that
+    INTERRUPTED = "interrupted"  # the PC restarted, or the program ended
+    NOTHING_TESTED = "nothing_tested"
+    STOPPED = "stopped"  # by the user, in the middle
+    PARTIAL = "partial"
+
+
+_TONES = {
+    CheckEnd.PASSED: Tone.GOOD,
+    CheckEnd.ERRORS: Tone.FAILURE,
+    CheckEnd.LOST: Tone.FAILURE,
+}
+_WORDS = {
+    CheckEnd.DOUBTFUL: "No clear result",
+    CheckEnd.INTERRUPTED: "Interrupted",
+    CheckEnd.NOTHING_TESTED: "Nothing tested",
+    CheckEnd.STOPPED: "Stopped early",
+    CheckEnd.PARTIAL: "Partly tested",
+}
+
+
+def end_of(record: CheckRecord) -> CheckEnd:
+    """Return how the check of a record ended."""
+    if record.verdict == "failed":
+        errors = (one for one in record.findings if one.severity == "error")
+        is_lost = record.errors <= 1 and any(one.kind == "card_lost" for one in errors)
+        return CheckEnd.LOST if is_lost else CheckEnd.ERRORS
+    if not record.has_tested:
+        return CheckEnd.NOTHING_TESTED
+    if record.verdict == "inconclusive":
+        return CheckEnd.INTERRUPTED if record.interruptions else CheckEnd.DOUBTFUL
+    if record.verdict == "passed":
+        return CheckEnd.PASSED
+    return CheckEnd.STOPPED if record.is_stopped else CheckEnd.PARTIAL
+
+
+def end_words(record: CheckRecord) -> str:
+    """Return the largest words of a record: a number of errors, or why there is none.
+
+    "0 errors" belongs to a pass alone.
     """
-    share = _memory_share(coverage, address)
-    titles = [stage_title(stage.name, address) for stage in stages if stage.has_tested]
-    if verdict == "passed":
+    end = end_of(record)
+    if end is CheckEnd.LOST:
+        return "Check crashed" if is_cpu(record.device.address) else "Card failed"
+    return _WORDS.get(end) or errors_text(record.errors)
+
+
+def end_tone(record: CheckRecord) -> Tone:
+    """Return how good or bad the end is; only a pass is good, and one in a file is neither."""
+    tone = _TONES.get(end_of(record), Tone.AMBER)
+    return Tone.PLAIN if record.origin and tone is Tone.GOOD else tone
+
+
+def errors_text(count: int) -> str:
+    """Return a number of errors: ``0 errors``, ``1 error``."""
+    return f"{format_count(count)}\u202f{'error' if count == 1 else 'errors'}"
+
+
+# ── sentences ────────────────────────────────────────────────────────────────────────────────────
+
+
+def result_sentence(record: CheckRecord) -> str:
+    """Return the result of a check in a sentence or two; it claims no more than was tested."""
+    address = record.device.address
+    share = _memory_share(record.coverage, address)
+    titles = [stage_title(stage.name, address) for stage in record.stages if stage.has_tested]
+    if record.verdict == "passed":
         tested = f"Tested: {_listed(titles)}. Passing cannot rule out every fault."
         return f"No errors found{share}. {tested}"
-    if verdict == "failed":
-        return _failure(stages, findings)
-    if interruptions:
-        return interruption_sentence(interruptions[-1])
-    doubt = sentence_finding(verdict, findings)
-    if not any(stage.has_tested for stage in stages):
+    if record.verdict == "failed":
+        return _failure(record)
+    if record.interruptions:
+        return interruption_sentence(record.interruptions[-1])
+    doubt = sentence_finding(record)
+    if not titles:
         return "Nothing was tested." if doubt is None else doubt.sentence
     if doubt is not None:
         return f"No errors found, but the result is doubtful. {doubt.sentence}"
-    if contradiction:
-        return f"No errors found, but it is not the card that its name says. {contradiction}"
+    if says := record.device.contradiction:
+        return f"No errors found, but it is not the card that its name says. {says}"
     return (
         f"No errors found so far{share}, but not everything was tested. Tested: {_listed(titles)}."
     )
@@ -192,19 +269,15 @@ def _memory_share(coverage: MemoryCoverage | None, address: str) -> str:
     return f", with {share} of all {format_bytes(coverage.total_bytes)} of video memory tested"
 
 
-def sentence_finding(
-    verdict: CheckVerdict,
-    findings: Sequence[CheckFinding],
-    interruptions: Sequence[Interruption] = (),
-) -> CheckFinding | None:
+def sentence_finding(record: CheckRecord) -> CheckFinding | None:
     """Return the finding whose sentence is part of the `result_sentence`; None if there is none."""
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if verdict == "failed":
+    errors = [finding for finding in record.findings if finding.severity == "error"]
+    if record.verdict == "failed":
         lost = next((finding for finding in errors if finding.kind == "card_lost"), None)
         return lost or next(iter(errors), None)
-    if verdict == "passed" or interruptions:
+    if record.verdict == "passed" or record.interruptions:
         return None
-    return next((finding for finding in findings if finding.severity == "doubt"), None)
+    return next((finding for finding in record.findings if finding.severity == "doubt"), None)
 
 
 def interruption_sentence(interruption: Interruption) -> str:
@@ -216,90 +289,15 @@ def interruption_sentence(interruption: Interruption) -> str:
     return f"The program ended {when} into the check."
 
 
-def next_action(
-    verdict: CheckVerdict,
-    findings: Sequence[CheckFinding],
-    *,
-    minutes: int,
-    is_planted: bool = False,
-    is_stopped: bool = False,
-    stages: Sequence[StageOutcome] = (),
-    interruptions: Sequence[Interruption] = (),
-    earlier: CheckRecord | None = None,
-    lacks_memory: bool = False,
-    contradiction: str = "",
-) -> str:
-    """Return the one next action after a check.
-
-    Args:
-        verdict: of the whole check.
-        findings: all of them.
-        minutes: the chosen length.
-        is_planted: whether a fault was made on purpose.
-        is_stopped: whether the user ended the check.
-        stages: the chosen ones.
-        interruptions: restarts and ends of the program.
-        earlier: the last check of the same card, None if there is none.
-        lacks_memory: whether too little video memory was free to test most of it.
-        contradiction: what does not fit the card's name; empty if everything does.
-    """
-    if is_planted:
-        return _WITHOUT_PLANT
-    if verdict == "failed":
-        return _after_failure(findings, earlier)
-    kinds = {finding.kind for finding in findings if finding.severity == "doubt"}
-    if stages and not any(stage.has_tested for stage in stages):
-        reason = next((finding for finding in findings if finding.severity == "doubt"), None)
-        return _after_nothing(reason.sentence) if reason is not None else _SKIPPED
-    action = next((action for kind, action in _AFTER_DOUBT if kind in kinds), None)
-    if action is not None:
-        return action
-    if interruptions:
-        return _UNEXPECTED_RESTART if interruptions[-1].is_restart else _PROGRAM_ENDED
-    if contradiction:
-        return _ANOTHER_CARD
-    if verdict == "passed":
-        return _after_pass(minutes, earlier)
-    if is_stopped:
-        return _TO_THE_END
-    return _MORE_FREE if lacks_memory else _TOO_SHORT
-
-
-def _after_failure(findings: Sequence[CheckFinding], earlier: CheckRecord | None) -> str:
-    if earlier is None or earlier.verdict != "failed":
-        return _REPEAT
-    kinds = {finding.kind for finding in findings if finding.severity == "error"}
-    return _SECOND_DISAGREEMENT if kinds == {"disagreement"} else _SECOND_FAILURE
-
-
-def _after_pass(minutes: int, earlier: CheckRecord | None) -> str:
-    if earlier is not None and earlier.verdict == "failed":
-        return (
-            "The last check of this card failed and this one passed, so the error comes and goes: "
-            "run the overnight check."
-        )
-    if minutes <= GLANCE_MINUTES:
-        return "This was a glance: run the 6-minute check."
-    if minutes < OVERNIGHT_MINUTES:
-        return "Nothing to do. If errors are rare, only the overnight check finds them."
-    return "Nothing to do. Save the record if you sell or keep the card."
-
-
-def _after_nothing(reason: str) -> str:
-    return f"Fix this first: {reason.rstrip('.')}. Then run the check again."
-
-
-def _failure(stages: Sequence[StageOutcome], findings: Sequence[CheckFinding]) -> str:
-    kinds = {finding.kind for finding in findings if finding.severity == "error"}
-    worst = sentence_finding("failed", findings)
-    count = sum(stage.errors for stage in stages)
+def _failure(record: CheckRecord) -> str:
+    kinds = {finding.kind for finding in record.findings if finding.severity == "error"}
+    worst, count = sentence_finding(record), record.errors
     if worst is not None and kinds == {"disagreement"}:
         return worst.sentence
     if worst is not None and worst.kind == "card_lost":
         return f"{worst.sentence}{_before_the_loss(count - worst.count)}"
-    noun = "error" if count == 1 else "errors"
     first = f" {worst.sentence}" if worst is not None else ""
-    return f"{format_count(count)} {noun} found.{first}"
+    return f"{format_count(count)} {'error' if count == 1 else 'errors'} found.{first}"
 
 
 def _before_the_loss(count: int) -> str:
@@ -314,3 +312,203 @@ def _listed(titles: Sequence[str]) -> str:
     if len(lower) < 2:
         return "".join(lower)
     return f"{', '.join(lower[:-1])} and {lower[-1]}"
+
+
+# ── the next action ──────────────────────────────────────────────────────────────────────────────
+
+
+def next_action(record: CheckRecord) -> str:
+    """Return the one next action after a check."""
+    is_of_cpu = is_cpu(record.device.address)
+    if record.planted is not None:
+        return _WITHOUT_PLANT
+    if record.verdict == "failed":
+        return _after_failure(record, is_of_cpu=is_of_cpu)
+    doubts = [finding for finding in record.findings if finding.severity == "doubt"]
+    if not record.has_tested:
+        return _after_nothing(doubts[0].sentence) if doubts else _SKIPPED
+    kinds = {finding.kind for finding in doubts}
+    actions = _AFTER_DOUBT_OF_CPU if is_of_cpu else _AFTER_DOUBT
+    action = next((action for kind, action in actions.items() if kind in kinds), None)
+    if action is not None:
+        return action
+    if record.interruptions:
+        if not record.interruptions[-1].is_restart:
+            return _PROGRAM_ENDED
+        cables = "the CPU's cooler" if is_of_cpu else "the card's power cables"
+        return _UNEXPECTED_RESTART.format(parts=f"the power supply and {cables}")
+    if record.device.contradiction:
+        return _ANOTHER_CARD
+    if record.verdict == "passed":
+        return _after_pass(record, is_of_cpu=is_of_cpu)
+    if record.is_stopped:
+        return _TO_THE_END
+    lacks_memory = record.coverage is not None and not is_enough(record.coverage)
+    return _MORE_FREE if lacks_memory and not is_of_cpu else _TOO_SHORT
+
+
+def _after_failure(record: CheckRecord, *, is_of_cpu: bool) -> str:
+    if not record.failed_before:
+        return _REPEAT
+    if is_of_cpu:
+        return _SECOND_FAILURE_OF_CPU
+    kinds = {finding.kind for finding in record.findings if finding.severity == "error"}
+    return _SECOND_DISAGREEMENT if kinds == {"disagreement"} else _SECOND_FAILURE
+
+
+def _after_pass(record: CheckRecord, *, is_of_cpu: bool) -> str:
+    what = "PC" if is_of_cpu else "card"
+    if record.failed_before:
+        return (
+            f"The last check of this {what} failed and this one passed, so the error comes and "
+            "goes: run the overnight check."
+        )
+    if record.minutes <= GLANCE_MINUTES:
+        return "This was a glance: run the 6-minute check."
+    if record.minutes < OVERNIGHT_MINUTES:
+        return "Nothing to do. If errors are rare, only the overnight check finds them."
+    return f"Nothing to do. Save the record if you sell or keep the {what}."
+
+
+def _after_nothing(reason: str) -> str:
+    return f"Fix this first: {reason.rstrip('.')}. Then run the check again."
+
+
+# ── an engine that ended ─────────────────────────────────────────────────────────────────────────
+
+# Python itself ends with these: a mistake in this program, and no fault of the device.
+_OWN_MISTAKES = (1, 2)
+# What a process gets for what it did itself; anybody may send it any other signal.
+_CRASHES = {
+    getattr(signal, name).value
+    for name in ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS")
+    if hasattr(signal, name)
+}
+# Windows: Ctrl-C or a closed terminal, and a log-off.
+_ENDED_BY_WINDOWS = (0xC000013A, 0x40010004)
+_LOST_SIGNS = ("GPU is lost", "fallen off the bus", "no CUDA-capable device", "device unavailable")
+
+
+def loss_finding(
+    event: RequestFailed | EngineEnded,
+    stage: StageName,
+    at_s: float,
+    *,
+    is_silent: bool,
+    has_begun: bool = True,
+    step: str = "",
+    address: str = "cuda:0",
+) -> CheckFinding:
+    """Return the finding of an engine that ended during a stage.
+
+    Args:
+        event: its last event.
+        stage: the stage that was running, or was to run next.
+        at_s: seconds since the start of the check.
+        is_silent: whether the engine was abandoned because it did not answer.
+        has_begun: whether any stage has begun.
+        step: what was running, in words; empty if unknown.
+        address: PyTorch's name for the device.
+    """
+    title, is_card = stage_title(stage, address), not is_cpu(address)
+    severity: Severity
+    if is_silent:
+        subject = "card" if is_card else "CPU's check"
+        severity, sentence = "error", f"The {subject} stopped answering during “{title}”."
+    elif isinstance(event, EngineEnded):
+        severity, sentence = _of_process(event, title, is_card=is_card)
+    else:
+        severity, sentence = _of_failure(event.failure, title, has_begun=has_begun)
+    if step:
+        sentence = f"{sentence} It was at: {step}."
+    is_lost = severity == "error"
+    return CheckFinding(
+        kind="card_lost" if is_lost else "could_not_run",
+        severity=severity, stage=stage, sentence=sentence[:1000], count=int(is_lost), at_s=at_s,
+    )  # fmt: skip
+
+
+def failure_finding(failure: Failure, stage: StageName, at_s: float, address: str) -> CheckFinding:
+    """Return the finding of a stage that failed while the engine goes on; see `loss_finding`."""
+    event = RequestFailed(failure=failure)
+    return loss_finding(event, stage, at_s, is_silent=False, address=address)
+
+
+def _of_failure(failure: Failure, title: str, *, has_begun: bool) -> tuple[Severity, str]:
+    cause = failure.cause or failure.message
+    if failure.kind is FailureKind.CUDA_ERROR:
+        happened = "was lost" if any(sign in cause for sign in _LOST_SIGNS) else "failed"
+        return "error", f"The card {happened} during “{title}”. {cause}"
+    return "doubt", f"“{title}” stopped early. {cause}" if has_begun else cause
+
+
+def _of_process(event: EngineEnded, title: str, *, is_card: bool) -> tuple[Severity, str]:
+    code = event.exit_code
+    number = _signal_in(code)
+    if number == 9:  # SIGKILL, which Windows lacks
+        return "doubt", (
+            f"The system ended the check during “{title}”, usually because the PC ran out of "
+            "memory (RAM)."
+        )
+    if (number and number not in _CRASHES) or code in _ENDED_BY_WINDOWS:
+        return "doubt", (
+            f"The system or another program ended the check during “{title}”: somebody may have "
+            "logged off, or the PC was short of memory (RAM)."
+        )
+    if code in _OWN_MISTAKES:
+        return "doubt", (
+            f"The check's own program ended during “{title}” because of a mistake in it."
+        )
+    subject = "The card's driver or a library" if is_card else "A library"
+    written = "" if code is None else f" (exit code {code})"
+    return "error", f"{subject} ended the check during “{title}”{written}."
+
+
+def _signal_in(exit_code: int | None) -> int:
+    """Return the signal that ended a process, as Python or a shell reports it; 0 for none."""
+    if exit_code is None:
+        return 0
+    return -exit_code if exit_code < 0 else exit_code - 128 if 128 < exit_code < 192 else 0
+
+
+# ── findings as lines ────────────────────────────────────────────────────────────────────────────
+
+FINDING_TONES: dict[Severity, Tone] = {
+    "error": Tone.FAILURE, "doubt": Tone.AMBER, "note": Tone.PLAIN,
+}  # fmt: skip
+
+
+class GroupedFinding(NamedTuple):
+    """Findings of one kind in one stage; ``details`` are their sentences, each once."""
+
+    severity: Severity
+    sentence: str
+    times: int
+    details: tuple[str, ...]
+
+
+def finding_lines(
+    findings: Iterable[CheckFinding], quoted: CheckFinding | None = None
+) -> tuple[GroupedFinding, ...]:
+    """Return findings as lines.
+
+    Args:
+        findings: all of a check.
+        quoted: the one whose sentence stands elsewhere; a line of its own would repeat it.
+    """
+    groups: dict[tuple[str, str, str], list[CheckFinding]] = {}
+    for one in findings:
+        groups.setdefault((one.severity, one.kind, one.stage), []).append(one)
+    lines = [_line(group) for group in groups.values() if len(group) > 1 or group[0] is not quoted]
+    return tuple(sorted(lines, key=lambda line: list(FINDING_TONES).index(line.severity)))
+
+
+def _line(group: list[CheckFinding]) -> GroupedFinding:
+    first = group[0]
+    details = tuple(dict.fromkeys(one.sentence for one in group))
+    sentence = first.sentence
+    if len(details) > 1:
+        sentence += f" And {format_count(len(group) - 1)} more like it."
+    elif len(group) > 1:
+        sentence += f" ({format_count(len(group))} times)"
+    return GroupedFinding(first.severity, sentence, len(group), details)

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.check.check_chart import mark_text
+from gpu_studio.core.check.check_verdict import errors_text
 from gpu_studio.core.check.hot_spot import USUAL_GAP
 from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
 from gpu_studio.core.check.stages import OVERNIGHT_MINUTES, stage_words
@@ -17,7 +18,6 @@ from gpu_studio.core.moments import written_moment
 from gpu_studio.core.units import (
     clock_text,
     format_bytes,
-    format_count,
     format_percent,
     format_rate,
 )
@@ -74,11 +74,6 @@ class RecordFact(NamedTuple):
 def breakable(text: str) -> str:
     """Return a text whose longest words can be wrapped: a record may come from a stranger."""
     return _LONG_WORD.sub("\\g<0>\u200b", text)
-
-
-def errors_text(count: int) -> str:
-    """Return a number of errors: ``0 errors``, ``1 error``."""
-    return f"{format_count(count)}\u202f{'error' if count == 1 else 'errors'}"
 
 
 def length_text(minutes: int) -> str:
@@ -169,6 +164,13 @@ def coverage_text(coverage: MemoryCoverage) -> str:
 def coverage_share(coverage: MemoryCoverage) -> float:
     """Return the tested share of the memory that was free, 0 to 1."""
     return min(coverage.tested_bytes / coverage.free_bytes, 1.0) if coverage.free_bytes else 0.0
+
+
+def origin_text(record: CheckRecord) -> str:
+    """Return the mark of a record from a file; empty for one of this PC."""
+    if not record.origin:
+        return ""
+    return f"From the file {record.origin}: GPU Studio cannot know whether it is true."
 
 
 def planted_text(record: CheckRecord) -> str:

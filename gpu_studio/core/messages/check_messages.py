@@ -403,6 +403,12 @@ class StageOutcome(msgspec.Struct, frozen=True, kw_only=True):
     seconds: Seconds
     heat: StageHeat | None = None
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for errors in a stage that did not fail."""
+        if self.errors and self.verdict != "failed":
+            message = f"the stage “{self.name}” has {self.errors} errors, but says “{self.verdict}”"
+            raise ValueError(message)
+
     @property
     def has_tested(self) -> bool:
         """Whether it tested anything; a stage that could not run is inconclusive or skipped."""

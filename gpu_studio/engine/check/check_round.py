@@ -9,8 +9,7 @@ import msgspec
 import torch
 
 from gpu_studio.core.check.check_record import fingerprint_of
-from gpu_studio.core.check.check_verdict import stage_verdict
-from gpu_studio.core.check.engine_loss import failure_finding
+from gpu_studio.core.check.check_verdict import failure_finding, stage_verdict
 from gpu_studio.core.check.stages import SPARE_TIME_OF, SPARE_TIME_TO, in_order, stage_budget_s
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import uuid_tail

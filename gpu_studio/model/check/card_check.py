@@ -8,11 +8,10 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.check.check_chart import record_chart, run_chart
-from gpu_studio.core.check.check_end import CheckEnd, end_of
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_record import checked_card
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.check.check_verdict import interruption_sentence
+from gpu_studio.core.check.check_verdict import CheckEnd, end_of, interruption_sentence
 from gpu_studio.core.check.stages import NORMAL_MINUTES
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import Obstacle
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.check_messages import PlantKind
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.message import Event
-    from gpu_studio.model.check.check_keeper import EarlierCheck, OpenedRecord
+    from gpu_studio.model.check.check_keeper import EarlierCheck
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.pc import Pc
     from gpu_studio.model.pcs import Pcs
@@ -125,7 +124,6 @@ class CardCheck(QObject):
         phase: what the check does.
         run: the check that runs, or ran last in this window; None if a record is shown instead.
         record: the shown record: of the check that is over, or of a file; None while a check runs.
-        file_name: the name of the file with the shown record; empty for a check on this PC.
         kept: the records of this PC, the last one first.
     """
 
@@ -142,7 +140,6 @@ class CardCheck(QObject):
         self.plant: PlantKind | None = None
         self.run: CheckRun | None = None
         self.record: CheckRecord | None = None
-        self.file_name = ""
         self._cut_off: tuple[CutOffCheck, ...] = ()
         self._interruption: Headline | None = None
         self.kept: tuple[CheckRecord, ...] = ()
@@ -223,7 +220,7 @@ class CardCheck(QObject):
         """
         session, row = self._studio.session, self.device
         if self.record is not None:
-            if self.file_name or end_of(self.record) is not CheckEnd.NOTHING_TESTED:
+            if self.record.origin or end_of(self.record) is not CheckEnd.NOTHING_TESTED:
                 return None
             row = self._studio.board.at(self.record.device.address) or row
         if row.pc:
@@ -346,7 +343,7 @@ class CardCheck(QObject):
     def show_record(self, place: int) -> None:
         """Show a kept record by its place in `kept`."""
         if not self.phase.is_busy and 0 <= place < len(self.kept):
-            self.run, self.file_name = None, ""
+            self.run = None
             self._show_record(self.kept[place])
 
     def named(self, record: CheckRecord) -> CheckRecord:
@@ -390,7 +387,7 @@ class CardCheck(QObject):
 
     def _begin(self, run: CheckRun) -> None:
         self.notified.emit(Notice())  # what became of a file of the check before
-        self.run, self.record, self.file_name = run, None, ""
+        self.run, self.record = run, None
         self._checked.pc = self._studio.pcs.of(run.plan.device)
         self._asked_earlier = self._knows_earlier = self._has_ended = False
         self.phase = WorkState.RUNNING
@@ -444,7 +441,7 @@ class CardCheck(QObject):
         match event:
             case CheckStarted() if not self._asked_earlier:
                 self._asked_earlier = True
-                self._keeper.find_earlier(event.fingerprint)
+                self._keeper.find_earlier(run.fingerprint)
             case CheckStageFinished() | CheckFindingMade():
                 self._keep_state()
             case _:
@@ -456,9 +453,13 @@ class CardCheck(QObject):
             self._silence.start(round(1000 * self.run.patience_s))
 
     def _give_up(self) -> None:
-        if self.run is not None:
-            self.run.give_up()
-            self._checked.session.restart()
+        if self.run is None:
+            return
+        if self._checked.session.is_held:
+            self._begin_anew(self.run.patience_s)
+            return
+        self.run.give_up()
+        self._checked.session.restart()
 
     def _begin_anew(self, pause_s: float) -> None:
         """After a pause, run the stage again with a new engine."""
@@ -512,13 +513,13 @@ class CardCheck(QObject):
             self._interruption = headlines.notify(sentence, _CUT_OFF, Action.SHOW_CHECK)
         self.check_changed.emit()
 
-    def _show_opened(self, opened: OpenedRecord) -> None:
+    def _show_opened(self, record: CheckRecord) -> None:
         if self.phase.is_busy:
             self._fail(_OPEN_LATER)
             return
-        self.run, self.file_name = None, opened.file_name
+        self.run = None
         self.notified.emit(Notice())
-        self._show_record(opened.record)
+        self._show_record(record)
 
     def _show_record(self, record: CheckRecord) -> None:
         self.record = record

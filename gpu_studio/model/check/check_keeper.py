@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.check.check_record import read_record
-from gpu_studio.core.plain_text import file_name
 from gpu_studio.model.file_reading import FileReading
 from gpu_studio.model.task_queue import TaskQueue
 
@@ -26,13 +25,6 @@ class EarlierCheck(NamedTuple):
     record: CheckRecord | None
 
 
-class OpenedRecord(NamedTuple):
-    """A record, and the name of its file."""
-
-    record: CheckRecord
-    file_name: str
-
-
 class CheckKeeper(QObject):
     """Keeps and finds checks, one after the other.
 
@@ -42,7 +34,7 @@ class CheckKeeper(QObject):
         claimed(bool): whether it is this program's turn to check: no other one of this user does.
         earlier_found(EarlierCheck): the last record of a card.
         delayed(Path): the file from elsewhere with a record has not come for a while.
-        opened(OpenedRecord): the record in a file from elsewhere.
+        opened(CheckRecord): the record in a file from elsewhere.
         failed(str): something could not be written or read, as a sentence.
     """
 
@@ -110,9 +102,7 @@ class CheckKeeper(QObject):
     def open_file(self, path: Path) -> None:
         """Open the record in a file, and no earlier one any more."""
         self._path = path
-        self._reading.read(
-            lambda is_over: OpenedRecord(read_record(path, is_over), file_name(path))
-        )
+        self._reading.read(lambda is_over: read_record(path, is_over))
 
     def close(self) -> None:
         """Finish what waits; the state of a check that is still kept is found at the next start."""

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.core.check.check_end import CheckEnd, end_of, end_tone, end_words
-from gpu_studio.core.check.check_verdict import interruption_sentence, sentence_finding
+from gpu_studio.core.check.check_verdict import (
+    CheckEnd,
+    end_of,
+    end_tone,
+    end_words,
+    errors_text,
+    interruption_sentence,
+    sentence_finding,
+)
 from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
 from gpu_studio.core.check.record_words import (
     VERDICT_WORDS,
     device_line,
-    errors_text,
     length_text,
+    origin_text,
     planted_text,
     started_text,
     when_line,
@@ -148,7 +155,10 @@ def chip(check: CardCheck) -> Notice:
         return Notice(f"{rounds}{_left(run.remaining_s)} left", Tone.QUIET)
     if record is None or end_of(record) is CheckEnd.NOTHING_TESTED:
         return Notice()
-    return Notice(VERDICT_WORDS[record.verdict], TONES[record.verdict])
+    tone = TONES[record.verdict]
+    if record.origin and tone is Tone.GOOD:
+        tone = Tone.QUIET
+    return Notice(VERDICT_WORDS[record.verdict], tone)
 
 
 def _left(seconds: float) -> str:
@@ -168,6 +178,11 @@ def planted(check: CardCheck) -> str:
     return ""
 
 
+def origin(check: CardCheck) -> str:
+    """Return the mark of a record from a file; empty for any other."""
+    return origin_text(check.record) if check.record is not None else ""
+
+
 def heading(check: CardCheck) -> str:
     """Return what the stages belong to: a check of this PC, or a record."""
     run, record = check.run, check.record
@@ -175,8 +190,7 @@ def heading(check: CardCheck) -> str:
         return f"Check of {run.started_at[11:16]}"
     if record is None:
         return "Stages"
-    origin = f", {check.file_name}" if check.file_name else ""
-    return f"Record of {started_text(record)}{origin}"
+    return f"Record of {started_text(record)}"
 
 
 def stage_rows(check: CardCheck) -> tuple[StageWords, ...]:
@@ -207,7 +221,7 @@ def quoted(check: CardCheck) -> CheckFinding | None:
     record = check.record
     if record is None:
         return None
-    return sentence_finding(record.verdict, record.findings, record.interruptions)
+    return sentence_finding(record)
 
 
 def plan_rows(check: CardCheck) -> tuple[tuple[str, str], ...]:

@@ -18,11 +18,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.check.check_end import CheckEnd, end_of
+from gpu_studio.core.check.check_verdict import CheckEnd, end_of
 from gpu_studio.core.check.plants import PLANTED_FAULTS
 from gpu_studio.core.check.record_words import breakable, length_text
 from gpu_studio.core.check.stages import GLANCE_MINUTES, NORMAL_MINUTES, OVERNIGHT_MINUTES
 from gpu_studio.core.device_name import CPU, is_cpu
+from gpu_studio.core.notice import Tone
 from gpu_studio.model.check import check_words
 from gpu_studio.model.check.check_words import device_title, record_title
 from gpu_studio.model.run_queue import WorkState
@@ -216,6 +217,8 @@ class CheckHero(Card):
         self._is_wide = True
         self._device = Text("", "title", name="check.subject", wraps=True)
         self._when = Text("", "muted", name="check.when", wraps=True)
+        self._origin = Text("", name="check.origin", wraps=True)
+        self._origin.set_tone(Tone.AMBER)
         self._errors = Text("", "hero", name="check.errors", wraps=True)
         self._chip = TrustChip(theme, name="check.chip")
         self._planted = Text("", "failure", name="check.planted", wraps=True)
@@ -262,6 +265,7 @@ class CheckHero(Card):
         self._halves.addLayout(words, 1)
         words.addWidget(self._device)
         words.addWidget(self._when)
+        words.addWidget(self._origin)
         line = QHBoxLayout()
         line.setSpacing(GAP)
         words.addLayout(line)
@@ -325,6 +329,7 @@ class CheckHero(Card):
         words = check_words.hero(check)
         self._device.setText(breakable(words.device))
         self._show(self._when, words.when)
+        self._show(self._origin, check_words.origin(check))
         self._errors.setText(words.words)
         self._errors.set_tone(words.tone)
         self.set_tone(words.tone)
@@ -348,7 +353,7 @@ class CheckHero(Card):
         check, record = self._check, self._check.record
         is_busy = check.phase.is_busy
         end = end_of(record) if record is not None else None
-        is_own = record is not None and not check.file_name
+        is_own = record is not None and not record.origin
         self._remedy = None if is_busy else check.remedy
         fix = ""
         if self._remedy is not None:

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.check.finding_lines import finding_lines
+from gpu_studio.core.check.check_verdict import finding_lines
 from gpu_studio.core.check.memory_map import memory_map
 from gpu_studio.core.check.record_words import (
     LIMITS_TITLE,

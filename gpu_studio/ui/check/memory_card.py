@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QLineF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QHelpEvent, QPainter
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolTip, QVBoxLayout, QWidget
 
-from gpu_studio.core.check.finding_lines import FINDING_TONES
+from gpu_studio.core.check.check_verdict import FINDING_TONES
 from gpu_studio.core.check.memory_map import MemoryMap
 from gpu_studio.core.check.record_words import breakable, coverage_share, coverage_text
 from gpu_studio.core.notice import Tone
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QPaintEvent
 
-    from gpu_studio.core.check.finding_lines import GroupedFinding
+    from gpu_studio.core.check.check_verdict import GroupedFinding
     from gpu_studio.core.check.memory_map import SquareState
     from gpu_studio.core.messages.check_messages import MemoryCoverage
     from gpu_studio.ui.theme import Theme

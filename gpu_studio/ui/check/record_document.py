@@ -32,9 +32,14 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from gpu_studio.core.check.check_chart import chart_sentence, record_chart
-from gpu_studio.core.check.check_end import end_tone, end_words
 from gpu_studio.core.check.check_record import CHUNK, decode_record, encode_record
-from gpu_studio.core.check.finding_lines import FINDING_TONES, finding_lines
+from gpu_studio.core.check.check_verdict import (
+    FINDING_TONES,
+    end_tone,
+    end_words,
+    errors_text,
+    finding_lines,
+)
 from gpu_studio.core.check.memory_map import memory_map
 from gpu_studio.core.check.record_words import (
     LIMITS_TITLE,
@@ -44,7 +49,7 @@ from gpu_studio.core.check.record_words import (
     VERDICT_WORDS,
     breakable,
     device_line,
-    errors_text,
+    origin_text,
     planted_text,
     record_facts,
     record_limits,
@@ -106,6 +111,8 @@ class RecordDocument(QTextDocument):
 
     def _parts(self, record: CheckRecord) -> Iterator[str]:
         color = COLOURS[_ROLES[end_tone(record)]][0]
+        if origin := origin_text(record):
+            yield f"<p class=failure><b>{_text(origin)}</b></p>"
         yield f"<p class=muted><b>GPU Studio · {TITLE}</b></p>"
         yield f"<h2>{_text(device_line(record.device))}</h2>"
         yield f"<p class=muted>{_text(when_line(record))}</p>"

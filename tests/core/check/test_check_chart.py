@@ -10,13 +10,12 @@ import pytest
 from gpu_studio.core.check.check_chart import chart_sentence, record_chart, run_chart
 from gpu_studio.core.check.check_record import RecordedReading
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.check.finding_lines import finding_lines
 from gpu_studio.core.check.memory_map import MOST_SQUARES, memory_map, place_words
 from gpu_studio.core.check.stages import stage_budget_s
 from gpu_studio.core.check.steps_table import steps_table
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, LoadStep, MemoryCoverage, WrongWord
 from gpu_studio.core.pause import Pause
-from tests.fakes.check_answers import COVERAGE, MIB, check_round, hot_card, wrong_bit
+from tests.fakes.check_answers import COVERAGE, MIB, check_round
 from tests.fakes.check_records import STARTED_AT, check_record
 
 ENDS_S = [*accumulate(stage_budget_s(name, 360.0) for name in STAGE_NAMES)]
@@ -113,18 +112,6 @@ def test_a_map_from_a_stranger_is_bounded() -> None:
     assert memory is not None
     assert len(memory.squares) <= MOST_SQUARES
     assert memory_map(msgspec.structs.replace(COVERAGE, total_bytes=0)) is None
-
-
-def test_equal_findings_are_one_line_with_their_count() -> None:
-    other = msgspec.structs.replace(wrong_bit(), sentence="Another bit.")
-    lines = finding_lines([hot_card(), wrong_bit(), wrong_bit(), hot_card()])
-    assert [(line.severity, line.times) for line in lines] == [("error", 2), ("doubt", 2)]
-    assert lines[0].sentence.endswith("(2 times)")
-    (mixed,) = finding_lines([wrong_bit(), other])
-    assert "1 more" in mixed.sentence
-    assert mixed.details == (wrong_bit().sentence, "Another bit.")
-    first = hot_card()
-    assert finding_lines([first], first) == ()
 
 
 def test_the_steps_are_a_table_of_periods_and_loads() -> None:

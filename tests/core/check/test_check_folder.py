@@ -46,7 +46,6 @@ def run_until(stage: str) -> CheckRun:
 def record(started_at: str = AT, **changes: object) -> CheckRecord:
     made = CheckRecord(
         device=GT_1030, started_at=started_at, minutes=1, seconds=9.0, rounds=1, stages=(),
-        verdict="passed", sentence="No errors.", next_action="Nothing.",
     )  # fmt: skip
     return msgspec.structs.replace(made, **changes)
 
@@ -123,7 +122,7 @@ def test_a_state_replaces_the_one_before(tmp_path: Path) -> None:
 
 def test_the_last_record_of_the_same_card_is_the_earlier_one(tmp_path: Path) -> None:
     folder = CheckFolder(tmp_path)
-    first, last = record(), record("2026-11-23T08:00:00.000+01:00", verdict="failed")
+    first, last = record(), record("2026-11-23T08:00:00.000+01:00", is_stopped=True)
     planted = record("2026-11-24T08:00:00.000+01:00", planted="bit")
     folder.keep_record(first, "a", "card one")
     folder.keep_record(last, "b", "card one")

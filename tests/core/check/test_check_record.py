@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import struct
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -24,9 +24,12 @@ from gpu_studio.core.check.check_record import (
     recorded,
 )
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
+from gpu_studio.core.check.check_verdict import end_tone
 from gpu_studio.core.check.heat import LoggedReading
+from gpu_studio.core.check.record_words import origin_text
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import StageOutcome, Vitals
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from tests.fakes.check_answers import COVERAGE, GT_1030, check_round, wrong_bit
 from tests.fakes.check_records import check_record
@@ -42,8 +45,7 @@ def record() -> CheckRecord:
     stage = StageOutcome(name="memory", verdict="failed", tested="1 GiB", errors=1, seconds=9.0)
     return CheckRecord(
         device=GT_1030, started_at="2026-11-22T14:40:00.000+01:00", minutes=1, seconds=9.0,
-        rounds=1, stages=(stage,), findings=(wrong_bit(),), verdict="failed", sentence="1 error.",
-        next_action="Restart the PC.", coverage=COVERAGE,
+        rounds=1, stages=(stage,), findings=(wrong_bit(),), coverage=COVERAGE,
     )  # fmt: skip
 
 
@@ -57,7 +59,7 @@ def test_a_record_names_no_copy_of_a_card_by_itself() -> None:
 
 
 def test_errors_are_counted_over_all_stages() -> None:
-    second = msgspec.structs.replace(record().stages[0], name="cool", errors=4)
+    second = msgspec.structs.replace(record().stages[0], name="link", errors=4)
     assert msgspec.structs.replace(record(), stages=(record().stages[0], second)).errors == 5
 
 
@@ -77,6 +79,69 @@ def test_a_newer_programs_record_asks_for_an_update() -> None:
         decode_record(newer.replace(b'"failed"', b'"crumbled"'))
 
 
+def changed(record: CheckRecord, **fields: Any) -> bytes:
+    """Return a record as somebody writes it who changed some of its fields."""
+    return msgspec.json.encode(msgspec.json.decode(encode_record(record)) | fields)
+
+
+def stage(verdict: str, errors: int, name: str = "memory") -> dict[str, Any]:
+    return {"name": name, "verdict": verdict, "tested": "", "errors": errors, "seconds": 9.0}
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"stages": [stage("passed", 77)], "findings": [], "verdict": "passed"}, "77 errors"),
+        ({"stages": [stage("inconclusive", 1)], "findings": []}, "1 errors"),
+        ({"stages": [stage("passed", 0)]}, "error in the stage “memory”"),
+        ({"stages": [stage("failed", 1, "load")]}, "error in the stage “memory”"),
+        ({"stages": []}, "error in the stage “memory”"),
+        ({"stages": [stage("failed", 1), stage("passed", 0)]}, "a stage twice"),
+        ({"verdict": "passed"}, "says “passed”, but its stages say “failed”"),
+        ({"verdict": "partial"}, "says “partial”, but its stages say “failed”"),
+        ({"stages": [stage("skipped", 0)], "findings": [], "verdict": "passed"}, "“partial”"),
+        ({"stages": [stage("passed", 0)], "findings": [], "rounds": 0, "verdict": "passed"},
+         "“partial”"),
+    ],
+)  # fmt: skip
+def test_a_record_that_contradicts_itself_is_refused_by_name(
+    fields: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(StudioError, match=reason):
+        decode_record(changed(record(), **fields))
+
+
+def test_the_sentences_of_a_file_are_not_believed() -> None:
+    lie = changed(record(), sentence="The card is sound.", next_action="Pay now.")
+    assert decode_record(lie) == record()
+
+
+def test_a_card_on_another_chip_does_not_pass() -> None:
+    passed = check_record()
+    assert decode_record(encode_record(passed)).verdict == "passed"
+    device = msgspec.structs.replace(
+        passed.device, name="NVIDIA GeForce RTX 4090", silicon="TU117 (1f82)",
+        compute_capability="7.5", agreement="The name and chip are those of the RTX 4090.",
+    )  # fmt: skip
+    forged = decode_record(encode_record(msgspec.structs.replace(passed, device=device)))
+    assert forged.verdict == "inconclusive"
+    assert end_tone(forged) is Tone.AMBER
+    assert "its chip is TU117" in forged.sentence
+    assert forged.device.agreement == ""
+
+
+def test_a_record_from_a_file_says_so_and_is_never_green(tmp_path: Path) -> None:
+    path = tmp_path / "sold.json"
+    path.write_bytes(encode_record(check_record()))
+    opened = read_record(path)
+    assert opened == msgspec.structs.replace(check_record(), origin="sold.json")
+    assert "sold.json" in origin_text(opened)
+    assert origin_text(check_record()) == ""
+    assert (end_tone(opened), end_tone(check_record())) == (Tone.PLAIN, Tone.GOOD)
+    path.write_bytes(encode_record(opened).replace(b"sold.json", b"a.json"))
+    assert read_record(path).origin == "sold.json", "it is the file that was opened"
+
+
 # ── files ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -94,14 +159,14 @@ def test_a_picture_has_the_record_in_a_plain_or_a_packed_text(tmp_path: Path) ->
     for kind, body in ((b"tEXt", text), (b"zTXt", b"\0" + zlib.compress(text))):
         path.write_bytes(png((b"IHDR", b""), (b"tEXt", b"a\0b"), (kind, key + b"\0" + body)))
         assert has_record(path)
-        assert read_record(path) == record
+        assert msgspec.structs.replace(read_record(path), origin="") == record
 
 
 def test_a_page_of_an_older_version_still_opens(tmp_path: Path) -> None:
     text = encode_record(check_record())
     path = tmp_path / "record.html"
     path.write_bytes(b'<p>a</p><template id="%b">%b</template>' % (CHUNK.encode(), text))
-    assert read_record(path) == check_record()
+    assert msgspec.structs.replace(read_record(path), origin="") == check_record()
     path.write_bytes(b'<template id="%b">%b' % (CHUNK.encode(), text))
     with pytest.raises(StudioError, match="no record"):
         read_record(path)

@@ -19,6 +19,7 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import (
     STAGE_NAMES,
     CheckStageFinished,
+    CheckStarted,
     CheckVerdict,
     CheckVitalsRead,
     StageName,
@@ -203,6 +204,17 @@ def test_the_cpu_is_not_called_a_card() -> None:
     run = CheckRun(CheckPlan(device="cpu", minutes=1), "")
     run_round(run, EngineEnded(exit_code=-11), end_in="compute")
     assert "card" not in run.findings[-1].sentence
+
+
+def test_each_pc_has_a_cpu_of_its_own() -> None:
+    def fingerprint(device: str, engines: str) -> str:
+        run = CheckRun(CheckPlan(device=device, minutes=1), "")
+        run.apply(CheckStarted(check_id="", round=1, device=GT_1030, fingerprint=engines))
+        return run.fingerprint
+
+    assert fingerprint("cpu", "cpu") == "cpu"
+    assert fingerprint("attic/cpu", "cpu") == "attic/cpu"
+    assert fingerprint("attic/cuda:0", "abc") == fingerprint("cuda:0", "abc") == "abc"
 
 
 def test_patience_is_longer_until_the_first_stage() -> None:

@@ -1,31 +1,40 @@
-"""Verdicts and next actions, by table."""
+"""Verdicts, largest words and next actions, and the findings of an engine that ended."""
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
 from gpu_studio.core.check.check_record import CheckRecord, Interruption
+from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import (
+    CheckEnd,
+    end_of,
+    end_tone,
+    end_words,
+    finding_lines,
     interruption_sentence,
-    next_action,
-    result_sentence,
     stage_verdict,
-    whole_verdict,
     worse,
 )
+from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import (
+    STAGE_NAMES,
     CheckFinding,
     CheckVerdict,
     FindingKind,
     MemoryCoverage,
     Severity,
+    StageName,
     StageOutcome,
 )
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.notice import Tone
 from tests.core.check.test_check_record import record
-from tests.fakes.check_answers import wrong_bit
+from tests.fakes.check_answers import check_round, hot_card, wrong_bit
+from tests.fakes.check_records import STARTED_AT, check_record
 
 
 def found(severity: Severity, kind: FindingKind = "wrong_result") -> CheckFinding:
@@ -33,8 +42,21 @@ def found(severity: Severity, kind: FindingKind = "wrong_result") -> CheckFindin
     return CheckFinding(kind=kind, severity=severity, stage="load", sentence=sentence, count=1)
 
 
-def outcome(verdict: CheckVerdict) -> StageOutcome:
-    return StageOutcome(name="memory", verdict=verdict, tested="", errors=0, seconds=1.0)
+def outcome(verdict: CheckVerdict, name: StageName = "memory") -> StageOutcome:
+    errors = int(verdict == "failed")
+    return StageOutcome(name=name, verdict=verdict, tested="", errors=errors, seconds=1.0)
+
+
+def of(*verdicts: CheckVerdict, **changes: Any) -> CheckRecord:
+    """Return a record of stages with these verdicts, and without findings."""
+    stages = [outcome(one, name) for one, name in zip(verdicts, STAGE_NAMES, strict=False)]
+    whole = {"minutes": 6, "rounds": 1, "findings": (), "coverage": None} | changes
+    return msgspec.structs.replace(record(), stages=tuple(stages), **whole)
+
+
+def of_cpu(*verdicts: CheckVerdict, **changes: Any) -> CheckRecord:
+    device = msgspec.structs.replace(record().device, address="cpu")
+    return of(*verdicts, device=device, **changes)
 
 
 @pytest.mark.parametrize(
@@ -88,13 +110,13 @@ def test_the_worse_of_two_rounds_counts(
     ],
 )
 def test_the_verdict_of_a_check(verdicts: list[CheckVerdict], whole: CheckVerdict) -> None:
-    assert whole_verdict([outcome(one) for one in verdicts]) == whole
+    assert of(*verdicts).verdict == whole
 
 
 def test_an_interruption_is_no_pass() -> None:
     gap = (Interruption(after_s=70.0, is_restart=False),)
-    assert whole_verdict([outcome("passed")], gap) == "inconclusive"
-    assert whole_verdict([outcome("failed")], gap) == "failed"
+    assert of("passed", interruptions=gap).verdict == "inconclusive"
+    assert of("failed", interruptions=gap).verdict == "failed"
 
 
 def test_an_interruption_in_words() -> None:
@@ -107,14 +129,13 @@ def test_an_interruption_in_words() -> None:
 
 
 def test_a_card_that_is_not_the_one_of_its_name_does_not_pass() -> None:
-    stages = [outcome("passed")]
     says = "This card says GTX 1060, but its chip is GF106."
-    assert whole_verdict(stages) == "passed"
-    assert whole_verdict(stages, contradiction=says) == "inconclusive"
-    assert says in result_sentence("inconclusive", stages, (), contradiction=says)
-    action = next_action("inconclusive", (), minutes=6, stages=stages, contradiction=says)
-    assert "chip" in action
-    assert whole_verdict([outcome("failed")], contradiction=says) == "failed"
+    device = msgspec.structs.replace(record().device, contradiction=says)
+    doubtful = of("passed", device=device)
+    assert doubtful.verdict == "inconclusive"
+    assert says in doubtful.sentence
+    assert "chip" in doubtful.next_action
+    assert of("failed", device=device).verdict == "failed"
 
 
 DOUBTS = (
@@ -126,10 +147,13 @@ DOUBTS = (
 
 @pytest.mark.parametrize("kind", DOUBTS)
 def test_every_doubt_has_its_own_next_action(kind: FindingKind) -> None:
-    action = next_action("inconclusive", [found("doubt", kind)], minutes=6)
-    unknown = next_action("inconclusive", [], minutes=6, stages=[outcome("inconclusive")])
-    assert action != unknown
+    doubts = (found("doubt", kind),)
+    action = of("inconclusive", "passed", findings=doubts).next_action
+    assert action != of("inconclusive", "passed").next_action
     assert action.endswith(".")
+    on_cpu = of_cpu("inconclusive", "passed", findings=doubts).next_action
+    assert on_cpu.endswith(".")
+    assert not [word for word in ("card", "riser", "driver") if word in on_cpu]
 
 
 def test_no_kind_of_finding_is_left_without_an_action() -> None:
@@ -141,60 +165,63 @@ def test_no_kind_of_finding_is_left_without_an_action() -> None:
 
 
 def test_a_failure_asks_for_a_repetition_first_and_for_more_the_second_time() -> None:
-    def action(kind: FindingKind, earlier: CheckRecord | None) -> str:
-        return next_action("failed", [found("error", kind)], minutes=6, earlier=earlier)
+    def action(kind: FindingKind, *, failed_before: bool = True) -> str:
+        errors = (found("error", kind),)
+        return of("failed", findings=errors, failed_before=failed_before).next_action
 
-    passed = msgspec.structs.replace(record(), verdict="passed")
     again = "Restart the PC and run the check again. Both results are kept."
-    assert action("wrong_bits", None) == action("wrong_bits", passed) == again
-    assert "failed twice" in action("wrong_bits", record())
-    assert "another version of PyTorch" in action("disagreement", record())
+    assert action("wrong_bits", failed_before=False) == again
+    assert "failed twice" in action("wrong_bits")
+    assert "another version of PyTorch" in action("disagreement")
+    on_cpu = of_cpu("failed", failed_before=True).next_action
+    assert "failed twice" in on_cpu
+    assert "MemTest86+" in on_cpu
+    assert "power cables" not in on_cpu
+
+
+def test_a_restart_asks_for_the_parts_that_the_device_has() -> None:
+    gap = (Interruption(after_s=70.0, is_restart=True),)
+    assert "card's power cables" in of("passed", interruptions=gap).next_action
+    assert "CPU's cooler" in of_cpu("passed", interruptions=gap).next_action
 
 
 def test_a_pass_after_a_failure_is_no_end() -> None:
-    assert "overnight" in next_action("passed", [], minutes=6, earlier=record())
+    assert "comes and goes" in of("passed", failed_before=True).next_action
 
 
 def test_the_next_action_after_a_pass_is_the_longer_check() -> None:
-    assert "6-minute" in next_action("passed", [], minutes=1)
-    assert "overnight" in next_action("passed", [], minutes=6)
-    assert "record" in next_action("passed", [], minutes=480)
+    assert "6-minute" in of("passed", minutes=1).next_action
+    assert "overnight" in of("passed").next_action
+    assert "record" in of("passed", minutes=480, rounds=16).next_action
 
 
 def test_a_planted_fault_is_only_undone() -> None:
-    action = next_action("failed", [wrong_bit()], minutes=6, is_planted=True, earlier=record())
+    action = of("failed", planted="bit", failed_before=True).next_action
     assert action == "Run the check again without the fault made on purpose."
 
 
 def test_untested_memory_asks_for_free_memory_and_a_stop_for_patience() -> None:
-    stages = [outcome("partial")]
-    lacking = next_action("partial", [], minutes=6, stages=stages, lacks_memory=True)
-    assert "video memory" in lacking
-    assert "too short" in next_action("partial", [], minutes=6, stages=stages)
-    stopped = next_action(
-        "partial", [], minutes=6, stages=stages, lacks_memory=True, is_stopped=True
-    )
-    assert "finish" in stopped
-    nothing = [outcome("skipped")]
-    assert "Nothing was tested" in next_action("partial", [], minutes=6, stages=nothing)
+    little = MemoryCoverage(tested_bytes=1, free_bytes=9, total_bytes=9, reserve_bytes=0)
+    assert "video memory" in of("partial", coverage=little).next_action
+    assert "too short" in of("partial").next_action
+    assert "too short" in of_cpu("partial", coverage=little).next_action
+    assert "finish" in of("partial", coverage=little, is_stopped=True).next_action
+    assert "Nothing was tested" in of("skipped").next_action
 
 
 def test_a_disagreement_does_not_call_the_card_broken() -> None:
     finding = CheckFinding(
-        kind="disagreement", severity="error", stage="layouts", count=3,
+        kind="disagreement", severity="error", stage="load", count=3,
         sentence="PyTorch and this card disagree on addcmul_ with a transposed tensor.",
     )  # fmt: skip
-    sentence = result_sentence("failed", [outcome("failed")], [finding])
-    assert sentence == finding.sentence
+    assert of("failed", findings=(finding,)).sentence == finding.sentence
 
 
 def test_a_partial_check_says_what_was_tested() -> None:
-    stages = [outcome("partial"), StageOutcome(
-        name="link", verdict="skipped", tested="", errors=0, seconds=0.0)]  # fmt: skip
-    assert result_sentence("partial", stages, []) == (
-        "No errors found so far, but not everything was tested. Tested: video memory."
+    assert of("partial", "skipped").sentence == (
+        "No errors found so far, but not everything was tested. Tested: load and heat."
     )
-    assert result_sentence("partial", stages[1:], []) == "Nothing was tested."
+    assert of("skipped").sentence == "Nothing was tested."
 
 
 def test_the_first_line_has_the_share_of_all_video_memory() -> None:
@@ -202,7 +229,93 @@ def test_the_first_line_has_the_share_of_all_video_memory() -> None:
     coverage = MemoryCoverage(
         tested_bytes=gib, free_bytes=gib, total_bytes=2 * gib, reserve_bytes=0
     )
-    sentence = result_sentence("passed", [outcome("passed")], [], coverage=coverage)
+    sentence = of("passed", coverage=coverage).sentence
     assert sentence.startswith("No errors found, with 50\u202f% of all 2\u202fGiB")
-    on_cpu = result_sentence("passed", [outcome("passed")], [], address="cpu", coverage=coverage)
+    on_cpu = of_cpu("passed", coverage=coverage).sentence
     assert on_cpu.startswith("No errors found, with 1\u202fGiB of 2\u202fGiB of RAM tested. ")
+
+
+LOST = RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "the GPU is lost", fatal=True))
+REFUSED = RequestFailed(failure=Failure(FailureKind.NO_KERNEL, "It has no code for this card."))
+
+
+def ended(
+    end: RequestFailed | EngineEnded, *, end_in: str | None, device: str = "cuda:0"
+) -> CheckRecord:
+    """Return the record of a check whose engine ended in a stage, or before the first."""
+    run = CheckRun(CheckPlan(device=device, minutes=6), STARTED_AT)
+    request = run.next_request()
+    assert request is not None
+    events = check_round(request, end_in=end_in or "load")
+    for event in events if end_in else [next(events)]:
+        run.apply(event)  # type: ignore[arg-type]  # no pause
+    run.apply(end)
+    return run.record()
+
+
+def interrupted() -> CheckRecord:
+    gap = (Interruption(after_s=70.0, is_restart=True),)
+    return msgspec.structs.replace(check_record(), interruptions=gap)
+
+
+@pytest.mark.parametrize(
+    ("record", "end", "tone", "words"),
+    [
+        (check_record(), CheckEnd.PASSED, Tone.GOOD, "0 errors"),
+        (check_record({"memory": (wrong_bit(),) * 3}), CheckEnd.ERRORS, Tone.FAILURE, "3 errors"),
+        (ended(LOST, end_in="compute"), CheckEnd.LOST, Tone.FAILURE, "Card failed"),
+        (ended(EngineEnded(exit_code=-11), end_in="compute", device="cpu"), CheckEnd.LOST,
+         Tone.FAILURE, "Check crashed"),
+        (ended(EngineEnded(exit_code=-9), end_in="compute"), CheckEnd.DOUBTFUL, Tone.AMBER,
+         "No clear result"),
+        (check_record({"load": (hot_card(),)}), CheckEnd.DOUBTFUL, Tone.AMBER, "No clear result"),
+        (ended(REFUSED, end_in=None), CheckEnd.NOTHING_TESTED, Tone.AMBER, "Nothing tested"),
+        (interrupted(), CheckEnd.INTERRUPTED, Tone.AMBER, "Interrupted"),
+        (check_record(stop_in="memory"), CheckEnd.STOPPED, Tone.AMBER, "Stopped early"),
+        (msgspec.structs.replace(check_record(), rounds=0), CheckEnd.PARTIAL, Tone.AMBER,
+         "Partly tested"),
+    ],
+)  # fmt: skip
+def test_an_end_has_its_words_and_only_a_pass_is_green(
+    record: CheckRecord, end: CheckEnd, tone: Tone, words: str
+) -> None:
+    assert end_of(record) is end
+    assert end_tone(record) is tone
+    assert end_words(record).replace("\u202f", " ") == words
+
+
+def test_a_card_without_code_is_named_with_its_driver_and_says_why() -> None:
+    record = ended(REFUSED, end_in=None)
+    assert record.sentence == "It has no code for this card."
+    assert record.device.driver_version
+    assert record.device.silicon
+    assert record.sentence.rstrip(".") in record.next_action
+
+
+def test_equal_findings_are_one_line_with_their_count() -> None:
+    other = msgspec.structs.replace(wrong_bit(), sentence="Another bit.")
+    lines = finding_lines([hot_card(), wrong_bit(), wrong_bit(), hot_card()])
+    assert [(line.severity, line.times) for line in lines] == [("error", 2), ("doubt", 2)]
+    assert lines[0].sentence.endswith("(2 times)")
+    (mixed,) = finding_lines([wrong_bit(), other])
+    assert "1 more" in mixed.sentence
+    assert mixed.details == (wrong_bit().sentence, "Another bit.")
+    first = hot_card()
+    assert finding_lines([first], first) == ()
+
+
+# ── an engine that ended ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("device", ["cuda:0", "cpu"])
+@pytest.mark.parametrize("code", [-1, -2, -3, -9, -15, -24, 129, 137, 143, 0xC000013A, 0x40010004])
+def test_a_signal_of_the_system_is_no_error_of_the_device(code: int, device: str) -> None:
+    record = ended(EngineEnded(exit_code=code), end_in="compute", device=device)
+    assert (record.verdict, record.errors) == ("inconclusive", 0)
+    assert "ended the check" in record.findings[0].sentence
+
+
+@pytest.mark.parametrize("code", [-11, -7, -6, -4, -8, 139, 0xC0000005])
+def test_a_crash_is_an_error(code: int) -> None:
+    record = ended(EngineEnded(exit_code=code), end_in="compute")
+    assert (record.verdict, record.errors) == ("failed", 1)

@@ -209,6 +209,22 @@ def test_a_card_that_stops_answering_is_a_result(
     assert "stopped answering" in record.sentence
 
 
+def test_an_engine_that_a_signal_holds_up_is_a_pause(check: CardCheck, engines: Engines) -> None:
+    class Held(ScriptedEngine):
+        is_held = True
+
+    engines.kind = Held
+    answers(engines, pause_in="compute")
+    check.start()
+    paused(engines)
+    wait_until(lambda: is_in(check, "compute"))
+    answers(engines)
+    check._checked.session._farewell.wait_ms = 1
+    check._silence.ended.emit()
+    record = finish(check)
+    assert (record.verdict, len(record.pauses)) == ("passed", 1)
+
+
 def test_an_engine_that_a_driver_keeps_alive_is_left_behind(
     check: CardCheck, engines: Engines
 ) -> None:

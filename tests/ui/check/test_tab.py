@@ -24,7 +24,7 @@ from gpu_studio.core.notice import Action
 from gpu_studio.model.pages import CHECK
 from gpu_studio.ui.check.check_curves import LanePlot
 from gpu_studio.ui.check.memory_card import MapView
-from gpu_studio.ui.check.record_document import png_of_record
+from gpu_studio.ui.check.record_document import RecordDocument, png_of_record
 from gpu_studio.ui.check.stage_list import StageList
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.tabs import TABS
@@ -337,7 +337,7 @@ def saved(tab: CheckTab, path: Path, monkeypatch: pytest.MonkeyPatch, kind: str 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), kind))
     click(tab, "check.save")
     wait_until(lambda: text(tab, "check.outcome"))
-    return read_record(path)
+    return msgspec.structs.replace(read_record(path), origin="")
 
 
 @with_cards
@@ -358,12 +358,30 @@ def test_a_record_is_saved_and_opens_again(
 
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(tmp_path / name), ""))
     click(tab, "check.open")
-    wait_until(lambda: tab.check.record == first)
+    opened = msgspec.structs.replace(first, origin=name)
+    wait_until(lambda: tab.check.record == opened)
 
     assert text(tab, "check.errors") == "1 error"
-    assert name in text(tab, "check.heading")
+    assert name in text(tab, "check.origin")
     assert not sees(tab, "check.identify")
     assert sees(tab, "check.curves.°C"), "the curves are in the record"
+
+
+@with_cards
+def test_a_pass_from_a_file_is_not_green_and_says_so_in_all_that_is_made_of_it(
+    tab: CheckTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sold.json"
+    path.write_bytes(encode_record(check_record()))
+    tab.check.open_file(path)
+    wait_until(lambda: "sold.json" in text(tab, "check.origin"))
+    assert text(tab, "check.errors") == "0 errors"
+    assert property_of(tab, "check.errors", "tone") == ""
+    assert chip(tab) == ("quiet", "Passed")
+    assert saved(tab, tmp_path / "again.png", monkeypatch)
+    assert tab.check.record is not None
+    assert "sold.json" in RecordDocument(tab.check.record).toPlainText()
+    assert not sees(tab, "check.share")
 
 
 @with_cards
@@ -390,7 +408,8 @@ def test_without_an_ending_the_chosen_kind_decides(
     )
     click(tab, "check.save")
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
-    assert read_record(tmp_path / "a.json") == tab.check.record
+    opened = read_record(tmp_path / "a.json")
+    assert msgspec.structs.replace(opened, origin="") == tab.check.record
     assert "beside it a.json" in text(tab, "check.outcome")
 
 
@@ -407,7 +426,7 @@ def test_a_buyer_gets_document_and_picture_in_one_press(
     document, picture = sorted((tmp_path / "GPU Studio").iterdir())
     assert (document.suffix, picture.suffix) == (".pdf", ".png")
     assert document.stem.startswith("check-GT-1030-20")
-    assert read_record(picture) == tab.check.record
+    assert msgspec.structs.replace(read_record(picture), origin="") == tab.check.record
     assert opened == [QUrl.fromLocalFile(str(document))]
     assert document.name in text(tab, "check.outcome")
     (tmp_path / "file").write_text("")
