@@ -18,11 +18,12 @@ from gpu_studio.core.check.check_chart import mark_text
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_record import encode_record
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.check.check_verdict import end_words, finding_lines, interruption_sentence
+from gpu_studio.core.check.check_verdict import end_words, interruption_sentence
 from gpu_studio.core.check.record_words import (
     LIMITS_TITLE,
     TRUST_TITLE,
     device_line,
+    finding_lines,
     planted_text,
     record_facts,
     record_limits,

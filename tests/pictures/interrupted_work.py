@@ -6,8 +6,8 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from gpu_studio.core.check.check_folder import CutOffCheck
-from gpu_studio.core.check.check_record import Interruption
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
+from gpu_studio.core.check.check_verdict import Interruption
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment

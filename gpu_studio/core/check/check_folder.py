@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 import msgspec
 
 from gpu_studio.core.atomic_file import try_lock, write_atomically
-from gpu_studio.core.check.check_record import CheckRecord, Interruption
+from gpu_studio.core.check.check_record import (  # noqa: TC001  # msgspec reads the annotations
+    CheckRecord,
+)
 from gpu_studio.core.check.check_run import (  # noqa: TC001  # msgspec reads the annotations
     CheckState,
 )
+from gpu_studio.core.check.check_verdict import Interruption
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.plain_text import with_plain_texts
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES

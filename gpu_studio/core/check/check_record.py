@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import Meta
 
-from gpu_studio.core.check.check_verdict import next_action, result_sentence, whole_verdict
+from gpu_studio.core.check.check_verdict import CheckResult
 from gpu_studio.core.check.heat import LoggedReading
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.card_identity import identity_of
@@ -23,27 +23,16 @@ from gpu_studio.core.devices.cards import silicon_text
 from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import (
-    MOST_FINDINGS,
-    MOST_STAGES,
     CheckedDevice,
-    CheckFinding,
-    CheckVerdict,
-    LoadSteps,
-    MemoryCoverage,
-    MemoryRates,
-    PlantKind,
     ShortText,
     StageName,
-    StageOutcome,
     Vitals,
 )
 from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
     Amount,
-    Count,
     PositiveCount,
     Seconds,
 )
-from gpu_studio.core.pause import Pauses  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.plain_text import file_name, plain_text
 from gpu_studio.core.png_chunks import PNG_HEAD, png_text
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES, decode_record_of
@@ -57,7 +46,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 MOST_SPANS = 1000
-MOST_INTERRUPTIONS = 1000
 MOST_READINGS = 400
 """A picture has hardly more columns, and a record stays small."""
 CHUNK = "gpu-studio-check"
@@ -86,17 +74,6 @@ class RecordedReading(msgspec.Struct, frozen=True, kw_only=True):
 _SENSORS = RecordedReading.__struct_fields__[1:]
 
 
-class Interruption(msgspec.Struct, frozen=True, kw_only=True):
-    """A check that ended without its program's consent, found at the next start.
-
-    ``after_s`` is the time since the start of the check, up to a minute too short.
-    ``is_restart``: the PC itself started again in between; otherwise only the program ended.
-    """
-
-    after_s: Seconds
-    is_restart: bool
-
-
 class StageSpan(msgspec.Struct, frozen=True, kw_only=True):
     """When a stage ran, in seconds since the start of the check, without interruptions."""
 
@@ -106,90 +83,22 @@ class StageSpan(msgspec.Struct, frozen=True, kw_only=True):
     end_s: Seconds
 
 
-class CheckFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check measured so far; a record and an interrupted check have it alike."""
-
-    highest_temperature_c: Amount | None = None
-    highest_hotspot_c: Amount | None = None
-    largest_hotspot_gap_c: Amount | None = None
-    highest_memory_temperature_c: Amount | None = None
-    lowest_clock_mhz: Amount | None = None
-    highest_power_w: Amount | None = None
-    coverage: MemoryCoverage | None = None
-    load_steps: LoadSteps = ()
-    memory_rates: MemoryRates | None = None
-    interruptions: Annotated[tuple[Interruption, ...], Meta(max_length=MOST_INTERRUPTIONS)] = ()
-    pauses: Pauses = ()
-
-
-class CheckRecord(CheckFigures, frozen=True, kw_only=True):
+class CheckRecord(CheckResult, frozen=True, kw_only=True):
     """A whole check.
 
-    ``started_at`` is ISO 8601, ``minutes`` the chosen length, ``seconds`` the time really spent.
-    ``highest_temperature_c`` and ``lowest_clock_mhz`` are those of the load stage and later, None
-    if the card reports none. ``largest_hotspot_gap_c`` is the largest gap of the hot spot over the
-    chip's temperature while that was steady, see `hot_spot.steady_gap_c`. ``readings`` are the
-    curves of the check, ``spans`` the times of its stages; an older program wrote none.
-    ``load_steps`` is the table of the load in steps over all rounds, ``memory_rates`` the largest
-    loss of bandwidth of all rounds.
-    ``failed_before``: the check of the same card before this one failed. ``uuid`` and ``serial``
-    are only there if you asked for them. ``origin`` is the file from which a record comes that this
-    PC did not make, empty for its own.
+    ``started_at`` is ISO 8601, ``seconds`` the time really spent. ``readings`` are the curves,
+    ``spans`` the times of the stages; an older program wrote none. ``uuid`` and ``serial`` are only
+    there if you asked for them.
     """
 
     schema: int = SCHEMA
-    device: CheckedDevice
     started_at: ShortText
-    minutes: PositiveCount
     seconds: Seconds
-    rounds: Count
-    stages: Annotated[tuple[StageOutcome, ...], Meta(max_length=MOST_STAGES)]
-    findings: Annotated[tuple[CheckFinding, ...], Meta(max_length=MOST_FINDINGS)] = ()
-    planted: PlantKind | None = None
-    is_stopped: bool = False
-    failed_before: bool = False
     readings: Annotated[tuple[RecordedReading, ...], Meta(max_length=MOST_READINGS)] = ()
     spans: Annotated[tuple[StageSpan, ...], Meta(max_length=MOST_SPANS)] = ()
     program: ShortText = ""
     uuid: ShortText | None = None
     serial: ShortText | None = None
-    origin: ShortText = ""
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for stages and findings that contradict each other."""
-        verdicts = {stage.name: stage.verdict for stage in self.stages}
-        if len(verdicts) < len(self.stages):
-            message = "it has a stage twice"
-            raise ValueError(message)
-        for finding in self.findings:
-            if finding.severity == "error" and verdicts.get(finding.stage) != "failed":
-                message = f"it has an error in the stage “{finding.stage}”, which did not fail"
-                raise ValueError(message)
-
-    @property
-    def verdict(self) -> CheckVerdict:
-        """What the stages say together."""
-        return whole_verdict(self)
-
-    @property
-    def sentence(self) -> str:
-        """The result in a sentence or two."""
-        return result_sentence(self)
-
-    @property
-    def next_action(self) -> str:
-        """The one next action."""
-        return next_action(self)
-
-    @property
-    def has_tested(self) -> bool:
-        """Whether any stage tested anything."""
-        return any(stage.has_tested for stage in self.stages)
-
-    @property
-    def errors(self) -> int:
-        """The errors of all stages."""
-        return sum(stage.errors for stage in self.stages)
 
 
 class _Claim(msgspec.Struct, frozen=True):

@@ -13,15 +13,19 @@ import msgspec
 
 from gpu_studio.core.check.check_record import (
     MOST_SPANS,
-    CheckFigures,
     CheckRecord,
-    Interruption,
     RecordedReading,
     StageSpan,
     recorded,
     restored,
 )
-from gpu_studio.core.check.check_verdict import loss_finding, stage_verdict, worse
+from gpu_studio.core.check.check_verdict import (
+    CheckFigures,
+    Interruption,
+    loss_finding,
+    stage_verdict,
+    worse,
+)
 from gpu_studio.core.check.heat import LoggedReading, joined_heat
 from gpu_studio.core.check.hot_spot import has_moved, steady_gap_c
 from gpu_studio.core.check.stages import (

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import signal
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from msgspec import Meta
 
 from gpu_studio.core.check.stages import (
     GLANCE_MINUTES,
@@ -20,24 +23,39 @@ from gpu_studio.core.check.stages import (
 from gpu_studio.core.check.thresholds import is_enough
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.messages.check_messages import CheckFinding
+from gpu_studio.core.messages.check_messages import (
+    MOST_FINDINGS,
+    MOST_STAGES,
+    CheckedDevice,
+    CheckFinding,
+    CheckVerdict,
+    FindingKind,
+    LoadSteps,
+    MemoryCoverage,
+    MemoryRates,
+    PlantKind,
+    Severity,
+    ShortText,
+    StageName,
+    StageOutcome,
+)
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
+    Amount,
+    Count,
+    PositiveCount,
+    Seconds,
+)
 from gpu_studio.core.notice import Tone
+from gpu_studio.core.pause import Pauses  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.units import format_bytes, format_count, format_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from gpu_studio.core.check.check_record import CheckRecord, Interruption
     from gpu_studio.core.failure import Failure
-    from gpu_studio.core.messages.check_messages import (
-        CheckVerdict,
-        FindingKind,
-        MemoryCoverage,
-        Severity,
-        StageName,
-    )
 
+MOST_INTERRUPTIONS = 1000
 _WORST_FIRST: tuple[CheckVerdict, ...] = (
     "failed", "inconclusive", "partial", "passed", "skipped",
 )  # fmt: skip
@@ -121,6 +139,91 @@ _AFTER_DOUBT_OF_CPU: dict[FindingKind, str] = _AFTER_DOUBT | {
 }
 
 
+class Interruption(msgspec.Struct, frozen=True, kw_only=True):
+    """A check that ended without its program's consent, found at the next start.
+
+    ``after_s`` is the time since the start of the check, up to a minute too short.
+    ``is_restart``: the PC itself started again in between; otherwise only the program ended.
+    """
+
+    after_s: Seconds
+    is_restart: bool
+
+
+class CheckFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check measured so far; a record and an interrupted check have it alike."""
+
+    highest_temperature_c: Amount | None = None
+    highest_hotspot_c: Amount | None = None
+    largest_hotspot_gap_c: Amount | None = None
+    highest_memory_temperature_c: Amount | None = None
+    lowest_clock_mhz: Amount | None = None
+    highest_power_w: Amount | None = None
+    coverage: MemoryCoverage | None = None
+    load_steps: LoadSteps = ()
+    memory_rates: MemoryRates | None = None
+    interruptions: Annotated[tuple[Interruption, ...], Meta(max_length=MOST_INTERRUPTIONS)] = ()
+    pauses: Pauses = ()
+
+
+class CheckResult(CheckFigures, frozen=True, kw_only=True):
+    """What was checked and found, and what follows from it.
+
+    ``minutes`` is the chosen length. ``highest_temperature_c`` and ``lowest_clock_mhz`` are those
+    of the load stage and later, None if the card reports none. ``largest_hotspot_gap_c`` is that of
+    `hot_spot.steady_gap_c`. ``load_steps`` is the table of the load in steps over all rounds,
+    ``memory_rates`` the largest loss of bandwidth of all rounds. ``failed_before``: the check of
+    the same card before this one failed. ``origin`` is the file from which a result comes that this
+    PC did not make, empty for its own.
+    """
+
+    device: CheckedDevice
+    minutes: PositiveCount
+    rounds: Count
+    stages: Annotated[tuple[StageOutcome, ...], Meta(max_length=MOST_STAGES)]
+    findings: Annotated[tuple[CheckFinding, ...], Meta(max_length=MOST_FINDINGS)] = ()
+    planted: PlantKind | None = None
+    is_stopped: bool = False
+    failed_before: bool = False
+    origin: ShortText = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for stages and findings that contradict each other."""
+        verdicts = {stage.name: stage.verdict for stage in self.stages}
+        if len(verdicts) < len(self.stages):
+            message = "it has a stage twice"
+            raise ValueError(message)
+        for finding in self.findings:
+            if finding.severity == "error" and verdicts.get(finding.stage) != "failed":
+                message = f"it has an error in the stage “{finding.stage}”, which did not fail"
+                raise ValueError(message)
+
+    @property
+    def verdict(self) -> CheckVerdict:
+        """What the stages say together."""
+        return whole_verdict(self)
+
+    @property
+    def sentence(self) -> str:
+        """The result in a sentence or two."""
+        return result_sentence(self)
+
+    @property
+    def next_action(self) -> str:
+        """The one next action."""
+        return next_action(self)
+
+    @property
+    def has_tested(self) -> bool:
+        """Whether any stage tested anything."""
+        return any(stage.has_tested for stage in self.stages)
+
+    @property
+    def errors(self) -> int:
+        """The errors of all stages."""
+        return sum(stage.errors for stage in self.stages)
+
+
 # ── verdicts ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -152,18 +255,18 @@ def worse(first: CheckVerdict, second: CheckVerdict) -> CheckVerdict:
     return min(first, second, key=_WORST_FIRST.index)
 
 
-def whole_verdict(record: CheckRecord) -> CheckVerdict:
+def whole_verdict(result: CheckResult) -> CheckVerdict:
     """Return the verdict of a check.
 
     A restart, an end of the program, and what does not fit the card's name make a check without
     errors inconclusive; without all of its rounds, it is partial.
     """
-    verdicts = {stage.verdict for stage in record.stages}
+    verdicts = {stage.verdict for stage in result.stages}
     if "failed" in verdicts:
         return "failed"
-    if "inconclusive" in verdicts or record.interruptions or record.device.contradiction:
+    if "inconclusive" in verdicts or result.interruptions or result.device.contradiction:
         return "inconclusive"
-    is_complete = record.rounds >= round_count(record.minutes)
+    is_complete = result.rounds >= round_count(result.minutes)
     return "passed" if verdicts == {"passed"} and is_complete else "partial"
 
 
@@ -194,36 +297,36 @@ _WORDS = {
 }
 
 
-def end_of(record: CheckRecord) -> CheckEnd:
+def end_of(result: CheckResult) -> CheckEnd:
     """Return how the check of a record ended."""
-    if record.verdict == "failed":
-        errors = (one for one in record.findings if one.severity == "error")
-        is_lost = record.errors <= 1 and any(one.kind == "card_lost" for one in errors)
+    if result.verdict == "failed":
+        errors = (one for one in result.findings if one.severity == "error")
+        is_lost = result.errors <= 1 and any(one.kind == "card_lost" for one in errors)
         return CheckEnd.LOST if is_lost else CheckEnd.ERRORS
-    if not record.has_tested:
+    if not result.has_tested:
         return CheckEnd.NOTHING_TESTED
-    if record.verdict == "inconclusive":
-        return CheckEnd.INTERRUPTED if record.interruptions else CheckEnd.DOUBTFUL
-    if record.verdict == "passed":
+    if result.verdict == "inconclusive":
+        return CheckEnd.INTERRUPTED if result.interruptions else CheckEnd.DOUBTFUL
+    if result.verdict == "passed":
         return CheckEnd.PASSED
-    return CheckEnd.STOPPED if record.is_stopped else CheckEnd.PARTIAL
+    return CheckEnd.STOPPED if result.is_stopped else CheckEnd.PARTIAL
 
 
-def end_words(record: CheckRecord) -> str:
+def end_words(result: CheckResult) -> str:
     """Return the largest words of a record: a number of errors, or why there is none.
 
     "0 errors" belongs to a pass alone.
     """
-    end = end_of(record)
+    end = end_of(result)
     if end is CheckEnd.LOST:
-        return "Check crashed" if is_cpu(record.device.address) else "Card failed"
-    return _WORDS.get(end) or errors_text(record.errors)
+        return "Check crashed" if is_cpu(result.device.address) else "Card failed"
+    return _WORDS.get(end) or errors_text(result.errors)
 
 
-def end_tone(record: CheckRecord) -> Tone:
+def end_tone(result: CheckResult) -> Tone:
     """Return how good or bad the end is; only a pass is good, and one in a file is neither."""
-    tone = _TONES.get(end_of(record), Tone.AMBER)
-    return Tone.PLAIN if record.origin and tone is Tone.GOOD else tone
+    tone = _TONES.get(end_of(result), Tone.AMBER)
+    return Tone.PLAIN if result.origin and tone is Tone.GOOD else tone
 
 
 def errors_text(count: int) -> str:
@@ -234,24 +337,24 @@ def errors_text(count: int) -> str:
 # ── sentences ────────────────────────────────────────────────────────────────────────────────────
 
 
-def result_sentence(record: CheckRecord) -> str:
+def result_sentence(result: CheckResult) -> str:
     """Return the result of a check in a sentence or two; it claims no more than was tested."""
-    address = record.device.address
-    share = _memory_share(record.coverage, address)
-    titles = [stage_title(stage.name, address) for stage in record.stages if stage.has_tested]
-    if record.verdict == "passed":
+    address = result.device.address
+    share = _memory_share(result.coverage, address)
+    titles = [stage_title(stage.name, address) for stage in result.stages if stage.has_tested]
+    if result.verdict == "passed":
         tested = f"Tested: {_listed(titles)}. Passing cannot rule out every fault."
         return f"No errors found{share}. {tested}"
-    if record.verdict == "failed":
-        return _failure(record)
-    if record.interruptions:
-        return interruption_sentence(record.interruptions[-1])
-    doubt = sentence_finding(record)
+    if result.verdict == "failed":
+        return _failure(result)
+    if result.interruptions:
+        return interruption_sentence(result.interruptions[-1])
+    doubt = sentence_finding(result)
     if not titles:
         return "Nothing was tested." if doubt is None else doubt.sentence
     if doubt is not None:
         return f"No errors found, but the result is doubtful. {doubt.sentence}"
-    if says := record.device.contradiction:
+    if says := result.device.contradiction:
         return f"No errors found, but it is not the card that its name says. {says}"
     return (
         f"No errors found so far{share}, but not everything was tested. Tested: {_listed(titles)}."
@@ -269,15 +372,15 @@ def _memory_share(coverage: MemoryCoverage | None, address: str) -> str:
     return f", with {share} of all {format_bytes(coverage.total_bytes)} of video memory tested"
 
 
-def sentence_finding(record: CheckRecord) -> CheckFinding | None:
+def sentence_finding(result: CheckResult) -> CheckFinding | None:
     """Return the finding whose sentence is part of the `result_sentence`; None if there is none."""
-    errors = [finding for finding in record.findings if finding.severity == "error"]
-    if record.verdict == "failed":
+    errors = [finding for finding in result.findings if finding.severity == "error"]
+    if result.verdict == "failed":
         lost = next((finding for finding in errors if finding.kind == "card_lost"), None)
         return lost or next(iter(errors), None)
-    if record.verdict == "passed" or record.interruptions:
+    if result.verdict == "passed" or result.interruptions:
         return None
-    return next((finding for finding in record.findings if finding.severity == "doubt"), None)
+    return next((finding for finding in result.findings if finding.severity == "doubt"), None)
 
 
 def interruption_sentence(interruption: Interruption) -> str:
@@ -289,9 +392,9 @@ def interruption_sentence(interruption: Interruption) -> str:
     return f"The program ended {when} into the check."
 
 
-def _failure(record: CheckRecord) -> str:
-    kinds = {finding.kind for finding in record.findings if finding.severity == "error"}
-    worst, count = sentence_finding(record), record.errors
+def _failure(result: CheckResult) -> str:
+    kinds = {finding.kind for finding in result.findings if finding.severity == "error"}
+    worst, count = sentence_finding(result), result.errors
     if worst is not None and kinds == {"disagreement"}:
         return worst.sentence
     if worst is not None and worst.kind == "card_lost":
@@ -317,55 +420,55 @@ def _listed(titles: Sequence[str]) -> str:
 # ── the next action ──────────────────────────────────────────────────────────────────────────────
 
 
-def next_action(record: CheckRecord) -> str:
+def next_action(result: CheckResult) -> str:
     """Return the one next action after a check."""
-    is_of_cpu = is_cpu(record.device.address)
-    if record.planted is not None:
+    is_of_cpu = is_cpu(result.device.address)
+    if result.planted is not None:
         return _WITHOUT_PLANT
-    if record.verdict == "failed":
-        return _after_failure(record, is_of_cpu=is_of_cpu)
-    doubts = [finding for finding in record.findings if finding.severity == "doubt"]
-    if not record.has_tested:
+    if result.verdict == "failed":
+        return _after_failure(result, is_of_cpu=is_of_cpu)
+    doubts = [finding for finding in result.findings if finding.severity == "doubt"]
+    if not result.has_tested:
         return _after_nothing(doubts[0].sentence) if doubts else _SKIPPED
     kinds = {finding.kind for finding in doubts}
     actions = _AFTER_DOUBT_OF_CPU if is_of_cpu else _AFTER_DOUBT
     action = next((action for kind, action in actions.items() if kind in kinds), None)
     if action is not None:
         return action
-    if record.interruptions:
-        if not record.interruptions[-1].is_restart:
+    if result.interruptions:
+        if not result.interruptions[-1].is_restart:
             return _PROGRAM_ENDED
         cables = "the CPU's cooler" if is_of_cpu else "the card's power cables"
         return _UNEXPECTED_RESTART.format(parts=f"the power supply and {cables}")
-    if record.device.contradiction:
+    if result.device.contradiction:
         return _ANOTHER_CARD
-    if record.verdict == "passed":
-        return _after_pass(record, is_of_cpu=is_of_cpu)
-    if record.is_stopped:
+    if result.verdict == "passed":
+        return _after_pass(result, is_of_cpu=is_of_cpu)
+    if result.is_stopped:
         return _TO_THE_END
-    lacks_memory = record.coverage is not None and not is_enough(record.coverage)
+    lacks_memory = result.coverage is not None and not is_enough(result.coverage)
     return _MORE_FREE if lacks_memory and not is_of_cpu else _TOO_SHORT
 
 
-def _after_failure(record: CheckRecord, *, is_of_cpu: bool) -> str:
-    if not record.failed_before:
+def _after_failure(result: CheckResult, *, is_of_cpu: bool) -> str:
+    if not result.failed_before:
         return _REPEAT
     if is_of_cpu:
         return _SECOND_FAILURE_OF_CPU
-    kinds = {finding.kind for finding in record.findings if finding.severity == "error"}
+    kinds = {finding.kind for finding in result.findings if finding.severity == "error"}
     return _SECOND_DISAGREEMENT if kinds == {"disagreement"} else _SECOND_FAILURE
 
 
-def _after_pass(record: CheckRecord, *, is_of_cpu: bool) -> str:
+def _after_pass(result: CheckResult, *, is_of_cpu: bool) -> str:
     what = "PC" if is_of_cpu else "card"
-    if record.failed_before:
+    if result.failed_before:
         return (
             f"The last check of this {what} failed and this one passed, so the error comes and "
             "goes: run the overnight check."
         )
-    if record.minutes <= GLANCE_MINUTES:
+    if result.minutes <= GLANCE_MINUTES:
         return "This was a glance: run the 6-minute check."
-    if record.minutes < OVERNIGHT_MINUTES:
+    if result.minutes < OVERNIGHT_MINUTES:
         return "Nothing to do. If errors are rare, only the overnight check finds them."
     return f"Nothing to do. Save the record if you sell or keep the {what}."
 
@@ -469,46 +572,3 @@ def _signal_in(exit_code: int | None) -> int:
     if exit_code is None:
         return 0
     return -exit_code if exit_code < 0 else exit_code - 128 if 128 < exit_code < 192 else 0
-
-
-# ── findings as lines ────────────────────────────────────────────────────────────────────────────
-
-FINDING_TONES: dict[Severity, Tone] = {
-    "error": Tone.FAILURE, "doubt": Tone.AMBER, "note": Tone.PLAIN,
-}  # fmt: skip
-
-
-class GroupedFinding(NamedTuple):
-    """Findings of one kind in one stage; ``details`` are their sentences, each once."""
-
-    severity: Severity
-    sentence: str
-    times: int
-    details: tuple[str, ...]
-
-
-def finding_lines(
-    findings: Iterable[CheckFinding], quoted: CheckFinding | None = None
-) -> tuple[GroupedFinding, ...]:
-    """Return findings as lines.
-
-    Args:
-        findings: all of a check.
-        quoted: the one whose sentence stands elsewhere; a line of its own would repeat it.
-    """
-    groups: dict[tuple[str, str, str], list[CheckFinding]] = {}
-    for one in findings:
-        groups.setdefault((one.severity, one.kind, one.stage), []).append(one)
-    lines = [_line(group) for group in groups.values() if len(group) > 1 or group[0] is not quoted]
-    return tuple(sorted(lines, key=lambda line: list(FINDING_TONES).index(line.severity)))
-
-
-def _line(group: list[CheckFinding]) -> GroupedFinding:
-    first = group[0]
-    details = tuple(dict.fromkeys(one.sentence for one in group))
-    sentence = first.sentence
-    if len(details) > 1:
-        sentence += f" And {format_count(len(group) - 1)} more like it."
-    elif len(group) > 1:
-        sentence += f" ({format_count(len(group))} times)"
-    return GroupedFinding(first.severity, sentence, len(group), details)

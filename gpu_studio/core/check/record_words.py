@@ -15,21 +15,25 @@ from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.messages.check_messages import STAGE_NAMES
 from gpu_studio.core.moments import written_moment
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.units import (
     clock_text,
     format_bytes,
+    format_count,
     format_percent,
     format_rate,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.messages.check_messages import (
         CheckedDevice,
+        CheckFinding,
         CheckVerdict,
         MemoryCoverage,
+        Severity,
     )
 
 TITLE = "Record of a check"
@@ -62,6 +66,11 @@ _FRESH = (
     "check while you watch, at the handover or in a video call. Better, run it yourself: the "
     "program is free."
 )
+
+
+FINDING_TONES: dict[Severity, Tone] = {
+    "error": Tone.FAILURE, "doubt": Tone.AMBER, "note": Tone.PLAIN,
+}  # fmt: skip
 
 
 class RecordFact(NamedTuple):
@@ -313,3 +322,39 @@ def _amount(value: float | None, unit: str, missing: str = _NOT_REPORTED) -> str
         return missing
     # A record may come from a stranger: no number is longer than a line.
     return f"{value:.0f}\u202f{unit}" if value < _LONGEST_WRITTEN else f"{value:.0e}\u202f{unit}"
+
+
+class GroupedFinding(NamedTuple):
+    """Findings of one kind in one stage; ``details`` are their sentences, each once."""
+
+    severity: Severity
+    sentence: str
+    times: int
+    details: tuple[str, ...]
+
+
+def finding_lines(
+    findings: Iterable[CheckFinding], quoted: CheckFinding | None = None
+) -> tuple[GroupedFinding, ...]:
+    """Return findings as lines.
+
+    Args:
+        findings: all of a check.
+        quoted: the one whose sentence stands elsewhere; a line of its own would repeat it.
+    """
+    groups: dict[tuple[str, str, str], list[CheckFinding]] = {}
+    for one in findings:
+        groups.setdefault((one.severity, one.kind, one.stage), []).append(one)
+    lines = [_line(group) for group in groups.values() if len(group) > 1 or group[0] is not quoted]
+    return tuple(sorted(lines, key=lambda line: list(FINDING_TONES).index(line.severity)))
+
+
+def _line(group: list[CheckFinding]) -> GroupedFinding:
+    first = group[0]
+    details = tuple(dict.fromkeys(one.sentence for one in group))
+    sentence = first.sentence
+    if len(details) > 1:
+        sentence += f" And {format_count(len(group) - 1)} more like it."
+    elif len(group) > 1:
+        sentence += f" ({format_count(len(group))} times)"
+    return GroupedFinding(first.severity, sentence, len(group), details)

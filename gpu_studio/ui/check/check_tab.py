@@ -13,13 +13,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.check.check_verdict import finding_lines
 from gpu_studio.core.check.memory_map import memory_map
 from gpu_studio.core.check.record_words import (
     LIMITS_TITLE,
     TRUST_TITLE,
     breakable,
     device_facts,
+    finding_lines,
     record_facts,
     record_limits,
     record_trust,

@@ -9,9 +9,13 @@ from PySide6.QtCore import QEvent, QLineF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QHelpEvent, QPainter
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolTip, QVBoxLayout, QWidget
 
-from gpu_studio.core.check.check_verdict import FINDING_TONES
 from gpu_studio.core.check.memory_map import MemoryMap
-from gpu_studio.core.check.record_words import breakable, coverage_share, coverage_text
+from gpu_studio.core.check.record_words import (
+    FINDING_TONES,
+    breakable,
+    coverage_share,
+    coverage_text,
+)
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.units import format_percent
 from gpu_studio.model.tool_tip import plain_tip
@@ -23,8 +27,8 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QPaintEvent
 
-    from gpu_studio.core.check.check_verdict import GroupedFinding
     from gpu_studio.core.check.memory_map import SquareState
+    from gpu_studio.core.check.record_words import GroupedFinding
     from gpu_studio.core.messages.check_messages import MemoryCoverage
     from gpu_studio.ui.theme import Theme
 

@@ -34,14 +34,13 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from gpu_studio.core.check.check_chart import chart_sentence, record_chart
 from gpu_studio.core.check.check_record import CHUNK, decode_record, encode_record
 from gpu_studio.core.check.check_verdict import (
-    FINDING_TONES,
     end_tone,
     end_words,
     errors_text,
-    finding_lines,
 )
 from gpu_studio.core.check.memory_map import memory_map
 from gpu_studio.core.check.record_words import (
+    FINDING_TONES,
     LIMITS_TITLE,
     PROMISE,
     TITLE,
@@ -49,6 +48,7 @@ from gpu_studio.core.check.record_words import (
     VERDICT_WORDS,
     breakable,
     device_line,
+    finding_lines,
     origin_text,
     planted_text,
     record_facts,

@@ -15,7 +15,6 @@ from gpu_studio.core.check.check_record import (
     LARGEST_FILE_BYTES,
     MOST_READINGS,
     CheckRecord,
-    Interruption,
     RecordedReading,
     decode_record,
     encode_record,
@@ -24,7 +23,7 @@ from gpu_studio.core.check.check_record import (
     recorded,
 )
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.check.check_verdict import end_tone
+from gpu_studio.core.check.check_verdict import Interruption, end_tone
 from gpu_studio.core.check.heat import LoggedReading
 from gpu_studio.core.check.record_words import origin_text
 from gpu_studio.core.failure import FailureKind, StudioError

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from gpu_studio.core.check.check_record import CheckRecord, Interruption
 from gpu_studio.core.check.check_run import (
     START_PATIENCE_S,
     STEP_PATIENCE_S,
@@ -15,6 +14,7 @@ from gpu_studio.core.check.check_run import (
     CheckRun,
     CheckState,
 )
+from gpu_studio.core.check.check_verdict import Interruption
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import (
     STAGE_NAMES,
@@ -28,6 +28,7 @@ from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from tests.fakes.check_answers import COVERAGE, GT_1030, check_round, hot_card, wrong_bit
 
 if TYPE_CHECKING:
+    from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.messages.message import Event
 
 CUDA_ERROR = RequestFailed(

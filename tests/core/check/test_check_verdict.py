@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 import pytest
 
-from gpu_studio.core.check.check_record import CheckRecord, Interruption
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import (
     CheckEnd,
+    Interruption,
     end_of,
     end_tone,
     end_words,
-    finding_lines,
     interruption_sentence,
     stage_verdict,
     worse,
 )
+from gpu_studio.core.check.record_words import finding_lines
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import (
     STAGE_NAMES,
@@ -35,6 +35,9 @@ from gpu_studio.core.notice import Tone
 from tests.core.check.test_check_record import record
 from tests.fakes.check_answers import check_round, hot_card, wrong_bit
 from tests.fakes.check_records import STARTED_AT, check_record
+
+if TYPE_CHECKING:
+    from gpu_studio.core.check.check_record import CheckRecord
 
 
 def found(severity: Severity, kind: FindingKind = "wrong_result") -> CheckFinding:
