@@ -1,4 +1,4 @@
-"""The chunks of a PNG file, and the text in one: this program's own texts travel so.
+"""The text in a PNG file: this program's own texts travel so.
 
 A file comes from anywhere: a text is inflated only if its keyword is the wanted one, and only up to
 a size. The source is W3C PNG, sections 5.3 and 11.3.3.
@@ -7,39 +7,17 @@ a size. The source is W3C PNG, sections 5.3 and 11.3.3.
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import BinaryIO
 
 PNG_HEAD = b"\x89PNG\r\n\x1a\n"
-CHUNK_HEAD_BYTES, CHECKSUM_BYTES = 8, 4
+_HEAD_BYTES, _CHECKSUM_BYTES = 8, 4
 _LONGEST_KEYWORD = 79
 _MOST_CHUNKS = 50_000  # the pixels of a large picture come in thousands
 _MOST_TEXTS = 100
 _PACKED = b"\1"
-
-
-class PngChunk(NamedTuple):
-    """A chunk: its kind, and the place and size of its contents in the file."""
-
-    kind: bytes
-    place: int
-    size: int
-
-
-def png_chunks(file: BinaryIO) -> Iterator[PngChunk]:
-    """Yield the chunks of a PNG file, up to 50,000; the file's place may change in between."""
-    place = len(PNG_HEAD)
-    for _ in range(_MOST_CHUNKS):
-        file.seek(place)
-        head = file.read(CHUNK_HEAD_BYTES)
-        if len(head) < CHUNK_HEAD_BYTES:
-            return
-        chunk = PngChunk(head[4:], place + CHUNK_HEAD_BYTES, int.from_bytes(head[:4], "big"))
-        yield chunk
-        place = chunk.place + chunk.size + CHECKSUM_BYTES
 
 
 def png_text(file: BinaryIO, keyword: bytes, most_bytes: int) -> bytes | None:
@@ -50,14 +28,21 @@ def png_text(file: BinaryIO, keyword: bytes, most_bytes: int) -> bytes | None:
         keyword: whose text is wanted.
         most_bytes: of a longer text, one byte more is returned.
     """
-    texts = (chunk for chunk in png_chunks(file) if chunk.kind in (b"tEXt", b"zTXt", b"iTXt"))
-    for _, chunk in zip(range(_MOST_TEXTS), texts, strict=False):
-        file.seek(chunk.place)
-        found, zero, _ = file.read(min(chunk.size, _LONGEST_KEYWORD + 1)).partition(b"\0")
-        if zero and found == keyword:
-            file.seek(chunk.place + len(keyword) + 1)
-            body = file.read(min(chunk.size - len(keyword) - 1, most_bytes + 1))
-            return _text(chunk.kind, body, most_bytes)
+    place, texts = len(PNG_HEAD), 0
+    for _ in range(_MOST_CHUNKS):
+        file.seek(place)
+        head = file.read(_HEAD_BYTES)
+        if len(head) < _HEAD_BYTES or texts == _MOST_TEXTS:
+            return None
+        size, kind = int.from_bytes(head[:4], "big"), head[4:]
+        if kind in (b"tEXt", b"zTXt", b"iTXt"):
+            texts += 1
+            found, zero, _ = file.read(min(size, _LONGEST_KEYWORD + 1)).partition(b"\0")
+            if zero and found == keyword:
+                file.seek(place + _HEAD_BYTES + len(keyword) + 1)
+                body = file.read(min(size - len(keyword) - 1, most_bytes + 1))
+                return _text(kind, body, most_bytes)
+        place += _HEAD_BYTES + size + _CHECKSUM_BYTES
     return None
 
 
