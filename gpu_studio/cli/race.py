@@ -65,9 +65,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.cli.answers import CommandEngine
     from gpu_studio.core.messages.engine_messages import EngineDescribed
-    from gpu_studio.core.messages.message import Event
-    from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from gpu_studio.core.packed_frame import PackedFrame
+    from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadDescription
     from gpu_studio.core.race.verdict import Verdict
 
 _COLUMNS = (
@@ -106,21 +104,38 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             log_path, as_json=options.json, path=options.record or options.record_frames
         )
         recorder.begin(described, {picture.name}, {one.device for one in contestants})
-        race = _Race(work, picture, as_json=options.json)
-        race.run(options, contestants, photo, shows=options.save is not None or records_frames)
-    verdict = judge(picture, race.runs)
+        shows = options.save is not None or records_frames
+        requests = race_requests(
+            picture,
+            options.size or picture.race.default_size,
+            contestants,
+            options.budget_s,
+            photo=photo.identity if photo is not None else "",
+            showing=Showing(frames=shows, photo=photo) if shows or photo is not None else None,
+        )
+        runs, tracks = _raced(work, requests, picture.size_text, as_json=options.json)
+    verdict = judge(picture, runs)
     if not options.no_history:
         past_runs = history()
-        for run in race.runs:
+        for run in runs:
             if run.result is not None:
                 run.card = identity_at(run.request.device, described.cards)
                 keep_run(past_runs, run)
-    recorder.save(race.runs, kept_frames(race.runs, race.tracks) if records_frames else None)
+    recorder.save(runs, kept_frames(runs, tracks) if records_frames else None)
     if options.save is not None:
-        processor = processor_name(log_path)
-        _save(race, verdict, described, options.save, processor)
-    _conclude(picture, race.runs, verdict, as_json=options.json)
-    return work.exit_status(is_done=all(run.state is not RunState.FAILED for run in race.runs))
+        order = picture_order(
+            picture,
+            verdict,
+            runs,
+            tracks,
+            made_at=now(),
+            cpu_name=processor_name(log_path),
+            torch_version=described.torch_version,
+        )
+        # A child paints it, because Qt is not in this process.
+        save(options.save, painted(_PAINTER, encode_order(order)))
+    _conclude(picture, runs, verdict, as_json=options.json)
+    return work.exit_status(is_done=all(run.state is not RunState.FAILED for run in runs))
 
 
 def _check_count(count: int) -> None:
@@ -166,71 +181,37 @@ def _contestants(
     ]
 
 
-class _Race:
-    """The runs of a race.
+def _raced(
+    work: CommandEngine, requests: Sequence[RunWorkload], size_text: str, *, as_json: bool
+) -> tuple[list[Run], list[RaceTrack]]:
+    """Let the contestants take turns until all of them have ended; return runs and frames.
 
     Args:
         work: the engine that makes the runs; after Ctrl-C, no other run starts.
-        picture: what is drawn.
+        requests: one for each contestant.
+        size_text: how a size is written.
         as_json: print every event.
     """
-
-    def __init__(self, work: CommandEngine, picture: WorkloadDescription, *, as_json: bool) -> None:
-        self._work, self._as_json = work, as_json
-        self.picture = picture
-        self.runs: list[Run] = []
-        self.tracks: list[RaceTrack] = []
-        self._most_bytes = MOST_BYTES
-
-    def run(
-        self,
-        options: argparse.Namespace,
-        contestants: Sequence[Contestant],
-        photo: PackedFrame | None,
-        *,
-        shows: bool,
-    ) -> None:
-        """Let the contestants take turns until all of them have ended.
-
-        Args:
-            options: size and time budget.
-            contestants: in their order.
-            photo: the picture to learn.
-            shows: whether to keep the frames.
-        """
-        assert self.picture.race is not None
-        requests = race_requests(
-            self.picture,
-            options.size or self.picture.race.default_size,
-            contestants,
-            options.budget_s,
-            photo=photo.identity if photo is not None else "",
-            showing=Showing(frames=shows, photo=photo) if shows or photo is not None else None,
-        )
-        self._most_bytes = min(MOST_BYTES, _MOST_FRAME_BYTES // len(requests))
-        runs = [Run(one) for one in requests]
-        for run in runs:
-            run.size_text = self.picture.size_text
-            self.runs.append(run)
-            self.tracks.append(RaceTrack(most_bytes=self._most_bytes))
-        for event in self._work.answers(RunInTurns(runs=tuple(requests))):
-            for run, track in zip(self.runs, self.tracks, strict=True):
-                if run.apply(event):
-                    self._on_event(event, run, track)
-            if self._as_json and not isinstance(event, (FramesOpened, FrameReady, RunsEnded)):
-                print_bytes(encode(event))
-        self._work.progress.clear()
-        for run in runs:
-            if run.failure is not None:
-                note(f"{contestant_name(run)}: {run.failure.message}")
-
-    def _on_event(self, event: Event, run: Run, track: RaceTrack) -> None:
-        if isinstance(event, FrameReady):
-            track.add(RaceFrame.of(event, run.opened))
-        self._work.progress.show(
-            f"{self.runs.index(run) + 1}  {contestant_name(run)}: {run.phase or 'starting'} "
-            f"{format_percent(run.progress)}"
-        )
+    runs = [Run(one) for one in requests]
+    tracks = [RaceTrack(most_bytes=min(MOST_BYTES, _MOST_FRAME_BYTES // len(runs))) for _ in runs]
+    for run in runs:
+        run.size_text = size_text
+    for event in work.answers(RunInTurns(runs=tuple(requests))):
+        for number, (run, track) in enumerate(zip(runs, tracks, strict=True), 1):
+            if not run.apply(event):
+                continue
+            if isinstance(event, FrameReady):
+                track.add(RaceFrame.of(event, run.opened))
+            phase = run.phase or "starting"
+            share = format_percent(run.progress)
+            work.progress.show(f"{number}  {contestant_name(run)}: {phase} {share}")
+        if as_json and not isinstance(event, (FramesOpened, FrameReady, RunsEnded)):
+            print_bytes(encode(event))
+    work.progress.clear()
+    for run in runs:
+        if run.failure is not None:
+            note(f"{contestant_name(run)}: {run.failure.message}")
+    return runs, tracks
 
 
 def _conclude(
@@ -266,22 +247,6 @@ def _conclude(
     for sentence in filter(None, (verdict.finished.sentence, verdict.reason)):
         print_line()
         print_line(sentence)
-
-
-def _save(
-    race: _Race, verdict: Verdict, described: EngineDescribed, path: Path, processor: str
-) -> None:
-    """Save the result as a picture; a child paints it, because Qt is not in this process."""
-    order = picture_order(
-        race.picture,
-        verdict,
-        race.runs,
-        race.tracks,
-        made_at=now(),
-        cpu_name=processor,
-        torch_version=described.torch_version,
-    )
-    save(path, painted(_PAINTER, encode_order(order)))
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
