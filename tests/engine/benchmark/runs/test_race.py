@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -185,7 +184,7 @@ def test_slow_frames_make_a_race_hardly_longer(
     draw = LearnDrawing.pixels
 
     def draw_slowly(self: LearnDrawing) -> Any:
-        time.sleep(0.2)
+        threading.Event().wait(0.2)  # a slow picture
         return draw(self)
 
     monkeypatch.setattr(LearnDrawing, "pixels", draw_slowly)
