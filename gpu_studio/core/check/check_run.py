@@ -163,10 +163,17 @@ class CheckRun:
         self.check_id = secrets.token_hex(4)
         self.device: CheckedDevice | None = None
         self.fingerprint = ""
-        budget_s = round_s(plan.minutes)
+        self.earlier: CheckRecord | None = None
+        self.is_stopped = self.is_over = False
+        self._program, self._known = program, known
+        self._is_silent = self._is_paused = self._has_begun = False
+        self._forget_results()
+
+    def _forget_results(self) -> None:
+        budget_s = round_s(self.plan.minutes)
         self.stages = tuple(
             StageTrack(name=name, budget_s=stage_budget_s(name, budget_s))
-            for name in in_order(plan.stages)
+            for name in in_order(self.plan.stages)
         )
         self.findings: list[CheckFinding] = []
         self.vitals: list[LoggedReading] = []
@@ -175,7 +182,6 @@ class CheckRun:
         self.coverage: MemoryCoverage | None = None
         self.load_steps: tuple[LoadStep, ...] = ()
         self.memory_rates: MemoryRates | None = None
-        self.round = 1
         self.interruptions: tuple[Interruption, ...] = ()
         self.pauses: tuple[Pause, ...] = ()
         self.highest_temperature_c: float | None = None
@@ -184,17 +190,8 @@ class CheckRun:
         self.highest_memory_temperature_c: float | None = None
         self.lowest_clock_mhz: float | None = None
         self.highest_power_w: float | None = None
-        self.earlier: CheckRecord | None = None
-        self.is_stopped = False
-        self.is_over = False
-        self._program = program
-        self._known = known
-        self._rounds_done = 0
-        self._before_s = 0.0  # of the rounds before this one
-        self._round_at_s = 0.0
-        self._is_silent = False
-        self._is_paused = False
-        self._has_begun = False
+        self.round, self._rounds_done = 1, 0
+        self._before_s = self._round_at_s = 0.0  # of the rounds before this one, and of this one
 
     @classmethod
     def resumed(cls, state: CheckState, interruption: Interruption, program: str = "") -> CheckRun:
@@ -447,18 +444,7 @@ class CheckRun:
 
     def _begin_anew(self) -> None:
         """Forget the results so far: another card has taken the place of the one before."""
-        for track in self.stages:
-            track.state, track.verdict, track.tested, track.fraction = "waiting", None, "", 0.0
-            track.errors, track.round_errors, track.seconds = 0, 0, 0.0
-            track.heat = None
-        self.vitals, self.spans, self.coverage = [], [], None
-        self._readings = None
-        self.load_steps, self.memory_rates = (), None
-        self.interruptions, self.pauses = (), ()
-        self.highest_temperature_c = self.lowest_clock_mhz = self.highest_power_w = None
-        self.highest_hotspot_c = self.largest_hotspot_gap_c = None
-        self.highest_memory_temperature_c = None
-        self._before_s, self._rounds_done, self.round = 0.0, 0, 1
+        self._forget_results()
         sentence = "Another card is in this place than before the interruption: its check is new."
         self.findings = [
             CheckFinding(
@@ -478,12 +464,9 @@ class CheckRun:
         self.vitals.append(LoggedReading(self._before_s + event.elapsed_s, vitals))
         self._readings = None
         self._move_to(event.elapsed_s)
-        self.highest_temperature_c = _highest(self.highest_temperature_c, vitals.temperature_c)
-        self.highest_power_w = _highest(self.highest_power_w, vitals.power_w)
-        self.highest_hotspot_c = _highest(self.highest_hotspot_c, vitals.hotspot_c)
-        self.highest_memory_temperature_c = _highest(
-            self.highest_memory_temperature_c, vitals.memory_temperature_c
-        )
+        for name in ("temperature_c", "power_w", "hotspot_c", "memory_temperature_c"):
+            highest = _highest(getattr(self, f"highest_{name}"), getattr(vitals, name))
+            setattr(self, f"highest_{name}", highest)
         self.largest_hotspot_gap_c = _highest(self.largest_hotspot_gap_c, steady_gap_c(self.vitals))
         present = self.present
         # At any other time, the card may rest, and its clock says nothing.
