@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -36,9 +36,7 @@ _USUAL_TIME = "00:00"
 _STEPS = 1000  # of a progress bar
 _ANY_CARD = "cuda:0"
 _CODE_TIP = "Click to see its PyTorch code in the Code drawer (F9)."
-# Drawings in units of the disc's radius.
-_CHECK = ((-0.45, 0.02), (-0.12, 0.36), (0.48, -0.32))
-_CROSS = (((-0.36, -0.36), (0.36, 0.36)), ((0.36, -0.36), (-0.36, 0.36)))
+_SIGNS = {"passed": "✓", "failed": "✗", "skipped": "–"}
 _ROLES = {
     "passed": "allocated", "failed": "failure", "inconclusive": "cpu", "partial": "cpu",
     "skipped": "other",
@@ -201,7 +199,9 @@ class StageSign(QWidget):
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(self._theme.colour(_ROLES[self.state])))
             painter.drawEllipse(disc)
-            self._paint_sign(painter, radius)
+            is_clear = self.state in ("passed", "failed")
+            painter.setPen(QColor("white" if is_clear else self._theme.colour("on_device")))
+            painter.drawText(disc, Qt.AlignmentFlag.AlignCenter, _SIGNS.get(self.state, "!"))
             return
         painter.setPen(QPen(QColor(self._theme.colour("border")), 2))
         painter.drawEllipse(disc)
@@ -209,20 +209,3 @@ class StageSign(QWidget):
             painter.setPen(QPen(QColor(self._theme.colour("accent")), 2.5))
             span = round(360 * 16 * max(self._fraction, 0.08))
             painter.drawArc(disc, 90 * 16, -span)
-
-    def _paint_sign(self, painter: QPainter, radius: float) -> None:
-        pen = QPen(QColor(self._theme.colour("on_device")), max(radius / 5, 1.5))
-        if self.state in ("passed", "failed"):
-            pen.setColor(QColor("white"))
-        pen.setCapStyle(Qt.PenCapStyle.RoundCap)
-        painter.setPen(pen)
-        if self.state == "passed":
-            painter.drawPolyline(QPolygonF([QPointF(x, y) * radius for x, y in _CHECK]))
-        elif self.state == "failed":
-            for (left, top), (right, bottom) in _CROSS:
-                painter.drawLine(QPointF(left, top) * radius, QPointF(right, bottom) * radius)
-        elif self.state == "skipped":
-            painter.drawLine(QPointF(-0.4, 0) * radius, QPointF(0.4, 0) * radius)
-        else:
-            painter.drawLine(QPointF(0, -0.5) * radius, QPointF(0, 0.1) * radius)
-            painter.drawPoint(QPointF(0, 0.5) * radius)

@@ -287,6 +287,18 @@ def test_an_end_has_its_words_and_only_a_pass_is_green(
     assert end_words(record).replace("\u202f", " ") == words
 
 
+def test_a_card_that_is_lost_after_errors_has_errors() -> None:
+    run = CheckRun(CheckPlan(device="cuda:0", minutes=6), STARTED_AT)
+    request = run.next_request()
+    assert request is not None
+    wrong = {"load": (wrong_bit("load"),)}
+    for event in check_round(request, end_in="compute", findings=wrong):  # type: ignore[arg-type]
+        run.apply(event)  # type: ignore[arg-type]  # no pause
+    run.apply(LOST)
+    assert end_of(run.record()) is CheckEnd.ERRORS
+    assert end_words(run.record()).startswith("2")
+
+
 def test_a_card_without_code_is_named_with_its_driver_and_says_why() -> None:
     record = ended(REFUSED, end_in=None)
     assert record.sentence == "It has no code for this card."
