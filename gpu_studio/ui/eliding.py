@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QSize, Qt
@@ -13,7 +12,6 @@ from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.parts import Text, letters
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import TypeGuard
 
     from PySide6.QtGui import QPaintEvent
@@ -72,77 +70,30 @@ class ElidedText(Text):
         )
 
 
-class RoomText(ElidedText):
-    """A wrapped text in room for a number of lines, whatever it says; "…" ends what is longer.
-
-    What is below does not move when the text changes. The tool tip has the whole text.
-    """
+class RoomText(Text):
+    """A wrapped text with room for a number of lines: what is below stays if it says less."""
 
     def __init__(self, text: str = "", role: Role = "", *, name: str = "", lines: int) -> None:
         super().__init__(text, role, name=name, wraps=True)
         self.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
         self._lines = lines
 
-    def set_lines(self, lines: int) -> None:
-        """Keep room for another number of lines."""
-        if lines != self._lines:
-            self._lines = lines
-            self.updateGeometry()
-
     def sizeHint(self) -> QSize:
-        """Return the height of the room."""
-        return QSize(super().sizeHint().width(), self.heightForWidth(0))
+        """Return at least the height of the room."""
+        return super().sizeHint().expandedTo(QSize(0, self._room()))
 
     def minimumSizeHint(self) -> QSize:
-        """Return the height of the room."""
-        return QSize(super().minimumSizeHint().width(), self.heightForWidth(0))
+        """Return at least the height of the room."""
+        return super().minimumSizeHint().expandedTo(QSize(0, self._room()))
 
-    def heightForWidth(self, _width: int) -> int:
-        """Return the height of the room, which no width changes."""
-        margins = self.contentsMargins()
+    def heightForWidth(self, width: int) -> int:
+        """Return at least the height of the room."""
+        return max(super().heightForWidth(width), self._room())
+
+    def _room(self) -> int:
         # A fraction of a pixel comes to each line: several are higher than as many of one.
         lines = self.fontMetrics().boundingRect(0, 0, 0, 0, 0, "\n".join("g" * self._lines))
-        return lines.height() + margins.top() + margins.bottom()
-
-    @property
-    def is_elided(self) -> bool:
-        """Whether the text is cut off."""
-        return not self._fits(self.text())
-
-    @property
-    def shown_text(self) -> str:
-        """As many words as fit."""
-        if not self.is_elided:
-            return self.text()
-        ends = [place for place, letter in enumerate(self.text()) if letter.isspace()]
-        fitting = bisect_left(ends, True, key=lambda end: not self._fits(self._cut(end)))
-        return self._cut(ends[fitting - 1] if fitting else 0)
-
-    def _cut(self, end: int) -> str:
-        return f"{self.text()[:end].rstrip().rstrip('.')}…"
-
-    def _fits(self, text: str) -> bool:
-        room = self.contentsRect()
-        wrapped = Qt.TextFlag.TextWordWrap
-        needed = self.fontMetrics().boundingRect(0, 0, room.width(), 0, wrapped, text)
-        return needed.height() < (self._lines + 0.5) * self.fontMetrics().lineSpacing()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint as much of the text as fits."""
-        if not self.is_elided:
-            super().paintEvent(event)
-            return
-        painter = QPainter(self)
-        flags = int(self.alignment()) | int(Qt.TextFlag.TextWordWrap)
-        self.style().drawItemText(
-            painter,
-            self.contentsRect(),
-            flags,
-            self.palette(),
-            self.isEnabled(),
-            self.shown_text,
-            self.foregroundRole(),
-        )
+        return lines.height()
 
 
 class SpareText(Text):
@@ -160,12 +111,6 @@ class SpareText(Text):
         """Paint the text if it fits."""
         if self.fontMetrics().horizontalAdvance(self.text()) <= self.width():
             super().paintEvent(event)
-
-
-def shortened(sentences: Sequence[str]) -> tuple[str, ...]:
-    """Return sentences as one text, then without the last one, and so on."""
-    fewer = (" ".join(sentences[:count]) for count in range(len(sentences) - 1, 0, -1))
-    return (" ".join(sentences), *(f"{text.rstrip('.')} …" for text in fewer))
 
 
 def asks_for_tip(event: QEvent) -> TypeGuard[QHelpEvent]:

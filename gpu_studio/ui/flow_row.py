@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QRect, QSize, Qt
+from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from PySide6.QtGui import QResizeEvent, QShowEvent
 
 _LINE_GAP = 6
-_MOST_WIDTHS = 16
-
-
-class _Place(NamedTuple):
-    """The place of a widget; `line` counts from the top."""
-
-    widget: QWidget
-    line: int
-    left: int
-    size: QSize
 
 
 class FlowRow(QWidget):
@@ -49,10 +37,6 @@ class FlowRow(QWidget):
         super().__init__(parent)
         self._fills, self._is_centred, self._spacing = fills, centred, spacing
         self._widgets: list[QWidget] = []
-        self._kept: set[QWidget] = set()
-        self._sizes: dict[QWidget, QSize] = {}
-        self._known_places: dict[object, list[_Place]] = {}
-        self._needs: object = None  # what the last layout followed
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -69,29 +53,18 @@ class FlowRow(QWidget):
         widget.setVisible(not was_hidden)
         widget.ensurePolished()  # its size is another one without the style sheet
         self._widgets.append(widget)
-        self._forget()
         self.updateGeometry()
 
     def set_widgets(self, *widgets: QWidget, fills: QWidget | None = None) -> None:
         """Place these widgets from now on; others from before already have another parent."""
         self._widgets, self._fills = [], fills
-        self._forget()
         for widget in widgets:
             self.add(widget)
         self.updateGeometry()
 
-    def keep_room(self, *widgets: QWidget, is_kept: bool = True) -> None:
-        """Keep the room of widgets while they are hidden, or no longer: what follows them stays."""
-        before = set(self._kept)
-        self._kept = before | set(widgets) if is_kept else before - set(widgets)
-        if self._kept != before:
-            self._forget()
-            self.updateGeometry()
-            self._arrange()
-
     def sizeHint(self) -> QSize:
         """Return the size for everything in one line."""
-        sizes = [self._size_of(widget) for widget in self._shown()]
+        sizes = [_size_of(widget) for widget in self._shown()]
         gaps = self._spacing * max(len(sizes) - 1, 0)
         height = max((size.height() for size in sizes), default=0)
         return QSize(sum(size.width() for size in sizes) + gaps, height)
@@ -103,7 +76,7 @@ class FlowRow(QWidget):
 
     def heightForWidth(self, width: int) -> int:
         """Return the height of all lines, in pixels."""
-        heights = _line_heights(self._places(width))
+        heights = [_height_of(line) for line in self._lines(width)]
         return sum(heights) + _LINE_GAP * max(len(heights) - 1, 0)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -114,100 +87,52 @@ class FlowRow(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Place the widgets again: while the row is hidden, Qt requests no new layout."""
         super().showEvent(event)
-        self._forget()
         self.updateGeometry()
         self._arrange()
 
     def event(self, event: QEvent) -> bool:
-        """Place the widgets again if one was shown or hidden, or changed its size hint.
-
-        Qt asks as well if one may have changed it. To ask for a new layout then would lay out, and
-        paint, the whole page a second time.
-        """
+        """Place the widgets again if one was shown or hidden, or changed its size hint."""
         if event.type() is QEvent.Type.LayoutRequest:
-            self._forget()
-            shown = self._shown()
-            needs = self._fills, [(one, self._size_of(one), _least_width(one)) for one in shown]
-            if needs != self._needs or not self.isVisible():
-                self._needs = needs
-                self.updateGeometry()
-                self._arrange()
+            self.updateGeometry()
+            self._arrange()
         return super().event(event)
 
-    def _forget(self) -> None:
-        self._sizes.clear()
-        self._known_places.clear()
-
     def _shown(self) -> list[QWidget]:
-        return [one for one in self._widgets if not one.isHidden() or one in self._kept]
+        return [
+            widget
+            for widget in self._widgets
+            if not widget.isHidden() or widget.sizePolicy().retainSizeWhenHidden()
+        ]
 
-    def _size_of(self, widget: QWidget) -> QSize:
-        """Return a widget's size, which a layout asks for often and at several widths.
-
-        A visible row hears of each change by a `LayoutRequest`; a hidden one does not.
-        """
-        if not self.isVisible():
-            return _size_of(widget)
-        size = self._sizes.get(widget)
-        if size is None:
-            size = self._sizes[widget] = _size_of(widget)
-        return size
-
-    def _places(self, width: int) -> list[_Place]:
-        """Return the places, which a layout asks for some ten times at the same width."""
-        shown = self._shown()
-        if not self.isVisible():
-            return self._places_of(shown, width)
-        key = (width, *shown)
-        places = self._known_places.get(key)
-        if places is None:
-            if len(self._known_places) > _MOST_WIDTHS:
-                self._known_places.clear()
-            places = self._known_places[key] = self._places_of(shown, width)
-        return places
-
-    def _places_of(self, shown: Iterable[QWidget], width: int) -> list[_Place]:
-        places: list[_Place] = []
-        line = left = 0
-        for widget in shown:
-            size = QSize(self._size_of(widget))
+    def _lines(self, width: int) -> list[list[tuple[QWidget, QSize]]]:
+        """Return the widgets of each line with their sizes, before one fills its line."""
+        lines: list[list[tuple[QWidget, QSize]]] = []
+        left = 0
+        for widget in self._shown():
+            size = _size_of(widget)
             if widget is self._fills:
                 size.setWidth(_least_width(widget))
-            if left and left + size.width() > width:
-                line, left = line + 1, 0
+            if not lines or left + size.width() > width:
+                lines.append([])
+                left = 0
             size.setWidth(min(size.width(), max(width, 0)))
-            places.append(_Place(widget, line, left, size))
+            lines[-1].append((widget, size))
             left += size.width() + self._spacing
-        return self._filled(places, width)
-
-    def _filled(self, places: list[_Place], width: int) -> list[_Place]:
-        """Return the places, with one widget widened to fill its line."""
-        filling = next((place for place in places if place.widget is self._fills), None)
-        if filling is None:
-            return places
-        last = next(place for place in reversed(places) if place.line == filling.line)
-        spare = max(width - last.left - last.size.width(), 0)
-        filled = []
-        for place in places:
-            if place is filling:
-                size = QSize(place.size.width() + spare, place.size.height())
-                filled.append(place._replace(size=size))
-            elif place.line == filling.line and place.left > filling.left:
-                filled.append(place._replace(left=place.left + spare))
-            else:
-                filled.append(place)
-        return filled
+        return lines
 
     def _arrange(self) -> None:
-        places = self._places(self.width())
-        heights = _line_heights(places)
-        tops = [sum(heights[:line]) + _LINE_GAP * line for line in range(len(heights))]
-        ends = {place.line: place.left + place.size.width() for place in places}
-        for place in places:
-            height = place.size.height()
-            aside = (self.width() - ends[place.line]) // 2 if self._is_centred else 0
-            top = tops[place.line] + (heights[place.line] - height) // 2
-            place.widget.setGeometry(QRect(place.left + aside, top, place.size.width(), height))
+        top = 0
+        for line in self._lines(self.width()):
+            height = _height_of(line)
+            taken = sum(size.width() for _, size in line) + self._spacing * (len(line) - 1)
+            spare = max(self.width() - taken, 0)
+            left = spare // 2 if self._is_centred else 0
+            for widget, size in line:
+                width = size.width() + (spare if widget is self._fills else 0)
+                above = (height - size.height()) // 2
+                widget.setGeometry(left, top + above, width, size.height())
+                left += width + self._spacing
+            top += height + _LINE_GAP
 
 
 def _least_width(widget: QWidget) -> int:
@@ -223,10 +148,5 @@ def _size_of(widget: QWidget) -> QSize:
     return hint.expandedTo(widget.minimumSize()).boundedTo(widget.maximumSize())
 
 
-def _line_heights(places: Iterable[_Place]) -> list[int]:
-    heights: list[int] = []
-    for place in places:
-        if place.line == len(heights):
-            heights.append(0)
-        heights[place.line] = max(heights[place.line], place.size.height())
-    return heights
+def _height_of(line: list[tuple[QWidget, QSize]]) -> int:
+    return max(size.height() for _, size in line)

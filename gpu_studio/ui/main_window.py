@@ -30,7 +30,7 @@ from gpu_studio.ui.menus import fill_menus
 from gpu_studio.ui.page_keys import press_stop
 from gpu_studio.ui.parts import MARGIN, SCROLL_BAR, resize_on_screen
 from gpu_studio.ui.saving import ask_save_path
-from gpu_studio.ui.scroll_page import CoverWatch, TabScroll
+from gpu_studio.ui.scroll_page import TabScroll
 from gpu_studio.ui.status import EffectLine, StatusLine
 from gpu_studio.ui.tabs import TABS, TabContents, tab_of
 from gpu_studio.ui.window_files import WindowFiles
@@ -253,7 +253,6 @@ class MainWindow(QMainWindow):
         banner_column.setContentsMargins(MARGIN, 0, MARGIN + SCROLL_BAR, 0)  # under the cards
         banner_column.addWidget(self.banner)
         column.addWidget(banner_place)
-        self._below = CoverWatch(banner_place, self.tabs)
         self._line: SetupLine | None = None
         if self._studio.builds is not None:
             from gpu_studio.ui.setup.setup_line import SetupLine

@@ -174,23 +174,6 @@ def laid_out_once(page: QWidget) -> Iterator[None]:
             layout.setEnabled(was_enabled)
 
 
-def keep_width(*buttons: QPushButton, labels: Sequence[str] = ()) -> None:
-    """Keep the width of buttons that are the page's primary one at times: its type is wider.
-
-    Args:
-        buttons: are as wide as they are in either look.
-        labels: each button has one of these at times, and gets the last; by default its own.
-    """
-    for widget in buttons:
-        widths = []
-        for label in labels or (widget.text(),):
-            widget.setText(label)
-            for is_primary in (not widget.property("primary"), bool(widget.property("primary"))):
-                set_property(widget, "primary", is_primary)
-                widths.append(widget.sizeHint().width())
-        widget.setMinimumWidth(max(widths))
-
-
 def letters(widget: QWidget, count: int) -> int:
     """Return the width of a number of lower-case letters in a widget's font, in pixels."""
     return round(count * widget.fontMetrics().horizontalAdvance(_ALPHABET) / len(_ALPHABET))

@@ -11,10 +11,10 @@ from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.parts import GAP, own_viewport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from PySide6.QtGui import QResizeEvent, QShowEvent
-    from PySide6.QtWidgets import QTableView, QTabWidget
+    from PySide6.QtGui import QResizeEvent
+    from PySide6.QtWidgets import QTableView
 
 
 class TabScroll(QScrollArea):
@@ -26,8 +26,6 @@ class TabScroll(QScrollArea):
 
     def __init__(self, tab: QWidget | None = None) -> None:
         super().__init__()
-        self._covered = 0
-        self._is_stale = False  # another height is covered since it was shown
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         own_viewport(self)
@@ -41,26 +39,6 @@ class TabScroll(QScrollArea):
         tab.setProperty("page", True)
         self.setWidget(tab)
 
-    @property
-    def inner(self) -> TabScroll | None:
-        """The area that the tab itself has, which scrolls instead; it may come late."""
-        tab = self.widget()
-        only = Qt.FindChildOption.FindDirectChildrenOnly  # all children would take milliseconds
-        return None if tab is None else tab.findChild(TabScroll, options=only)
-
-    def set_covered(self, height: int) -> None:
-        """Keep the tab's height while a line below takes this many pixels: nothing in it moves.
-
-        A hidden tab is fitted when it is shown: to fit all six when a line comes takes as long as
-        to paint one.
-        """
-        if height != self._covered:
-            self._covered = height
-            if self.isVisible():
-                self._fit()
-            else:
-                self._is_stale = True
-
     def minimumSizeHint(self) -> QSize:
         """Return no size: the window may be any size."""
         return QSize(0, 0)
@@ -70,12 +48,6 @@ class TabScroll(QScrollArea):
         super().resizeEvent(event)
         self._fit()
 
-    def showEvent(self, event: QShowEvent) -> None:
-        """Follow what became covered while the tab was hidden."""
-        super().showEvent(event)
-        if self._is_stale:
-            self._fit()
-
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Update the tab's size if its least size changes."""
         if event.type() is QEvent.Type.LayoutRequest:
@@ -83,50 +55,17 @@ class TabScroll(QScrollArea):
         return super().eventFilter(watched, event)
 
     def _fit(self) -> None:
-        self._is_stale = False
         tab = self.widget()
         if tab is None:
             return
         least = tab.minimumSizeHint()
-        bar, covered = self._bar.sizeHint().width(), self._covered
-        if self.inner is not None:
-            bar = covered = 0
-        width = max(self.width() - bar, least.width())
+        width = max(self.width() - self._bar.sizeHint().width(), least.width())
         height = least.height()
         layout = tab.layout()
         if layout is not None and layout.hasHeightForWidth():
             # A layout's own minimum assumes a narrow column for wrapped text: use this width.
             height = layout.totalMinimumHeightForWidth(width)
-        tab.resize(width, max(self.viewport().height() + covered, height))
-
-
-class CoverWatch(QObject):
-    """Lets all tabs keep their height while a line is shown below them.
-
-    Args:
-        line: the line; without anything visible in it, it has no height.
-        tabs: holds a `TabScroll` per tab.
-    """
-
-    def __init__(self, line: QWidget, tabs: QTabWidget) -> None:
-        super().__init__(line)
-        self._line, self._tabs = line, tabs
-        line.installEventFilter(self)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follow the height of the line."""
-        if event.type() is QEvent.Type.Resize:
-            for area in self._areas():
-                area.set_covered(self._line.height())
-        return super().eventFilter(watched, event)
-
-    def _areas(self) -> Iterator[TabScroll]:
-        for index in range(self._tabs.count()):
-            area = self._tabs.widget(index)
-            if isinstance(area, TabScroll):
-                yield area
-                if area.inner is not None:
-                    yield area.inner
+        tab.resize(width, max(self.viewport().height(), height))
 
 
 class PageStack(QWidget):

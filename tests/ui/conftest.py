@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
-# Per cent of the letters' own width, and points: the four extremes, and what is usual.
-LETTERS = ((85, 9.0), (125, 9.0), (100, 10.0), (85, 13.0), (125, 13.0))
+# Per cent of the letters' own width, and points: the two extremes, and what is usual.
+LETTERS = ((85, 9.0), (100, 10.0), (125, 13.0))
 
 
 def _is_in_force(applied: Theme) -> bool:

@@ -8,8 +8,8 @@ from PySide6.QtGui import QFont, QFontDatabase, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.combo_box import narrow_combo
 from gpu_studio.ui.eliding import ElidedText, RoomText
-from gpu_studio.ui.eliding_combo import narrow_combo
 from gpu_studio.ui.parts import Text, table
 
 LONG = "a text that is a good deal longer than the place that it is given"
@@ -84,9 +84,3 @@ def test_the_room_for_some_lines_is_as_high_as_they_are(qtbot, family):
                 label.setFont(font)
                 label.setAlignment(room.alignment())  # the middle may be half a pixel higher
             assert room.heightForWidth(200) >= words.heightForWidth(200), (size, lines)
-
-
-def test_a_text_that_is_cut_after_a_sentence_has_no_fourth_dot(qtbot):
-    label = shown(qtbot, RoomText("One. Two.", lines=1), 40)
-    label.resize(label.fontMetrics().horizontalAdvance("One. T"), label.height())
-    assert label.shown_text == "One…"

@@ -208,7 +208,6 @@ def _place(key: tuple[str, bool]) -> tuple[bool, str, int, bool]:
 def verdict_text(
     verdict: BenchmarkVerdict | None,
     *,
-    in_brief: bool = False,
     titles: Mapping[str, str] = MappingProxyType({}),
     below_headline: bool = False,
     can_compare: bool = False,
@@ -219,7 +218,6 @@ def verdict_text(
 
     Args:
         verdict: from `verdict_of`.
-        in_brief: only the first comparison, and any warning about wrong results.
         titles: what to call a workload, by its name; the terminal calls it by its name.
         below_headline: whether a headline says above it that results are wrong, and at which sizes.
         can_compare: whether this PC has another device, which the user can select.
@@ -234,14 +232,14 @@ def verdict_text(
     opening = "In the recording " if verdict.latest.recording else _where(first)
     work = f" ({_work_words(verdict, titles)})"
     sentences.append(_capitalized(f"{opening}{_answer(first, work)}{_label(verdict.latest)}."))
-    sentences += [_capitalized(f"{_answer(one)}.") for one in others[: 0 if in_brief else None]]
+    sentences += [_capitalized(f"{_answer(one)}.") for one in others]
     unclear = [one for one in verdict.comparisons if _is_unclear(one)]
     fixes = fixes_sentence(claim for one in unclear for claim in one.claims.values())
-    return " ".join(filter(None, [*sentences, "" if in_brief else fixes]))
+    return " ".join(filter(None, [*sentences, fixes]))
 
 
-def crossover_sentences(verdict: BenchmarkVerdict | None, *, in_brief: bool = False) -> list[str]:
-    """Return where each card overtakes the CPU, with the uncertainty unless in brief.
+def crossover_sentences(verdict: BenchmarkVerdict | None) -> list[str]:
+    """Return where each card overtakes the CPU, with the uncertainty.
 
     Each card in the latest kind of work has one sentence for computing only and one with
     copies; empty if only one device was measured.
@@ -251,26 +249,23 @@ def crossover_sentences(verdict: BenchmarkVerdict | None, *, in_brief: bool = Fa
         mode = "With copies" if one.with_transfers else "Computing only"
         if one.result.recording and not sentences:
             mode = f"In the recording, {mode[0].lower()}{mode[1:]}"
-        sentences.append(f"{mode}, {_places(one, in_brief=in_brief)}")
+        sentences.append(f"{mode}, {_places(one)}")
     return sentences
 
 
-def _places(comparison: CardComparison, *, in_brief: bool) -> str:
+def _places(comparison: CardComparison) -> str:
     cpu, size_text = _cpu_words(comparison.reference), comparison.result.size_text
     places = []
     for one in crossings_of(comparison.claims):
         verb = "overtakes" if one.device_wins_above else "falls behind"
         ends = (one.low, one.size, one.high)
         low, at, high = (format_size(round(size), size_text) for size in ends)
-        between = "" if in_brief else f" (measured: between {low} and {high})"
-        places.append(f"{verb} {cpu} at about {at}{between}")
+        places.append(f"{verb} {cpu} at about {at} (measured: between {low} and {high})")
     curves = f"the curves of {_short(comparison.result)} and {cpu}"
     if _is_unclear(comparison):
         return f"it {CANNOT_BE_TOLD} whether {curves} cross: {_why(comparison.claims)}."
     if not places:
         return f"{curves} do not cross."
-    if in_brief:
-        return f"{_short(comparison.result)} {places[0]}"
     return f"{_short(comparison.result)} {' and '.join(places)}."
 
 

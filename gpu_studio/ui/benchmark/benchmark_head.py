@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
@@ -11,7 +10,6 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from gpu_studio.core.benchmark.verdict import same_kind, verdict_of, verdict_text
 from gpu_studio.core.notice import Action, Tone, action_label
 from gpu_studio.model.benchmark.benchmark_hero import hero_of
-from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, Card, Role, Text, button, show_label
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 
-_PADDING, _DENSE_PADDING = (24, 16), (16, 8)
+_PADDING = (24, 16)
 _MOST_THICK_BARS, _MOST_THICK_WHEN_EMPTY = 2, 4
 _BARS_SHARE = 6  # of the width, between two spaces of 1
 _USUAL_GAP, _WIDE_GAP = 6, 16
@@ -63,7 +61,7 @@ class HeroCard(Card):
     ) -> None:
         super().__init__(parent, name=name)
         self._hero: Hero | None = None
-        self._is_dense = self.is_empty = False
+        self.is_empty = False
         self._rows = 0
         self._headline = Text("", "hero", name=f"{name}.headline", wraps=True)
         self._theme = theme
@@ -100,8 +98,8 @@ class HeroCard(Card):
         self.column.addLayout(below)
         below.addWidget(self._verdict, 1)
         below.addWidget(self._action, 0, Qt.AlignmentFlag.AlignTop)
+        self.column.setContentsMargins(*_PADDING, *_PADDING)
         self._arrange_empty()
-        self._set_margins()
 
     @property
     def controls(self) -> tuple[QWidget, ...]:
@@ -139,28 +137,17 @@ class HeroCard(Card):
         self.setAccessibleDescription(self._bars.accessibleDescription())
         self._fit()
 
-    def show_verdict(self, whole: str, brief: str, *, is_doubted: bool) -> None:
-        """Show the sentences about all sizes; in a low window, the first with the rest in a tip."""
-        is_cut = brief != whole
-        self._verdict.setText(brief)
-        self._verdict.setToolTip(rich_tip([whole]) if is_cut else "")
-        self._verdict.setAccessibleName(whole)
+    def show_verdict(self, words: str, *, is_doubted: bool) -> None:
+        """Show the sentences about all sizes."""
+        self._verdict.setText(words)
         self._verdict.set_tone(Tone.AMBER if is_doubted else Tone.PLAIN)
-        self._verdict.setVisible(bool(whole))
-
-    def set_dense(self, is_dense: bool) -> None:
-        """Use less height, in a low window."""
-        if is_dense != self._is_dense:
-            self._is_dense = is_dense
-            self._set_margins()
-            self._fit()
+        self._verdict.setVisible(bool(words))
 
     def set_empty(self, is_empty: bool) -> None:
         """Fill the page with the question, before the first run."""
         if is_empty != self.is_empty:
             self.is_empty = is_empty
             self._arrange_empty()
-            self._set_margins()
             self._fit()
 
     def _keep_rows(self) -> None:
@@ -170,6 +157,7 @@ class HeroCard(Card):
 
     def _arrange_empty(self) -> None:
         self._keep_rows()
+        self.column.setSpacing(_WIDE_GAP if self.is_empty else _USUAL_GAP)
         for space in self._spaces:
             space.setVisible(self.is_empty)
         sides = Qt.AlignmentFlag.AlignHCenter if self.is_empty else Qt.AlignmentFlag.AlignLeft
@@ -181,18 +169,12 @@ class HeroCard(Card):
         super().resizeEvent(event)
         self._fit()
 
-    def _set_margins(self) -> None:
-        aside, above = _DENSE_PADDING if self._is_dense else _PADDING
-        self.column.setContentsMargins(aside, above, aside, above)
-        empty_gap = GAP if self._is_dense else _WIDE_GAP
-        self.column.setSpacing(empty_gap if self.is_empty else _USUAL_GAP)
-
     def _fit(self) -> None:
         """Choose the largest type in which the headline fits beside the chip."""
         most = _MOST_THICK_WHEN_EMPTY if self.is_empty else _MOST_THICK_BARS
-        self._bars.set_dense(self._is_dense or len(self._bars.bars) > most)
+        self._bars.set_dense(len(self._bars.bars) > most)
         is_ratio = self.is_empty or (self._hero is not None and self._hero.is_ratio)
-        roles = _RATIO_ROLES if is_ratio and not self._is_dense else _WORDS_ROLES
+        roles = _RATIO_ROLES if is_ratio else _WORDS_ROLES
         margins = self.column.contentsMargins()
         room = self.width() - margins.left() - margins.right()
         if not self._chip.isHidden():
@@ -248,7 +230,7 @@ class BenchmarkHead(QWidget):
         super().__init__(parent)
         self._studio, self._benchmark = studio, benchmark
         self._theme = theme
-        self._is_brief = self._is_wrong = False
+        self._is_wrong = False
         self._devices: tuple[str, ...] = ()
         self._chosen: Run | None = None
         self.invitation = Invitation(theme)
@@ -326,27 +308,17 @@ class BenchmarkHead(QWidget):
         hero = self.hero.for_picture
         shown.show_hero(hero)
         verdict, titles = verdict_of(self._benchmark.results), self._benchmark.titles
-        whole = verdict_text(verdict, titles=titles, below_headline=hero.is_wrong)
-        shown.show_verdict(whole, whole, is_doubted=_is_claim_doubted(verdict))
+        words = verdict_text(verdict, titles=titles, below_headline=hero.is_wrong)
+        shown.show_verdict(words, is_doubted=_is_claim_doubted(verdict))
         return shown
-
-    def set_brief(self, in_brief: bool) -> None:
-        """Use less height if the plot needs the space."""
-        if in_brief != self._is_brief:
-            self._is_brief = in_brief
-            self._hero.set_dense(in_brief)
-            self._show_verdict()
 
     def _show_verdict(self) -> None:
         verdict, titles = verdict_of(self._benchmark.results), self._benchmark.titles
-        is_wrong = self._is_wrong
-        words = partial(
-            verdict_text, verdict, titles=titles, below_headline=is_wrong,
+        words = verdict_text(
+            verdict, titles=titles, below_headline=self._is_wrong,
             can_compare=len(self._studio.board.usable) > 1,
         )  # fmt: skip
-        whole = words()
-        brief = words(in_brief=True) if self._is_brief else whole
-        self._hero.show_verdict(whole, brief, is_doubted=_is_claim_doubted(verdict))
+        self._hero.show_verdict(words, is_doubted=_is_claim_doubted(verdict))
 
     def latest_kind(self) -> list[RunFinished]:
         """Return the latest result of each size, device and mode that the verdict is about."""

@@ -8,7 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QToolButton, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.option_words import explain_option, value_words
-from gpu_studio.ui.eliding_combo import ElidingCombo
+from gpu_studio.ui.combo_box import ElidingCombo
 from gpu_studio.ui.parts import Text, section
 
 if TYPE_CHECKING:

@@ -96,19 +96,17 @@ class BenchmarkPlots(PageStack):
     @property
     def front_caption(self) -> str:
         """What `front` shows, in words."""
-        front = self.front
-        if front is self.live:
-            return self.live.caption
-        return (self._sizes if front is self._sizes else self._explanation).captions[0]
+        return self._caption_of(self.front)
 
     @property
-    def captions(self) -> tuple[str, ...]:
-        """The visible page's contents in words, from the longest text to the shortest."""
-        if self.shown is self._sizes:
-            return self._sizes.captions
-        if self.shown is self._explanation:
-            return self._explanation.captions
-        return (self.live.caption,)
+    def caption(self) -> str:
+        """The visible page's contents in words."""
+        return self._caption_of(self.shown)
+
+    def _caption_of(self, page: object) -> str:
+        if page is self._sizes:
+            return self._sizes.caption
+        return self._explanation.caption if page is self._explanation else self.live.caption
 
     def show_view(self, view: View) -> None:
         """Show a page."""

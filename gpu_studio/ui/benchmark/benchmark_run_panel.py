@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _STEPS = 1000
-_LINES = 3
+_LINES = 2
 
 
 class BenchmarkRunPanel(QWidget):
@@ -105,7 +105,6 @@ class BenchmarkRunPanel(QWidget):
             self._column.insertWidget(0, self.buttons)
         # In a bar, the sentence is in one line with what stands beside the panel.
         self._column.insertWidget(-1 if is_bar else 1, self._progress)
-        self._sentence.set_lines(1 if is_bar else _LINES)
         self._update()
 
     def show_plan(self, plan: Plan, problem: str, *, is_sweep: bool) -> None:

@@ -23,7 +23,6 @@ from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.benchmark.recording import RecordingPlayer
 from gpu_studio.model.benchmark.standard_sides import StandardSides
 from gpu_studio.model.pages import BENCHMARK, COMPARE
-from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.benchmark.benchmark_choices import BenchmarkChoices
 from gpu_studio.ui.benchmark.benchmark_head import BenchmarkHead
 from gpu_studio.ui.benchmark.benchmark_plots import (
@@ -35,11 +34,10 @@ from gpu_studio.ui.benchmark.benchmark_plots import (
 from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
 from gpu_studio.ui.benchmark.benchmark_run_panel import BenchmarkRunPanel
 from gpu_studio.ui.benchmark.export_button import ExportButton
-from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.lazy_page import LazyPage
-from gpu_studio.ui.parts import GAP, MARGIN, Card, letters
-from gpu_studio.ui.scroll_page import PageStack, TabScroll
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, letters
+from gpu_studio.ui.scroll_page import PageStack
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
@@ -55,11 +53,9 @@ if TYPE_CHECKING:
 
 _LEFT_LETTERS = 36
 _PLOT_TO_TABLE = (62, 38)
-_LOW = 620  # pixels
 # In a window that is this narrow, in pixels or in letters, the choices are a bar on top.
 _NARROW, _NARROW_LETTERS = 1024, 132
-# The plot keeps this share of the page however many rows there are; a lower one is unreadable.
-_PLOT_SHARE, _LEAST_PLOT = 0.28, 242
+_LEAST_PLOT = 242  # pixels: a lower one is unreadable
 _WITH_PLOTS = (View.LIVE, View.SIZES, View.EXPLANATION)
 _INDENT = 8
 
@@ -90,7 +86,8 @@ class BenchmarkTab(TabContents):
         self._head = BenchmarkHead(studio, self.benchmark, theme, self)
         self._views = BenchmarkViews(self.benchmark, export, theme, self)
         export.notified.connect(self._panel.show_outcome)
-        self._caption = Caption(self)
+        self._caption = Text("", "muted", name="benchmark.plot.caption", wraps=True)
+        self._caption.setContentsMargins(_INDENT, 0, 0, 0)
         self._view = View.LIVE
         self._view_was_chosen = False
         self._history_page = LazyPage(
@@ -135,8 +132,7 @@ class BenchmarkTab(TabContents):
         self.benchmark.plan_changed.connect(self._plan_changed)
 
     def _arrange(self) -> None:
-        body = QWidget()
-        below = QVBoxLayout(body)
+        below = QVBoxLayout(self)
         below.setContentsMargins(MARGIN, GAP, MARGIN, MARGIN)
         below.setSpacing(GAP)
         below.addWidget(self._views)
@@ -148,11 +144,6 @@ class BenchmarkTab(TabContents):
         column.setSpacing(GAP)
         self._line.addLayout(column, 1)
         self._arrange_right(column)
-        page = TabScroll(body)
-        page.setObjectName("benchmark.page")
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(page)
         self._order_by_tab_key()
         self._fold()
         self._show_results()
@@ -229,8 +220,9 @@ class BenchmarkTab(TabContents):
 
     def _arrange_right(self, column: QVBoxLayout) -> None:
         column.addWidget(self._head)
-        plots = self._plot_card = Card()
+        plots = Card()
         plots.column.setContentsMargins(6, 8, 6, 4)
+        plots.setMinimumHeight(_LEAST_PLOT)
         plots.column.addWidget(self._caption)
         plots.column.addWidget(self._plots, 1)
         runs = QWidget()
@@ -321,19 +313,12 @@ class BenchmarkTab(TabContents):
         self._show_caption()
 
     def _show_caption(self) -> None:
-        self._caption.show_first_fitting(self._plots.captions, in_one_line=self._is_low)
-
-    @property
-    def _is_low(self) -> bool:
-        return self.height() < _LOW
+        self._caption.setText(self._plots.caption)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Shorten the texts in a low window, so that the plot gets their space."""
+        """Put the choices above the results, or beside them."""
         super().resizeEvent(event)
         self._fold()
-        self._plot_card.setMinimumHeight(max(_LEAST_PLOT, round(_PLOT_SHARE * self.height())))
-        self._head.set_brief(self._is_low)
-        self._show_caption()
 
     def _show_page(self) -> None:
         """Show the runs, the history or the comparison; before the first run, the top alone."""
@@ -400,31 +385,3 @@ class BenchmarkTab(TabContents):
         self._show_page()
         self._head.show_results()
         self._plan_changed()
-
-
-class Caption(ElidedText):
-    """The longest text that fits on one line, with the whole one in a tool tip."""
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__("", "muted", name="benchmark.plot.caption", wraps=True)
-        self._texts: tuple[str, ...] = ("",)
-        self.setParent(parent)
-        self.setContentsMargins(_INDENT, 0, 0, 0)
-
-    def show_first_fitting(self, texts: tuple[str, ...], *, in_one_line: bool) -> None:
-        """Show the first text, or the first that fits if the plot needs the space."""
-        self._texts = texts
-        self.setWordWrap(not in_one_line)
-        self.setToolTip(rich_tip(texts[:1]) if in_one_line else "")
-        self._fit()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Show as much as fits into the new width."""
-        super().resizeEvent(event)
-        self._fit()
-
-    def _fit(self) -> None:
-        texts = self._texts[:1] if self.wordWrap() else self._texts
-        width = self.contentsRect().width()
-        advance = self.fontMetrics().horizontalAdvance
-        self.setText(next((one for one in texts if advance(one) <= width), texts[-1]))

@@ -26,8 +26,8 @@ from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.units import format_percent
 from gpu_studio.ui.benchmark.swatch import SIDE, swatch
+from gpu_studio.ui.combo_box import ElidingCombo
 from gpu_studio.ui.eliding import ElidedText
-from gpu_studio.ui.eliding_combo import ElidingCombo
 from gpu_studio.ui.parts import GAP, Card, Text, laid_out_once, set_property
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
 

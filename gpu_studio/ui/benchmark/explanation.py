@@ -18,7 +18,6 @@ from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import format_bytes, format_duration
 from gpu_studio.model.benchmark.run_labels import run_label
 from gpu_studio.model.text_rows import TextRows
-from gpu_studio.ui.eliding import shortened
 from gpu_studio.ui.parts import Card, Text, show_whole_rows, table
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
 from gpu_studio.ui.result_bars import BarPart, ResultBar, ResultBars
@@ -86,16 +85,16 @@ class Explanation(PageColumn):
         return self._findings.plot if self._is_filled else None
 
     @property
-    def captions(self) -> tuple[str, ...]:
-        """The name of the explained result; of several texts, the longest first."""
+    def caption(self) -> str:
+        """The name of the explained result."""
         run = self._run
         if run is None:
-            return shortened(["No run has finished yet.", "Each finished run is explained here."])
+            return "No run has finished yet. Each finished run is explained here."
         parts = (
             self._benchmark.title_of(run.request.workload), run.size_label, run.request.dtype,
             mode_words(run), self._label(run),
         )  # fmt: skip
-        return (" · ".join(part for part in parts if part),)
+        return " · ".join(part for part in parts if part)
 
     def select(self, run: Run | None) -> None:
         """Explain one run; None explains the run that finished last."""

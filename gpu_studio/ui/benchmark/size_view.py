@@ -13,7 +13,6 @@ from gpu_studio.core.benchmark.verdict import crossover_sentences, same_kind, ve
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.benchmark.run_labels import result_label
-from gpu_studio.ui.eliding import shortened
 from gpu_studio.ui.plots.curve_set import CurveSet, Look
 from gpu_studio.ui.plots.live_plot import LivePlot, Marker
 
@@ -79,21 +78,18 @@ class SizeView(LivePlot):
         self.draw()
 
     @property
-    def captions(self) -> tuple[str, ...]:
-        """The plot's contents and crossovers in words, from the longest to the shortest."""
+    def caption(self) -> str:
+        """The plot's contents and crossovers in words."""
         results = self._results()
         if not results:
-            return ("No run has finished yet.",)
-        verdict = verdict_of(self._marked(results))
-        sentences = crossover_sentences(verdict)
+            return "No run has finished yet."
+        sentences = crossover_sentences(verdict_of(self._marked(results)))
         if not sentences:
             recording = results[-1].recording
             whose = f" of the recording {recording}" if recording else ""
             title = self._benchmark.title_of(results[-1].workload)
-            return (f"{title}: medians, every finished run{whose}.",)
-        # The plot marks the uncertainty of a crossover as well.
-        brief = crossover_sentences(verdict, in_brief=True)[0]
-        return (*shortened(sentences), f"{brief.rstrip('.')} …")
+            return f"{title}: medians, every finished run{whose}."
+        return " ".join(sentences)
 
     def select(self, run: Run | None) -> None:
         """Show the work of one run; None shows the latest."""
@@ -123,7 +119,7 @@ class SizeView(LivePlot):
         self.set_markers(list(self._markers_of(self._marked(results))))
         if results:
             self.set_x_label(_meaning(results[-1].size_text))
-        self.describe(f"{self.captions[0]} {self._medians_text(results)}")
+        self.describe(f"{self.caption} {self._medians_text(results)}")
 
     def _results(self) -> list[RunFinished]:
         """Return the results of the selected or latest kind of work, in any dtype."""

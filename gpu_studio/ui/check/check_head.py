@@ -27,8 +27,7 @@ from gpu_studio.core.notice import Tone
 from gpu_studio.model.check import check_words
 from gpu_studio.model.check.check_words import device_title, record_title
 from gpu_studio.model.run_queue import WorkState
-from gpu_studio.ui.combo_box import ComboBox, show_items
-from gpu_studio.ui.eliding_combo import narrow_combo
+from gpu_studio.ui.combo_box import ComboBox, narrow_combo, show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, saves, stops
@@ -39,7 +38,6 @@ from gpu_studio.ui.parts import (
     Text,
     button,
     keep_room,
-    keep_width,
     letters,
     set_property,
 )
@@ -119,8 +117,7 @@ class CheckHead(FlowRow):
             self._records, self._open,
         ):  # fmt: skip
             self.add(widget)
-        keep_width(self.run, self.stop)
-        widest = max(self.run.minimumWidth(), self.stop.minimumWidth())
+        widest = max(self.run.sizeHint().width(), self.stop.sizeHint().width())
         for pressed in (self.run, self.stop):  # one takes the place of the other
             pressed.setMinimumWidth(widest)
         self.show_check()
@@ -146,7 +143,6 @@ class CheckHead(FlowRow):
             choice.setEnabled(not is_busy)
         for rest in (self._expert, self._open):  # the curves need the room
             rest.setVisible(not is_busy)
-        self.keep_room(self._plant, self._records, is_kept=not is_busy)
         had_focus = self.run.hasFocus() or self.stop.hasFocus()
         set_property(self.run, "primary", is_primary)
         self.run.setIcon(self._signs[is_primary])
@@ -286,8 +282,6 @@ class CheckHero(Card):
         self._put_presses()
         side.addWidget(self._caption)
         side.addStretch(1)
-        # As wide in each result: another one moves no button.
-        keep_width(self._share)
         widest = max(one.sizeHint().width() for place in self._places for one in place)
         self._side.setMinimumWidth(widest)
         self._halves.addWidget(self._side)

@@ -35,7 +35,6 @@ from gpu_studio.ui.parts import (
     MARGIN,
     Text,
     button,
-    keep_width,
     letters,
     set_property,
     show_label,
@@ -110,7 +109,6 @@ class AddPcDialog(QDialog):
         self._name = _line_edit("add_pc.name", "Name")
         self._name.setMaxLength(LONGEST_NAME)
         self._try = button("Try", self._try_or_stop, name="add_pc.try")
-        keep_width(self._try, labels=("Stop", "Try again", "Try"))
         self._lines = [
             NoticeLine(theme, name=f"add_pc.result.{number}") for number in range(_RESULT_LINES + 1)
         ]
@@ -273,7 +271,6 @@ class AddPcDialog(QDialog):
         self._try.setDefault(not can_add)
         set_property(self._try, "primary", not can_add)
         set_property(self._add, "primary", can_add)
-        keep_width(self._add)
 
 
 def _line_edit(name: str, accessible_name: str) -> QLineEdit:

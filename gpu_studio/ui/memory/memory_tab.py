@@ -18,8 +18,7 @@ from gpu_studio.model.memory.memory_model import ENGINE_NAMES, LAB, MAIN, Memory
 from gpu_studio.model.memory.oom_experiment import OomState
 from gpu_studio.model.pages import BREAK_IT, CURVES, MEMORY, READ_ERROR, SEGMENTS, WHAT_IF
 from gpu_studio.model.text_rows import TextRows
-from gpu_studio.ui.combo_box import ComboBox
-from gpu_studio.ui.eliding_combo import ElidingCombo
+from gpu_studio.ui.combo_box import ComboBox, ElidingCombo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.memory.memory_curves import MemoryCurves, toggle

@@ -30,7 +30,7 @@ from gpu_studio.model.memory.oom_experiment import (
     default_budget,
     largest_budget,
 )
-from gpu_studio.ui.eliding_combo import narrow_combo
+from gpu_studio.ui.combo_box import narrow_combo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import GAP, Card, Text, button

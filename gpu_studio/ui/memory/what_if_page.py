@@ -43,7 +43,7 @@ from gpu_studio.model.pages import WHAT_IF
 from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.eliding import ElidedText, RoomText
 from gpu_studio.ui.memory.record_card import RecordCard
-from gpu_studio.ui.parts import GAP, Card, Text, button, keep_width, letters, rule, set_property
+from gpu_studio.ui.parts import GAP, Card, Text, button, letters, rule, set_property
 from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.scroll_page import PageColumn
 
@@ -74,7 +74,7 @@ _VIEWER = (
     "To see every tensor over time, open pytorch.org/memory_viz in a browser and drop {name} on "
     "it. The file stays on your PC."
 )
-_INVITED_LINES, _SUBJECT_LINES = 3, 2
+_SUBJECT_LINES = 2
 _ROWS = ("Out of memory", "Asked for", "Peak allocated", "Peak reserved", "Fragmented")
 
 
@@ -122,7 +122,6 @@ class WhatIfPage(QWidget):
             _OPEN, self._ask_file, name="memory.what_if.open", primary=True,
             tip="Open a file of torch.cuda.memory._dump_snapshot; nothing in it is executed",
         )  # fmt: skip
-        keep_width(self._open)  # also as it opens one
         self._record = QPushButton("Record one…")
         self._record.setObjectName("memory.what_if.record")
         self._record.setAccessibleName("Record a history")
@@ -146,7 +145,7 @@ class WhatIfPage(QWidget):
         line.addWidget(self._cards)
         line.addWidget(self._open)
         line.addWidget(self._record)
-        self._subject = RoomText(role="muted", name="memory.what_if.subject", lines=_INVITED_LINES)
+        self._subject = RoomText(role="muted", name="memory.what_if.subject", lines=_SUBJECT_LINES)
         self._trust = Text(name="memory.what_if.trust", wraps=True)
         self._notice = RoomText(name="memory.what_if.notice", lines=_SUBJECT_LINES)
         for text in (self._subject, self._trust, self._notice):
@@ -190,7 +189,6 @@ class WhatIfPage(QWidget):
         self._open.setText("Opening…" if model.is_opening else _OPEN)
         set_property(self._open, "primary", history is None)
         # What became of a file takes the place of the subject: the history below stays.
-        self._subject.set_lines(_INVITED_LINES if history is None else _SUBJECT_LINES)
         self._subject.setVisible(history is None or self._notice.isHidden())
         self._answers.setVisible(history is not None)
         self._show_cards(history)

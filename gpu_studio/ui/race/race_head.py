@@ -20,8 +20,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.model.tool_tip import plain_tip
-from gpu_studio.ui.combo_box import show_items
-from gpu_studio.ui.eliding_combo import narrow_combo
+from gpu_studio.ui.combo_box import narrow_combo, show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, saves, stops

@@ -323,7 +323,7 @@ class RaceTab(TabContents):
         self._size.column.setContentsMargins(MARGIN, margin, MARGIN, margin)
         roles = _HEADLINES[is_low:]
         self._sentence.fit_role(roles, self._sentence.width())
-        self._sentence.setFixedHeight(self._sentence.room_for(roles))
+        self._sentence.setMinimumHeight(self._sentence.room_for(roles))
         self._reason.setFixedHeight(2 * self._reason.fontMetrics().lineSpacing() + 2)
 
     # ── acting ───────────────────────────────────────────────────────────────────────────────

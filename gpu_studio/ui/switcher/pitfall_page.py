@@ -29,7 +29,6 @@ from gpu_studio.ui.parts import (
     Text,
     button,
     keep_room,
-    keep_width,
     letters,
     set_property,
 )
@@ -165,7 +164,6 @@ class PitfallPage(QWidget):
         for widget in (self._stop, self._break, self._fix):
             head.addWidget(widget, 0, Qt.AlignmentFlag.AlignTop)
         keep_room(self._stop)
-        keep_width(self._break, self._fix)
         column.addWidget(self._sentence)
         column.addWidget(self._failure_card)
         column.addWidget(self._lesson)

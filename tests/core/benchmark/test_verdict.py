@@ -116,25 +116,6 @@ def test_a_verdict_says_in_parts_who_how_much_and_what_is_wrong() -> None:
     assert verdict_of(broken).comparisons == ()
 
 
-def test_in_brief_a_crossover_has_no_uncertainty() -> None:
-    (text,) = crossover_sentences(verdict_of(pairs({256: 0.5, 512: 2.0})), in_brief=True)
-    assert "overtakes the CPU at about" in text
-    assert "measured" not in text
-
-
-def test_in_brief_it_is_the_first_comparison_and_every_wrong_result() -> None:
-    whole = [*pairs({256: 0.5, 512: 2.0}), result(512, 2.0, "cuda:0", transfers=True)]
-    brief = verdict(whole, in_brief=True)
-    assert brief.count(".\u0020") == 0
-    assert verdict(whole).startswith(brief)
-    assert "copies" in verdict(whole)
-    assert "copies" not in brief
-    wrong = [*whole, result(512, 1.0, "cuda:1", verified=False)]
-    assert text_of(wrong).startswith("Don't trust the GeForce RTX 3060 here: wrong results")
-    assert "faster" in verdict(wrong, in_brief=True)
-    assert verdict([], in_brief=True) == ""
-
-
 def test_one_device_alone_invites_another_that_this_pc_has() -> None:
     alone = [result(512, 0.001, ceiling="memory bandwidth, 40 GB/s", share_of_ceiling=0.8)]
     text = text_of(alone)

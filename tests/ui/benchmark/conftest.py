@@ -9,12 +9,14 @@ from PySide6.QtWidgets import QFileDialog, QToolButton
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
+from gpu_studio.ui.scroll_page import TabScroll
 from tests.driving.window import find
 from tests.fakes.descriptions import described, described_for, elementwise
 from tests.fakes.scripted_engine import Engines
 from tests.ui.benchmark.answers import train_step
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pytestqt.qtbot import QtBot
@@ -29,16 +31,18 @@ def engines(inventory: Any) -> Engines:
 
 
 @pytest.fixture
-def tab(qtbot: QtBot, studio: Studio, theme: Theme) -> BenchmarkTab:
-    """The tab in a window of its own, its options unfolded; the engine has not started yet."""
+def tab(qtbot: QtBot, studio: Studio, theme: Theme) -> Iterator[BenchmarkTab]:
+    """The tab in a window that scrolls it, its options unfolded; the engine has not started yet."""
     tab = BenchmarkTab(studio, theme)
-    qtbot.addWidget(tab)
-    tab.resize(1240, 720)
-    with qtbot.waitActive(tab):  # shortcuts are heard by the active window alone
-        tab.show()
-        tab.activateWindow()
+    window = TabScroll(tab)
+    qtbot.addWidget(window)
+    window.resize(1250, 720)
+    with qtbot.waitActive(window):  # shortcuts are heard by the active window alone
+        window.show()
+        window.activateWindow()
     find(tab, "benchmark.more", QToolButton).setChecked(True)
-    return tab
+    yield tab
+    window.close()
 
 
 @pytest.fixture

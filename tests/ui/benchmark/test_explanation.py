@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtWidgets import QComboBox, QPushButton, QScrollArea, QTableView, QWidget
+from PySide6.QtWidgets import QComboBox, QPushButton, QTableView, QWidget
 
 from gpu_studio.core.messages.run_messages import Limit, NaiveTime, RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
@@ -138,7 +138,7 @@ def test_what_the_work_showed_is_reported_and_drawn(
     described = plot.accessibleDescription()
     assert "loss" in described
     assert numbers(described)[-2:] == ["2", "0.5"]
-    find(ready, "benchmark.page", QScrollArea).ensureWidgetVisible(plot)
+    ready.window().ensureWidgetVisible(plot)
     qtbot.waitUntil(lambda: plot.plot is not None)
     assert drawn(ready, "benchmark.findings.plot", "loss")[1] == [2.0, 1.0, 0.5]
 

@@ -105,7 +105,7 @@ def test_the_largest_type_is_the_ratio_and_it_shrinks_before_it_is_cut(
     label = find(ready, "benchmark.hero.headline", QLabel)
     assert label.property("role") == "hero"
     assert label.fontMetrics().height() > 2.5 * ready.fontMetrics().height()
-    ready.resize(700, 720)
+    ready.window().resize(700, 720)
     qtbot.waitUntil(lambda: label.property("role") != "hero")
     assert label.height() >= label.heightForWidth(label.width())
 

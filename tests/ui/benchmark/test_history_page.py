@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QPushButton,
-    QScrollArea,
     QTableView,
     QWidget,
 )
@@ -87,7 +86,7 @@ def test_a_long_history_asks_only_for_what_is_in_sight_and_scrolls_with_the_page
         return rows._rows[row][column]
 
     monkeypatch.setattr(TextRows, "text", text_and_note)
-    ready.resize(1000, 540)
+    ready.window().resize(1000, 540)
     click(ready, "benchmark.view.history")
     table = find(ready, "benchmark.history.table", QTableView)
     rows = table.model()
@@ -102,7 +101,7 @@ def test_a_long_history_asks_only_for_what_is_in_sight_and_scrolls_with_the_page
     # The page follows the arrow keys to the last row.
     table.setFocus()
     table.selectRow(rows.rowCount() - 1)
-    page = find(ready, "benchmark.page", QScrollArea)
+    page = ready.window()
     last = table.visualRect(rows.index(rows.rowCount() - 1, 0)).center()
     qtbot.waitUntil(
         lambda: page.viewport().rect().contains(table.viewport().mapTo(page.viewport(), last))
@@ -217,9 +216,9 @@ def test_a_narrow_history_leaves_out_what_all_runs_have_alike(
     open_history(qtbot, ready, 2)
     table = find(ready, "benchmark.history.table", QTableView)
     columns = range(table.model().columnCount())
-    ready.resize(1600, 720)
+    ready.window().resize(1600, 720)
     qtbot.waitUntil(lambda: hidden() == {"Name", "Mode"})
-    ready.resize(820, 720)
+    ready.window().resize(820, 720)
     qtbot.waitUntil(lambda: {"Precision", "Workload"} <= hidden())
     qtbot.waitUntil(lambda: table.horizontalScrollBar().maximum() == 0)
     # What tells two runs apart stays.

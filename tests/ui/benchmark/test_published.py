@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QPushButton, QScrollArea, QTableView
+from PySide6.QtWidgets import QPushButton, QTableView
 
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import requests_of, wait_over
@@ -55,7 +55,7 @@ def test_the_published_table_stands_beside_this_pcs_experiment(
     # The time of the full length is told before it can begin.
     assert full.isEnabled()
     assert "13 min" in text(ready, "benchmark.published.full.text")  # of the post's author
-    find(ready, "benchmark.page", QScrollArea).ensureWidgetVisible(full)
+    ready.window().ensureWidgetVisible(full)
     click(ready, "benchmark.preset.gt_1030.full")
     wait_over(ready)
     (whole,) = [r for r in requests_of(ready)[6:] if (r.size, r.device) == (2048, "cpu")]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
-from PySide6.QtWidgets import QLabel, QPushButton, QScrollArea, QTableView, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QTableView, QWidget
 
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
@@ -155,8 +155,8 @@ def test_selecting_a_row_shows_that_run(qtbot: QtBot, ready: BenchmarkTab) -> No
 def test_the_table_is_as_tall_as_its_rows_and_the_page_scrolls_to_a_chosen_one(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
-    ready.resize(1280, 700)
-    page = find(ready, "benchmark.page", QScrollArea)
+    ready.window().resize(1280, 700)
+    page = ready.window()
     view = find(ready, "benchmark.results", QTableView)
     plot = find(ready, "benchmark.plot.sizes", LivePlot)
     run(ready, "32, 64, 128, 256, 512, 1024, 2048, 4096, 8192")
@@ -195,9 +195,9 @@ def test_a_narrow_window_gives_up_the_number_of_samples_first(
     run(ready, "64")
     view = find(ready, "benchmark.results", QTableView)
     assert not view.isColumnHidden(Column.SAMPLES)
-    ready.resize(560, 600)
+    ready.window().resize(560, 600)
     qtbot.waitUntil(lambda: view.isColumnHidden(Column.SAMPLES))
-    ready.resize(1240, 720)
+    ready.window().resize(1240, 720)
     qtbot.waitUntil(lambda: not view.isColumnHidden(Column.SAMPLES))
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QScrollArea, QTableView
+from PySide6.QtWidgets import QCheckBox, QComboBox, QTableView
 
-from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import cells, run
@@ -102,73 +101,3 @@ def test_a_second_precision_gets_into_the_legend(qtbot: QtBot, ready: BenchmarkT
     click(ready, "benchmark.dtype.float32")
     run(ready, "64, 128")
     assert sorted(labels()) == ["CPU · float16", "CPU · float32"]
-
-
-@with_a_card
-def test_a_low_window_keeps_a_plot_that_can_be_read(qtbot: QtBot, ready: BenchmarkTab) -> None:
-    find(ready, "benchmark.mode.transfers", QCheckBox).setChecked(True)
-    run(ready, "64, 512, 2048")
-    plot = find(ready, "benchmark.plot.sizes", LivePlot)
-    results = find(ready, "benchmark.results", QTableView)
-    page = find(ready, "benchmark.page", QScrollArea)
-    ready.resize(1280, 900)
-    assert page.verticalScrollBar().maximum() == 0
-    ready.resize(755, 440)  # what is left of a small window under a banner
-    qtbot.waitUntil(lambda: page.verticalScrollBar().maximum() > 0 and plot.height() >= 200)
-    assert results.height() >= 80
-    page.ensureWidgetVisible(results)
-    assert not results.visibleRegion().isEmpty()
-
-
-@with_a_card
-def test_a_low_window_says_the_first_comparison_and_keeps_the_rest_at_hand(
-    qtbot: QtBot, ready: BenchmarkTab
-) -> None:
-    find(ready, "benchmark.mode.transfers", QCheckBox).setChecked(True)
-    run(ready, "64, 512, 2048")
-    whole = text(ready, "benchmark.verdict")
-    assert "copies" in whole
-    ready.resize(755, 440)
-    verdict = find(ready, "benchmark.verdict", QLabel)
-    qtbot.waitUntil(lambda: "copies" not in verdict.text())
-    assert whole.startswith(text(ready, "benchmark.verdict"))
-    assert verdict.text().endswith(".")  # a whole sentence: nothing is cut in the hero
-    assert "copies" in verdict.toolTip()
-    assert "copies" in verdict.accessibleName()
-    ready.resize(1240, 720)
-    qtbot.waitUntil(lambda: text(ready, "benchmark.verdict") == whole)
-    assert verdict.toolTip() == ""
-
-
-@with_a_card
-def test_a_low_window_reports_where_the_curves_cross_in_one_line(
-    qtbot: QtBot, ready: BenchmarkTab
-) -> None:
-    run(ready, "64, 512")
-    click(ready, "benchmark.view.sizes")
-    whole = text(ready, "benchmark.plot.caption")
-    assert all(fact in whole for fact in ("measured", "64 × 64", "512 × 512"))
-    ready.resize(720, 560)
-    caption = find(ready, "benchmark.plot.caption", QLabel)
-    qtbot.waitUntil(lambda: not caption.wordWrap())
-    assert whole.startswith(text(ready, "benchmark.plot.caption").removesuffix(" …"))
-    assert "overtakes" in text(ready, "benchmark.plot.caption")
-    assert "measured" in caption.toolTip()
-
-
-@with_a_card
-def test_a_line_that_fits_is_not_cut(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
-    """A sentence that ends in "…" beside free room hides something without a reason."""
-    engines.scripts[RunWorkload] = lambda _engine, request: [
-        RunFailed(run_id=request.run_id, failure=Failure(FailureKind.TOO_LARGE, "Too large."))
-    ]
-    run(ready, "64")
-    ready.resize(900, 520)
-    caption = find(ready, "benchmark.plot.caption", QLabel)
-    qtbot.waitUntil(lambda: not caption.wordWrap())
-    click(ready, "benchmark.view.explanation")
-    room = caption.fontMetrics().horizontalAdvance("No runs. Each is explained here.")
-    assert caption.width() > 2 * room
-    assert "…" not in caption.text()
-    ready.resize(720, 520)
-    assert caption.fontMetrics().horizontalAdvance(caption.text()) <= caption.width()

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QProgressBar,
     QPushButton,
-    QScrollArea,
     QTableView,
     QToolButton,
     QWidget,
@@ -176,7 +175,7 @@ def test_in_a_bar_and_back_each_name_stands_below_its_box(
     boxes = find(ready, "benchmark.devices", DeviceBoxes)
     more = find(ready, "benchmark.more")
     for width in (1240, 960, 1240):
-        ready.resize(width, 720)
+        ready.window().resize(width, 720)
         settle()
         assert more.width() == more.sizeHint().width(), "its words would be in its middle"
     assert {one.indent() for one in boxes._notes} == {_INDENT}
@@ -197,12 +196,12 @@ def test_in_a_narrow_window_nothing_is_cut_off(qtbot: QtBot, ready: BenchmarkTab
     run(ready, "64, 128")
     sizes = find(ready, "benchmark.view.sizes", QPushButton)
     whole = sizes.text()
-    ready.resize(560, 560)
+    ready.window().resize(560, 560)
     qtbot.waitUntil(lambda: len(sizes.text()) < len(whole))
     assert sizes.accessibleName() == whole
-    ready.resize(760, 560)
+    ready.window().resize(760, 560)
     click(ready, "benchmark.view.history")
-    page = find(ready, "benchmark.page", QScrollArea)
+    page = ready.window()
     qtbot.waitUntil(lambda: page.isVisible())
     QApplication.processEvents()
     inner = page.widget()
@@ -237,7 +236,7 @@ def test_in_a_narrow_page_the_choices_are_a_bar_and_the_focus_stays(
     for width, is_bar in ((1400, False), (1000, True), (1400, False)):
         run_button = find(ready, "benchmark.run", QPushButton)
         run_button.setFocus()
-        ready.resize(width, 800)
+        ready.window().resize(width, 800)
         qtbot.waitUntil(lambda wanted=is_bar: is_a_bar() == wanted == (len(tops(*row)) == 1))
         assert run_button.hasFocus()
         assert run_button.isVisible()
@@ -249,7 +248,7 @@ def test_in_a_narrow_page_the_choices_are_a_bar_and_the_focus_stays(
 def test_more_options_open_under_the_bar_and_move_the_page_down(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
-    ready.resize(1000, 640)
+    ready.window().resize(1000, 640)
     sizes = find(ready, "benchmark.sizes", QLineEdit)
     hero = find(ready, "benchmark.hero", QWidget)
     more = find(ready, "benchmark.more", QToolButton)
