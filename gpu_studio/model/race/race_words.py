@@ -146,7 +146,8 @@ def trust(verdict: Verdict) -> Notice:
         words = "Not finished"
     elif doubts or verdict.finished.undecided:
         first = doubts[0] if doubts else "No winner"
-        words = first[:1].upper() + first[1:]
+        more = f" · {len(doubts) - 1} more" if len(doubts) > 1 else ""
+        words = f"{first[:1].upper()}{first[1:]}{more}"
     else:
         return Notice("Checked", Tone.GOOD, detail="Both results are checked.")
     return Notice(words, Tone.AMBER, detail="\n".join(doubts))
