@@ -31,7 +31,7 @@ def save(path: Path, content: bytes) -> None:
 
 
 def painted(painter: str, order: bytes) -> bytes:
-    """Return a PNG file that a child painted, because Qt is not in this process.
+    """Return a file that a child painted, because Qt is not in this process.
 
     Args:
         painter: the module whose ``answer`` paints.

@@ -78,6 +78,7 @@ START_PATIENCE_S = 120.0
 STEP_PATIENCE_S = 60.0
 """A step of a check takes a second at most; a card that is silent this long hangs."""
 _CLOCKS_SETTLE_S = 3.0
+_PARTS: dict[StageName, StageName] = {"steps": "load", "cool": "memory"}
 
 
 class CheckPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,7 +174,7 @@ class CheckRun:
         budget_s = round_s(self.plan.minutes)
         self.stages = tuple(
             StageTrack(name=name, budget_s=stage_budget_s(name, budget_s))
-            for name in in_order(self.plan.stages)
+            for name in in_order(map(_today, self.plan.stages))
         )
         self.findings: list[CheckFinding] = []
         self.vitals: list[LoggedReading] = []
@@ -217,20 +218,26 @@ class CheckRun:
         run = cls(state.plan, state.started_at, program=program)
         run.check_id, run.round = state.check_id, state.round
         run.device, run.fingerprint = state.device, state.fingerprint
-        run.findings = list(state.findings)
+        run.findings = [
+            msgspec.structs.replace(one, stage=_today(one.stage)) for one in state.findings
+        ]
         for name in CheckFigures.__struct_fields__:
             setattr(run, name, getattr(state, name))
         run.interruptions = (*state.interruptions, interruption)
         run.vitals, run.spans = restored(state.readings), list(state.spans)
         run._readings = None
         run._before_s, run._rounds_done = state.elapsed_s, state.rounds_done
-        outcomes = {outcome.name: outcome for outcome in state.stages}
+        for outcome in state.stages:
+            if outcome.verdict != "skipped":
+                track = run._track(_today(outcome.name))
+                track.verdict = _joined(track.verdict, outcome.verdict)
+                track.tested = track.tested or outcome.tested
+                track.errors, track.seconds = (
+                    track.errors + outcome.errors,
+                    track.seconds + outcome.seconds,
+                )
+                track.heat = joined_heat(track.heat, outcome.heat)
         for track in run.stages:
-            outcome = outcomes.get(track.name)
-            if outcome is not None and outcome.verdict != "skipped":
-                track.verdict, track.tested = outcome.verdict, outcome.tested
-                track.errors, track.seconds = outcome.errors, outcome.seconds
-                track.heat = outcome.heat
             if track.name in state.finished:
                 track.state, track.fraction = "finished", 1.0
         return run
@@ -558,6 +565,11 @@ class CheckRun:
         track.state, track.doing = "finished", ""
         self._before_s, self._round_at_s = self.elapsed_s, 0.0
         self.is_over = True
+
+
+def _today(name: StageName) -> StageName:
+    """Return the stage of which one of an older version is a part today."""
+    return _PARTS.get(name, name)
 
 
 def _joined(before: CheckVerdict | None, now: CheckVerdict) -> CheckVerdict:

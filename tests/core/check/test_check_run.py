@@ -23,6 +23,7 @@ from gpu_studio.core.messages.check_messages import (
     CheckVerdict,
     CheckVitalsRead,
     StageName,
+    StageOutcome,
 )
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from tests.fakes.check_answers import COVERAGE, GT_1030, check_round, hot_card, wrong_bit
@@ -294,6 +295,17 @@ def test_a_continued_check_that_meets_another_card_is_a_check_of_that_card() -> 
     record = run_all(run)
     assert (record.verdict, record.errors, record.rounds) == ("passed", 0, 16)
     assert "Another card" in record.findings[0].sentence
+
+
+def test_a_check_that_an_older_version_began_keeps_its_errors() -> None:
+    run = CheckRun(CheckPlan(device="cuda:0", minutes=6), "")
+    steps = StageOutcome(name="steps", verdict="failed", tested="9", errors=3, seconds=9.0)
+    found = msgspec.structs.replace(wrong_bit("load"), stage="steps", count=3)
+    plan = msgspec.structs.replace(run.plan, stages=("steps", "cool"))
+    old = msgspec.structs.replace(run.state(), plan=plan, stages=(steps,), findings=(found,))
+    record = CheckRun.concluded(old, Interruption(after_s=9.0, is_restart=False)).record()
+    assert [(one.name, one.errors) for one in record.stages] == [("load", 3), ("memory", 0)]
+    assert (record.verdict, record.errors) == ("failed", 3)
 
 
 def test_errors_before_an_interruption_stay() -> None:
