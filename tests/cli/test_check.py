@@ -19,7 +19,6 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES, RunCheck
 from gpu_studio.core.messages.engine_messages import (
     DescribeEngine,
-    EngineEnded,
     RequestFailed,
     TorchCard,
 )
@@ -142,12 +141,6 @@ def test_the_request_is_what_was_typed(type_in: Typed, engines: Engines) -> None
     assert one.budget_s == 60
 
 
-def test_overnight_is_many_rounds(type_in: Typed, engines: Engines) -> None:
-    status, _, _ = type_in("--minutes", "480", "--stage", "layouts")
-    assert status == 0
-    assert [one.round for one in asked(engines)] == list(range(1, 17))
-
-
 def test_without_a_card_the_cpu_is_checked(type_in: Typed, engines: Engines) -> None:
     engines.scripts[DescribeEngine] = [described()]
     status, out, err = type_in("--minutes", "1")
@@ -245,17 +238,6 @@ def test_a_lost_card_is_a_result_without_a_stack_trace(type_in: Typed, engines: 
     assert (status, end["verdict"]) == (1, "failed")
     assert verdicts == ["passed", "failed", *["skipped"] * 3]
     assert "Traceback" not in out + err
-
-
-def test_an_engine_that_dies_is_a_result(type_in: Typed, engines: Engines) -> None:
-    def die(_engine: object, request: RunCheck) -> Any:
-        yield from check_round(request, end_in="memory")
-        yield EngineEnded(exit_code=-11)
-
-    engines.scripts[RunCheck] = die
-    status, out, _ = type_in()
-    assert status == 1
-    assert "exit code -11" in out
 
 
 def test_a_card_that_hangs_is_abandoned_and_failed(

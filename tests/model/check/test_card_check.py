@@ -186,17 +186,6 @@ def test_a_card_that_goes_away_is_a_result(
     assert "Restart the PC" in record.next_action
 
 
-def test_an_engine_that_only_stops_talking_ends_the_check(
-    check: CardCheck, engines: Engines
-) -> None:
-    answers(engines, end_in="compute")
-    check.start()
-    wait_until(lambda: check.run and check.run.present and check.run.present.name == "compute")
-    check._checked.session._farewell.wait_ms = 1
-    check._silence.ended.emit()
-    assert finish(check).verdict in ("failed", "inconclusive", "partial")
-
-
 def test_a_card_that_stops_answering_is_a_result(
     check: CardCheck, engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
