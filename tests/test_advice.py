@@ -20,6 +20,7 @@ COMMAND = re.compile(
 SOURCES = {
     "core/builds/words.py": "terminal_action's commands",
     "core/program_form.py": "gives each its form",
+    "core/other_pc.py": "the command that installs the program on another PC",
     "core/line_trouble.py": "commands to type on another PC, whose program is an installed one",
     "core/wheels.py": "WheelChoice's commands; one is for another PC",
     "core/devices/build_findings.py": "commands of findings: `find` gives them their form",

@@ -117,7 +117,7 @@ def test_bench_prints_the_events_and_the_result(type_here):
         assert 0 < low <= result["median_s"] <= high
         assert result["samples"] > 0
         assert result["verified"] is True
-        assert result["throttled"] is None
+        assert "throttled" not in result, "a CPU does not report it"
         assert result["share_of_ceiling"] > 0
         assert result["ceiling"].startswith("memory bandwidth")
     ids = {event["run_id"] for event in events}

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.standard_words import ComparedFigure, ComparedWork, Side
     from gpu_studio.ui.theme import Theme
 
-SIDE_ROLES = ("gpu0", "gpu1", "gpu2", "other", "allocated", "cpu", "compared")
+_CARD_ROLES = ("gpu0", "gpu1", "gpu2", "other", "allocated", "compared")
+SIDE_ROLES = (*_CARD_ROLES[:-1], "cpu", _CARD_ROLES[-1])
 """The colors of this PC and of the files beside it; a name is always beside a color."""
-_CARD_ROLES = tuple(role for role in SIDE_ROLES if role != "cpu")
 _CHIPS, _WORKS = 4, 2  # in a row
 _MOST_SHARES = 2
 
