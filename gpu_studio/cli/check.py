@@ -30,7 +30,13 @@ from gpu_studio.core.check.record_words import (
     record_trust,
     when_line,
 )
-from gpu_studio.core.check.stages import CHECK_MINUTES, NORMAL_MINUTES, in_order, stage_title
+from gpu_studio.core.check.stages import (
+    CHECK_MINUTES,
+    NORMAL_MINUTES,
+    in_order,
+    stage_title,
+    stages_for,
+)
 from gpu_studio.core.check.steps_table import steps_table
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import usable_cards
@@ -102,7 +108,7 @@ def _plan(options: argparse.Namespace, described: EngineDescribed) -> CheckPlan:
     return CheckPlan(
         device=device,
         minutes=options.minutes,
-        stages=in_order(options.stage),
+        stages=in_order(options.stage or stages_for(options.minutes)),
         plant=options.plant,
     )
 
@@ -286,8 +292,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a glance, normal (the default), or overnight",
     )  # fmt: skip
     parser.add_argument(
-        "--stage", metavar="S[,S…]", type=types.some_of(STAGE_NAMES), default=STAGE_NAMES,
-        help=f"only these: {', '.join(STAGE_NAMES)} (default: all)",
+        "--stage", metavar="S[,S…]", type=types.some_of(STAGE_NAMES),
+        help=f"only these: {', '.join(STAGE_NAMES)} (default: all; in one minute, all but layouts)",
     )  # fmt: skip
     parser.add_argument(
         "--plant", choices=PLANT_KINDS, help="make a fault on purpose, to see it found"

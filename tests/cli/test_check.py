@@ -15,6 +15,7 @@ from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
 from gpu_studio.core.check.check_record import read_record
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.record_words import LIMITS_TITLE
+from gpu_studio.core.check.stages import stages_for
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES, RunCheck
 from gpu_studio.core.messages.engine_messages import (
@@ -262,7 +263,10 @@ def test_the_fingerprint_of_a_card_is_not_printed(type_in: Typed) -> None:
 
 def left_behind(tmp_path: Path, minutes: int, **options: Any) -> CheckFolder:
     """Leave a check behind as a killed program does, after its first three stages."""
-    run = CheckRun(CheckPlan(device="cuda:0", minutes=minutes, **options), "2026-11-22T02:29:00")
+    run = CheckRun(
+        CheckPlan(device="cuda:0", minutes=minutes, **{"stages": stages_for(minutes), **options}),
+        "2026-11-22T02:29:00",
+    )
     request = run.next_request()
     assert request is not None
     for event in check_round(request, end_in="memory"):
@@ -281,7 +285,7 @@ def test_a_restart_of_the_pc_is_found_and_reported(
     _, _, err = type_in("--minutes", "1")
     assert "The PC restarted" in err
     # The new check is a new one, and the old one is a result.
-    assert asked(engines)[0].stages == STAGE_NAMES
+    assert asked(engines)[0].stages == stages_for(1)
     values = {record.verdict: record for record in folder.records()}
     assert set(values) == {"passed", "inconclusive"}
     assert values["inconclusive"].interruptions[0].is_restart
@@ -313,7 +317,7 @@ def test_a_short_check_continues_with_the_same_command(
     (request,) = asked(engines)
     assert (request.round, request.stages) == (1, ("memory", "link"))
     end = last_line(out)
-    assert [one["verdict"] for one in end["stages"]] == ["passed"] * 5
+    assert [one["verdict"] for one in end["stages"]] == ["passed"] * len(stages_for(minutes))
     # The interruption itself is no pass.
     assert (status, end["verdict"]) == (1, "inconclusive")
     assert folder.cut_off() == ()

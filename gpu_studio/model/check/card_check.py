@@ -12,7 +12,7 @@ from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, Check
 from gpu_studio.core.check.check_record import checked_card
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import CheckEnd, end_of, interruption_sentence
-from gpu_studio.core.check.stages import NORMAL_MINUTES
+from gpu_studio.core.check.stages import NORMAL_MINUTES, stages_for
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.devices.devices import uuid_tail
@@ -299,7 +299,8 @@ class CardCheck(QObject):
         if not self.can_run or address is None:
             return
         self._identity = self.device.identity  # while its engine is released, no card is usable
-        plan = CheckPlan(device=address, minutes=self.minutes, plant=self.plant)
+        stages = stages_for(self.minutes)
+        plan = CheckPlan(device=address, minutes=self.minutes, stages=stages, plant=self.plant)
         self._begin(CheckRun(plan, local_now(), program=program_title(), known=self.known))
 
     def resume(self) -> None:
