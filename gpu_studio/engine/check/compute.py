@@ -52,12 +52,21 @@ class PartsStage:
         self._choose = choose
 
     def run(self, bench: StageBench) -> Generator[Step, None, bool]:
-        """Work through all parts again and again; see `stage.Stage`."""
+        """Work through all parts again and again; see `stage.Stage`.
+
+        The first round is in one thread, because threads of small work wait for each other on a
+        busy PC; the next ones reach all cores of a CPU.
+        """
         work = PartWork(bench, self._choose(bench))
-        while work.parts and not bench.is_over(has_tested_all=work.rounds > 0):
-            for title in work.round():
-                bench.vitals()
-                yield Step(doing=title, tested=work.tested)
+        threads = torch.get_num_threads()
+        try:
+            while work.parts and not bench.is_over(has_tested_all=work.rounds > 0):
+                torch.set_num_threads(threads if work.rounds else 1)
+                for title in work.round():
+                    bench.vitals()
+                    yield Step(doing=title, tested=work.tested)
+        finally:
+            torch.set_num_threads(threads)
         yield Step(doing="", tested=work.tested)
         return work.rounds > 0 and not bench.is_stopped
 

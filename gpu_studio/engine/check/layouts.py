@@ -23,13 +23,13 @@ from gpu_studio.engine.check.parts import Part
 from gpu_studio.engine.device import refuse_bfloat16_products
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Iterator
 
     from torch import Tensor
 
     from gpu_studio.core.messages.check_messages import FindingKind
     from gpu_studio.engine.check.formats import Array
-    from gpu_studio.engine.check.stage import StageBench, Step
+    from gpu_studio.engine.check.stage import StageBench
 
     Work = Callable[[Any, Tensor, Tensor], Tensor]
 
@@ -259,12 +259,3 @@ class Layouts(PartsStage):
 
     def __init__(self) -> None:
         super().__init__("layouts", lambda _bench: [*layout_parts(), *known_parts()])
-
-    def run(self, bench: StageBench) -> Generator[Step, None, bool]:
-        """Work in one thread: threads of small work wait for each other on a busy PC."""
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            return (yield from super().run(bench))
-        finally:
-            torch.set_num_threads(threads)

@@ -53,7 +53,7 @@ _WORD_BYTES = 8
 _SMALLEST_CHUNK, _LARGEST_CHUNK = 4 * _MIB, 256 * _MIB
 _CHUNKS = 128
 # A slow CPU makes, writes and compares a larger one in more than a second.
-_LARGEST_RAM_CHUNK = 16 * _MIB
+_LARGEST_RAM_CHUNK = 8 * _MIB
 _FEWEST_RAM_CHUNKS = 3
 # Less is not written as a share: it was not meant to be one.
 _LEAST_SHARE = 0.005
@@ -75,8 +75,8 @@ _OF_BOTH_HALVES = pow((1 << 32) + 1, -1, 1 << 61)
 _MOVED_SHARE = 0.9
 _SEED_STEP = 0x9E3779B9
 _ONE_IN_EIGHT = 0x0101010101010101
-# Rows of 1 KiB to 1 MiB: with one of these, each word differs from the word one row on.
-_ROW_SHIFTS = (7, 10, 13, 16)
+# 1 + 1/8 + 1/64 + 1/512 steps for each 1 KiB: rows of 1 KiB to 1 MiB are no multiple of 8 steps.
+_ROW_SHIFT, _ROW_STEPS = 7, 512 + 64 + 8 + 1
 # Of the stage's time: each cell rests with one value and with the other.
 _REST_SHARES = {"addresses": 0.12, "inverted addresses": 0.04}
 _LONGEST_REST_S, _LOOK_S = 15.0, 0.25
@@ -120,11 +120,11 @@ def _address(places: Any, out: Any, _spare: Any, _seed: int) -> None:
 def _walking(places: Any, out: Any, spare: Any, seed: int) -> None:
     # A one in eight bits, moved on by one with each word, each row and each pass.
     spare[:] = places
+    spare >>= _ROW_SHIFT
+    spare *= _ROW_STEPS
+    spare >>= _ROW_SHIFT + 2
+    spare += places
     spare += seed
-    for shift in _ROW_SHIFTS:
-        out[:] = places
-        out >>= shift
-        spare += out
     spare &= 7
     out[:] = _ONE_IN_EIGHT
     out <<= spare
@@ -210,6 +210,7 @@ class TestedMemory:
         self._is_blind = False
         self._has_read = False
         self._rested = ""
+        self._threads = torch.get_num_threads()
         self._seconds: dict[int, float] = {}
         self._misread = 0
         self._moved: Counter[int] = Counter()
@@ -241,6 +242,7 @@ class TestedMemory:
         count = (wanted - counting) // size - _SCRATCH_CHUNKS
         if not bench.is_card and most_bytes is None:
             memory.add_chunks(min(count, 1))
+            memory.choose_threads()
             count = min(count, memory.count_in_time())
         memory.add_chunks(count)
         return memory
@@ -253,6 +255,17 @@ class TestedMemory:
             except torch.OutOfMemoryError:
                 return
             self.chunks.append(chunk)
+
+    def choose_threads(self) -> None:
+        """Work in one thread if that is faster: on a busy PC, threads wait for each other."""
+        seconds: dict[int, float] = {}
+        for threads in {self._threads, 1}:
+            torch.set_num_threads(threads)
+            begun_s = self._bench.elapsed_s
+            for number in range(len(self.chunks)):
+                self._count_wrong(PATTERNS[0], number)
+            seconds[threads] = self._bench.elapsed_s - begun_s
+        torch.set_num_threads(min(seconds, key=lambda threads: seconds[threads]))
 
     def count_in_time(self) -> int:
         """Return how many chunks one pass covers in the stage's time, from the time of the first.
@@ -297,6 +310,7 @@ class TestedMemory:
 
     def release(self) -> None:
         """Give the memory back."""
+        torch.set_num_threads(self._threads)
         self.chunks.clear()
         self._places = self._expected = self._spare = torch.empty(0)
         accelerator_of(self._bench.device).empty_cache()
