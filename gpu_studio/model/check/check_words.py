@@ -36,20 +36,12 @@ if TYPE_CHECKING:
     from gpu_studio.core.check.check_run import CheckRun, StageTrack
     from gpu_studio.core.messages.check_messages import (
         CheckFinding,
-        CheckVerdict,
         StageName,
         StageOutcome,
     )
     from gpu_studio.model.check.card_check import CardCheck
     from gpu_studio.model.devices.device_board import DeviceRow
 
-TONES: dict[CheckVerdict, Tone] = {
-    "passed": Tone.GOOD,
-    "failed": Tone.FAILURE,
-    "inconclusive": Tone.AMBER,
-    "partial": Tone.AMBER,
-    "skipped": Tone.QUIET,
-}
 _NOT_YET = "Cannot be checked yet"
 _LOAD = (
     "It loads the device fully, and the desktop may become slow. Save your work first. You can "
@@ -155,10 +147,8 @@ def chip(check: CardCheck) -> Notice:
         return Notice(f"{rounds}{_left(run.remaining_s)} left", Tone.QUIET)
     if record is None or end_of(record) is CheckEnd.NOTHING_TESTED:
         return Notice()
-    tone = TONES[record.verdict]
-    if record.origin and tone is Tone.GOOD:
-        tone = Tone.QUIET
-    return Notice(VERDICT_WORDS[record.verdict], tone)
+    tone = end_tone(record)
+    return Notice(VERDICT_WORDS[record.verdict], Tone.QUIET if tone is Tone.PLAIN else tone)
 
 
 def _left(seconds: float) -> str:
