@@ -382,8 +382,8 @@ def part_rows(result: RunFinished) -> list[tuple[str, str, str]]:
 
 
 PARTS_BESIDE_MEDIAN = (
-    "The parts are timed one after the other in a call of their own. A whole call may be shorter, "
-    "because parts overlap in it, and without copies it has none."
+    "The parts are timed one after the other, in a call of their own. The median may be shorter: "
+    "parts overlap in a whole call, and a run without copies leaves them out."
 )
 """What to say beside parts, because their sum is not the median."""
 
