@@ -52,13 +52,13 @@ PLANT_KINDS: tuple[PlantKind, ...] = get_args(PlantKind)
 
 FindingKind = Literal[
     "wrong_result",  # differs from the exact result
-    "unstable_result",  # differs from the card's own earlier result of the same work
+    "unstable_result",  # of older records: differs from the card's own earlier result
     "wrong_order",  # an indexed access reached the wrong place
-    "disagreement",  # PyTorch and the card disagree about an operation with one layout
+    "disagreement",  # PyTorch and the card disagree about an operation
     "wrong_bits",  # the memory returned other bits than were written
     "wrong_copy",  # a copy over the link arrived changed
     "card_lost",  # the card or its driver ended or blocked the engine
-    "not_repeatable",  # a repetition cannot be judged: the card's results always differ
+    "not_repeatable",  # of older records: the card's results always differ
     "blind",  # the detector does not see an error that was put there on purpose
     "throttled",  # heat or power slows the card down
     "overheated",  # at or over a limit of the card
