@@ -27,7 +27,7 @@ from gpu_studio.ui.code_drawer import CodeDrawer
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.lazy_page import LazyPage, idle_work
 from gpu_studio.ui.menus import fill_menus
-from gpu_studio.ui.page_keys import press_stop
+from gpu_studio.ui.page_keys import PageKey, press
 from gpu_studio.ui.parts import MARGIN, SCROLL_BAR, resize_on_screen
 from gpu_studio.ui.saving import ask_save_path
 from gpu_studio.ui.scroll_page import TabScroll
@@ -195,7 +195,7 @@ class MainWindow(QMainWindow):
             super().keyPressEvent(event)
         elif self.tabs.isHidden():
             self._hide_setup()
-        elif press_stop(self.tabs.currentWidget()):
+        elif press(self.tabs.currentWidget(), PageKey.STOP):
             return
         elif not self._code.isHidden():
             self._code.hide()

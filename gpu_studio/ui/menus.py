@@ -11,20 +11,11 @@ from PySide6.QtWidgets import QMessageBox
 
 from gpu_studio.core.packaged_parts import licenses_text, packaged_parts
 from gpu_studio.model.settings import THEMES
-from gpu_studio.ui.page_keys import (
-    RUN_KEYS,
-    SAVE_KEYS,
-    STOP_KEYS,
-    can_press,
-    can_save,
-    press_run,
-    press_save,
-    press_stop,
-)
+from gpu_studio.ui.page_keys import PageKey, can_press, press
 from gpu_studio.ui.tabs import TABS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from PySide6.QtWidgets import QMainWindow, QMenu, QTabWidget
@@ -87,20 +78,9 @@ def _add_files(
     opening = menu.addAction("&Open…", QKeySequence.StandardKey.Open, open_file)
     opening.setObjectName("menu.open")
 
-    def save() -> None:
-        press_save(tabs.currentWidget())
-
-    saving = menu.addAction("&Save…", SAVE_KEYS, save)
+    saving = menu.addAction("&Save…", PageKey.SAVE.keys, _presses(tabs, PageKey.SAVE))
     saving.setObjectName("menu.save")
-
-    def look() -> None:
-        saving.setEnabled(can_save(tabs.currentWidget()))
-
-    def let_key_work() -> None:
-        saving.setEnabled(True)
-
-    menu.aboutToShow.connect(look)
-    menu.aboutToHide.connect(let_key_work)
+    _enable_while_open(menu, tabs, {saving: PageKey.SAVE})
     menu.addSeparator()
     menu.addAction("&Quit", QKeySequence.StandardKey.Quit, window.close)
 
@@ -136,32 +116,32 @@ def _add_full_screen(menu: QMenu, window: QMainWindow) -> None:
 
 def _add_running(menu: QMenu, tabs: QTabWidget) -> None:
     """Add the actions for what is in front; a key asks the page, not the menu."""
-
-    def run() -> None:
-        press_run(tabs.currentWidget())
-
-    def stop() -> None:
-        press_stop(tabs.currentWidget())
-
-    running = menu.addAction("&Run this page", run)
+    running = menu.addAction("&Run this page", _presses(tabs, PageKey.RUN))
     running.setObjectName("menu.run")
-    running.setShortcuts([RUN_KEYS, QKeySequence("Ctrl+Enter")])
+    running.setShortcuts([PageKey.RUN.keys, QKeySequence("Ctrl+Enter")])
     # The window itself takes Esc: as a shortcut here it would be taken from lists and dialogs.
-    keys = STOP_KEYS.toString(QKeySequence.SequenceFormat.NativeText)
-    stopping = menu.addAction(f"&Stop\t{keys}", stop)
+    stopping = menu.addAction(f"&Stop\t{PageKey.STOP.words}", _presses(tabs, PageKey.STOP))
     stopping.setObjectName("menu.stop")
+    _enable_while_open(menu, tabs, {running: PageKey.RUN, stopping: PageKey.STOP})
 
-    def look() -> None:
-        for action, is_possible in zip(
-            (running, stopping), can_press(tabs.currentWidget()), strict=True
-        ):
-            action.setEnabled(is_possible)
 
-    def let_keys_work() -> None:
-        running.setEnabled(True)
+def _presses(tabs: QTabWidget, key: PageKey) -> Callable[[], object]:
+    return lambda: press(tabs.currentWidget(), key)
 
-    menu.aboutToShow.connect(look)
-    menu.aboutToHide.connect(let_keys_work)
+
+def _enable_while_open(menu: QMenu, tabs: QTabWidget, actions: Mapping[QAction, PageKey]) -> None:
+    """Show in an open menu what is possible; while it is closed, the keys ask the page."""
+
+    def update() -> None:
+        for action, key in actions.items():
+            action.setEnabled(can_press(tabs.currentWidget(), key))
+
+    def enable() -> None:
+        for action in actions:
+            action.setEnabled(True)
+
+    menu.aboutToShow.connect(update)
+    menu.aboutToHide.connect(enable)
 
 
 def _add_themes(menu: QMenu, studio: Studio) -> None:

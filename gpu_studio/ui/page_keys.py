@@ -6,6 +6,7 @@ no shortcut of its own, and a disabled or hidden button does nothing.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
@@ -15,76 +16,66 @@ from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-RUN_KEYS = QKeySequence(Qt.Modifier.CTRL | Qt.Key.Key_Return)
-SAVE_KEYS = QKeySequence(Qt.Modifier.CTRL | Qt.Key.Key_S)
-STOP_KEYS = QKeySequence(Qt.Key.Key_Escape)
 _PROPERTY = "pageKey"
+
+
+class PageKey(Enum):
+    """What a key does on the page in front; the value is the key."""
+
+    RUN = "Ctrl+Return"
+    STOP = "Esc"
+    SAVE = "Ctrl+S"
+
+    @property
+    def keys(self) -> QKeySequence:
+        """The key for a menu."""
+        return QKeySequence(self.value)
+
+    @property
+    def words(self) -> str:
+        """The key as this system writes it."""
+        return self.keys.toString(QKeySequence.SequenceFormat.NativeText)
 
 
 def runs(button: QPushButton, is_meant: bool = True) -> None:
     """Let Ctrl+Return press this button while it is visible, and say so in its tool tip."""
-    _mark(button, "run", RUN_KEYS, is_meant)
+    _mark(button, PageKey.RUN, is_meant)
 
 
 def stops(button: QPushButton) -> None:
     """Let Esc press this button while it is visible, and say so in its tool tip."""
-    _mark(button, "stop", STOP_KEYS, is_meant=True)
+    _mark(button, PageKey.STOP)
 
 
 def saves(button: QPushButton) -> None:
     """Let Ctrl+S press this button while it is visible, and say so in its tool tip."""
-    _mark(button, "save", SAVE_KEYS, is_meant=True)
+    _mark(button, PageKey.SAVE)
 
 
-def press_save(page: QWidget | None) -> None:
-    """Press the button that saves what is in front on a page."""
-    _press(page, "save")
-
-
-def can_save(page: QWidget | None) -> bool:
-    """Return whether a page has something to save now."""
-    return bool(_buttons(page, "save"))
-
-
-def press_run(page: QWidget | None) -> None:
-    """Press the button that runs what is in front on a page."""
-    _press(page, "run")
-
-
-def press_stop(page: QWidget | None) -> bool:
-    """Press the button that stops what runs on a page; return whether there is one."""
-    return _press(page, "stop")
-
-
-def can_press(page: QWidget | None) -> tuple[bool, bool]:
-    """Return whether a page has something to run now, and something to stop."""
-    return bool(_buttons(page, "run")), bool(_buttons(page, "stop"))
-
-
-def _mark(button: QPushButton, kind: str, keys: QKeySequence, is_meant: bool) -> None:
-    name = keys.toString(QKeySequence.SequenceFormat.NativeText)
-    without = button.toolTip().removesuffix(f"({name})").rstrip()
-    if without == name:
-        without = ""
-    tip = f"{without} ({name})" if without else name
-    button.setToolTip(tip if is_meant else without)
-    button.setProperty(_PROPERTY, kind if is_meant else "")
-
-
-def _press(page: QWidget | None, kind: str) -> bool:
-    found = _buttons(page, kind)
+def press(page: QWidget | None, key: PageKey) -> bool:
+    """Press the button of a page that a key is for; return whether there is one."""
+    found = _buttons(page, key)
     if found:
         _nearest(found).click()
     return bool(found)
 
 
-def _buttons(page: QWidget | None, kind: str) -> list[QPushButton]:
-    if page is None:
-        return []
+def can_press(page: QWidget | None, key: PageKey) -> bool:
+    """Return whether a key does something on a page now."""
+    return bool(_buttons(page, key))
+
+
+def _mark(button: QPushButton, key: PageKey, is_meant: bool = True) -> None:
+    without = button.toolTip().removesuffix(f"({key.words})").rstrip()
+    button.setToolTip(f"{without} ({key.words})".lstrip() if is_meant else without)
+    button.setProperty(_PROPERTY, key.name if is_meant else "")
+
+
+def _buttons(page: QWidget | None, key: PageKey) -> list[QPushButton]:
     return [
         button
-        for button in page.findChildren(QPushButton)
-        if button.property(_PROPERTY) == kind and button.isVisible() and button.isEnabled()
+        for button in (page.findChildren(QPushButton) if page is not None else ())
+        if button.property(_PROPERTY) == key.name and button.isVisible() and button.isEnabled()
     ]
 
 

@@ -27,7 +27,7 @@ from gpu_studio.model.studio import Studio
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
 from gpu_studio.ui.lazy_page import LazyPage, idle_work
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
-from gpu_studio.ui.page_keys import SAVE_KEYS, saves
+from gpu_studio.ui.page_keys import PageKey, saves
 from gpu_studio.ui.parts import button
 from gpu_studio.ui.tabs import TABS
 from tests.driving.pages import settle
@@ -462,7 +462,7 @@ def test_the_key_for_saving_presses_what_saves_the_page(qtbot, make_window, monk
     saves(save)
     page.layout().addWidget(save)
     save.show()
-    assert SAVE_KEYS.toString(SAVE_KEYS.SequenceFormat.NativeText) in save.toolTip()
+    assert PageKey.SAVE.words in save.toolTip()
     window.findChild(QAction, "menu.save").trigger()
     save.setEnabled(False)
     window.findChild(QAction, "menu.save").trigger()
