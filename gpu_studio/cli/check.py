@@ -268,7 +268,7 @@ def _save(path: Path, record: CheckRecord) -> None:
         return
     save(path, painted(_PAINTER, ending.encode() + b"\n" + text))
     if ending == ".pdf":
-        save(path.with_suffix(".json"), text)
+        save(path.with_name(f"{path.name}.json"), text)
 
 
 def _conclude(run: CheckRun, folder: CheckFolder) -> None:

@@ -116,7 +116,7 @@ def test_beside_a_pdf_is_its_record(type_in: Typed, tmp_path: Path) -> None:
     status, _, err = type_in("--save", str(tmp_path / "record.pdf"))
     assert (status, err.count("Saved as")) == (0, 2)
     assert (tmp_path / "record.pdf").read_bytes().startswith(b"%PDF")
-    assert read_record(tmp_path / "record.json").verdict == "passed"
+    assert read_record(tmp_path / "record.pdf.json").verdict == "passed"
 
 
 def test_the_last_line_of_json_is_the_end(type_in: Typed, engines: Engines) -> None:

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.core.check.check_record import RECORD_ENDINGS
 from gpu_studio.core.check.check_verdict import CheckEnd, end_of
 from gpu_studio.core.check.plants import PLANTED_FAULTS
 from gpu_studio.core.check.record_words import breakable, length_text
@@ -60,7 +61,8 @@ _LENGTHS = (
     ("6 minutes: normal", NORMAL_MINUTES),
     ("Overnight: 8 hours", OVERNIGHT_MINUTES),
 )
-_RECORDS = "Records of a check (*.png *.json *.html *.htm);;All files (*)"
+_ENDINGS = " ".join(f"*{ending}" for ending in RECORD_ENDINGS)
+_RECORDS = f"Records of a check ({_ENDINGS});;All files (*)"
 _KEPT = "Earlier checks"
 _LETTERS = 16  # of a device, whichever they are: what is beside it stays
 _FAULT_LETTERS = 12  # with all that stands beside it, in one line of a usual window

@@ -275,7 +275,7 @@ def _write(path: Path, record: CheckRecord) -> Notice:
     written = write_file(str(path), file_of_record(record, ending))
     if ending != ".pdf" or written.tone is Tone.FAILURE:
         return written
-    beside = path.with_suffix(".json")
+    beside = path.with_name(f"{path.name}.json")  # no file that you may have is called so
     also = write_file(str(beside), file_of_record(record, ".json"))
     if also.tone is Tone.FAILURE:
         return also

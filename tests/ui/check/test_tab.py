@@ -360,9 +360,9 @@ def test_without_an_ending_the_chosen_kind_decides(
     )
     click(tab, "check.save")
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
-    opened = read_record(tmp_path / "a.json")
+    opened = read_record(tmp_path / "a.pdf.json")
     assert msgspec.structs.replace(opened, origin="") == tab.check.record
-    assert "beside it a.json" in text(tab, "check.outcome")
+    assert "beside it a.pdf.json" in text(tab, "check.outcome")
 
 
 @with_cards
