@@ -81,7 +81,7 @@ class CheckCurves(Card):
         self._pauses = Text("", "muted", name="check.pauses", wraps=True)
         for unit, plot in self.plots.items():
             self.column.addWidget(self._words[unit])
-            self.column.addWidget(plot, _LINES[unit])
+            self.column.addWidget(plot)
         self.column.addWidget(self._pauses)
         self.set_low(False)
 
@@ -90,7 +90,7 @@ class CheckCurves(Card):
         self._is_low = is_low
         line = self.fontMetrics().height()
         for unit, lines in (_LOW_LINES if is_low else _LINES).items():
-            self.plots[unit].setMinimumHeight(lines * line)
+            self.plots[unit].setFixedHeight(lines * line)
 
     def show_chart(self, chart: CheckChart | None) -> None:
         """Show a chart; None, and one without curves, for nothing to show."""

@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 _WIDE_LETTERS = 96
 _PAIR_LETTERS = 120  # of the whole page, for memory and findings side by side
 _LOW_LINES = 44  # in a lower window, the curves would be below its end
-_ALL_ROOM = 100
 _WORDS_MS = 200  # words that change faster cannot be read
 
 
@@ -151,7 +150,7 @@ class CheckTab(TabContents):
         result.addWidget(self._hero)
         result.addWidget(self._cut_off)  # it comes late: no control is below
         result.addWidget(self._plan)
-        result.addWidget(self._sensors, _ALL_ROOM)
+        result.addWidget(self._sensors)
         self._pair = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._pair.setSpacing(GAP)
         result.addLayout(self._pair)
@@ -161,7 +160,7 @@ class CheckTab(TabContents):
         result.addWidget(self._facts)
         result.addWidget(self._limits)
         result.addWidget(self._trust)
-        result.addStretch(1)  # takes all room while the sensors are hidden
+        result.addStretch(1)
 
     def _connect(self) -> None:
         check = self.check
