@@ -26,8 +26,7 @@ from gpu_studio.core.check.check_verdict import (
     stage_verdict,
     worse,
 )
-from gpu_studio.core.check.heat import LoggedReading, joined_heat
-from gpu_studio.core.check.hot_spot import has_moved, steady_gap_c
+from gpu_studio.core.check.heat import LoggedReading, has_moved, joined_heat, steady_gap_c
 from gpu_studio.core.check.stages import (
     SPARE_TIME_OF,
     SPARE_TIME_TO,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.check.check_chart import mark_text
 from gpu_studio.core.check.check_verdict import errors_text
-from gpu_studio.core.check.hot_spot import USUAL_GAP
+from gpu_studio.core.check.heat import USUAL_GAP
 from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
 from gpu_studio.core.check.stages import OVERNIGHT_MINUTES, stage_words
 from gpu_studio.core.clock_reasons import held_back_words

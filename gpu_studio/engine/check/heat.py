@@ -11,19 +11,17 @@ import operator
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.check.heat import (
+    HOT_MEMORY_C,
+    WIDE_GAP_C,
     LoggedReading,
     brakes_of,
     change_in_last_minute_c,
+    gap_sentence,
     hottest,
     is_low,
-    seconds_of,
-)
-from gpu_studio.core.check.hot_spot import (
-    HOT_MEMORY_C,
-    WIDE_GAP_C,
-    gap_sentence,
     largest_steady_gap_c,
     memory_sentence,
+    seconds_of,
 )
 from gpu_studio.core.check.thresholds import (
     BRAKED_SHARE,

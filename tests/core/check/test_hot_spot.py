@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.check.heat import LoggedReading
-from gpu_studio.core.check.hot_spot import largest_steady_gap_c, steady_gap_c
+from gpu_studio.core.check.heat import LoggedReading, largest_steady_gap_c, steady_gap_c
 from gpu_studio.core.check.record_words import record_facts
 from gpu_studio.core.messages.check_messages import Vitals
 from tests.fakes.check_records import check_record

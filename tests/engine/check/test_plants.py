@@ -6,13 +6,11 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-import torch
 
 from gpu_studio.core.check.check_verdict import stage_verdict
 from gpu_studio.core.check.plants import PLANTED_FAULTS
 from gpu_studio.core.check.thresholds import OVERTIME_S
 from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES, PlantKind, Vitals
-from gpu_studio.engine.check.planting import Plant
 from tests.engine.check.benches import TickingClock, bench_for, card_bench, rest_of, run, stage_of
 
 if TYPE_CHECKING:
@@ -75,44 +73,3 @@ def test_a_stage_that_has_not_tested_everything_ends_after_its_overtime(name: St
 def test_every_planted_fault_is_described_once() -> None:
     assert [fault.kind for fault in PLANTED_FAULTS] == list(PLANT_KINDS)
     assert all(fault.found_by for fault in PLANTED_FAULTS)
-
-
-NOW, BEFORE = torch.arange(16, dtype=torch.float32), torch.full((16,), -1.0)
-
-
-def corrupted(kind: PlantKind, *, is_first: bool = False) -> torch.Tensor:
-    now = NOW.clone()
-    Plant(kind).corrupt(now, None if is_first else BEFORE)
-    return now
-
-
-def test_a_planted_bit_is_one_bit() -> None:
-    changed = corrupted("bit").view(torch.int32) ^ NOW.view(torch.int32)
-    assert changed.tolist() == [8 * (place == 5) for place in range(16)]
-
-
-def test_a_stale_result_is_the_one_before() -> None:
-    assert corrupted("stuck").tolist() == BEFORE.tolist()
-    assert corrupted("stuck", is_first=True).tolist() == NOW.tolist()
-
-
-def test_swapped_blocks_change_places() -> None:
-    assert corrupted("swap").tolist() == [12, 13, 14, 15, *range(4, 12), 0, 1, 2, 3]
-
-
-def test_a_dropped_write_leaves_the_old_values() -> None:
-    assert corrupted("drop").tolist() == [*range(8), -1, -1, -1, *range(11, 16)]
-    assert corrupted("drop", is_first=True).tolist() == [*range(8), 0, 0, 0, *range(11, 16)]
-
-
-def test_a_slow_step_is_slow_each_time() -> None:
-    times = [Plant("slow").elapsed_s(1.0, step) for step in range(14)]
-    assert times == [10.0 if step in (6, 13) else 1.0 for step in range(14)]
-    assert Plant("bit").elapsed_s(1.0, 6) == 1.0
-
-
-@pytest.mark.parametrize("kind", [None, "slow", "throttle"])
-def test_what_is_not_about_results_changes_none(kind: PlantKind | None) -> None:
-    now = NOW.clone()
-    Plant(kind).corrupt(now, BEFORE)
-    assert now.tolist() == NOW.tolist()
