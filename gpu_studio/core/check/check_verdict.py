@@ -461,6 +461,10 @@ def _after_failure(result: CheckResult, *, is_of_cpu: bool) -> str:
 
 def _after_pass(result: CheckResult, *, is_of_cpu: bool) -> str:
     what = "PC" if is_of_cpu else "card"
+    if result.origin:
+        return (
+            f"Do not pay for a {what} because of a file: run the check yourself, or watch it run."
+        )
     if result.failed_before:
         return (
             f"The last check of this {what} failed and this one passed, so the error comes and "

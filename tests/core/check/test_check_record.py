@@ -136,6 +136,7 @@ def test_a_record_from_a_file_says_so_and_is_never_green(tmp_path: Path) -> None
     assert opened == msgspec.structs.replace(check_record(), origin="sold.json")
     assert "sold.json" in origin_text(opened)
     assert origin_text(check_record()) == ""
+    assert "run the check yourself" in opened.next_action
     assert (end_tone(opened), end_tone(check_record())) == (Tone.PLAIN, Tone.GOOD)
     path.write_bytes(encode_record(opened).replace(b"sold.json", b"a.json"))
     assert read_record(path).origin == "sold.json", "it is the file that was opened"
