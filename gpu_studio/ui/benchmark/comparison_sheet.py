@@ -82,9 +82,9 @@ class ComparisonSheet(QWidget):
         column.setSpacing(GAP)
         names = side_names(sides)
         places = zip(range(len(SIDE_ROLES)), sides, names, side_roles(sides), strict=False)
-        column.addLayout(_grid([self._chip(*place) for place in places], _CHIPS))
+        _add_grid(column, [self._chip(*place) for place in places], _CHIPS)
         works = [_work_card(self._theme, work, sides, names) for work in compared_works(sides)]
-        column.addLayout(_grid(works, _WORKS))
+        _add_grid(column, works, _WORKS)
         with laid_out_once(self):
             self._column.replaceWidget(self._contents, contents)
             self._contents.hide()
@@ -204,12 +204,12 @@ def _bar(work: ComparedWork, figure: ComparedFigure, name: str, role: str, first
     )  # fmt: skip
 
 
-def _grid(cards: Sequence[QWidget], columns: int) -> QGridLayout:
-    """Return cards in rows of equal columns."""
+def _add_grid(below: QVBoxLayout, cards: Sequence[QWidget], columns: int) -> None:
+    """Add cards in rows of equal columns."""
     grid = QGridLayout()
+    below.addLayout(grid)
     grid.setSpacing(GAP)
     for number, card in enumerate(cards):
         grid.addWidget(card, number // columns, number % columns)
     for column in range(min(columns, len(cards))):
         grid.setColumnStretch(column, 1)
-    return grid

@@ -39,6 +39,7 @@ class LanePlot(LivePlot):
             zoomable=True,
         )
         self.lane: ChartLane | None = None
+        self.setAccessibleName(f"{unit} over the time of the check")
 
     def show_lane(self, lane: ChartLane, chart: CheckChart, *, has_words: bool) -> None:
         """Show a part of a chart; ``has_words``: the marks have their names."""

@@ -108,7 +108,9 @@ class AddPcDialog(QDialog):
         self._program.setPlaceholderText(_PROGRAM_HINT)
         self._name = _line_edit("add_pc.name", "Name")
         self._name.setMaxLength(LONGEST_NAME)
-        self._try = button("Try", self._try_or_stop, name="add_pc.try")
+        self._try = button("Try again", self._try_or_stop, name="add_pc.try")
+        self._try.setMinimumWidth(self._try.sizeHint().width())
+        show_label(self._try, "Try")
         self._lines = [
             NoticeLine(theme, name=f"add_pc.result.{number}") for number in range(_RESULT_LINES + 1)
         ]

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from gpu_studio.ui.devices.devices_tab import DevicesTab
     from tests.fakes.other_pcs import OtherPcs
 
+_NEAR = 24  # pixels: the pointer stays on a button
+
 
 @pytest.fixture
 def shown(qtbot: QtBot, ready_studio: Studio, tab: DevicesTab) -> DevicesTab:
@@ -199,7 +201,10 @@ def test_no_answer_moves_a_control(
     def moved() -> set[str]:
         settle()
         now = places(dialog)
-        return {name for name, place in before.items() if now[name] != place}
+        # Another label, or the look of the primary button, takes some pixels.
+        return {
+            name for name, place in before.items() if (now[name] - place).manhattanLength() > _NEAR
+        }
 
     click(dialog, "add_pc.try")
     assert not moved(), "it is being asked"
