@@ -67,10 +67,10 @@ FORMS = (
     ),
     MessageForm(
         rf"Invalidbuffersize:{SIZE}|CurrentplatformcanNOTallocate[^!]{{1,80}}!(?:{_REQUEST})?"
-        r"|Attemptingtoallocate\d{1,20}byteswhichisgreaterthanthemaximumallowedbuffersizeof",
-        "one_piece",
+        r"|Attemptingtoallocate\d{1,20}byteswhichisgreaterthanthemaximumallowedbuffersizeof"
+        r"|(?:CUDA|HIP|XPU)outofmemory\.Triedtoallocatemorethan1EB",
+        "too_large",
     ),
-    MessageForm(r"(?:CUDA|HIP|XPU)outofmemory\.Triedtoallocatemorethan1EB", "too_large"),
     MessageForm(  # llama.cpp, Ollama
         r"(?:llamarunnerprocesshasterminated:(?:exitstatus\d)?)?(?:"
         rf"allocating{SIZE}ondevice\d{{1,4}}:\w{{1,9}}Mallocfailed:outofmemory"
@@ -148,11 +148,14 @@ FORMS = (
     ),
     MessageForm(
         r"CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_(?:INTERNAL_ERROR_DEVICE_ALLOCATION|ALLOC)_FAILED",
-        "library",
+        "unknown",
+        "It asks the driver for memory of its own after PyTorch has reserved the rest.",
+        "Make the batch smaller, so that PyTorch leaves memory for the library.",
+        "A library (cuBLAS or cuDNN) got no memory.",
     ),
     MessageForm(
         r"CUBLAS_STATUS_NOT_INITIALIZED",
-        "library",
+        "unknown",
         "It can also follow an earlier CUDA error, or mean that the driver and PyTorch do not "
         "match.",
         headline="cuBLAS could not start, often because memory ran out.",
@@ -198,10 +201,6 @@ _USE_LESS = (
 _WHO_USES_IT = (
     "See which programs use the card ({monitor} or the Devices tab), and close some of them."
 )
-_CHECK_SHAPES = (
-    "Print the shapes of the tensors in the failing line.",
-    "Split the work into parts.",
-)
 KINDS = {
     "card_full": ErrorKind("The card is full.", "", _USE_LESS),
     "unknown": ErrorKind(
@@ -234,16 +233,11 @@ KINDS = {
         (_WHO_USES_IT, "An old Python process may still be running, such as a notebook kernel."),
     ),
     "too_large": ErrorKind(
-        "Larger than the whole card.",
-        "Freeing memory does not help. Often a shape is wrong: for example, a product of two "
-        "vectors became a matrix.",
-        _CHECK_SHAPES,
-    ),
-    "one_piece": ErrorKind(
-        "One piece is too large for this driver.",
-        "Freeing memory does not help: Intel's driver gives at most 4 GiB in one piece, and Metal "
-        "on each Mac has a limit, too.",
-        _CHECK_SHAPES,
+        "Too large in one piece.",
+        "Freeing memory does not help: no driver gives more than the whole card in one piece, "
+        "Intel's at most 4 GiB, and Metal has a limit for each Mac. Often a shape is wrong: for "
+        "example, a product of two vectors became a matrix.",
+        ("Print the shapes of the tensors in the failing line.", "Split the work into parts."),
     ),
     "spilled": ErrorKind(
         "The card is full, and so is the RAM behind it.",
@@ -275,14 +269,6 @@ KINDS = {
         "The model does not fit on the card.",
         "",
         ("Use a smaller model, or a file with stronger quantization.", _WHO_USES_IT),
-    ),
-    "library": ErrorKind(
-        "A library (cuBLAS or cuDNN) got no memory.",
-        "It asks the driver for memory of its own after PyTorch has reserved the rest.",
-        (
-            "Make the batch smaller, so that PyTorch leaves memory for the library.",
-            "Run one small matrix product first, so that the library gets its memory early.",
-        ),
     ),
     "kernel": ErrorKind(
         "Not the card's memory: a kernel's blocks are too large.",
@@ -469,7 +455,7 @@ def _kind_by_numbers(error: str, numbers: OomNumbers) -> str:
         if is_last_part:
             return "card_full"
         is_large = error.startswith("XPU") and tried > _LARGEST_INTEL_PIECE
-        return "one_piece" if is_large else "had_room" if tried else "unknown"
+        return "too_large" if is_large else "had_room" if tried else "unknown"
     return _kind_without_room(numbers, tried, free, is_elsewhere=is_elsewhere)
 
 

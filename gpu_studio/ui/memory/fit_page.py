@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _FIRST = "1 billion"
+_ROUNDED_TO = 64 << 20
 _RAM = "This is the PC's own memory. Choose a card above to see what fits on it."
 _NETWORKS = (*NETWORK_NAMES, "11 million", "124 million", "1 billion", "7 billion", "70 billion")
 
@@ -163,9 +164,8 @@ class FitPage(QWidget):
         if sizes is None:
             return None
         total_bytes, free_bytes = sizes
-        taken = total_bytes - free_bytes // (64 << 20) * (
-            64 << 20
-        )  # rounded, so that small changes do not ask again
+        # Rounded, so that small changes do not ask again.
+        taken = total_bytes - free_bytes // _ROUNDED_TO * _ROUNDED_TO
         return ModelledCardChoice(
             name=choice_title(chosen), total_bytes=total_bytes, context_bytes=taken
         )
@@ -216,8 +216,7 @@ class FitPage(QWidget):
 
     def _choose_file(self) -> None:
         path = ask_open_path(
-            self.window(), "Open a network",
-            "Weights (*.safetensors *.gguf *.safetensors.index.json);;All files (*)",
+            self.window(), "Open a network", "Weights (*.safetensors *.gguf);;All files (*)"
         )  # fmt: skip
         if path:
             name = Path(path).name

@@ -201,11 +201,11 @@ FORMS: dict[str, tuple[str, str, str]] = {
     ),
     "larger than the card, on AMD": (
         new("16.00 GiB", "15.24 GiB", "15.09 GiB", "0 bytes", "0 bytes", maker="HIP"),
-        "too_large", "16 GiB 15.1 GiB 15.2 GiB",
+        "too_large", "16 GiB 15.1 GiB 15.2 GiB 4 GiB",
     ),
     "larger than the card, on Intel": (
         new("32.00 GiB", "11.59 GiB", "9.01 GiB", "0 bytes", "0 bytes", maker="XPU"),
-        "too_large", "32 GiB 9.01 GiB 11.6 GiB",
+        "too_large", "32 GiB 9.01 GiB 11.6 GiB 4 GiB",
     ),
     # Without first words, or without the last.
     "from the request on": (
@@ -290,7 +290,7 @@ FORMS: dict[str, tuple[str, str, str]] = {
     ),
     "Apple, one buffer": (
         "RuntimeError: Invalid buffer size: 23.60 GB",
-        "one_piece", "23.6 GiB 4 GiB",
+        "too_large", "23.6 GiB 4 GiB",
     ),
     "Apple, Metal's own buffer": (
         "Failed to allocate private MTLBuffer for size 4294967296",
@@ -331,13 +331,13 @@ FORMS: dict[str, tuple[str, str, str]] = {
     ),
     "Intel, one piece": (
         new("4.66 GiB", "5.65 GiB", "5.65 GiB", "195.50 KiB", "1.81 MiB", maker="XPU"),
-        "one_piece", "4.66 GiB 5.65 GiB 2.00 MiB 4 GiB",
+        "too_large", "4.66 GiB 5.65 GiB 2.00 MiB 4 GiB",
     ),
     "Intel, one piece, in its words": (
         "RuntimeError: Current platform can NOT allocate memory block with size larger than 4GB! "
         "Tried to allocate 6.85 GiB (GPU  0; 15.56 GiB total capacity; 0 bytes already allocated; "
         "0 bytes reserved in total by PyTorch)",
-        "one_piece", "6.85 GiB 15.6 GiB 4 GiB",
+        "too_large", "6.85 GiB 15.6 GiB 4 GiB",
     ),
     "Intel, without what was free": (
         "RuntimeError: XPU out of memory. Tried to allocate 1.71 GiB (GPU 0; 15.56 GiB total "
@@ -590,12 +590,12 @@ FORMS: dict[str, tuple[str, str, str]] = {
     ),
     "cuDNN 9": (
         "RuntimeError: cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
-        "library", "",
+        "unknown", "",
     ),
     "Apple, MLX": (
         "RuntimeError: [metal::malloc] Attempting to allocate 19327352832 bytes which is greater "
         "than the maximum allowed buffer size of 14314045440 bytes.",
-        "one_piece", "18 GiB 4 GiB",
+        "too_large", "18 GiB 4 GiB",
     ),
     "quantized layers": (
         "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough "

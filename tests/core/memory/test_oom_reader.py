@@ -48,8 +48,8 @@ def test_every_text_is_explained_with_its_own_numbers(text: str):
         ("CUDA out of memory. Tried to allocate more than 1EB memory.", "too_large"),
         ("CUDA error: out of memory", "unknown"),
         ("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`",
-         "library"),
-        ("RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED", "library"),
+         "unknown"),
+        ("RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED", "unknown"),
         ('NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":1407',
          "unknown"),
         ("RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't "
