@@ -18,12 +18,12 @@ from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.fit import (
     OPTIMIZERS,
-    Fit,
     ModelFit,
     TrainingPlan,
     fit_on,
     model_fit,
     parse_count,
+    plans_for,
 )
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at, is_modelled
 from gpu_studio.core.memory.networks import (
@@ -72,32 +72,44 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     plan = TrainingPlan(
         optimizer=options.optimizer, is_fused=options.fused, precision=options.precision or "plain"
     )
-    usual = AS_IN_FILE if options.weights is not None else "float32"
+    dtype = options.dtype or (AS_IN_FILE if options.weights is not None else "float32")
+    if plan not in plans_for(dtype):
+        raise WrongUseError(f"{plan.words} is not for weights in {dtype}: choose another --dtype.")
     ask = partial(
-        model_fit, network=network, dtype=options.dtype or usual, plan=plan,
+        model_fit, network=network, dtype=dtype, plan=plan,
         context=options.context, batch=options.batch,
     )  # fmt: skip
-    fit: Fit | None = None
-    bandwidth = None
     if is_modelled(device):
         card = card_at(device)
-        found, fit = ask(card), fit_on(card, options.conf)
-    else:
-        environment = EngineEnvironment(allocator_configuration=options.conf or None)
-        with at_work(new_engine(log_path, environment)) as work:
-            card = _as_it_is(work, device)
-            found = ask(card)
-            if not is_cpu(device):
-                fit = fit_on(card, options.conf)
-            if fit is None or found.reading.cache_bytes or options.parameters or options.weights:
-                bandwidth = _measured(work, device)
-    where = "this card" if fit is not None else "the CPU"
-    is_too_large = found.inference.fits is False
-    speed = bound_sentence(found.reading, bandwidth, where, is_too_large=is_too_large)
-    if is_modelled(device) and not found.reading.unknown_experts:
+        return _print(options, card, ask(card), None)
+    environment = EngineEnvironment(allocator_configuration=options.conf or None)
+    with at_work(new_engine(log_path, environment)) as work:
+        card = _as_it_is(work, device)
+        found = ask(card)
+        is_asked = options.parameters or options.weights or found.reading.cache_bytes
+        bandwidth = _measured(work, device) if is_asked or is_cpu(device) else None
+    return _print(options, card, found, bandwidth)
+
+
+def _print(
+    options: argparse.Namespace,
+    card: ModelledCardChoice,
+    found: ModelFit,
+    bandwidth: Bandwidth | None,
+) -> int:
+    device, reading = options.device, found.reading
+    fit = None if is_cpu(device) else fit_on(card, options.conf)
+    speed = bound_sentence(
+        reading,
+        bandwidth,
+        "this card" if fit is not None else "the CPU",
+        is_too_large=found.inference.fits is False,
+    )
+    if is_modelled(device) and not reading.unknown_experts:
         speed = SIMULATED
-    in_ram = ram_sentence(found.reading, card.free_bytes, card.total_bytes)
-    fits = f"{fit.sentence} {found.sentence}" if fit is not None else in_ram
+    fits = ram_sentence(reading, card.free_bytes, card.total_bytes)
+    if fit is not None:
+        fits = f"{fit.sentence} {found.sentence} {_verdicts(found)}"
     if options.json:
         values: dict[str, Any] = {"type": "fit_finished", "device": device,
                                   "modelled": is_modelled(device)}  # fmt: skip
@@ -105,7 +117,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         values |= _values(found) | {
             "taken_bytes": card.context_bytes,
             "sentence": fits,
-            "bound_tokens_per_s": most_tokens_per_s(found.reading, bandwidth),
+            "bound_tokens_per_s": most_tokens_per_s(reading, bandwidth),
             "bandwidth_bytes_per_s": bandwidth.bytes_per_s if bandwidth else None,
             "speed_sentence": speed,
         }
@@ -114,10 +126,22 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     if is_modelled(device):
         print_line(f"{card.name}, simulated; assumes a CUDA context of {card.context_bytes >> 20} "
                    "MiB.")  # fmt: skip
-    for line in (fits, speed, found.reading.words, found.reading.unknown_cache):
-        if line:
-            print_line(line)
+    for line in filter(None, (fits, speed, reading.words, reading.unknown_cache)):
+        print_line(line)
     return DONE
+
+
+_ROOM = {True: "there is room", False: "too little room", None: "nearly all of the room is needed"}
+
+
+def _verdicts(found: ModelFit) -> str:
+    """Return whether there is room, in words."""
+    inference = "Inference" if found.reading.cache_bytes else "The weights"
+    verdicts = f"{inference}: {_ROOM[found.inference.fits]}."
+    if found.training is None:
+        return verdicts
+    training = "Training" if found.has_activations else "Training without its activations"
+    return f"{verdicts} {training}: {_ROOM[found.training.fits]}."
 
 
 def _values(found: ModelFit) -> dict[str, object]:

@@ -179,6 +179,8 @@ def test_fit(type_in: Any):
     assert "simulated" in lines[0]
     assert "22,528 × 22,528" in lines[1]
     assert "needs 1.86 GiB for its weights" in lines[1].replace("\u202f", " ")
+    assert "The weights: nearly all of the room is needed." in lines[1]
+    assert "Training without its activations: too little room." in lines[1]
     finished = json.loads(type_in("fit", *options, "--json")[1][-1])
     assert finished["type"] == "fit_finished"
     assert finished["largest_square_side"] == 22528
@@ -192,7 +194,10 @@ def test_fit(type_in: Any):
     other = json.loads(type_in("fit", *sgd)[1][-1])
     assert (other["optimizer"], other["precision"]) == ("sgd", "masters")
     assert other["training_bytes"] == pytest.approx(12e9, rel=0.02)
-    wrongs = (("--optimizer", "lion"), ("--masters", "--amp"), ("--network", "x"))
+    wrongs = (
+        ("--optimizer", "lion"), ("--masters", "--amp"), ("--network", "x"), ("--masters",),
+        ("--optimizer", "sgd", "--fused"),
+    )  # fmt: skip
     for wrong in wrongs:
         assert type_in("fit", "--device", "model:1996", *wrong)[0] == 2
 

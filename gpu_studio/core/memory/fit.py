@@ -230,12 +230,9 @@ def model_fit(
         StudioError: a type that does not suit the plan or the file.
     """
     plan = plan or TrainingPlan()
-    if plan not in plans_for(dtype) and plan.precision != "plain":
-        wanted = "float32" if plan.precision == "amp" else "float16 and bfloat16"
-        raise StudioError(
-            FailureKind.DTYPE_UNSUPPORTED,
-            f"{PRECISIONS[plan.precision]}: only for {wanted}, not for {dtype}.",
-        )
+    if plan not in plans_for(dtype):
+        sentence = f"{plan.words} is not for weights in {dtype}."
+        raise StudioError(FailureKind.DTYPE_UNSUPPORTED, sentence)
     if network.is_packed and dtype != AS_IN_FILE:
         raise StudioError(
             FailureKind.BAD_REQUEST,

@@ -104,7 +104,7 @@ def test_every_plan_has_its_own_need(plan: TrainingPlan, dtype: str, bytes_each:
 
 @pytest.mark.parametrize(("precision", "dtype"), [("masters", "float32"), ("amp", "bfloat16")])
 def test_a_precision_is_for_its_types(precision: str, dtype: str):
-    with pytest.raises(StudioError, match=f"not for {dtype}"):
+    with pytest.raises(StudioError, match=f"not for weights in {dtype}"):
         model_fit(GT_1030, BILLION, dtype, TrainingPlan(precision=precision))
 
 
