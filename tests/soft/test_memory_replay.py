@@ -16,7 +16,7 @@ from gpu_studio.core.messages.memory_messages import (
     RunMemoryExperiment,
 )
 from gpu_studio.core.messages.run_messages import RunFinished
-from tests.core.memory.replay.test_replay import CONFS
+from tests.core.memory.replay.test_history import CONFS
 from tests.engine.answers import run_request
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import MODERN_1996_MIB
