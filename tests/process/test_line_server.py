@@ -13,23 +13,6 @@ from gpu_studio.process.line_server import reader_of, serve_line
 from tests.patience import until
 
 
-class _Farewells:
-    """Passes nothing, and notes the exit codes that the line hears of."""
-
-    def __init__(self):
-        self.codes = []
-
-    def to_child(self, line):
-        yield line
-
-    def to_line(self, line, *, is_late):
-        yield line
-
-    def farewell(self, exit_code):
-        self.codes.append(exit_code)
-        yield b"ended\n"
-
-
 @pytest.mark.parametrize(
     ("module", "codes"),
     [("gpu_studio.hardware.reader", []), ("this", [0])],
@@ -38,24 +21,29 @@ class _Farewells:
 def test_an_end_is_the_child_s_own_only_if_nobody_else_ended_it(module, codes):
     # A PC that slept hears the rest when it wakes: its silence must not look like a crash.
     there, here = os.pipe()
-    farewells, children = _Farewells(), []
+    heard, children = [], []
 
     def start(_):
         children.append(ChildProcess(module))
         return children[0]
 
+    def farewell(exit_code):
+        heard.append(exit_code)
+        return b"ended\n"
+
     os.write(here, b"begin\n")
     try:
         serve_line(
-            start, reader_of(there), io.BytesIO(), farewells, alive_every_s=0.1, silence_s=0.5
-        )
+            start, reader_of(there), io.BytesIO(), lambda _line: False, farewell,
+            alive_every_s=0.1, silence_s=0.5,
+        )  # fmt: skip
         until(lambda: not _runs("pass_answers"))
     finally:
         os.close(here)
         until(lambda: not _runs("pass_requests"))
         os.close(there)
     assert children
-    assert farewells.codes == codes
+    assert heard == codes
 
 
 def _runs(name):

@@ -147,6 +147,8 @@ def test_at_the_end_both_show_the_moment_the_first_one_finished(qtbot: QtBot, ra
     assert [race.words_of(side).sign for side in (0, 1)] == ["ghost", "check"]
 
 
+@pytest.mark.usefixtures("with_a_card")
+@with_cards
 def test_the_lever_finds_where_the_leader_changes(
     qtbot: QtBot, race: Race, engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
