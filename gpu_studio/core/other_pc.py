@@ -37,8 +37,6 @@ PLACES = (
 )
 """Where to look for the program there, in this order: docs/another-pc.md."""
 
-LOOPBACK = "127.0.0.1"
-
 _OPTIONS: dict[str, object] = {
     "BatchMode": "yes",
     "ConnectTimeout": CONNECT_TIMEOUT_S,

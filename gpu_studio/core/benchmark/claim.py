@@ -12,9 +12,8 @@ doubtful, only one may be wrong by that factor, because a disturbance slows both
 count as equally fast only if the whole interval of their ratio lies within ± 5 %.
 
 How to use it: two finished runs, `claim_of(reference, device)`. Two runs whose speeds come from
-totals, as in a race: `claim_of(reference, device, ratio=total / total)`. Any other figure with an
-interval, of two times: `claim_between(ratio, low, high, doubts)`. `Claim.words` is the wording for
-every place; `Claim.why` and `Claim.fixes` go where there is room for a reason.
+totals, as in a race: `claim_of(reference, device, ratio=total / total)`. `Claim.words` is the
+wording for every place; `Claim.why` and `Claim.fixes` go where there is room for a reason.
 """
 
 from __future__ import annotations
@@ -199,19 +198,6 @@ def claim_of(
         busy=busy,
         shared=shared,
     )
-
-
-def claim_between(ratio: float, low: float, high: float, doubts: Sequence[Doubt] = ()) -> Claim:
-    """Return the claim on two figures that were measured at two times.
-
-    Args:
-        ratio: how many times faster the second one is.
-        low: the least that the intervals of both allow.
-        high: the most.
-        doubts: those of both that concern the times (`trust.timing_doubts`).
-    """
-    busy = {-1, 1} if any(doubt.kind in BUSY for doubt in doubts) else set[int]()
-    return _judged(Claim(Outcome.UNCLEAR, ratio, low, high, _each_once(doubts)), busy=busy)
 
 
 def fixes_sentence(claims: Iterable[Claim]) -> str:

@@ -477,9 +477,3 @@ def _kind_without_room(numbers: OomNumbers, tried: int, free: int, *, is_elsewhe
     if others and is_sound and tried <= min(free + others, room) + holes:
         return "others"
     return "others" if is_elsewhere and not others and tried <= room else "card_full"
-
-
-def held_by_pytorch_bytes(numbers: OomNumbers) -> int:
-    """Return the memory that PyTorch has reserved, with private pools."""
-    parts = (numbers.allocated_bytes, numbers.unallocated_bytes, numbers.private_pools_bytes)
-    return numbers.reserved_bytes or sum(part or 0 for part in parts)

@@ -10,7 +10,6 @@ from gpu_studio.core.race.frames import RaceFrame, RaceTrack
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.race_messages import FrameReady
-    from gpu_studio.core.packed_frame import PackedFrame
     from gpu_studio.model.race.race_entries import RaceEntry
 
 
@@ -72,8 +71,3 @@ class RaceSide:
     def at(self, elapsed_s: float) -> RaceFrame | None:
         """Return what this side shows at a time of the race's clock."""
         return self.track.at(elapsed_s)
-
-    def picture_at(self, elapsed_s: float) -> PackedFrame | None:
-        """Return the picture that it shows then; None if there is none."""
-        frame = self.at(elapsed_s)
-        return frame.picture if frame is not None else None

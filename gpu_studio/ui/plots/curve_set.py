@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from gpu_studio.core.series import Series, TimedSeries
+    from gpu_studio.core.series import Series
     from gpu_studio.ui.plots.live_plot import CurveSource, LivePlot
 
 
@@ -67,5 +67,5 @@ class CurveSet:
         if self._plot.isVisible():
             self._plot.refresh()
 
-    def _read(self, key: str) -> tuple[ArrayLike, ArrayLike] | Series | TimedSeries:
+    def _read(self, key: str) -> tuple[ArrayLike, ArrayLike] | Series:
         return self._sources[key]()

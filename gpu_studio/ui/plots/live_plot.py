@@ -104,7 +104,6 @@ class LivePlot(QFrame):
         self._y_range: tuple[float, float] | None = None
         self._x_range: tuple[float, float] | None = None
         self._x_end = "now"
-        self._veil: tuple[float, float] | None = None
         self._is_building = False
         self._reading: PlotReading | None = None
         self.plot: PlotCanvas | None = None
@@ -178,12 +177,6 @@ class LivePlot(QFrame):
         if self.plot is not None and self._reading is not None:
             self.plot.set_x_unit(unit)
             self._reading.style = self._style
-
-    def set_veil(self, covered: tuple[float, float] | None) -> None:
-        """Show the curves from an x to another as pale; None for none of them."""
-        self._veil = covered
-        if self.plot is not None:
-            self.plot.show_veil(covered, self._theme)
 
     def set_x_end(self, words: str) -> None:
         """Name the end of an x axis that counts back from it: ``now``."""
@@ -405,7 +398,6 @@ class LivePlot(QFrame):
             self._add_item(curve)
         self._draw_markers()
         self._draw_levels()
-        self.plot.show_veil(self._veil, self._theme)
         self.refresh()
 
     def _draw_markers(self) -> None:

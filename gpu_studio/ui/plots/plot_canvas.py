@@ -179,7 +179,7 @@ _LEGEND_SAMPLE = 20 + 2 * 25  # pixels: pyqtgraph's sample of the curve, and its
 _TOP_LABEL, _LABEL_STEP = 0.93, 0.14  # of the plot's height
 _LABEL_PADDING = 10  # pixels, above and below a label
 _BAND_ALPHA = 40
-_VEIL_ALPHA, _VEIL_LAYER, _LINE_LAYER = 150, 5, 10
+_LINE_LAYER = 10
 
 
 class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
@@ -205,7 +205,6 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         self._markers: Sequence[Marker] = ()
         self.marker_items: list[Any] = []
         self.level_items: list[Any] = []
-        self._veil: Any = None
         # Lets the card behind it show: a cached background has the window's color.
         self.viewport().setAutoFillBackground(False)
         self.setCacheMode(self.CacheModeFlag.CacheNone)
@@ -247,20 +246,6 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
     def set_x_unit(self, unit: str) -> None:
         """Set the number format of the x axis."""
         self.getAxis("bottom").set_unit(unit)
-
-    def show_veil(self, covered: tuple[float, float] | None, theme: Theme) -> None:
-        """Cover the curves from an x to another; None for no veil."""
-        if self._veil is not None:
-            self.removeItem(self._veil)
-            self._veil = None
-        if covered is not None:
-            shade = QColor(theme.colour("card"))
-            shade.setAlpha(_VEIL_ALPHA)
-            self._veil = pg.LinearRegionItem(
-                covered, movable=False, brush=shade, pen=pg.mkPen(None)
-            )
-            self._veil.setZValue(_VEIL_LAYER)
-            self.addItem(self._veil, ignoreBounds=True)
 
     def recolour(self, theme: Theme) -> None:
         """Draw axes and legend in the theme's colors."""

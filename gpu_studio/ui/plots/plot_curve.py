@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import pyqtgraph as pg
     from numpy.typing import ArrayLike, NDArray
 
-    from gpu_studio.core.series import Series, TimedSeries
+    from gpu_studio.core.series import Series
     from gpu_studio.ui.theme import Theme
 
 _MOST_POINTS = 4000
 _MOST_DOTS = 150  # more of them take long to draw, and cover each other
 
-CurveSource = Callable[[], "tuple[ArrayLike, ArrayLike] | Series | TimedSeries"]
+CurveSource = Callable[[], "tuple[ArrayLike, ArrayLike] | Series"]
 
 
 class Sight(NamedTuple):
@@ -34,15 +34,11 @@ class Sight(NamedTuple):
 
 
 class Points(NamedTuple):
-    """The points to draw, shape (n,) each, with a key that shows whether they changed.
-
-    ``below`` is what each point stands on in a stack: it is no part of the point's value.
-    """
+    """The points to draw, shape (n,) each, with a key that shows whether they changed."""
 
     xs: NDArray[np.float64]
     ys: NDArray[np.float64]
     state: object
-    below: NDArray[np.float64] | None = None
 
 
 class Curve:
@@ -56,14 +52,11 @@ class Curve:
         dashed: a second mark besides the color.
         symbol: a pyqtgraph symbol for few points, for example "o" or "s"; such curves are thick.
         dots: a pyqtgraph symbol that marks the points as long as they are few.
-        most_dots: how many are few.
         filled: fills to zero; only for a few hundred points.
         smooth: thick and antialiased; only for a few hundred points.
         stepped: holds each value until the next; a NaN in y leaves a gap.
         faint: behind the others and half transparent, for an overlay.
         gaps: a NaN in y leaves a gap.
-        area: a layer of a stack: no line, but its role's color down to zero.
-        below: the layer that this one stands on.
     """
 
     def __init__(
@@ -80,15 +73,11 @@ class Curve:
         faint: bool = False,
         gaps: bool = False,
         dots: str | None = None,
-        most_dots: int = _MOST_DOTS,
-        area: bool = False,
-        below: TimedSeries | None = None,
     ) -> None:
         self.label, self.role, self.source = label, role, source
         self.dashed, self.symbol, self.filled, self.stepped = dashed, symbol, filled, stepped
         self.smooth = smooth or symbol is not None
         self.faint, self.gaps, self.dots = faint, gaps, dots
-        self.most_dots, self.area, self.below = most_dots, area, below
         self.item: pg.PlotDataItem | None = None
         self.shown: Points | None = None
         self.last_x = -math.inf
@@ -121,10 +110,6 @@ class Curve:
             shade = QColor(colour)
             shade.setAlpha(60)
             options |= {"fillLevel": 0, "brush": shade}
-        if self.area:
-            # Without its outline, a peak that is narrower than a pixel would not be painted.
-            shade = QColor(theme.colour(self.role))
-            options |= {"pen": pg.mkPen(shade, width=1), "fillLevel": 0, "brush": shade}
         return options
 
     def show_in(self, item: pg.PlotDataItem) -> None:
@@ -145,16 +130,13 @@ class Curve:
         if self.dots is None:
             self.item.setData(self.shown.xs, self.shown.ys)
         else:
-            symbol = self.dots if len(self.shown.xs) <= self.most_dots else None
+            symbol = self.dots if len(self.shown.xs) <= _MOST_DOTS else None
             self.item.setData(self.shown.xs, self.shown.ys, symbol=symbol)
 
     def _look(self, sight: Sight) -> Points | None:
         import numpy as np  # 80 ms
 
-        from gpu_studio.core.series import (
-            Series,  # numpy: 80 ms
-            TimedSeries,
-        )
+        from gpu_studio.core.series import Series
 
         source = self.source()
         drawn = self.shown.state if self.shown is not None else None
@@ -167,14 +149,6 @@ class Curve:
                 return None
             picks = source.pick(first, last, sight.most_points)
             return Points((picks + 1).astype(np.float64), source.values[picks], state)
-        if isinstance(source, TimedSeries):
-            picks = source.pick(*sight)
-            ends = (int(picks[0]), int(picks[-1])) if len(picks) else None
-            state = (id(source), len(picks), ends)
-            if state == drawn:
-                return None
-            below = self.below.values[picks] if self.below is not None else None
-            return Points(source.times[picks], source.values[picks], state, below)
         xs, ys = (np.asarray(values, np.float64) for values in source)
         state = (len(xs), float(xs[-1]), float(ys[-1])) if len(xs) else (0,)
         if self.symbol is not None:  # few points, any of which may have changed

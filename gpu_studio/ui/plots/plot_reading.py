@@ -117,8 +117,7 @@ def _nearest(curve: Curve, x: float, *, logarithmic: bool) -> tuple[float, float
     at = int(apart.argmin())
     if not math.isfinite(apart[at]):
         return None
-    below = curve.shown.below
-    return float(apart[at]), float(xs[at]), float(ys[at] - (0.0 if below is None else below[at]))
+    return float(apart[at]), float(xs[at]), float(ys[at])
 
 
 def reading_text(value: float, unit: str) -> str:

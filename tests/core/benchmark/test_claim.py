@@ -6,11 +6,10 @@ import pytest
 from gpu_studio.core.benchmark.claim import (
     Outcome,
     Reason,
-    claim_between,
     claim_of,
     fixes_sentence,
 )
-from gpu_studio.core.benchmark.trust import stamp_of, timing_doubts
+from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.benchmark.ways import compare_ways, findings_of, label_of
 from gpu_studio.core.messages.pitfall_messages import Figure
 from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
@@ -198,17 +197,3 @@ def test_the_ratio_of_totals_widens_the_interval_to_hold_it():
     found = claim_of(turns(0.02), turns(0.01), ratio=2.5)
     assert (found.ratio, found.high) == (2.5, 2.5)
     assert found.low == pytest.approx(2.0)
-
-
-def test_figures_of_two_times_need_a_margin_and_a_quiet_pc():
-    assert claim_between(1.4, 1.3, 1.5).outcome is Outcome.FASTER
-    assert claim_between(0.7, 0.65, 0.75).outcome is Outcome.SLOWER
-    assert claim_between(1.3, 1.2, 1.4).reason is Reason.OTHER_TIME
-    assert claim_between(1.0, 0.98, 1.02).outcome is Outcome.EQUAL
-    busy = stamp_of(result(1.0, other_processes=True, device="cpu"))
-    assert busy.words == ("busy CPU",)
-    disturbed = claim_between(20.0, 18.0, 22.0, timing_doubts(result(1.0, other_processes=True)))
-    assert plain(disturbed.words) == "cannot be told, at least 18 × apart"
-    assert plain(disturbed.why) == (
-        "other programs were running, though measured at least 18 × apart"
-    )

@@ -7,11 +7,7 @@ import pytest
 from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QGraphicsTextItem, QToolTip
 
-from gpu_studio.core.series import TimedSeries
 from gpu_studio.ui.plots.live_plot import Curve, Level, LivePlot, Marker
-from gpu_studio.ui.plots.plot_curve import Sight
-from gpu_studio.ui.plots.plot_reading import reading_lines
-from gpu_studio.ui.plots.plot_style import AxesStyle
 from tests.driving.window import move_mouse
 from tests.ui.plots.drawn import drawn, spiky
 
@@ -295,23 +291,3 @@ def test_a_logarithmic_axis_shows_a_steady_time_as_steady(shown):
     (low, high) = plot.plot.plotItem.vb.viewRange()[1]
     assert high - low > 0.29  # a factor of two: a spread of 1 % does not fill the plot
     assert low < -3 < high
-
-
-def test_a_layer_of_a_stack_is_read_without_what_it_stands_on():
-    times = [0.0, 1.0, 2.0]
-    low = TimedSeries(times, [1.0, 1.0, 1.0])
-    high = TimedSeries(times, [1.0, 4.0, 2.0], low)
-    layer = Curve("layer", "stack0", high.itself, area=True, below=low)
-    assert layer.has_changed(Sight())
-    lines = reading_lines([layer], AxesStyle("", "", "s", "", False, 0), 1.1, 1.0)
-    assert lines == ["1.00\u202fs", "layer: 3.00"]
-
-
-def test_a_part_of_a_long_history_is_drawn_with_its_extremes():
-    values = [float(at % 97) for at in range(100_000)]
-    values[70_123] = 5000.0
-    series = TimedSeries(range(100_000), values)
-    picks = series.pick(60_000.0, 80_000.0, 400)
-    assert len(picks) < 600
-    assert 70_123 in picks
-    assert picks[0] <= 60_000 <= picks[1]
