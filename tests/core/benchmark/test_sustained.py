@@ -18,8 +18,8 @@ print("numpy.ma" in sys.modules)
 
 def test_the_halves_are_compared_by_medians_without_numpy_s_masked_arrays():
     ended = subprocess.run(
-        [sys.executable, "-c", _UNSTEADY], capture_output=True, text=True, encoding="utf-8",
-        timeout=PATIENCE_S, check=True,
+        [sys.executable, "-X", "utf8", "-c", _UNSTEADY], capture_output=True, text=True,
+        encoding="utf-8", timeout=PATIENCE_S, check=True,
     )  # fmt: skip
     changed, steady, has_masked = ended.stdout.splitlines()
     assert "100\u202f%" in changed
