@@ -76,5 +76,6 @@ def test_plots_of_one_page_are_built_in_turn(qtbot, page_of_plots, monkeypatch):
     monkeypatch.setattr(plot_canvas, "PlotCanvas", make_and_note)
     page, plots = page_of_plots
     page.show()
-    qtbot.waitUntil(lambda: all(plot.plot is not None for plot in plots))
+    qtbot.waitUntil(lambda: len(diary.lines) == 6)
+    assert all(plot.plot is not None for plot in plots)
     assert diary.lines == ["canvas", "turn"] * 3
