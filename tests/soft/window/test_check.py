@@ -74,7 +74,7 @@ def test_a_stop_keeps_what_was_seen_of_the_card(sit_down_at: SitDownAt) -> None:
     pc, person = sit_down_at(SLOW_CARD_OF_2_GB)
     pc.set(0, temperature_c=61)
     begin(person)
-    person.until(lambda: "Chip, now 61\u202f°C" in person.text("check.words.°C"), LONGEST_S)
+    person.until(lambda: "Chip, now 61 °C" in person.text("check.words.°C"), LONGEST_S)
     person.click("check.stop")
     until_over(person)
 
