@@ -100,6 +100,17 @@ def paused(engines: Engines) -> ScriptedEngine:
     return next(engine for engine in engines.made if engine.paused.is_set())
 
 
+def wait_in(check: CardCheck, engines: Engines, stage: str) -> None:
+    """Wait until the engine pauses in a stage, and until the window has heard all before it."""
+    paused(engines)
+
+    def has_heard_it() -> bool:
+        present = check.run.present if check.run else None
+        return present is not None and (present.name, present.fraction) == (stage, 0.45)
+
+    wait_until(has_heard_it)
+
+
 def test_the_cpu_is_checked_beside_the_programs_engine(check: CardCheck, engines: Engines) -> None:
     answers(engines, pause_in="load")
     check.choose_device("cpu")
@@ -268,8 +279,7 @@ def test_a_check_that_the_system_ended_continues_at_the_next_start(
     check.choose_minutes(480)
     answers(engines, pause_in="memory")
     check.start()
-    paused(engines)
-    wait_until(lambda: check.run and check.run.present and check.run.present.fraction == 0.45)
+    wait_in(check, engines, "memory")
     spent_s = check.run.elapsed_s if check.run else 0.0
     end_by_system(check)
     answers(engines)
@@ -343,8 +353,7 @@ def test_a_check_whose_window_you_closed_is_stopped_and_not_reported_as_cut_off(
     check.choose_minutes(480)
     engines.scripts[RunCheck] = deaf_in_compute
     check.start()
-    paused(engines)
-    wait_until(lambda: check.run and check.run.present and check.run.present.fraction == 0.45)
+    wait_in(check, engines, "compute")
     if stops_first:
         check.stop()
     check._studio.close()
