@@ -39,6 +39,9 @@ _WIDTHS = (2, *[HIDDEN] * LAYERS, _CHANNELS)
 _WEIGHTS = sum(inputs * outputs for inputs, outputs in itertools.pairwise(_WIDTHS))
 # Per pixel and layer: the product, its multiple, the sine, and the gradients of two of them.
 _TENSORS_PER_LAYER = 5
+# That PyTorch reads and writes in a step, counted: for a pixel and a unit of a layer in all
+# passes, and for a weight, mostly by Adam.
+_NUMBERS_PER_UNIT, _NUMBERS_PER_WEIGHT = 18, 22
 # The lowest error that a measurement of sharpness tells apart: 8-bit pictures have 51 dB.
 _LEAST_ERROR = 1e-8
 CHECKED_STEPS = 8
@@ -55,13 +58,15 @@ class Learn(Picture):
     small_up_to = 32
 
     def work(self, case: Case) -> Work:
-        """Count the products of a step, forward and backward; every activation is moved."""
+        """Count the products of a step, forward and backward, and the numbers that are moved."""
         pixels = _pixels_of(case)
         operations = 2.0 * pixels * (3 * _WEIGHTS - _WIDTHS[0] * HIDDEN)
-        activations = pixels * HIDDEN * LAYERS * _TENSORS_PER_LAYER
+        units = pixels * HIDDEN * LAYERS
+        activations = units * _TENSORS_PER_LAYER
+        moved = _NUMBERS_PER_UNIT * units + _NUMBERS_PER_WEIGHT * _WEIGHTS
         return Work(
             operations=operations,
-            bytes_moved=float(2 * activations * 4),
+            bytes_moved=float(4 * moved),
             throughput_work=operations,
             memory_bytes=(activations + 4 * pixels * _CHANNELS) * 4,
             longest_kernel=2.0 * pixels * HIDDEN * HIDDEN / operations,

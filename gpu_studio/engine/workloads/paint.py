@@ -26,6 +26,8 @@ WIDTH, HEIGHT = 512, 288
 ITERATIONS = 64
 VIEWS = 96
 _OPERATIONS_PER_ITERATION = 9
+# That PyTorch reads and writes for a pixel in an iteration, counted; a count has one byte.
+_NUMBERS_MOVED, _COUNTS_MOVED = 22, 4
 _TENSORS = 8
 # The views close in on a spiral arm at the edge of the set.
 CENTER = (-0.743643, 0.131825)
@@ -47,11 +49,12 @@ class Paint(Picture):
     small_up_to = WIDTH
 
     def work(self, case: Case) -> Work:
-        """Count the operations of one tile; each reads two tensors and writes one."""
-        operations = float(_OPERATIONS_PER_ITERATION * ITERATIONS * case.size**2)
+        """Count the operations of one tile, and the bytes that PyTorch moves for them."""
+        iterations = float(ITERATIONS * case.size**2)
+        operations = _OPERATIONS_PER_ITERATION * iterations
         return Work(
             operations=operations,
-            bytes_moved=3 * operations * case.item_bytes,
+            bytes_moved=(_NUMBERS_MOVED * case.item_bytes + _COUNTS_MOVED) * iterations,
             throughput_work=operations,
             memory_bytes=_TENSORS * case.size**2 * case.item_bytes + WIDTH * HEIGHT,
             longest_kernel=1 / (_OPERATIONS_PER_ITERATION * ITERATIONS),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
@@ -16,12 +18,13 @@ from gpu_studio.core.tensors import LARGEST_SIZE
 from gpu_studio.engine.benchmark import cold_cache, run
 from gpu_studio.engine.benchmark.naive_script import NaiveAnswer, time_in_this_process
 from gpu_studio.engine.workloads.case import make_case
-from gpu_studio.engine.workloads.registry import WORKLOADS
+from gpu_studio.engine.workloads.registry import PICTURES, WORKLOADS
 from gpu_studio.engine.workloads.workload import TensorWorkload
 from tests.engine.answers import ask, run_request
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import WorkloadDescription
+    from gpu_studio.engine.workloads.drawing import Picture
     from gpu_studio.engine.workloads.workload import Workload
 
 CPU = torch.device("cpu")
@@ -136,10 +139,17 @@ class Counted(TorchDispatchMode):
     ) -> Any:
         result = function(*arguments, **(named or {}))
         if not function.is_view:
-            tensors = [one for one in (*arguments, result) if isinstance(one, torch.Tensor)]
-            self.bytes_moved += sum(one.nbytes for one in tensors)
+            leaves = tree_leaves((arguments, named, result))
+            tensors = [one for one in leaves if isinstance(one, torch.Tensor)]
+            self.bytes_moved += sum(map(bytes_of, tensors))
             self.numbers += max((one.numel() for one in tensors), default=0)
         return result
+
+
+def bytes_of(tensor: torch.Tensor) -> int:
+    """Return the bytes of a tensor's own numbers: an expanded one repeats the same ones."""
+    own = (size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride)
+    return math.prod(own) * tensor.element_size()
 
 
 _MOST_OF_A_NUMBER = 16
@@ -176,6 +186,17 @@ def test_its_bytes_are_those_that_pytorch_moves(workload: TensorWorkload):
     assert work.bytes_moved == counted.bytes_moved
     at_once = {one.data_ptr(): one.nbytes for one in (*operands, result)}  # in place counts once
     assert work.memory_bytes >= sum(at_once.values())
+
+
+@pytest.mark.parametrize("size", [64, 256])
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda one: one.description.name)
+def test_a_pictures_bytes_are_those_that_pytorch_moves(picture: Picture, size: int):
+    case = make_case(picture.description, CPU, size)
+    with contextlib.closing(picture.prepare(case)) as step:
+        step()
+        with Counted() as counted:
+            step()
+    assert picture.work(case).bytes_moved == pytest.approx(counted.bytes_moved, rel=0.03)
 
 
 @every_quick
