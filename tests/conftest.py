@@ -29,8 +29,8 @@ from gpu_studio.core.other_pc import OtherPc
 from gpu_studio.engine import client
 from gpu_studio.model import (
     doctor,
+    engine_pulse,
     engine_session,
-    engine_slot,
     run_marks,
     sensors,
     task_queue,
@@ -141,7 +141,7 @@ def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set long time limits, because the machine may be busy; tests of a limit set their own."""
     for name in ("_PATIENCE_MS", "_LONGEST_FAREWELL_MS"):
         monkeypatch.setattr(engine_session, name, _AN_HOUR_MS)
-    monkeypatch.setattr(engine_slot, "_BEAT_MS", _AN_HOUR_MS)
+    monkeypatch.setattr(engine_pulse, "_BEAT_MS", _AN_HOUR_MS)
     monkeypatch.setattr(card_check, "_STOP_PATIENCE_MS", _AN_HOUR_MS)
     for module in (doctor, engine_session, sensor_log, sensors, worker):
         monkeypatch.setattr(module, "_LONGEST_END_MS", PATIENCE_MS)
@@ -152,7 +152,7 @@ def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user_file, "_LONGEST_SILENCE_S", PATIENCE_S)
     monkeypatch.setattr(task_queue, "_LONGEST_END_MS", PATIENCE_MS)
     monkeypatch.setattr(oom_experiment, "_FRESH_MS", _AN_HOUR_MS)
-    monkeypatch.setattr(engine_slot, "_LONGEST_SUCCESSION_S", PATIENCE_S)
+    monkeypatch.setattr(engine_session, "_LONGEST_SUCCESSION_S", PATIENCE_S)
     monkeypatch.setattr(client, "_LONGEST_END_S", PATIENCE_S)
 
 

@@ -23,7 +23,7 @@ import sys, time
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 from gpu_studio import app
-from gpu_studio.model import engine_session, engine_slot
+from gpu_studio.model import engine_session
 from gpu_studio.ui.main_window import MainWindow
 
 class Deaf:

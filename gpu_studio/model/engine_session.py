@@ -1,11 +1,13 @@
 """The window's one conversation with an engine.
 
-It sends one request at a time, and starts a new engine if the old one ends.
+It sends one request at a time, and starts a new engine if the old one ends. Each engine has ended
+before the next one gets a request, so the card is free of its context.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -27,13 +29,13 @@ from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.placement_messages import DeviceUsed
 from gpu_studio.core.messages.run_messages import RunFailed
 from gpu_studio.model.awake_timer import AwakeTimer
-from gpu_studio.model.engine_slot import EngineEvent, EnginePulse, EngineSlot
+from gpu_studio.model.engine_pulse import EnginePulse
 from gpu_studio.model.worker import Task, Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from gpu_studio.core.engine import EngineFactory
+    from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.core.messages.message import Event, Request
 
 _log = logging.getLogger(__name__)
@@ -41,7 +43,8 @@ _PATIENCE_MS = 150  # a stop takes effect in 200 ms; after this the engine is en
 _LONGEST_END_MS = 1500  # a call in this process may take longer; it ends with the process
 _LONGEST_FAREWELL_MS = 3000  # for an engine that was ended in the middle of a call
 _LONGEST_TAIL_MS = 100  # for a thread without further work
-_MOST_DEATHS = 3  # in a row, before the window stops restarting by itself
+_LONGEST_SUCCESSION_S = 5.0  # the next engine does not wait longer for a call of the old one
+_MOST_DEATHS = 3  # without work between them, before the window stops restarting by itself
 
 
 class EngineState(Enum):
@@ -112,8 +115,6 @@ class Reply(QObject):
 class EngineSession(QObject):
     """Sends requests to one engine after another.
 
-    A `Worker` lives as long as its engine and passes its events on.
-
     Args:
         factory: creates an engine when it is needed.
         parent: owns the session.
@@ -136,11 +137,13 @@ class EngineSession(QObject):
     Attributes:
         state: the state of the engine.
         absence: why there is no engine; empty if there is one, or one is about to start.
+        is_released: whether the engine was ended to leave the card to other work, until `restart`.
         line_failure: why the line to the engine's PC ended, and the engine with it; no other one
             starts before `restart` then. None if it did not.
         description: the engine's description of itself; None before it starts.
         current_device: the card that `UseDevice` chose in this engine, ``cuda:1``; None for CUDA's
             default, the first.
+        environment: the environment of the current engine.
     """
 
     state_changed = Signal(object)
@@ -162,20 +165,22 @@ class EngineSession(QObject):
         leaves_hung: bool = False,
     ) -> None:
         super().__init__(parent)
+        self._factory, self.environment = factory, environment or EngineEnvironment()
         self._wakes_cards, self._describes = wakes_cards, describes
         self._leaves_hung = leaves_hung
-        self._slot = EngineSlot(factory, environment or EngineEnvironment())
-        self.state = EngineState.ABSENT
+        self.state, self.absence, self.is_released = EngineState.ABSENT, "", False
+        self.line_failure: Failure | None = None
         self.description: EngineDescribed | None = None
         self.current_device: str | None = None
+        self._engine: Engine | None = None
+        self._old_engine: Engine | None = None  # until the next one is read
+        self._is_read = False
+        self._has_ended = threading.Event()  # for the engine that was read last
+        self._has_ended.set()
         self._waiting: deque[Reply] = deque()
         self._reply: Reply | None = None
-        self._worker: Worker | None = None
-        self._deaths = self._idle_deaths = 0
-        self._reason = ""
-        self._lost = self._closed = self._has_been_released = False
-        self.absence = ""
-        self.line_failure: Failure | None = None
+        self._deaths, self._reason = 0, ""
+        self._is_lost = self._is_closed = False
         self._pulse = EnginePulse(self)
         self._pulse.silence_changed.connect(self.silence_changed)
         self._patience = AwakeTimer(self, stop_patience_ms or _PATIENCE_MS)
@@ -204,11 +209,6 @@ class EngineSession(QObject):
         return self.state is EngineState.READY and self._reply is None and not self._waiting
 
     @property
-    def is_released(self) -> bool:
-        """Whether the engine was ended to leave the card to other work, until `restart`."""
-        return self.state is EngineState.ABSENT and self._has_been_released
-
-    @property
     def is_silent(self) -> bool:
         """Whether the engine does not respond: a driver or the system blocks its process."""
         return self._pulse.is_silent
@@ -216,21 +216,13 @@ class EngineSession(QObject):
     @property
     def is_held(self) -> bool:
         """Whether a signal holds the engine's process up, see `Engine.is_held`."""
-        return self._slot.current is not None and self._slot.current.is_held
-
-    @property
-    def environment(self) -> EngineEnvironment:
-        """The environment of the current engine."""
-        return self._slot.environment
+        return self._engine is not None and self._engine.is_held
 
     def start(self) -> None:
         """Start the engine; does nothing if there is one, or if none is installed."""
-        if self.absence:
-            return
-        if self.state in (EngineState.ABSENT, EngineState.FAILED):
-            self._deaths = self._idle_deaths = 0
+        if not self.absence and self.state in (EngineState.ABSENT, EngineState.FAILED):
+            self._deaths = 0
             self._begin()
-            self._next()
 
     def submit(self, request: Request) -> Reply:
         """Queue a request and return its reply, which emits nothing before this returns.
@@ -239,13 +231,13 @@ class EngineSession(QObject):
         After `close` it is never answered.
         """
         reply = Reply(request, self._stop)
-        if self._closed:
+        if self._is_closed:
             return reply
         self._waiting.append(reply)
         self.request_submitted.emit(reply)
         if self.state is EngineState.FAILED:
             QTimer.singleShot(0, self, self._refuse_waiting)
-        elif self.state is not EngineState.ABSENT:
+        else:
             self._next()
         return reply
 
@@ -260,16 +252,11 @@ class EngineSession(QObject):
         Everything on the cards and in the engine is lost; the window's results are not. Does
         nothing if no engine is installed.
         """
-        if self._closed or self.absence:
-            return
-        previous = self._slot.renew(environment)
-        self._deaths = self._idle_deaths = 0
-        self._lost = False
-        if self._reply is not None and previous is not None:
-            previous.abandon()
-            self._farewell.start()
-        self._begin(is_chosen=environment is not None)
-        self._next()
+        if not self._is_closed and not self.absence:
+            self.environment = environment or self.environment
+            self._deaths = 0
+            self._retire()
+            self._begin(is_chosen=environment is not None)
 
     def release(self) -> Task | None:
         """End an idle engine; none starts before `restart`, so its files can be replaced.
@@ -285,47 +272,50 @@ class EngineSession(QObject):
         Returns:
             The started task that ends the engine; None if there is no engine.
         """
-        if self._closed or self.state is EngineState.ABSENT:
+        if self._is_closed or self.state is EngineState.ABSENT:
             return None
-        previous = self._slot.renew()
+        engine = self._retire()
         self._forget_engine()
-        self._lost = False
-        if previous is None:  # none was created yet, or it ended by itself
-            self._enter(EngineState.ABSENT)
-            return None
-        if self._reply is not None:
-            previous.abandon()
-            self._farewell.start()
-        ending = Task(previous.close, self)
-        self._has_been_released = True
+        self.is_released = engine is not None
         self._enter(EngineState.ABSENT)
+        if engine is None:
+            return None
+        ending = Task(engine.close, self)
         ending.start()
         return ending
 
     def close(self) -> None:
         """End the engine and its worker; nothing is left running."""
-        if self._ask_no_more():
-            limit = QDeadlineTimer(_LONGEST_END_MS)
-            self._slot.close(limit)
-            for worker in self.findChildren(Worker):
-                worker.wait(max(limit.remainingTime(), _LONGEST_TAIL_MS))
-
-    def _ask_no_more(self) -> bool:
-        """Accept no more requests; return whether it accepted requests until now."""
-        if self._closed:
-            return False
-        self._closed = True
+        if self._is_closed:
+            return
+        self._is_closed = True
         self._waiting.clear()
         for waiting in (self._patience, self._farewell, self._pulse):
             waiting.stop()
-        return True
+        limit = QDeadlineTimer(_LONGEST_END_MS)
+        for engine in (self._old_engine, self._engine):
+            if engine is not None:
+                engine.close()
+        self._has_ended.wait(limit.remainingTime() / 1000)
+        for worker in self.findChildren(Worker):
+            worker.wait(max(limit.remainingTime(), _LONGEST_TAIL_MS))
+
+    def _retire(self) -> Engine | None:
+        """Let go of the engine, and end its work; return it, or None if there was none."""
+        # Called twice before the old engine has ended: there was no other in between.
+        self._old_engine, self._engine = self._old_engine or self._engine, None
+        self._is_lost = False
+        if self._reply is not None and self._old_engine is not None:
+            self._old_engine.abandon()
+            self._farewell.start()
+        return self._old_engine
 
     def _stop(self, reply: Reply) -> None:
         if reply is self._reply:
             if self.state is EngineState.BUSY:
-                assert self._slot.current is not None
+                assert self._engine is not None
                 self._enter(EngineState.STOPPING)
-                self._slot.current.stop()
+                self._engine.stop()
                 self._patience.start()
         elif reply in self._waiting:
             self._waiting.remove(reply)
@@ -335,63 +325,80 @@ class EngineSession(QObject):
     def _begin(self, *, is_chosen: bool = False) -> None:
         """Await a new engine, which is asked for its description before all else, and only once."""
         self._forget_engine()
-        self.line_failure = None
-        if not self._describes:
-            self._enter(EngineState.READY)
-            return
-        # A user who chose its environment is about to use a card.
-        question = DescribeEngine(wakes_cards=self._wakes_cards or is_chosen)
-        others = (one for one in self._waiting if not isinstance(one.request, DescribeEngine))
-        self._waiting = deque((Reply(question, self._stop), *others))
-        self._enter(EngineState.STARTING)
+        self.line_failure, self._is_lost, self.is_released = None, False, False
+        if self._describes:
+            # A user who chose its environment is about to use a card.
+            question = DescribeEngine(wakes_cards=self._wakes_cards or is_chosen)
+            others = (one for one in self._waiting if not isinstance(one.request, DescribeEngine))
+            self._waiting = deque((Reply(question, self._stop), *others))
+        self._enter(EngineState.STARTING if self._describes else EngineState.READY)
+        self._next()
 
     def _forget_engine(self) -> None:
         self.description = self.current_device = None
         self._pulse.reset()
 
     def _next(self) -> None:
-        if self._reply is not None or not self._waiting or self._lost or self._closed:
-            return
-        if self.state is EngineState.ABSENT:  # released
+        is_waiting = self._waiting and self._reply is None and not self._is_lost
+        if not is_waiting or self._is_closed or self.state is EngineState.ABSENT:
             return
         self._reply = self._waiting.popleft()
         request = self._reply.request
         if isinstance(request, DescribeEngine):
             self._enter(EngineState.STARTING)
         elif not isinstance(request, ReadMemory):  # a reading is no work
+            self._deaths = 0
             self._enter(EngineState.BUSY)
-        if self._worker is None or self._slot.previous is not None:
-            self._listen()
-        assert self._slot.current is not None
-        self._slot.current.send(request)
+        if not self._is_read or self._old_engine is not None:
+            self._read_engine()
+        assert self._engine is not None
+        self._engine.send(request)
 
-    def _listen(self) -> None:
+    def _read_engine(self) -> None:
         """Start the current engine, and a worker that lives as long as it."""
-        worker = Worker(self._slot.listening(), self)
-        worker.value_produced.connect(self._receive)
-        worker.failure_raised.connect(self._receive_failure)
+        engine = self._engine = self._engine or self._factory(self.environment)
+        old_engine, old_has_ended = self._old_engine, self._has_ended
+        has_ended = threading.Event()
+        self._is_read, self._old_engine, self._has_ended = True, None, has_ended
+
+        def events() -> Iterator[tuple[Engine, Event | Heartbeat | None]]:
+            try:
+                if old_engine is not None:
+                    old_engine.close()
+                old_has_ended.wait(_LONGEST_SUCCESSION_S)  # a hung driver may keep it forever
+                for event in engine.events():
+                    yield engine, event
+            finally:
+                has_ended.set()
+            yield engine, None
+
+        worker = Worker(events, self)
+        worker.value_produced.connect(self._on_event)
+        worker.failure_raised.connect(self._on_reading_failed)
         worker.finished.connect(worker.deleteLater)
-        self._worker = worker
         worker.start()
 
-    def _receive(self, received: EngineEvent) -> None:
-        if self._closed:
+    def _on_event(self, received: tuple[Engine, Event | Heartbeat | None]) -> None:
+        """Pass on an event of an engine; None is the end of its events."""
+        engine, event = received
+        if self._is_closed:
             return
-        if received.engine is self._slot.previous:
-            self._receive_from_previous(received.event)
-        elif received.engine is self._slot.current:
-            if received.event is None:
-                self._on_engine_ended()
-                return
-            self._pulse.note_event(received.event)
-            if not isinstance(received.event, Heartbeat):
-                self._update_state(received.event)
-                self._answer(received.event)
+        if engine is self._old_engine:
+            self._on_event_of_old_engine(event)
+        elif engine is not self._engine:
+            return
+        elif event is None:
+            self._on_engine_ended()
+        else:
+            self._pulse.note_event(event)
+            if not isinstance(event, Heartbeat):
+                self._update_state(event)
+                self._answer(event)
             # Only of an engine that has started: loading PyTorch may block its process for longer.
-            if self.description is not None and not self._closed:
+            if self.description is not None and not self._is_closed:
                 self._pulse.start()
 
-    def _receive_from_previous(self, event: Event | Heartbeat | None) -> None:
+    def _on_event_of_old_engine(self, event: Event | Heartbeat | None) -> None:
         """Pass on the last events of a replaced engine: its end was intended."""
         if isinstance(event, Heartbeat) or self._reply is None:
             return
@@ -399,18 +406,17 @@ class EngineSession(QObject):
             event = EngineEnded(exit_code=event.exit_code if event else None, stopped=True)
         elif not event.ends(self._reply.request):
             # It began just after the request to end.
-            assert self._slot.previous is not None
-            self._slot.previous.abandon()
+            assert self._old_engine is not None
+            self._old_engine.abandon()
         self._answer(event)
 
-    def _receive_failure(self, failure: Failure) -> None:
+    def _on_reading_failed(self, failure: Failure) -> None:
         """Treat an error in reading an engine as the engine's death."""
-        engine = self._slot.current
-        if engine is None:
-            return
-        fatal = msgspec.structs.replace(failure, fatal=True)
-        self._receive(EngineEvent(engine, RequestFailed(failure=fatal)))
-        self._receive(EngineEvent(engine, None))
+        engine = self._engine
+        if engine is not None:
+            fatal = msgspec.structs.replace(failure, fatal=True)
+            self._on_event((engine, RequestFailed(failure=fatal)))
+            self._on_event((engine, None))
 
     def _answer(self, event: Event) -> None:
         """Pass an event on to the current request; drop events without one."""
@@ -420,30 +426,23 @@ class EngineSession(QObject):
         if isinstance(event, (RunFailed, RequestFailed)) and event.failure.traceback_text:
             _log.warning("The engine reported a failure:\n%s", event.failure.traceback_text)
         reply.deliver(event)
-        if not reply.is_finished or self._closed:
+        if not reply.is_finished or self._is_closed:
             return
         self._patience.stop()
         self._farewell.stop()
         self._reply = None
-        if not self._lost and self._slot.previous is None:
-            self._rest_after(reply.request)
+        if not self._is_lost and self._old_engine is None:
+            if isinstance(reply.request, DescribeEngine) and self.description is None:
+                self._give_up()
+            else:
+                self._enter(EngineState.READY)
         reply.finished.emit()
         self._next()
-
-    def _rest_after(self, request: Request) -> None:
-        if isinstance(request, DescribeEngine):
-            if self.description is None:
-                self._give_up()
-                return
-        elif not isinstance(request, ReadMemory):
-            self._idle_deaths = 0
-        self._enter(EngineState.READY)
 
     def _update_state(self, event: Event) -> None:
         """Update the state from an event about the engine itself."""
         match event:
             case EngineDescribed():
-                self._deaths = 0
                 self.description, self.current_device = event, None
                 self.engine_described.emit(event)
             case DeviceUsed():
@@ -461,37 +460,34 @@ class EngineSession(QObject):
                 pass
 
     def _note_death(self, reason: str, *, stopped: bool) -> None:
-        self._lost = True
+        self._is_lost = True
         if not stopped:
             self._deaths += 1
-            self._idle_deaths += self._reply is None
             self._reason = reason
             _log.error("The engine is gone: %s", reason)
             self.engine_lost.emit(reason)
 
     def _on_engine_ended(self) -> None:
-        """The engine has ended: start a new one, unless too many died in a row."""
-        self._worker = None
+        """Start a new engine, unless too many died in a row."""
+        self._is_read = False
         if self._reply is not None:
             ended = EngineEnded(exit_code=None)
             self._update_state(ended)
             self._answer(ended)
-        if not self._lost:
+        if not self._is_lost:
             return  # it could not start, or another one was requested meanwhile
-        if self.line_failure is not None or max(self._deaths, self._idle_deaths) >= _MOST_DEATHS:
+        if self.line_failure is not None or self._deaths >= _MOST_DEATHS:
             self._give_up()
-            return
-        self._lost = False
-        self._begin()
-        self._next()
+        else:
+            self._begin()
 
     def _give_up(self) -> None:
         """Stay without an engine until the user starts one; answer the waiting requests."""
         self.description = self.current_device = None
         self._pulse.stop()
-        if not self._lost:  # it lives, but cannot describe itself
+        if not self._is_lost:  # it lives, but cannot describe itself
             self.engine_lost.emit(self._reason)
-        self._lost = False
+        self._is_lost = False
         self._enter(EngineState.FAILED)
         self._refuse_waiting()
 
@@ -512,13 +508,13 @@ class EngineSession(QObject):
             return
         if self._leaves_hung:
             self.restart()
-        elif self._slot.current is not None:
-            self._slot.current.abandon()
+        elif self._engine is not None:
+            self._engine.abandon()
 
     def _stop_waiting_for_old_engine(self) -> None:
-        """Stop waiting for the end of a replaced engine: a hung driver may keep it."""
-        if self._slot.previous is not None:
-            self._receive_from_previous(None)
+        """Go on without the end of a replaced engine: a hung driver may keep it."""
+        if self._old_engine is not None:
+            self._on_event_of_old_engine(None)
 
     def _enter(self, state: EngineState) -> None:
         if state is not self.state:

@@ -88,6 +88,25 @@ def test_a_restart_twice_while_busy_takes_the_last_environment(
     assert engines.made[0].calls[-1] == "close"
 
 
+def test_an_engine_has_ended_before_the_next_one_is_asked(
+    qtbot: QtBot, session: EngineSession, engines: Engines
+) -> None:
+    order: list[str] = []
+
+    class Noting(ScriptedEngine):
+        def events(self) -> Iterator[Event]:
+            order.append("begins")
+            yield from super().events()
+            order.append("ends")
+
+    engines.kind = Noting
+    start(qtbot, session)
+    for _ in range(2):
+        session.restart()
+        qtbot.waitUntil(lambda: session.state is EngineState.READY)
+    assert order == ["begins", "ends"] * 2 + ["begins"]
+
+
 class SlowToBegin(ScriptedEngine):
     """Hears of its end before it begins its run, and forgets it."""
 

@@ -142,27 +142,6 @@ def test_a_stop_in_a_long_call_abandons_the_engine_and_starts_a_fresh_one(
     assert watcher.losses == []
 
 
-def test_a_stop_for_another_request_stops_nothing(
-    qtbot: QtBot, session: EngineSession, watcher: Watcher, engines: Engines
-) -> None:
-    engines.scripts[RunWorkload] = hold
-    start(qtbot, session)
-    request = run_request()
-    waiting, stranger = run_request("2"), run_request("2")
-    session.submit(request)
-    session.submit(waiting)
-    wait_paused(qtbot, engines)
-    watcher.stop(stranger)
-    assert session.state is EngineState.BUSY
-    assert watcher.answer(stranger) == []
-    engines.latest.go()
-    wait_answered(qtbot, watcher, request)
-    assert watcher.types(request)[-1] is RunFinished
-    wait_paused(qtbot, engines)
-    engines.latest.go()
-    wait_answered(qtbot, watcher, waiting)
-
-
 # ── closing ───────────────────────────────────────────────────────────────────────────────────────
 
 

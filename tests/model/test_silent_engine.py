@@ -9,7 +9,7 @@ import pytest
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, Heartbeat
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Action, Tone
-from gpu_studio.model import engine_slot
+from gpu_studio.model.engine_pulse import _MOST_MISSED, EnginePulse
 from gpu_studio.model.engine_session import EngineState
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.run_answers import run_events, started
@@ -53,7 +53,7 @@ def miss(session: EngineSession, count: int) -> None:
 def silent(qtbot: QtBot, ready_studio: Studio, engines: Engines) -> Reply:
     engines.scripts[RunWorkload] = beating
     reply = run(qtbot, ready_studio, engines)
-    miss(ready_studio.session, engine_slot._MOST_MISSED)
+    miss(ready_studio.session, _MOST_MISSED)
     return reply
 
 
@@ -116,6 +116,20 @@ def test_a_silent_engine_can_be_replaced(
     assert silent.last == EngineEnded(exit_code=None, stopped=True)
     assert len(engines.made) == 2
     assert ready_studio.headlines.headline is None
+
+
+def test_an_engine_that_has_never_sent_a_heartbeat_misses_none(qapp: object) -> None:
+    pulse = EnginePulse()
+    pulse.note_event(described_with_cuda())
+    pulse.start()
+    assert not pulse._timer.isActive()
+    pulse.note_event(Heartbeat())
+    assert not pulse._timer.isActive(), "it may still be starting"
+    pulse.start()
+    assert pulse._timer.isActive()
+    pulse.reset()
+    pulse.start()
+    assert not pulse._timer.isActive(), "another engine"
 
 
 class Unkillable(ScriptedEngine):
