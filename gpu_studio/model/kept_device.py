@@ -42,9 +42,13 @@ def kept_name(header: KeptHeader, board: DeviceBoard, name: str) -> str:
     return f"{name}, not in this PC now" if is_out else name
 
 
-def identity_note(header: KeptHeader) -> str:
-    """Return that a kept run does not say which card it is of; empty if it does."""
+def doubt_note(header: KeptHeader) -> str:
+    """Return what a kept run does not say: which card it is of, and whether it is undamaged."""
     result = header.result
-    if header.card or result.recording or is_cpu(result.device):
-        return ""
-    return "An older version kept it: its card is known by its name only."
+    is_known = header.card or result.recording or is_cpu(result.device)
+    doubts = (
+        (not is_known, "its card is known by its name only"),
+        (header.is_unchecked, "its file has no checksum that would show damage"),
+    )
+    said = " and ".join(sentence for is_doubtful, sentence in doubts if is_doubtful)
+    return f"An older version kept it: {said}." if said else ""

@@ -10,7 +10,7 @@ import pytest
 from gpu_studio.core.benchmark.kept_run import KeptRun, encode_kept, kept_of, run_of, without_card
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.model.kept_device import identity_note, kept_card, kept_name
+from gpu_studio.model.kept_device import doubt_note, kept_card, kept_name
 from tests.fakes.pc import gt_1030_card, two_cards
 from tests.fakes.run_answers import run_events
 
@@ -53,7 +53,7 @@ def test_a_run_is_of_its_card_and_of_no_other_one_of_its_name(
     assert (kept_card(kept(CARD.identity), board), name) == (CARD.identity, NAME)
     assert kept_name(kept("GPU-of-another"), board, NAME) == f"{NAME}, not in this PC now"
     assert kept_card(kept("GPU-of-another"), board) == "GPU-of-another"
-    assert not identity_note(kept("GPU-of-another"))
+    assert not doubt_note(kept("GPU-of-another"))
 
 
 @pytest.mark.parametrize(("inventory", "of"), [(two_cards(), CARD.identity), (twins(), CARD.name)])
@@ -63,7 +63,13 @@ def test_a_run_of_an_older_version_is_shown_by_its_name_and_says_so(
     old = kept("")
     assert kept_card(old, ready_studio.board) == of
     assert kept_name(old, ready_studio.board, NAME) == NAME
-    assert "name only" in identity_note(old)
+    assert "name only" in doubt_note(old)
+
+
+def test_a_run_without_a_checksum_says_so_with_what_else_is_doubtful() -> None:
+    unchecked = msgspec.structs.replace(kept("GPU-own"), is_unchecked=True)
+    assert "checksum" in doubt_note(unchecked)
+    assert doubt_note(msgspec.structs.replace(unchecked, card="")).count("only and its file") == 1
 
 
 @pytest.mark.parametrize("inventory", [twins()])

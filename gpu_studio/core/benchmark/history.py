@@ -247,7 +247,7 @@ def read_capped(path: Path) -> bytes:
 def _header_of(kept: KeptRun) -> KeptHeader:
     return KeptHeader(
         name=kept.name, kept_at=kept.kept_at, budget_s=kept.budget_s, result=kept.result,
-        card=kept.card,
+        card=kept.card, is_unchecked=kept.is_unchecked,
     )  # fmt: skip
 
 

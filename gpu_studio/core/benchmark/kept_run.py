@@ -1,12 +1,14 @@
 """A finished run as a file of the history, which may also come from another PC.
 
 A file is JSON with a schema version. Its samples are base64 of little-endian float64, which keeps
-every bit, and a million of them under 11 MB. Reading a file runs nothing and follows no name in it.
-The result is either a run with plausible numbers, or a sentence that says why not.
+every bit, and a million of them under 11 MB. A checksum tells a damaged file from a valid one.
+Reading a file runs nothing and follows no name in it. The result is either a run with plausible
+numbers, or a sentence that says why not.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -55,10 +57,13 @@ class KeptHeader(msgspec.Struct, frozen=True, kw_only=True):
 
     ``kept_at`` is the time in ISO 8601. ``card`` is the `Device.identity` of the run's device on
     this PC; it does not leave the PC. Empty for a run from elsewhere or of an older version, which
-    is known by its device's name only.
+    is known by its device's name only. ``sha256`` is that of the file with this field empty.
+    ``is_unchecked``: it was read from a file without a checksum, and says so for good.
     """
 
     schema: int = SCHEMA
+    sha256: str = ""
+    is_unchecked: bool = False
     card: Annotated[str, msgspec.Meta(max_length=LONGEST_IDENTITY)] = ""
     name: str = ""
     kept_at: str
@@ -86,6 +91,7 @@ _Message = TypeVar("_Message", bound=Message)
 
 class _Probe(msgspec.Struct):
     schema: int
+    sha256: str = ""
 
 
 def kept_of(run: Run, kept_at: str, name: str = "") -> KeptRun:
@@ -129,8 +135,9 @@ def run_of(kept: KeptRun) -> Run:
 
 
 def encode_kept(kept: KeptRun) -> bytes:
-    """Return the file contents for a kept run."""
-    return msgspec.json.encode(kept) + b"\n"
+    """Return the file contents for a kept run, with their checksum."""
+    content = msgspec.json.encode(msgspec.structs.replace(kept, sha256=""))
+    return _with_sum(content, "", hashlib.sha256(content).hexdigest()) + b"\n"
 
 
 def without_card(kept: KeptRun) -> KeptRun:
@@ -292,12 +299,23 @@ def out_of_range(error: Exception) -> str | None:
 
 
 def _decoded(content: bytes, kind: type[_Header]) -> _Header:
-    schema = decode_json(content, _Probe).schema
-    if schema > SCHEMA:
-        raise refused(f"a newer GPU Studio wrote it (schema {schema})")
-    if schema < 1:
+    probe = decode_json(content, _Probe)
+    if probe.schema > SCHEMA:
+        raise refused(f"a newer GPU Studio wrote it (schema {probe.schema})")
+    if probe.schema < 1:
         raise refused("its schema number is invalid")
-    return decode_json(content, kind)
+    if probe.sha256:
+        summed = _with_sum(content.strip(), probe.sha256, "")
+        if hashlib.sha256(summed).hexdigest() != probe.sha256:
+            raise refused("it was damaged or changed after it was written")
+    kept = decode_json(content, kind)
+    is_unchecked = kept.is_unchecked or not probe.sha256
+    return msgspec.structs.replace(kept, sha256="", is_unchecked=is_unchecked)
+
+
+def _with_sum(content: bytes, old: str, new: str) -> bytes:
+    """Return a file's contents with another checksum in its field, which is the first so called."""
+    return content.replace(b'"sha256":"%s"' % old.encode(), b'"sha256":"%s"' % new.encode(), 1)
 
 
 def _checked(kept: _Header) -> _Header:

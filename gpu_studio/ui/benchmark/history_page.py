@@ -14,7 +14,7 @@ from gpu_studio.core.benchmark.run import interval_words
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.units import format_duration, format_size
-from gpu_studio.model.kept_device import identity_note
+from gpu_studio.model.kept_device import doubt_note
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.benchmark.benchmark_plots import HistoryPart
 from gpu_studio.ui.benchmark.recording_card import RecordingCard
@@ -344,10 +344,10 @@ def _sentence(entry: HistoryEntry) -> str:
     counted = f", {result.samples} samples" if result.samples > 1 else ""
     torch = f", PyTorch {result.torch_version}" if result.torch_version else ""
     recorded = f" Recorded: {result.recording}." if result.recording else ""
-    known = identity_note(entry.header)
+    doubt = doubt_note(entry.header)
     return (
         f"{_when(entry)}, {result.device_name}: median {format_duration(result.median_s)} per "
-        f"call{counted}, {interval}{torch}.{recorded} {known}".rstrip()
+        f"call{counted}, {interval}{torch}.{recorded} {doubt}".rstrip()
     )
 
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from gpu_studio.core.benchmark.kept_run import (
     LONGEST_NAME,
-    KeptRun,
     clean_name,
     decode_header,
     decode_kept,
@@ -55,7 +54,7 @@ def test_a_list_needs_no_samples() -> None:
 
 def altered(**changes: Any) -> bytes:
     """Return a file whose JSON was changed; a key ``result.x`` is inside the result."""
-    content = json.loads(encode_kept(kept_run()))
+    content = json.loads(encode_kept(kept_run())) | {"sha256": ""}
     for name, value in changes.items():
         place, _, field = name.rpartition("__")
         (content[place] if place else content)[field] = value
@@ -175,16 +174,32 @@ def test_no_content_does_more_than_be_refused(content: bytes) -> None:
         decode_kept(content)
 
 
-@given(st.integers(0, 2000), st.integers(0, 255))
-def test_a_flipped_byte_is_refused_or_harmless(position: int, value: int) -> None:
-    content = bytearray(encode_kept(kept_run()))
-    content[position % len(content)] = value
+WRITTEN = encode_kept(kept_run())
+
+
+@given(st.integers(0, len(WRITTEN) - 2), st.integers(0, 255))
+def test_a_changed_byte_is_noticed(position: int, value: int) -> None:
+    content = bytearray(WRITTEN)
+    content[position] = value
     try:
         kept = decode_kept(bytes(content))
     except StudioError:
         return
-    assert isinstance(kept, KeptRun)
-    assert kept.result.median_s > 0
+    assert bytes(content) == WRITTEN or kept.is_unchecked, "the field of the checksum itself"
+
+
+def test_a_changed_digit_is_refused_by_its_name() -> None:
+    content = WRITTEN.replace(b'"budget_s":2.0', b'"budget_s":3.0')
+    assert content != WRITTEN
+    with pytest.raises(StudioError, match="damaged or changed"):
+        decode_header(content)
+
+
+def test_a_run_without_a_checksum_says_so_for_good() -> None:
+    assert not decode_kept(WRITTEN).is_unchecked
+    old = decode_kept(altered())
+    assert old.is_unchecked
+    assert decode_header(encode_kept(old)).is_unchecked, "also if it was renamed"
 
 
 def test_texts_from_outside_are_one_line_without_control_characters() -> None:
