@@ -11,19 +11,21 @@ import queue
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from gpu_studio.builds.shelf import own_shelf
+from gpu_studio.builds.shelf import BuildShelf, own_shelf
 from gpu_studio.cli.command import DONE, FAILED, INTERRUPTED
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import Progress, note, print_bytes
 from gpu_studio.core.device_name import CPU, address_at
 from gpu_studio.core.devices.devices import CardReading, Inventory, Reading
-from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.engine import Engine, EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.line_trouble import LineProblem, LineTrouble
@@ -34,20 +36,13 @@ from gpu_studio.core.messages.engine_messages import (
     RequestFailed,
 )
 from gpu_studio.core.messages.memory_messages import ReadMemory
+from gpu_studio.core.messages.message import Event, Request
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed
 from gpu_studio.core.pause import EVERY_S, PauseWatch
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.protocol import encode
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
-    from gpu_studio.builds.shelf import BuildShelf
-    from gpu_studio.core.engine import Engine
-    from gpu_studio.core.messages.message import Event, Request
 
 _LOOK_S = 0.1
 _STOP_PATIENCE_S = 1.0

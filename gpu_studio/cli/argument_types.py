@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 import re
 from argparse import ArgumentTypeError
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from gpu_studio.core.benchmark.sizes import parse_sizes, parse_sweep
 from gpu_studio.core.device_name import DeviceName
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.tensors import parse_dtypes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
 
 _LONGEST_BUDGET_S = 3600.0
 _MEMORY = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([GgMm])i?[Bb]", re.ASCII)

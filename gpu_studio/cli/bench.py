@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import math
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,9 +27,10 @@ from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.recorder import Recorder
 from gpu_studio.cli.screen import TerminalTable, note, print_bytes, print_line, print_list
 from gpu_studio.core.benchmark.option_words import explain_option
-from gpu_studio.core.benchmark.plan import Plan, Sweep
+from gpu_studio.core.benchmark.plan import Plan, RunPlan, Sweep
 from gpu_studio.core.benchmark.recording import read_recording, recording_sentences
 from gpu_studio.core.benchmark.reference import (
+    PublishedTable,
     experiment,
     experiment_rows,
     full_length,
@@ -40,17 +42,10 @@ from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.messages.memory_messages import RecordMemory
+from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.engine.recorded_engine import RecordedEngine
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterator, Sequence
-
-    from gpu_studio.core.benchmark.plan import RunPlan
-    from gpu_studio.core.benchmark.reference import PublishedTable
-    from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
 
 _ONE_DEVICE = "No crossover: only one device was measured."
 _USUAL_SIZES = (512, 1024, 2048)

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.screen import note, now, print_json, print_line
-from gpu_studio.core.benchmark.history import FOLDER_NAME, History
+from gpu_studio.core.benchmark.history import FOLDER_NAME, History, HistoryEntry
 from gpu_studio.core.benchmark.result_import import import_results
+from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.units import format_duration, format_size
-
-if TYPE_CHECKING:
-    import argparse
-
-    from gpu_studio.core.benchmark.history import HistoryEntry
-    from gpu_studio.core.benchmark.run import Run
 
 
 def history() -> History:

@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.answers import started_engine
+from gpu_studio.cli.answers import CommandEngine, started_engine
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
 from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown
-from gpu_studio.core.benchmark.plan import in_turns
+from gpu_studio.core.benchmark.plan import RunPlan, in_turns
 from gpu_studio.core.benchmark.run import Run, RunState, spread_text
 from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
 from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of, verdict_text
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.replay.what_if_words import recorded_sentence
-from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed, identity_at
-from gpu_studio.core.messages.memory_messages import MemoryRecorded
-from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunsEnded
+from gpu_studio.core.messages.engine_messages import (
+    EngineDescribed,
+    EngineEnded,
+    RequestFailed,
+    TorchCard,
+    identity_at,
+)
+from gpu_studio.core.messages.memory_messages import MemoryRecorded, RecordMemory
+from gpu_studio.core.messages.message import Event
+from gpu_studio.core.messages.run_messages import (
+    RunFailed,
+    RunFinished,
+    RunInTurns,
+    RunsEnded,
+    RunWorkload,
+    WorkloadDescription,
+)
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.units import counted, format_duration, format_percent, format_rate, format_size
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from gpu_studio.cli.answers import CommandEngine
-    from gpu_studio.core.benchmark.plan import RunPlan
-    from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
-    from gpu_studio.core.messages.memory_messages import RecordMemory
-    from gpu_studio.core.messages.message import Event
-    from gpu_studio.core.messages.run_messages import (
-        RunFinished,
-        RunWorkload,
-        WorkloadDescription,
-    )
 
 _NO_TRANSFERS = (
     "per call: compute {compute}; no copies, because the operands are already in CPU memory"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
+from pathlib import Path
+from typing import NoReturn
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 JSON_EVENTS = "print JSON, one event per line"

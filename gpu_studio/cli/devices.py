@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 
 from gpu_studio.cli.answers import (
+    CommandEngine,
     NoEngineError,
     addresses,
     at_work,
@@ -19,24 +22,16 @@ from gpu_studio.cli.answers import (
 )
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
 from gpu_studio.cli.screen import Progress, print_json, print_line
-from gpu_studio.core.devices.devices import CUDA_BUILD
+from gpu_studio.core.devices.devices import CUDA_BUILD, Device, GpuProcess, Inventory
 from gpu_studio.core.devices.facts import PcSnapshot, driver_text, identity_line
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.report import pc_value
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.units import format_bytes
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from gpu_studio.cli.answers import CommandEngine
-    from gpu_studio.core.devices.devices import Device, GpuProcess, Inventory
-    from gpu_studio.core.messages.engine_messages import EngineDescribed
 
 _WORKLOADS = ("elementwise", "matmul")
 _SIZES = (128, 512, 2048)

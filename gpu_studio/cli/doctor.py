@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
@@ -18,21 +20,15 @@ from gpu_studio.cli.answers import (
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import Progress, print_json, print_line
+from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.devices.facts import identity_line
 from gpu_studio.core.devices.finding import Finding, findings_value, is_usable
 from gpu_studio.core.devices.findings import find
+from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.program_form import OF_ANOTHER_PC
 from gpu_studio.engine.devices.probe_client import probe_pc
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from gpu_studio.core.devices.devices import Inventory
-    from gpu_studio.core.devices.torch_facts import PcProbed
-    from gpu_studio.core.messages.engine_messages import EngineDescribed
 
 _LOAD_S = 0.6  # three readings long
 _MARKS = {"good": "[ok]     ", "note": "[note]   ", "warning": "[warning]", "failure": "[problem]"}

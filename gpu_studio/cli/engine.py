@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.download import disk_trouble
 from gpu_studio.builds.engine_use import require_unused
-from gpu_studio.builds.shelf import own_shelf
+from gpu_studio.builds.shelf import BuildShelf, own_shelf
 from gpu_studio.cli.answers import Interrupt, Stream, read_inventory
 from gpu_studio.cli.command import (
     DONE,
@@ -25,7 +25,7 @@ from gpu_studio.cli.screen import Progress, note, print_json, print_line
 from gpu_studio.core.build_sizes import download_size
 from gpu_studio.core.builds.progress import ENDS, InstallProgress, InstallStage
 from gpu_studio.core.builds.record import FAMILIES
-from gpu_studio.core.builds.trouble import TroubleError, TroubleKind, format_size
+from gpu_studio.core.builds.trouble import Trouble, TroubleError, TroubleKind, format_size
 from gpu_studio.core.builds.words import (
     build_title,
     bytes_sentence,
@@ -36,14 +36,7 @@ from gpu_studio.core.devices.pc_facts import recommended_build
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.listing import listed
 from gpu_studio.core.program_form import typed
-from gpu_studio.core.wheels import choice_of_tag, choose_wheel, own_platform_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpu_studio.builds.shelf import BuildShelf
-    from gpu_studio.core.builds.trouble import Trouble
-    from gpu_studio.core.wheels import WheelChoice
+from gpu_studio.core.wheels import WheelChoice, choice_of_tag, choose_wheel, own_platform_key
 
 AUTO = "auto"
 _JSON_STEPS = "print JSON, one line per step"

@@ -13,9 +13,9 @@ import logging
 import os
 import sys
 import unicodedata
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpu_studio.cli.command import (
     FAILED,
@@ -29,9 +29,6 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.program_form import own_program
 from gpu_studio.core.program_version import program_title
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 # In the order in which --help lists them. Each has its `COMMAND` in a file of the same name.
 COMMANDS = {
     "devices": "list the devices in this PC, and whether PyTorch can use them",
@@ -44,7 +41,6 @@ COMMANDS = {
     "check": "check whether a card computes and remembers without errors",
     "place": "move a model or a tensor file to a device, and check that nothing changed",
     "pitfall": "make a common mistake on purpose, and see the fix",
-    "record": "record what your card answers, in a file to send",
     "serve": "answer another PC that reaches this one over ssh",
 }
 # The reader has closed the pipe, as “| head” does. Windows reports "invalid argument" for it.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli import memory_replay
@@ -12,7 +12,7 @@ from gpu_studio.cli.answers import at_work, new_engine
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.memory_fit import fit_command
 from gpu_studio.cli.screen import Progress, note, print_bytes, print_json, print_line, print_list
-from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.engine import Engine, EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.allocator.options import checked_configuration
@@ -39,18 +39,13 @@ from gpu_studio.core.messages.memory_messages import (
     SegmentsRead,
     StageBegan,
 )
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.placement_messages import PlaceTensors
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.tensors import DTYPES, LARGEST_SIZE
 from gpu_studio.core.units import format_bytes
 from gpu_studio.core.user_file import UnusableFileError, open_user_file
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
-
-if TYPE_CHECKING:
-    import argparse
-
-    from gpu_studio.core.engine import Engine
-    from gpu_studio.core.messages.message import Event
 
 _MOST_MIB = 1 << 30
 _MOST_TENSORS = 1_000_000

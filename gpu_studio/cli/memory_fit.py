@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.answers import at_work, new_engine
+from gpu_studio.cli.answers import CommandEngine, at_work, new_engine
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.screen import note, print_json, print_line
 from gpu_studio.core.device_name import CPU, is_cpu
@@ -53,15 +55,9 @@ from gpu_studio.core.messages.memory_messages import (
     ReadMemory,
     RunMemoryExperiment,
 )
+from gpu_studio.core.messages.message import Request
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.process.child_call import ChildCall
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
-
-    from gpu_studio.cli.answers import CommandEngine
-    from gpu_studio.core.messages.message import Request
 
 _USUAL_PARAMETERS = 10**9
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,24 +18,20 @@ from gpu_studio.core.memory.replay.replay_call import (
     MEMORY_BYTES,
     MODULE,
     MOST_ANSWER_BYTES,
+    Answer,
     AnsweredSmallest,
     AnsweredWhatIf,
     AskSmallest,
     AskWhatIf,
     OpenedHistory,
     OpenHistory,
+    Question,
     ask,
 )
-from gpu_studio.core.memory.replay.what_if import WhatIf  # noqa: TC001  # for msgspec
+from gpu_studio.core.memory.replay.what_if import WhatIf  # for msgspec
 from gpu_studio.core.memory.replay.what_if_words import trust_notice
 from gpu_studio.core.units import counted, format_bytes, format_count
-from gpu_studio.process.child_call import ChildCall
-
-if TYPE_CHECKING:
-    import argparse
-
-    from gpu_studio.core.memory.replay.replay_call import Answer, Question
-    from gpu_studio.process.child_call import ChildAnswer
+from gpu_studio.process.child_call import ChildAnswer, ChildCall
 
 
 class ReplayAnswer(msgspec.Struct, frozen=True, kw_only=True):

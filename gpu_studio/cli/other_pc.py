@@ -7,7 +7,8 @@ same command there, over ssh, would leave them there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import argparse
+from typing import Any
 
 from gpu_studio.cli.command import WrongUseError
 from gpu_studio.cli.screen import note
@@ -16,12 +17,7 @@ from gpu_studio.core.device_name import DeviceName, address_at
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.line_trouble import LineProblem
 from gpu_studio.core.memory.modelled_cards import is_modelled
-from gpu_studio.core.other_pc import command_to_install, pc_from_text
-
-if TYPE_CHECKING:
-    import argparse
-
-    from gpu_studio.core.other_pc import OtherPc
+from gpu_studio.core.other_pc import OtherPc, command_to_install, pc_from_text
 
 COMMANDS = frozenset(
     ("devices", "doctor", "bench", "race", "standard", "check", "memory", "place", "pitfall")

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import textwrap
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import addresses, describe_alone, started_engine
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.screen import print_line, print_list
 from gpu_studio.core.devices.access import usable_cards
-from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallStarted, RunPitfall
+from gpu_studio.core.messages.engine_messages import EngineDescribed
+from gpu_studio.core.messages.pitfall_messages import (
+    PitfallDescription,
+    PitfallFinished,
+    PitfallOutcome,
+    PitfallStarted,
+    RunPitfall,
+)
 from gpu_studio.core.switcher.pitfall_words import format_figure
-
-if TYPE_CHECKING:
-    import argparse
-    from pathlib import Path
-
-    from gpu_studio.core.messages.engine_messages import EngineDescribed
-    from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 
 _WIDTH = 78
 _PART_TITLES = {"broken": "Broken", "fixed": "Fixed"}

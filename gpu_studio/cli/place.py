@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.answers import describe_alone, read_inventory, started_engine
+from gpu_studio.cli.answers import CommandEngine, describe_alone, read_inventory, started_engine
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import TerminalTable, print_line, print_list
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.link import Link, widest_link
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.messages.engine_messages import EngineDescribed
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.placement_messages import (
     FileInspected,
     InspectFile,
@@ -22,13 +24,6 @@ from gpu_studio.core.messages.placement_messages import (
 )
 from gpu_studio.core.switcher.placement_words import describe_file, explain_move
 from gpu_studio.core.tensors import DTYPES
-
-if TYPE_CHECKING:
-    import argparse
-
-    from gpu_studio.cli.answers import CommandEngine
-    from gpu_studio.core.messages.engine_messages import EngineDescribed
-    from gpu_studio.core.messages.message import Event
 
 _COLUMNS = (
     ("name", 24), ("shape", 16), ("type", 9), ("bytes", -11), ("before", 7), ("after", 7),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 from gpu_studio.cli.answers import read_inventory
 from gpu_studio.cli.other_pc import TARGET
@@ -15,20 +16,15 @@ from gpu_studio.core.benchmark.recording_writer import (
     is_recordable,
     recording_of,
 )
+from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.engine_messages import EngineDescribed, RecordingHeader
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.program_version import program_title
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.hardware.cpu import cpu_name
 from gpu_studio.hardware.surroundings import are_cards_simulated
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from pathlib import Path
-
-    from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.messages.engine_messages import EngineDescribed, RecordingHeader
-    from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 
 
 class Recorder:

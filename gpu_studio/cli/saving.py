@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from gpu_studio.cli.screen import note
 from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.process.child_call import ChildCall
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _LONGEST_PAINTING_S = 60.0
 _MOST_BYTES = 64 << 20

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 import msgspec
 
 from gpu_studio.core.plain_text import plain_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 _WIDEST_PROGRESS = 78
 

@@ -6,9 +6,11 @@ sensor reader's child, and end within seconds of the line's end.
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
@@ -31,11 +33,6 @@ from gpu_studio.core.protocol import decode_event, encode, protocol_version
 from gpu_studio.process.child_process import ChildProcess
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.process.line_server import reader_of, serve_line
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
-    from pathlib import Path
 
 _ENGINE, _READER = "gpu_studio.engine.serve", "gpu_studio.hardware.reader"
 # A shell there may have printed a prompt, without the end of its line.

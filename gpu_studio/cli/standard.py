@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.answers import addresses, check_device, read_inventory, started_engine
+from gpu_studio.cli.answers import (
+    CommandEngine,
+    addresses,
+    check_device,
+    read_inventory,
+    started_engine,
+)
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.other_pc import TARGET
@@ -21,6 +28,7 @@ from gpu_studio.core.benchmark.standard import STANDARD, StandardPlan, standard_
 from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
 from gpu_studio.core.benchmark.standard_record import (
     StandardFinished,
+    StandardRun,
     encode_standard,
     record_of,
     shared_json,
@@ -28,7 +36,9 @@ from gpu_studio.core.benchmark.standard_record import (
 from gpu_studio.core.benchmark.standard_words import (
     MOST_FILES,
     NOT_MEASURED,
+    ComparedFigure,
     ComparedRow,
+    ComparedWork,
     Side,
     compared_rows,
     compared_works,
@@ -42,21 +52,12 @@ from gpu_studio.core.benchmark.standard_words import (
     usual_device,
 )
 from gpu_studio.core.listing import listed
-from gpu_studio.core.messages.run_messages import RunInTurns
+from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
 from gpu_studio.core.newest_check import newest_check
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.units import about_time
 from gpu_studio.process.sleep_block import SleepBlock
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
-
-    from gpu_studio.cli.answers import CommandEngine
-    from gpu_studio.core.benchmark.standard_record import StandardRun
-    from gpu_studio.core.benchmark.standard_words import ComparedFigure, ComparedWork
-    from gpu_studio.core.messages.run_messages import RunWorkload
 
 _ENDINGS = (".png", ".md", ".csv", ".json")
 _PAINTER = "gpu_studio.ui.standard_picture"

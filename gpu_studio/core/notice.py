@@ -31,7 +31,6 @@ class Action(Enum):
     SHOW_SET_UP = "show_set_up"
     INSTALL = "install"
     RUN_AGAIN = "run_again"
-    RECORD = "record"
     CONNECT = "connect"
     CONNECT_AGAIN = "connect_again"
 
@@ -48,7 +47,6 @@ _LABELS = {
     Action.SHOW_SET_UP: "Show the installation",
     Action.INSTALL: "Install the {build} engine",
     Action.RUN_AGAIN: "Run again",
-    Action.RECORD: "Make a recording",
     Action.CONNECT: "Connect",
     Action.CONNECT_AGAIN: "Connect again",
 }

@@ -129,7 +129,6 @@ class HeadlineModel(QObject):
         set_up_wanted(): the user wants to see the page that installs the engine.
         installation_wanted(str): the user wants to install this build of PyTorch.
         cards_wanted(): the user wants to use the cards that sleep.
-        recording_wanted(): the user wants to record what the card answers.
     """
 
     headline_changed = Signal(object)
@@ -138,7 +137,6 @@ class HeadlineModel(QObject):
     set_up_wanted = Signal()
     installation_wanted = Signal(str)
     cards_wanted = Signal()
-    recording_wanted = Signal()
 
     def __init__(
         self,
@@ -257,8 +255,6 @@ class HeadlineModel(QObject):
                 self.set_up_wanted.emit()
             case Action.INSTALL:
                 self.installation_wanted.emit(headline.build_tag)
-            case Action.RECORD:
-                self.recording_wanted.emit()
             case Action.SHOW_LOG:
                 self.dismiss()
                 self.log_wanted.emit()

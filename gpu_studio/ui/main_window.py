@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QEvent, Qt, Signal, Slot
@@ -20,7 +19,6 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.notice import Action
 from gpu_studio.model.collector import Collector
-from gpu_studio.model.devices.card_recording import CardRecording
 from gpu_studio.model.pages import CHECK, DEVICES, RACE, Destination
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
@@ -29,13 +27,14 @@ from gpu_studio.ui.lazy_page import LazyPage, idle_work
 from gpu_studio.ui.menus import fill_menus
 from gpu_studio.ui.page_keys import PageKey, press
 from gpu_studio.ui.parts import MARGIN, SCROLL_BAR, resize_on_screen
-from gpu_studio.ui.saving import ask_save_path
 from gpu_studio.ui.scroll_page import TabScroll
 from gpu_studio.ui.status import EffectLine, StatusLine
 from gpu_studio.ui.tabs import TABS, TabContents, tab_of
 from gpu_studio.ui.window_files import WindowFiles
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from PySide6.QtGui import QCloseEvent, QHideEvent, QKeyEvent, QPaintEvent, QShowEvent
 
     from gpu_studio.model.headline import Headline
@@ -114,8 +113,6 @@ class MainWindow(QMainWindow):
         files.delayed.connect(self._status.show_opening)
         fill_menus(self, studio, self.tabs, files.ask, self._code.action, log_path)
         studio.headlines.log_wanted.connect(self.show_diagnostics)
-        self._recording = CardRecording(studio, self)
-        studio.headlines.recording_wanted.connect(self._record_card)
         studio.destination_wanted.connect(self._go_to)
         studio.headlines.installation_wanted.connect(self._show_installation)
         if bad_end is not None:
@@ -300,13 +297,6 @@ class MainWindow(QMainWindow):
         index = TABS.index(tab_of(destination.page))
         self.tabs.setCurrentIndex(index)
         self._pages[index].make().go_to(destination)
-
-    def _record_card(self) -> None:
-        """Ask for a file, and record what the card answers into it."""
-        if self._recording.can_start:
-            path = ask_save_path(self, "Save recording", "card.zip", "Recording (*.zip)")
-            if path:
-                self._recording.start(Path(path))
 
     def _show_installation(self, tag: str) -> None:
         assert self._studio.builds is not None  # otherwise no headline offers it

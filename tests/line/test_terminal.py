@@ -40,7 +40,7 @@ def test_a_run_there_is_saved_here_with_the_pcs_name(on, tmp_path, capfd):
     [
         (("--on", "-oProxyCommand=x", "devices"), "--on"),
         (("--on", "a b", "devices"), "spaces"),
-        (("--on", "attic", "record"), "--on is for"),
+        (("--on", "attic", "engine"), "--on is for"),
         (
             ("--on", "attic", "memory", "oom", "--preset", "leak", "--device", "cuda:0",
              "--snapshot", "x"),
@@ -95,11 +95,11 @@ def test_a_file_is_not_placed_there_and_a_model_moves_there_and_back(
 
 
 def test_the_doctor_says_what_to_type_there(on, monkeypatch, capfd):
-    found = Finding(code=next(iter(_RANKS)), sentence="X.", command="gpu-studio record")
+    found = Finding(code=next(iter(_RANKS)), sentence="X.", command="gpu-studio doctor")
     asked = []
     monkeypatch.setattr(
         doctor, "find", lambda *_, **words: (asked.append(words["program"]), (found,))[1]
     )
     on("doctor")
-    assert "next on attic: gpu-studio record" in capfd.readouterr().out
+    assert "next on attic: gpu-studio doctor" in capfd.readouterr().out
     assert asked == [OF_ANOTHER_PC]

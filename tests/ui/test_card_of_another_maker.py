@@ -8,7 +8,6 @@ from gpu_studio.app import build_window
 from gpu_studio.core.devices.devices import Device, Inventory
 from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.core.messages.run_messages import RunFinished
-from gpu_studio.core.notice import Action
 from gpu_studio.engine import client
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
@@ -47,8 +46,7 @@ def test_the_radeon_is_chosen_and_a_number_is_said_to_be_untested(
         "Radeon Graphics",
     ]
     qtbot.waitUntil(lambda: bool(studio.doctor.findings), **waiting)
-    actions = {finding.code: finding.action for finding in studio.doctor.findings}
-    assert actions["not_tested"] is Action.RECORD
+    assert "not_tested" in {finding.code for finding in studio.doctor.findings}
     # A tensor of Python is always on the first card.
     reply = studio.session.submit(run_request(device="amd:0", workload="matmul"))
     events = []

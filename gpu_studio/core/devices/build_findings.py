@@ -11,7 +11,6 @@ from gpu_studio.core.devices.finding import Finding, is_tested, untested_sentenc
 from gpu_studio.core.devices.gpu_chips import lists_gfx
 from gpu_studio.core.devices.maker_cards import chip_of_maker
 from gpu_studio.core.maker_builds import BuildVerdict
-from gpu_studio.core.notice import Action
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -180,11 +179,8 @@ def not_tested(facts: PcFacts) -> Iterator[Finding]:
         if not is_tested(maker):
             yield Finding(
                 code="not_tested",
-                sentence=f"{untested_sentence(maker)} Make one, and send it.",
-                evidence="A recording has the measured times, the memory's counters and the "
-                "sensors' readings. It has no names of yours, no UUIDs and no processes.",
-                command="gpu-studio record",
-                action=Action.RECORD,
+                sentence=untested_sentence(maker),
+                evidence="If a number looks wrong, compare it with the maker's own tool.",
             )
 
 

@@ -158,4 +158,4 @@ def untested_sentence(maker: str) -> str:
     """Return the sentence beside numbers from a maker's cards; empty if they are tested."""
     if is_tested(maker):
         return ""
-    return f"GPU Studio was {NOT_TESTED}: no recording from a card of {maker}'s is part of it."
+    return f"GPU Studio was {NOT_TESTED}: the tests have run on no card of {maker}'s."

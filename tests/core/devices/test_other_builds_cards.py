@@ -19,7 +19,6 @@ from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.gpu_chips import lists_gfx
 from gpu_studio.core.devices.pc_facts import PcFacts
 from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
-from gpu_studio.core.notice import Action
 
 RADEON = Device(
     kind="cuda", maker="AMD", name="AMD Radeon RX 6600", pci_bus_id="00000000:03:00.0",
@@ -123,4 +122,3 @@ def test_a_usable_card_is_said_to_be_and_that_nobody_tested_it():
     assert [finding.code for finding in findings] == ["integrated_first", "not_tested", "ok", "ok"]
     untested = findings[1]
     assert "not tested on this kind of card yet" in untested.sentence
-    assert untested.action is Action.RECORD
