@@ -13,8 +13,10 @@ import errno
 import hashlib
 import http.client
 import json
+import queue
 import socket
 import ssl
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -36,6 +38,10 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 18
 _TIMEOUT_S = 30.0
+# Of the timeouts of a line: so long may the head of an answer, or a piece of it, drip.
+_DRIPPING_TIMEOUTS = 4
+# So often a wait for a server looks whether you stopped.
+_LOOK_S = 0.1
 # A line that brings less in this time is a broken one: a server that sends a byte now and then.
 _LEAST_BYTES = 1 << 14
 # PyTorch's page has 0.6 MB, PyPI's longest some MB.
@@ -104,6 +110,74 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
             raise
 
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
+
+
+class _Answer:
+    """A server's answer, read in a thread of its own: you can stop while the line is silent.
+
+    A server that sends a byte of its head now and then never meets a socket's timeout.
+
+    Args:
+        opened: Opens the line; its errors are raised here.
+        stop_if_over: Raises if the user stopped.
+        longest_s: How long the head, or a piece, may take.
+
+    Attributes:
+        status: That of HTTP; None of another kind of address.
+        headers: Those of the answer.
+    """
+
+    def __init__(
+        self, opened: Callable[[], Any], stop_if_over: Callable[[], None], longest_s: float
+    ) -> None:
+        self._stop_if_over, self._longest_s = stop_if_over, longest_s
+        self._asked: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._said: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        threading.Thread(target=self._serve, args=(opened,), daemon=True).start()
+        try:
+            self.status, self.headers = self._awaited()
+        except BaseException:
+            self.close()
+            raise
+
+    def read1(self, size: int) -> bytes:
+        """Return what has arrived, at most so many bytes; wait if there is nothing."""
+        self._asked.put(size)
+        content: bytes = self._awaited()
+        return content
+
+    def close(self) -> None:
+        """Close the line as soon as its thread can."""
+        self._asked.put(0)
+
+    def __enter__(self) -> _Answer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _serve(self, opened: Callable[[], Any]) -> None:
+        try:
+            with opened() as answer:
+                self._said.put((answer.status, answer.headers))
+                while size := self._asked.get():
+                    self._said.put(answer.read1(size))
+        except Exception as error:
+            self._said.put(error)
+
+    def _awaited(self) -> Any:
+        end_s = time.monotonic() + self._longest_s
+        while True:
+            try:
+                said = self._said.get(timeout=_LOOK_S)
+            except queue.Empty:
+                self._stop_if_over()
+                if time.monotonic() > end_s:
+                    raise TimeoutError("an answer dripped without end") from None
+                continue
+            if isinstance(said, Exception):
+                raise said
+            return said
 
 
 class Downloader:
@@ -278,7 +352,7 @@ class Downloader:
             return self._write(file, answer, start, total, on_bytes)
 
     def _write(
-        self, file: WheelFile, answer: Any, start: int, total: int | None,
+        self, file: WheelFile, answer: _Answer, start: int, total: int | None,
         on_bytes: Callable[[int], None],
     ) -> bool:  # fmt: skip
         part = self._part(file)
@@ -306,7 +380,7 @@ class Downloader:
         self._remove(part)
         raise TroubleError(troubles.larger_file(file.name, most))
 
-    def _page(self, answer: Any, url: str) -> bytes:
+    def _page(self, answer: _Answer, url: str) -> bytes:
         """Return the content of a page.
 
         Raises:
@@ -328,7 +402,7 @@ class Downloader:
             raise http.client.IncompleteRead(b"", total - size)
         return b"".join(parts)
 
-    def _chunks(self, answer: Any) -> Iterator[bytes]:
+    def _chunks(self, answer: _Answer) -> Iterator[bytes]:
         """Yield what arrives, as it arrives.
 
         Raises:
@@ -383,10 +457,13 @@ class Downloader:
         except OSError as error:
             raise TroubleError(disk_trouble(error, str(path), None)) from error
 
-    def _opened(self, url: str, headers: dict[str, str], method: str = "GET") -> Any:
+    def _opened(self, url: str, headers: dict[str, str], method: str = "GET") -> _Answer:
         try:
             request = urllib.request.Request(url, headers=_AGENT | headers, method=method)
-            return self._opener.open(request, timeout=self._timeout_s)
+            return _Answer(
+                lambda: self._opener.open(request, timeout=self._timeout_s),
+                self._stop_if_over, _DRIPPING_TIMEOUTS * self._timeout_s,
+            )  # fmt: skip
         # The address, or the one of a redirect.
         except (ValueError, http.client.InvalidURL) as error:
             raise _untrusted(url, "an address in it is none") from error
@@ -541,7 +618,7 @@ def _may_pass(error: Exception) -> bool:
     return not isinstance(getattr(error, "reason", error), ssl.SSLCertVerificationError)
 
 
-def _start_in(answer: Any) -> int:
+def _start_in(answer: _Answer) -> int:
     """Return the first byte that a server sends: 0 if it ignored the wish for a part."""
     if answer.status != http.client.PARTIAL_CONTENT:
         return 0
@@ -557,7 +634,7 @@ def _size_in(range_text: str) -> int:
     return -1 if number is None else number
 
 
-def _total_of(answer: Any, start: int) -> int | None:
+def _total_of(answer: _Answer, start: int) -> int | None:
     """Return the size of the whole file; None if the server does not say."""
     length = whole_number(answer.headers.get("Content-Length"))
     return None if length is None else start + length

@@ -432,6 +432,24 @@ def test_a_line_that_drips_is_a_broken_one(server, tmp_path):
     assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
 
 
+def test_a_head_that_drips_is_a_broken_line(server, tmp_path):
+    server.files[URL_PATH] = Served(CONTENT, head_drips=True)
+
+    def wait(_seconds):
+        server.files[URL_PATH] = Served(CONTENT)
+
+    downloader = Downloader(tmp_path, wait=wait, timeout_s=0.1)
+    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("silence", [{"head_drips": True}, {"drips": True}, {"stalls": True}])
+def test_you_can_stop_while_a_line_is_silent(server, tmp_path, silence):
+    server.files[URL_PATH] = Served(CONTENT, **silence)
+    downloader = Downloader(tmp_path, is_over=lambda: bool(server.asked), timeout_s=3600.0)
+    with pytest.raises(StoppedError):
+        downloader.fetch(wheel(server))
+
+
 @pytest.mark.parametrize("length", ["²", "-5", "9" * 5000, "many"])
 def test_a_length_that_is_no_number_is_no_length(server, downloader, length):
     server.files[URL_PATH] = Served(CONTENT, length=length.encode().decode("latin-1"))

@@ -28,6 +28,7 @@ class Served:
         kind: Its Content-Type.
         leads_to: The address of a redirect instead of the file.
         drips: Whether it sends a byte now and then, and never ends.
+        head_drips: The same of its head.
         pours: Whether it sends the content again and again, and never ends.
         length: A Content-Length of its own; "" for none at all.
     """
@@ -41,6 +42,7 @@ class Served:
     kind: str = "application/octet-stream"
     leads_to: str = ""
     drips: bool = False
+    head_drips: bool = False
     pours: bool = False
     length: str | None = None
 
@@ -143,6 +145,10 @@ class WheelServer:
     def _send(
         self, request: BaseHTTPRequestHandler, served: Served, start: int, *, is_whole: bool
     ) -> None:
+        if served.head_drips:
+            request.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+            self._send_for_ever(request, b"x")
+            return
         body = served.content[start:]
         request.send_response(206 if start else 200)
         request.send_header("Content-Type", served.kind)
