@@ -14,7 +14,7 @@ class UseDevice(Request, frozen=True, kw_only=True):
 
 
 class InspectFile(Request, frozen=True, kw_only=True):
-    """Ask for the contents of a tensor file. Only its header is read, and nothing is loaded."""
+    """Ask for the contents of a tensor file. None of its tensors is read."""
 
     path: str
 
@@ -58,18 +58,13 @@ class DeviceUsed(LastEvent, frozen=True, kw_only=True):
 
 
 class FileInspected(LastEvent, frozen=True, kw_only=True):
-    """The contents of a file according to its header, which can be read safely.
-
-    ``left_out`` counts the values beside the tensors, which are not loaded. ``is_mapped`` means
-    that its tensors can stay in the file until they are moved.
-    """
+    """The contents of a file; ``left_out`` counts the values beside the tensors."""
 
     path: str
     size_bytes: int
     tensors: int
     tensor_bytes: int
     left_out: int = 0
-    is_mapped: bool = False
     snippet: str = ""
 
 

@@ -29,7 +29,7 @@ from gpu_studio.engine.device import (
 )
 from gpu_studio.engine.device import resolve as resolve_device
 from gpu_studio.engine.switcher.models import find_model
-from gpu_studio.engine.switcher.tensor_file import open_tensors, snippet_to_open
+from gpu_studio.engine.switcher.tensor_file import open_tensors, snippet_to_open, version_of
 from gpu_studio.engine.switcher.timed_copy import TimedCopy
 
 if TYPE_CHECKING:
@@ -339,7 +339,7 @@ class PlacedFile:
         self.key = ("", path)
         self.title = Path(path).name
         self._path = path
-        self._version = _version_of(path)
+        self._version = version_of(path)
         self._file = open_tensors(path)
         self._tensors = dict(self._file)
         # The coarsest dtype so far: a conversion to half and back keeps only half's digits.
@@ -347,7 +347,7 @@ class PlacedFile:
 
     def is_current(self) -> bool:
         """Return whether the file is untouched: its tensors stay in it until they are read."""
-        return _version_of(self._path) == self._version
+        return version_of(self._path) == self._version
 
     def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
         """Yield the tensors in the file's order."""
@@ -389,15 +389,6 @@ class PlacedFile:
         convert = _CONVERT.format(dtype=dtype) if dtype else ""
         opened = snippet_to_open(self._path)
         return f"{opened}\n{_MOVE.format(device=device, convert=convert)}"
-
-
-def _version_of(path: str) -> tuple[int, ...]:
-    """Return values that change if the file is written; empty if the file is gone."""
-    try:
-        status = Path(path).stat()
-    except OSError:
-        return ()
-    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:

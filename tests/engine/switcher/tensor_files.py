@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import pickle
 import struct
-import warnings
 import zipfile
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 if TYPE_CHECKING:
@@ -129,23 +129,6 @@ def attribute_of_a_class() -> bytes:
     return with_pickle(b"\x80\x02}X\x01\x00\x00\x00wccollections\nOrderedDict\n" + state + b"bs.")
 
 
-def mapping_copied_over_and_over() -> bytes:
-    """Some kilobytes that become 100,000 entries: a thousand copies of one mapping."""
-    entries = b"".join(b"K%cN" % number for number in range(100))
-    copies = b"h\x01h\x00\x85R" * 1000
-    return with_pickle(
-        b"\x80\x02]q\x02(}q\x00(" + entries + b"uccollections\nOrderedDict\nq\x01" + copies + b"e."
-    )
-
-
-def packed() -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
-        target.writestr("archive/data.pkl", b"\x80\x02}.")
-        target.writestr("archive/data/0", bytes(50 << 20))
-    return out.getvalue()
-
-
 def forged_record() -> bytes:
     """A zip archive whose list says that a record has 10 GB."""
     raw = bytearray(saved({"w": torch.ones(1000)}))
@@ -155,150 +138,97 @@ def forged_record() -> bytes:
     return bytes(raw)
 
 
-def listed_twice() -> bytes:
-    """An archive whose evil list of tensors comes before a harmless one of the same name."""
-    evil, out = saved({"w": torch.ones(3), "x": Evil()}), io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(evil)) as source:
-        first = source.read("archive/data.pkl")
-    with (
-        zipfile.ZipFile(io.BytesIO(saved({"w": torch.ones(3)}))) as source,
-        zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as target,
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore")  # of the second one of that name
-        target.writestr("archive/data.pkl", first)
-        for record in source.infolist():
-            target.writestr(record.filename, source.read(record))
-    return out.getvalue()
-
-
-def moved_part(offset: int) -> bytes:
-    """An archive whose list says that a tensor's bytes begin somewhere else."""
-    raw = bytearray(saved({"w": torch.ones(1000)}))
-    at = raw.rindex(b"PK\x01\x02", 0, raw.rindex(b"data/0"))
-    raw[at + 42 : at + 46] = struct.pack("<I", offset)
-    return bytes(raw)
-
-
-def lost_list() -> bytes:
-    """An archive whose end points to a place in it where no list begins."""
-    raw = bytearray(saved({"w": torch.ones(1000)}))
-    at = raw.rindex(b"PK\x06\x06") + 40  # torch.save writes the record of large archives too
-    size, offset = struct.unpack_from("<QQ", raw, at)
-    struct.pack_into("<QQ", raw, at, size - 8, offset + 8)
-    return bytes(raw)
-
-
-def torch_script() -> bytes:
-    """What torch.jit.save writes, in its parts: some of them are packed."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as target:
-        target.writestr("net/data.pkl", b"\x80\x02}.")
-        target.writestr("net/constants.pkl", b"\x80\x02).")
-        target.writestr("net/code/net.py", b"class Net: ..." * 9, zipfile.ZIP_DEFLATED)
-    return out.getvalue()
-
-
 def overlapping_stride() -> bytes:
     """One number that is said to be 40 GB of them, by a stride of zero."""
     return saved({"w": torch.ones(1).expand(TEN_GB)})
 
 
-def deep(levels: int) -> dict[str, Any]:
+def copied(copies: int) -> bytes:
+    """Copies of one mapping of a thousand entries, eight bytes for each."""
+    entries = b"".join(b"M%sN" % struct.pack("<H", number) for number in range(1000))
+    again = b"h\x01h\x00\x85R" * copies
+    return with_pickle(
+        b"\x80\x02]q\x02(}q\x00(" + entries + b"uccollections\nOrderedDict\nq\x01" + again + b"e."
+    )
+
+
+def packed() -> bytes:
+    """A good file in a compressed archive."""
+    out = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(saved(state_dict()))) as source,
+        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target,
+    ):
+        for name in source.namelist():
+            target.writestr(name, source.read(name))
+    return out.getvalue()
+
+
+def _deep() -> dict[str, Any]:
     inner: dict[str, Any] = {"w": torch.ones(1)}
-    for _ in range(levels):
+    for _ in range(40):
         inner = {"x": inner}
     return inner
 
 
+_BY_TORCH = "refused by PyTorch's safe reader"
 BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "empty": (lambda: b"", "is empty"),
-    "truncated": (lambda: saved(state_dict())[:900], "cut off"),
-    "truncated, old format": (lambda: saved(state_dict(), **LEGACY)[:-40], "cut off or forged"),
-    "truncated in the list": (lambda: saved(state_dict(), **LEGACY)[:300], "damaged or cut off"),
+    "text": (lambda: b"weights: 1, 2, 3\n" * 10, "not a torch.save file"),
+    "HDF5": (lambda: b"\x89HDF\r\n\x1a\n" + bytes(100), "HDF5"),
+    "safetensors": (lambda: struct.pack("<Q", TEN_GB) + b'{"w":{}}', "safetensors"),
+    "code": (lambda: saved({"w": torch.ones(3), "x": Evil()}), "asks for builtins.exec"),
+    "code, old format": (lambda: saved({"x": Evil()}, **LEGACY), _BY_TORCH),
+    "code, plain pickle": (lambda: pickle.dumps(Evil()), "not one that torch.save wrote"),
+    "code in an old opcode": (lambda: with_pickle(b"\x80\x02(S'x'\nios\nsystem\n."), _BY_TORCH),
+    "code made of parts": (
+        lambda: with_pickle(b"\x80\x04\x8c\x05posix\x8c\x06system\x93\x8c\x02id\x85R."), _BY_TORCH,
+    ),
+    "a whole model": (lambda: saved(torch.nn.Linear(2, 2)), "model.state_dict()"),
+    "a NumPy array": (lambda: saved({"w": torch.ones(1), "n": np.ones(4)}), "asks for numpy"),
+    "an entry of a tensor": (entry_of_a_tensor, _BY_TORCH),
+    "an attribute of a class": (attribute_of_a_class, _BY_TORCH),
+    "truncated": (lambda: saved(state_dict())[:900], _BY_TORCH),
+    "truncated, old format": (lambda: saved(state_dict(), **LEGACY)[:-40], _BY_TORCH),
     "a record is missing": (
-        lambda: rezipped(lambda name, raw: None if name.endswith("data/0") else raw),
-        "has nothing of it",
+        lambda: rezipped(lambda name, raw: None if name.endswith("data/0") else raw), _BY_TORCH,
     ),
     "a record is short": (
         lambda: rezipped(lambda name, raw: raw[:-4] if name.endswith("data/0") else raw),
         "cut off or forged",
     ),
-    "text": (lambda: b"weights: 1, 2, 3\n" * 10, "not a torch.save file"),
-    "HDF5": (lambda: b"\x89HDF\r\n\x1a\n" + bytes(100), "HDF5"),
-    "safetensors, 10 GB header": (
-        lambda: struct.pack("<Q", TEN_GB) + b'{"w":{}}', "10\u202fGiB, more than the whole file",
-    ),
     "another zip archive": (
-        lambda: rezipped(lambda name, raw: None if name.endswith("data.pkl") else raw),
-        "not one that torch.save wrote",
+        lambda: rezipped(lambda name, raw: None if name.endswith("data.pkl") else raw), _BY_TORCH,
     ),
     "packed": (packed, "compressed zip archive"),
-    "a record of 10 GB": (forged_record, "but the file has"),
-    "an entry of a tensor": (entry_of_a_tensor, "sets entries of something other than"),
-    "an attribute of a class": (attribute_of_a_class, "sets attributes of something other than"),
-    "a mapping copied over and over": (mapping_copied_over_and_over, "copies more values than"),
-    "a storage of 10 GB": (forged_length, "declares 10\u202fGiB"),
+    "a record of 10 GB": (forged_record, _BY_TORCH),
+    "a storage of 10 GB": (forged_length, "cut off or forged"),
     "a stride of zero": (overlapping_stride, "repeats the same numbers"),
-    "a tensor beyond its storage": (beyond_its_storage, "damaged or cut off"),
-    "a text of 10 GB": (
-        lambda: with_pickle(b"\x80\x02\x8d" + struct.pack("<Q", TEN_GB) + b"x."),
-        "damaged or cut off",
+    "a tensor beyond its storage": (beyond_its_storage, _BY_TORCH),
+    "bytes of 10 GB": (
+        lambda: with_pickle(b"\x80\x02\x8e" + struct.pack("<Q", TEN_GB) + b"x."), _BY_TORCH,
     ),
     "a memo of 10 GB": (
-        lambda: with_pickle(b"\x80\x02}r" + struct.pack("<I", 0x7FFFFFFF) + b"."),
-        "remembered as number 2147483647",
+        lambda: with_pickle(b"\x80\x02}r" + struct.pack("<I", 0x7FFFFFFF) + b"."), "has no tensors",
     ),
-    "bytes of 10 GB": (
-        lambda: with_pickle(b"\x80\x02\x8e" + struct.pack("<Q", TEN_GB) + b"x."),
-        "damaged or cut off",
-    ),
-    "code": (lambda: saved({"w": torch.ones(3), "x": Evil()}), "exec. It was not opened"),
-    "code, old format": (lambda: saved({"x": Evil()}, **LEGACY), "exec. It was not opened"),
-    "code, plain pickle": (lambda: pickle.dumps(Evil()), "exec. It was not opened"),
-    "code, plain pickle 2": (lambda: pickle.dumps(Evil(), 2), "exec. It was not opened"),
-    "code in an old opcode": (
-        lambda: with_pickle(b"\x80\x02(S'x'\nios\nsystem\n."), "uses INST",
-    ),
-    "code made of parts": (
-        lambda: with_pickle(b"\x80\x04\x8c\x05posix\x8c\x06system\x93\x8c\x02id\x85R."),
-        "would call posix.system",
-    ),
-    "a whole model": (lambda: saved(torch.nn.Linear(2, 2)), "model.state_dict()"),
     "a sparse tensor": (
-        lambda: saved({"a": torch.eye(3).to_sparse()}),
-        "holds a tensor of a kind that is not opened here (_rebuild_sparse_tensor)",
+        lambda: saved({"a": torch.eye(3).to_sparse()}), "sparse, quantized or meta",
     ),
-    "an expanded tensor": (
-        lambda: saved({"a": torch.ones(1).expand(5)}), "repeats the same numbers, as expand() does",
+    "a meta tensor": (
+        lambda: saved({"a": torch.ones(3, device="meta")}), "sparse, quantized or meta",
     ),
     "a list": (lambda: saved([torch.ones(2)]), "holds a list"),
     "one tensor": (lambda: saved(torch.ones(2)), "holds one tensor"),
     "no tensor": (lambda: saved({"epoch": 3}), "it has no tensors"),
-    "nested": (lambda: saved(deep(40)), "nests mappings"),
+    "nested": (lambda: saved(_deep()), "nests mappings"),
     "itself inside": (
         lambda: with_pickle(b"\x80\x02}q\x00X\x01\x00\x00\x00xh\x00s."), "nests mappings",
     ),
-    "two lists of tensors": (listed_twice, "two parts named archive/data.pkl: it is forged"),
-    "two archives in one file": (
-        lambda: saved({"a": torch.ones(3)}) + saved({"b": torch.ones(4)}),
-        "damaged or forged",
-    ),
-    "a list that leads nowhere": (lost_list, "the list at its end does not point to its parts"),
-    "a part beyond the file": (lambda: moved_part(0x7FFFFFFF), "does not begin where it should"),
-    "a part within another": (lambda: moved_part(0), "does not begin where it should"),
-    "TorchScript": (torch_script, "TorchScript program"),
     "two tensors of one name": (
-        lambda: saved({"a.b": torch.ones(1), "a": {"b": torch.ones(2)}}),
-        "several tensors with the name “a.b”",
+        lambda: saved({"a.b": torch.ones(1), "a": {"b": torch.ones(2)}}), "with the same name",
     ),
     "names that are no texts": (
-        lambda: saved({(1, 2): torch.ones(1), None: torch.ones(2)}), "with the name “?”",
+        lambda: saved({(1, 2): torch.ones(1), None: torch.ones(2)}), "with the same name",
     ),
-    "numbers of an unknown type": (
-        lambda: saved({"w": torch.ones(3, dtype=torch.uint8).view(torch.bits8)}),
-        "numbers of the type torch.bits8",
-    ),
-    "a newer pickle": (lambda: saved(state_dict(), pickle_protocol=4), "pickle protocol 4"),
-    "a pickle that is none": (lambda: with_pickle(b"\x80\x02q"), "damaged or cut off"),
+    "a newer pickle": (lambda: saved(state_dict(), pickle_protocol=4), _BY_TORCH),
 }  # fmt: skip
