@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from gpu_studio.core.devices.devices import CardLoad, CardState
-    from gpu_studio.core.messages.check_messages import Vitals
+    from gpu_studio.core.telemetry import Telemetry
 
 # The share of all cores' time, or one core's worth where that is less. An idle desktop stays below;
 # a second busy program does not.
@@ -49,10 +49,10 @@ class Sensor(Protocol):
         None if unknown. Never raises.
         """
 
-    def vitals(self, uuid: str) -> Vitals | None:
+    def vitals(self, uuid: str) -> Telemetry | None:
         """Return a card's present heat, clocks and power; None if unknown. Never raises."""
 
-    def cpu_vitals(self) -> Vitals | None:
+    def cpu_vitals(self) -> Telemetry | None:
         """Return the CPU's; None if the system reports none. Never raises."""
 
 
@@ -234,11 +234,11 @@ class HeatLog:
     """
 
     def __init__(
-        self, read: Callable[[], Vitals | None], clock: Callable[[], float] = time.perf_counter
+        self, read: Callable[[], Telemetry | None], clock: Callable[[], float] = time.perf_counter
     ) -> None:
         self._read, self._clock = read, clock
         self._read_at_s = -math.inf
-        self._readings: list[tuple[float, Vitals]] = []
+        self._readings: list[tuple[float, Telemetry]] = []
 
     def poll(self, spent_s: float) -> None:
         """Read the sensors if it is time to, between two batches.

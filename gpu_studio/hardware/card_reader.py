@@ -11,18 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from gpu_studio.core.devices.devices import Device, GpuProcess
-from gpu_studio.core.messages.check_messages import Vitals
+from gpu_studio.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpu_studio.core.devices.devices import (
-        CardLoad,
-        CardState,
-        Driver,
-        Telemetry,
-        Unreadable,
-    )
+    from gpu_studio.core.devices.devices import CardLoad, CardState, Driver, Unreadable
     from gpu_studio.core.messages.check_messages import CheckedDevice
     from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.hardware.pci import DisplayAdapter
@@ -73,7 +67,7 @@ class OpenCard(Protocol):
     def power_w(self) -> float | None:
         """Return the power that the card takes now."""
 
-    def vitals(self) -> Vitals:
+    def vitals(self) -> Telemetry:
         """Return what a check reads every second."""
 
     def checked_device(
@@ -171,9 +165,9 @@ def kind_of(maker: str) -> str:
     return _KINDS.get(maker, _NO_KIND)
 
 
-def vitals_of(now: Telemetry) -> Vitals:
+def vitals_of(now: Telemetry) -> Telemetry:
     """Return what a check reads every second, as far as a reading of the sensors has it."""
-    return Vitals(
+    return Telemetry(
         temperature_c=now.temperature_c,
         hotspot_c=now.hotspot_c,
         memory_temperature_c=now.memory_temperature_c,

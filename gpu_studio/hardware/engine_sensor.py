@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 import psutil
 
 from gpu_studio.core.clock_reasons import ClockReason
-from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+from gpu_studio.core.messages.check_messages import CheckedDevice
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware.card_reader import (
     CardUnreadableError,
     DriverUnavailableError,
@@ -68,10 +69,10 @@ class EngineSensor:
     def engine_bytes(self, uuid: str) -> int | None:
         return self._ask(uuid, _own_bytes)
 
-    def vitals(self, uuid: str) -> Vitals | None:
+    def vitals(self, uuid: str) -> Telemetry | None:
         return self._ask(uuid, lambda card: card.vitals())
 
-    def cpu_vitals(self) -> Vitals | None:
+    def cpu_vitals(self) -> Telemetry | None:
         return self._cpu.read()
 
     def checked_cpu(self, address: str) -> CheckedDevice:
@@ -134,12 +135,12 @@ class CpuHeat:
         self._cpus = cpus
         self._last: int | None = None
 
-    def read(self) -> Vitals | None:
+    def read(self) -> Telemetry | None:
         """Return one reading; None if the system reports neither heat nor clock nor brakes."""
         degrees, clock, reasons = temperature_c(), clock_mhz(), self._reasons()
         if degrees is None and clock is None and reasons is None:
             return None
-        return Vitals(temperature_c=degrees, sm_clock_mhz=clock, clock_event_reasons=reasons)
+        return Telemetry(temperature_c=degrees, sm_clock_mhz=clock, clock_event_reasons=reasons)
 
     def _reasons(self) -> ClockReason | None:
         counts = [_count(path) for path in self._cpus.glob(_COUNTERS)]

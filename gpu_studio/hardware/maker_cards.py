@@ -11,15 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import psutil
 
-from gpu_studio.core.devices.devices import (
-    ASLEEP,
-    CardReading,
-    Device,
-    Driver,
-    Telemetry,
-    number_cards,
-)
+from gpu_studio.core.devices.devices import ASLEEP, CardReading, Device, Driver, number_cards
 from gpu_studio.core.plain_text import plain_text
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware.card_reader import (
     CardUnreadableError,
     DriverUnavailableError,

@@ -24,9 +24,9 @@ from gpu_studio.core.devices.devices import (
     Device,
     Inventory,
     Reading,
-    Telemetry,
     encode_sensor_event,
 )
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware.card_reader import kind_of
 from gpu_studio.hardware.cpu import CpuSensor, describe_cpu
 from gpu_studio.hardware.display_adapters import display_adapters

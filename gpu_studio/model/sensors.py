@@ -11,12 +11,7 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.devices.access import numbered_cards
-from gpu_studio.core.devices.devices import (
-    Device,
-    Inventory,
-    Reading,
-    Telemetry,
-)
+from gpu_studio.core.devices.devices import Device, Inventory, Reading
 from gpu_studio.core.devices.link import faster, link_at_work
 from gpu_studio.model.awake_timer import AwakeTimer
 from gpu_studio.model.worker import Worker
@@ -29,6 +24,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.sensor_history import SensorTrack
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.messages.engine_messages import BuildKind, TorchCard
+    from gpu_studio.core.telemetry import Telemetry
 
 _log = logging.getLogger(__name__)
 

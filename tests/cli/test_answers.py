@@ -23,13 +23,13 @@ from gpu_studio.core.devices.devices import (
     GpuProcess,
     Inventory,
     Reading,
-    Telemetry,
 )
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunFinished, RunStopped, RunWorkload
+from gpu_studio.core.telemetry import Telemetry
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.run_answers import run_events, started
 from tests.fakes.scripted_engine import Pause, ScriptedEngine

@@ -8,8 +8,9 @@ from gpu_studio.cli.bench_runs import verdicts
 from gpu_studio.cli.devices import device_lines
 from gpu_studio.cli.screen import Progress, TerminalTable, plain
 from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.devices.devices import Device, Driver, GpuProcess, Inventory, Telemetry
+from gpu_studio.core.devices.devices import Device, Driver, GpuProcess, Inventory
 from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.telemetry import Telemetry
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.run_answers import run_events
 

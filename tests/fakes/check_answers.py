@@ -20,10 +20,10 @@ from gpu_studio.core.messages.check_messages import (
     MemoryCoverage,
     RunCheck,
     StageName,
-    Vitals,
     WrongBits,
 )
 from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.telemetry import Telemetry
 from tests.fakes.descriptions import described_for
 from tests.fakes.scripted_engine import Engines, Pause
 
@@ -134,10 +134,10 @@ def stage_finished(
     )  # fmt: skip
 
 
-def vitals_at(elapsed_s: float) -> Vitals:
+def vitals_at(elapsed_s: float) -> Telemetry:
     """Return the sensors of a card that warms up to 63 °C in a minute."""
     warm = min(elapsed_s / 60.0, 1.0)
-    return Vitals(
+    return Telemetry(
         temperature_c=38.0 + 25.0 * warm, sm_clock_mhz=1506.0 - 38.0 * warm,
         memory_clock_mhz=3004.0, power_w=12.0 + 9.0 * warm, clock_event_reasons=ClockReason(0),
         pcie_generation=3, pcie_width=4, pcie_replays=0,

@@ -16,8 +16,8 @@ from gpu_studio.core.devices.devices import (
     Inventory,
     Reading,
     SensorEvent,
-    Telemetry,
 )
+from gpu_studio.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

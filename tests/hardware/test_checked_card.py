@@ -14,7 +14,7 @@ from gpu_studio.hardware.nvidia.nvml import Nvml, NvmlCard
 from tests.hardware.fake_nvml import GT_1030, GT_1030_UUID, FakeNvml, NVMLError
 
 if TYPE_CHECKING:
-    from gpu_studio.core.messages.check_messages import Vitals
+    from gpu_studio.core.telemetry import Telemetry
 
 DRIVER = Driver(version="580.95.05")
 
@@ -25,7 +25,7 @@ def card(**answers: Any) -> Any:
     return Nvml(FakeNvml({**GT_1030, **spelled})).card_with(GT_1030_UUID)
 
 
-def vitals_of(one: NvmlCard) -> Vitals:
+def vitals_of(one: NvmlCard) -> Telemetry:
     return read_vitals(one, read_telemetry(one))
 
 

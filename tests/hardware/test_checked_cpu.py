@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpu_studio.core.clock_reasons import ClockReason
-from gpu_studio.core.messages.check_messages import Vitals
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware import cpu
 from gpu_studio.hardware.engine_sensor import CpuHeat, checked_cpu
 
@@ -36,12 +36,12 @@ def test_heat_and_the_clock_of_the_fastest_core_are_read(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     system(monkeypatch, tmp_path, degrees=61.5, has_clock=True)
-    assert CpuHeat(NO_COUNTERS).read() == Vitals(temperature_c=61.5, sm_clock_mhz=3890.5)
+    assert CpuHeat(NO_COUNTERS).read() == Telemetry(temperature_c=61.5, sm_clock_mhz=3890.5)
 
 
 def test_a_nominal_clock_is_no_reading(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     system(monkeypatch, tmp_path, degrees=61.5, has_clock=False)
-    assert CpuHeat(NO_COUNTERS).read() == Vitals(temperature_c=61.5)
+    assert CpuHeat(NO_COUNTERS).read() == Telemetry(temperature_c=61.5)
     system(monkeypatch, tmp_path, degrees=None, has_clock=False)
     assert CpuHeat(NO_COUNTERS).read() is None
 
@@ -63,7 +63,7 @@ def test_a_clock_that_cannot_be_read_is_none(
 
     system(monkeypatch, tmp_path, degrees=61.5, has_clock=True)
     monkeypatch.setattr("psutil.cpu_freq", fail)
-    assert CpuHeat(NO_COUNTERS).read() == Vitals(temperature_c=61.5)
+    assert CpuHeat(NO_COUNTERS).read() == Telemetry(temperature_c=61.5)
 
 
 def test_a_count_of_slowdowns_that_rises_is_a_brake(

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from gpu_studio.core.devices.devices import Telemetry
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware import cpu
 from gpu_studio.hardware.cpu import CpuSensor, cpu_name, describe_cpu, name_in_cpuinfo
 from tests.hardware.test_pci import FakeRegistry

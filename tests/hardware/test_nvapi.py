@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.devices.devices import Telemetry
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware.nvidia import nvapi
 from gpu_studio.hardware.nvidia.nvapi import CardHeat, ChannelReading, GuardedNvapi, is_proven
 from gpu_studio.hardware.nvidia.nvidia import NvidiaReader

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpu_studio.core.devices.devices import CardLoad, Telemetry
+from gpu_studio.core.devices.devices import CardLoad
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
 from gpu_studio.hardware.nvidia.nvidia import (
     describe_card,

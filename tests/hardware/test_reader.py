@@ -7,13 +7,8 @@ import threading
 
 import pytest
 
-from gpu_studio.core.devices.devices import (
-    Device,
-    Inventory,
-    Reading,
-    Telemetry,
-    decode_sensor_event,
-)
+from gpu_studio.core.devices.devices import Device, Inventory, Reading, decode_sensor_event
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware import client, reader
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.hardware.reader import Commands, events

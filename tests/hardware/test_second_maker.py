@@ -7,15 +7,9 @@ import weakref
 import pytest
 
 from gpu_studio.core.clock_reasons import ClockReason
-from gpu_studio.core.devices.devices import (
-    CardLoad,
-    CardState,
-    Device,
-    Driver,
-    GpuProcess,
-    Telemetry,
-)
-from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+from gpu_studio.core.devices.devices import CardLoad, CardState, Device, Driver, GpuProcess
+from gpu_studio.core.messages.check_messages import CheckedDevice
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware.card_reader import (
     CardUnreadableError,
     DriverUnavailableError,
@@ -62,8 +56,8 @@ class FakeCard:
     def power_w(self) -> float | None:
         return None
 
-    def vitals(self) -> Vitals:
-        return Vitals(temperature_c=HOT.temperature_c)
+    def vitals(self) -> Telemetry:
+        return Telemetry(temperature_c=HOT.temperature_c)
 
     def checked_device(self, address, driver, torch_card) -> CheckedDevice:
         return CheckedDevice(address=address, name="Fake 9000", driver_version=driver.version)

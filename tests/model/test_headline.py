@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.devices.devices import CardReading, Telemetry
+from gpu_studio.core.devices.devices import CardReading
 from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
@@ -11,6 +11,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.run_messages import RunFailed, RunStopped, RunWorkload
 from gpu_studio.core.notice import Action, Tone
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import HeadlineModel, headline_from

@@ -3,7 +3,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.devices.devices import ASLEEP, CardReading, Reading, Telemetry
+from gpu_studio.core.devices.devices import ASLEEP, CardReading, Reading
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.model import sensors as module
 from gpu_studio.model.sensors import LOG, Sensors, telemetry_of
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, rtx_3060_card, two_cards

@@ -13,13 +13,9 @@ import pytest
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QPlainTextEdit, QTabWidget
 
-from gpu_studio.core.devices.devices import (
-    GpuProcess,
-    Telemetry,
-    decode_sensor_event,
-    encode_sensor_event,
-)
+from gpu_studio.core.devices.devices import GpuProcess, decode_sensor_event, encode_sensor_event
 from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.memory.error_page import ErrorPage
 from tests.driving.memory import shown
@@ -41,6 +37,7 @@ def strange_reading(number: int, taken_at_s: float) -> Any:
     values = {
         name: number if {"int", "ClockReason"} & set(str(kind).split()) else float(number)
         for name, kind in Telemetry.__annotations__.items()
+        if "bool" not in kind
     }
     taken = reading(two_cards(), taken_at_s, **values)
     process = GpuProcess(pid=number, name="x" * 10_000, memory_bytes=number)

@@ -15,10 +15,11 @@ from gpu_studio.core.units import clock_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpu_studio.core.check.check_record import CheckRecord, RecordedReading, StageSpan
+    from gpu_studio.core.check.check_record import CheckRecord, StageSpan
     from gpu_studio.core.check.check_run import CheckRun
     from gpu_studio.core.messages.check_messages import CheckedDevice
     from gpu_studio.core.pause import Pause
+    from gpu_studio.core.telemetry import Telemetry
 
 _GAP_S = 15.0
 """Readings come once a second; a longer pause is a gap in the curve, not a line."""
@@ -40,7 +41,7 @@ _CURVES: dict[Unit, dict[str, str]] = {
 
 
 class ChartCurve(NamedTuple):
-    """A curve; the name is a field of `RecordedReading`, and a NaN in ``ys`` is a gap."""
+    """A curve; the name is a field of `Telemetry`, and a NaN in ``ys`` is a gap."""
 
     name: str
     label: str
@@ -119,7 +120,7 @@ def _marks(spans: Sequence[StageSpan], address: str) -> tuple[tuple[float, str],
 
 def _lanes(
     device: CheckedDevice | None,
-    readings: Sequence[RecordedReading],
+    readings: Sequence[Telemetry],
     shown: Literal["now", "highest"],
     lowest_clock_mhz: float | None = None,
 ) -> tuple[ChartLane, ...]:
@@ -170,7 +171,7 @@ def _words(
     ]
 
 
-def _curve(name: str, label: str, readings: Sequence[RecordedReading]) -> ChartCurve:
+def _curve(name: str, label: str, readings: Sequence[Telemetry]) -> ChartCurve:
     xs: list[float] = []
     ys: list[float] = []
     gap_s = max(_GAP_S, 4 * _usual_distance_s(readings))
@@ -186,7 +187,7 @@ def _curve(name: str, label: str, readings: Sequence[RecordedReading]) -> ChartC
     return ChartCurve(name, label, tuple(xs), tuple(ys))
 
 
-def _usual_distance_s(readings: Sequence[RecordedReading]) -> float:
+def _usual_distance_s(readings: Sequence[Telemetry]) -> float:
     """Return the distance of the readings; a night keeps only some of them."""
     if len(readings) < 2:
         return 0.0

@@ -16,26 +16,20 @@ import msgspec
 from msgspec import Meta
 
 from gpu_studio.core.check.check_verdict import CheckResult
-from gpu_studio.core.check.heat import LoggedReading
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.card_identity import identity_of
 from gpu_studio.core.devices.cards import silicon_text
 from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.check_messages import (
-    CheckedDevice,
-    ShortText,
-    StageName,
-    Vitals,
-)
+from gpu_studio.core.messages.check_messages import CheckedDevice, ShortText, StageName
 from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
-    Amount,
     PositiveCount,
     Seconds,
 )
 from gpu_studio.core.plain_text import file_name, plain_text
 from gpu_studio.core.png_chunks import PNG_HEAD, png_text
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES, decode_record_of
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.core.user_file import SilentDriveError, UnusableFileError, read_part, read_user_file
 
 if TYPE_CHECKING:
@@ -57,21 +51,10 @@ _FINGERPRINT_DIGITS = 16
 _LONGEST_ORIGIN = 100
 
 
-class RecordedReading(msgspec.Struct, frozen=True, kw_only=True):
-    """One reading in a record; None means "not reported".
-
-    ``at_s`` is the time since the start of the check, without interruptions.
-    """
-
-    at_s: Seconds
-    temperature_c: Amount | None = None
-    hotspot_c: Amount | None = None
-    memory_temperature_c: Amount | None = None
-    sm_clock_mhz: Amount | None = None
-    power_w: Amount | None = None
-
-
-_SENSORS = RecordedReading.__struct_fields__[1:]
+_RECORDED = (
+    "temperature_c", "hotspot_c", "memory_temperature_c", "sm_clock_mhz", "power_w",
+)  # fmt: skip
+"""What a record has of each reading."""
 
 
 class StageSpan(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,11 +77,18 @@ class CheckRecord(CheckResult, frozen=True, kw_only=True):
     schema: int = SCHEMA
     started_at: ShortText
     seconds: Seconds
-    readings: Annotated[tuple[RecordedReading, ...], Meta(max_length=MOST_READINGS)] = ()
+    readings: Annotated[tuple[Telemetry, ...], Meta(max_length=MOST_READINGS)] = ()
     spans: Annotated[tuple[StageSpan, ...], Meta(max_length=MOST_SPANS)] = ()
     program: ShortText = ""
     uuid: ShortText | None = None
     serial: ShortText | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a contradiction, and for a reading that no device has."""
+        super().__post_init__()
+        if not all(one.is_possible for one in self.readings):
+            message = "a sensor's number is impossible"
+            raise ValueError(message)
 
 
 class _Claim(msgspec.Struct, frozen=True):
@@ -195,48 +185,40 @@ def _refused(name: str, reason: str) -> StudioError:
     return StudioError(FailureKind.FILE_REFUSED, f"{name} cannot be opened: {reason}.")
 
 
-def recorded(readings: Sequence[LoggedReading]) -> tuple[RecordedReading, ...]:
-    """Return at most `MOST_READINGS` of a check's readings, in their order.
+def recorded(readings: Sequence[Telemetry]) -> tuple[Telemetry, ...]:
+    """Return at most `MOST_READINGS` of a check's readings, in their order, with few sensors each.
 
     If there are more, each span of the check keeps two: the hottest, and the one with the lowest
     clock. So no peak and no drop is lost, and no value is a mean that the card never reported.
     """
-    known = [one for one in readings if any(value is not None for value in _values(one.vitals))]
+    known = [one for one in readings if any(value is not None for value in _values(one))]
     shown = known if len(known) <= MOST_READINGS else list(_extremes(known))
     return tuple(_recorded(one) for one in shown)
 
 
-def restored(readings: Sequence[RecordedReading]) -> list[LoggedReading]:
-    """Return recorded readings as a check keeps them."""
-    return [
-        LoggedReading(one.at_s, Vitals(**{name: getattr(one, name) for name in _SENSORS}))
-        for one in readings
-    ]
+def _values(one: Telemetry) -> tuple[float | None, ...]:
+    return one.temperature_c, one.sm_clock_mhz, one.power_w
 
 
-def _values(vitals: Vitals) -> tuple[float | None, ...]:
-    return vitals.temperature_c, vitals.sm_clock_mhz, vitals.power_w
+def _recorded(one: Telemetry) -> Telemetry:
+    values = {name: getattr(one, name) for name in _RECORDED}
+    rounded = {name: round(value, 1) for name, value in values.items() if value is not None}
+    return Telemetry(at_s=round(one.at_s, 1), **rounded)
 
 
-def _recorded(one: LoggedReading) -> RecordedReading:
-    values = {name: getattr(one.vitals, name) for name in _SENSORS}
-    rounded = {name: None if value is None else round(value, 1) for name, value in values.items()}
-    return RecordedReading(at_s=round(one.at_s, 1), **rounded)
-
-
-def _extremes(readings: Sequence[LoggedReading]) -> Iterator[LoggedReading]:
+def _extremes(readings: Sequence[Telemetry]) -> Iterator[Telemetry]:
     spans = MOST_READINGS // 2
     for span in range(spans):
         first, last = (len(readings) * one // spans for one in (span, span + 1))
         places = range(first, last)
-        hottest = max(places, key=lambda place: readings[place].degrees or 0.0)
-        slowest = min(places, key=lambda place: _clock(readings[place].vitals))
+        hottest = max(places, key=lambda place: readings[place].temperature_c or 0.0)
+        slowest = min(places, key=lambda place: _clock(readings[place]))
         for place in sorted({hottest, slowest}):
             yield readings[place]
 
 
-def _clock(vitals: Vitals) -> float:
-    return float("inf") if vitals.sm_clock_mhz is None else vitals.sm_clock_mhz
+def _clock(one: Telemetry) -> float:
+    return float("inf") if one.sm_clock_mhz is None else one.sm_clock_mhz
 
 
 def fingerprint_of(uuid: str | None) -> str:

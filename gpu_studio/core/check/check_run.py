@@ -14,10 +14,8 @@ import msgspec
 from gpu_studio.core.check.check_record import (
     MOST_SPANS,
     CheckRecord,
-    RecordedReading,
     StageSpan,
     recorded,
-    restored,
 )
 from gpu_studio.core.check.check_verdict import (
     CheckFigures,
@@ -26,7 +24,7 @@ from gpu_studio.core.check.check_verdict import (
     stage_verdict,
     worse,
 )
-from gpu_studio.core.check.heat import LoggedReading, has_moved, joined_heat, steady_gap_c
+from gpu_studio.core.check.heat import has_moved, joined_heat, steady_gap_c
 from gpu_studio.core.check.stages import (
     SPARE_TIME_OF,
     SPARE_TIME_TO,
@@ -68,6 +66,7 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
     Seconds,
 )
 from gpu_studio.core.pause import MOST_PAUSES, Pause
+from gpu_studio.core.telemetry import Telemetry  # noqa: TC001  # msgspec reads it
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
@@ -127,7 +126,7 @@ class CheckState(CheckFigures, frozen=True, kw_only=True):
     elapsed_s: Seconds
     device: CheckedDevice | None = None
     fingerprint: str = ""
-    readings: tuple[RecordedReading, ...] = ()
+    readings: tuple[Telemetry, ...] = ()
     spans: tuple[StageSpan, ...] = ()
     rounds_done: Count = 0
 
@@ -176,8 +175,8 @@ class CheckRun:
             for name in in_order(map(_today, self.plan.stages))
         )
         self.findings: list[CheckFinding] = []
-        self.vitals: list[LoggedReading] = []
-        self._readings: tuple[RecordedReading, ...] | None = ()
+        self.vitals: list[Telemetry] = []
+        self._readings: tuple[Telemetry, ...] | None = ()
         self.spans: list[StageSpan] = []
         self.coverage: MemoryCoverage | None = None
         self.load_steps: tuple[LoadStep, ...] = ()
@@ -223,7 +222,7 @@ class CheckRun:
         for name in CheckFigures.__struct_fields__:
             setattr(run, name, getattr(state, name))
         run.interruptions = (*state.interruptions, interruption)
-        run.vitals, run.spans = restored(state.readings), list(state.spans)
+        run.vitals, run.spans = list(state.readings), list(state.spans)
         run._readings = None
         run._before_s, run._rounds_done = state.elapsed_s, state.rounds_done
         for outcome in state.stages:
@@ -369,7 +368,7 @@ class CheckRun:
         )  # fmt: skip
 
     @property
-    def readings(self) -> tuple[RecordedReading, ...]:
+    def readings(self) -> tuple[Telemetry, ...]:
         """The sensors as a record has them; to thin those of a night takes a while."""
         if self._readings is None:
             self._readings = recorded(self.vitals)
@@ -467,7 +466,7 @@ class CheckRun:
 
     def _read(self, event: CheckVitalsRead) -> None:
         vitals = event.vitals
-        self.vitals.append(LoggedReading(self._before_s + event.elapsed_s, vitals))
+        self.vitals.append(vitals.at(self._before_s + event.elapsed_s))
         self._readings = None
         self._move_to(event.elapsed_s)
         for name in ("temperature_c", "power_w", "hotspot_c", "memory_temperature_c"):

@@ -8,7 +8,7 @@ source, never an error or a doubt.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gpu_studio.core.check.thresholds import STEADY_C, STEADY_FIRST_S, STEADY_S
 from gpu_studio.core.clock_reasons import HELD_BACK, ClockReason
@@ -17,7 +17,8 @@ from gpu_studio.core.messages.check_messages import Brake, StageHeat
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.messages.check_messages import Vitals
+    from gpu_studio.core.telemetry import Telemetry
+
 
 _BETWEEN_READINGS_S = 1.0
 _LONGEST_GAP_S = 5.0
@@ -33,19 +34,7 @@ HOT_MEMORY_C = 100.0
 _STEADY_GAP_C, _STEADY_FOR_S, _FEWEST = 2.0, 10.0, 5
 
 
-class LoggedReading(NamedTuple):
-    """A reading of the sensors and its time, in seconds."""
-
-    at_s: float
-    vitals: Vitals
-
-    @property
-    def degrees(self) -> float | None:
-        """The temperature in °C; None if it is not reported."""
-        return self.vitals.temperature_c
-
-
-def seconds_of(found: Sequence[LoggedReading]) -> float:
+def seconds_of(found: Sequence[Telemetry]) -> float:
     """Return how long readings last: each until the next one, but at most a second."""
     if not found:
         return 0.0
@@ -54,45 +43,45 @@ def seconds_of(found: Sequence[LoggedReading]) -> float:
     return sum(between) + _BETWEEN_READINGS_S
 
 
-def brakes_of(log: Sequence[LoggedReading]) -> tuple[Brake, ...]:
+def brakes_of(log: Sequence[Telemetry]) -> tuple[Brake, ...]:
     """Return how long each reason held a card back, the power limit included."""
     found = []
     for reason in ClockReason:
         if not reason & HELD_BACK:
             continue
-        with_it = [one for one in log if (one.vitals.clock_event_reasons or 0) & reason]
+        with_it = [one for one in log if (one.clock_event_reasons or 0) & reason]
         if with_it:
             found.append(Brake(reason=reason, seconds=round(seconds_of(with_it), 1)))
     return tuple(found)
 
 
-def hottest(log: Sequence[LoggedReading]) -> LoggedReading | None:
+def hottest(log: Sequence[Telemetry]) -> Telemetry | None:
     """Return the first of the hottest readings; None if there is no temperature."""
     return max(
-        (one for one in log if one.degrees is not None),
-        key=lambda one: one.degrees or 0.0,
+        (one for one in log if one.temperature_c is not None),
+        key=lambda one: one.temperature_c or 0.0,
         default=None,
     )
 
 
-def change_in_last_minute_c(log: Sequence[LoggedReading]) -> float | None:
+def change_in_last_minute_c(log: Sequence[Telemetry]) -> float | None:
     """Return by how much the temperature changed in the last minute, or since the first reading.
 
     None if there are not two readings with a temperature.
     """
-    known = [(one.at_s, one.degrees) for one in log if one.degrees is not None]
+    known = [(one.at_s, one.temperature_c) for one in log if one.temperature_c is not None]
     known = [one for one in known if one[0] >= known[-1][0] - _MINUTE_S]
     return round(known[-1][1] - known[0][1], 1) if len(known) > 1 else None
 
 
-def is_steady(log: Sequence[LoggedReading]) -> bool:
+def is_steady(log: Sequence[Telemetry]) -> bool:
     """Return whether the temperature changed by less than 1 °C in the last minute.
 
     Sensors report whole degrees and waver between two of them. So the readings of a minute are
     compared with the range of the ten seconds before it: a card that warms up by 1 °C a minute
     leaves that range, whatever it rounds. False while there are too few readings.
     """
-    known = [(one.at_s, one.degrees) for one in log if one.degrees is not None]
+    known = [(one.at_s, one.temperature_c) for one in log if one.temperature_c is not None]
     if not known or known[-1][0] - known[0][0] < STEADY_S + STEADY_FIRST_S:
         return False
     minute_s = known[-1][0] - STEADY_S
@@ -106,11 +95,11 @@ def is_steady(log: Sequence[LoggedReading]) -> bool:
     return max(values) - max(first) < STEADY_C and min(first) - min(values) < STEADY_C
 
 
-def is_low(vitals: Vitals, limit_mhz: float) -> bool:
+def is_low(now: Telemetry, limit_mhz: float) -> bool:
     """Return whether a clock is under a limit while the card does not call itself idle."""
-    if vitals.sm_clock_mhz is None or (vitals.clock_event_reasons or 0) & _IDLE:
+    if now.sm_clock_mhz is None or (now.clock_event_reasons or 0) & _IDLE:
         return False
-    return vitals.sm_clock_mhz < limit_mhz
+    return now.sm_clock_mhz < limit_mhz
 
 
 def joined_heat(before: StageHeat | None, now: StageHeat | None) -> StageHeat | None:
@@ -130,7 +119,7 @@ def joined_heat(before: StageHeat | None, now: StageHeat | None) -> StageHeat | 
     )
 
 
-def steady_gap_c(readings: Sequence[LoggedReading]) -> float | None:
+def steady_gap_c(readings: Sequence[Telemetry]) -> float | None:
     """Return the gap of the hot spot over the chip that lasted to the last reading, in °C.
 
     None if the chip's temperature moved by more than 2 °C in the last 10 s, or if one of the two is
@@ -144,26 +133,26 @@ def steady_gap_c(readings: Sequence[LoggedReading]) -> float | None:
         return None
     since_s = readings[-1].at_s - _STEADY_FOR_S
     cores, gaps = [], []
-    for at_s, vitals in reversed(readings):
-        if at_s < since_s:
+    for one in reversed(readings):
+        if one.at_s < since_s:
             break
-        if vitals.temperature_c is None or vitals.hotspot_c is None:
+        if one.temperature_c is None or one.hotspot_c is None:
             return None
-        cores.append(vitals.temperature_c)
-        gaps.append(vitals.hotspot_c - vitals.temperature_c)
+        cores.append(one.temperature_c)
+        gaps.append(one.hotspot_c - one.temperature_c)
     if len(gaps) < _FEWEST or max(cores) - min(cores) > _STEADY_GAP_C or not has_moved(readings):
         return None
     return max(min(gaps), 0.0)
 
 
-def has_moved(readings: Sequence[LoggedReading]) -> bool:
+def has_moved(readings: Sequence[Telemetry]) -> bool:
     """Return whether the hot spot has had two values: a sensor that is stuck has one."""
-    values = (one.vitals.hotspot_c for one in readings if one.vitals.hotspot_c is not None)
+    values = (one.hotspot_c for one in readings if one.hotspot_c is not None)
     first = next(values, None)
     return any(value != first for value in values)
 
 
-def largest_steady_gap_c(readings: Sequence[LoggedReading]) -> float | None:
+def largest_steady_gap_c(readings: Sequence[Telemetry]) -> float | None:
     """Return the largest of the gaps of `steady_gap_c` over all readings, in °C."""
     gaps = (steady_gap_c(readings[:end]) for end in range(1, len(readings) + 1))
     return max((gap for gap in gaps if gap is not None), default=None)

@@ -14,6 +14,7 @@ import msgspec
 
 from gpu_studio.core.clock_reasons import ClockReason  # noqa: TC001  # msgspec reads it
 from gpu_studio.core.device_name import CPU, DeviceName, address_at
+from gpu_studio.core.telemetry import Telemetry
 
 # Why a card cannot be read. "silent": a call into its driver never returned. "driver_updated": the
 # driver's library and its kernel module have different versions.
@@ -38,34 +39,6 @@ ASLEEP = (
     "The card is asleep to save power, and reading it would wake it. It wakes when a program uses "
     "it."
 )
-
-
-class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
-    """One reading of a device's sensors; None means "not supported by this device".
-
-    ``hotspot_c`` is the hottest place of a card's chip, ``temperature_c`` the chip's own average.
-    """
-
-    power_w: float | None = None
-    power_limit_w: float | None = None
-    temperature_c: float | None = None
-    hotspot_c: float | None = None
-    memory_temperature_c: float | None = None
-    fan_percent: float | None = None
-    fan_rpm: float | None = None
-    utilization_percent: float | None = None
-    memory_utilization_percent: float | None = None
-    memory_used_bytes: int | None = None
-    memory_free_bytes: int | None = None
-    memory_reserved_bytes: int | None = None
-    pstate: int | None = None
-    sm_clock_mhz: float | None = None
-    memory_clock_mhz: float | None = None
-    pcie_generation: int | None = None
-    pcie_width: int | None = None
-    pcie_rx_bytes_per_s: float | None = None
-    pcie_tx_bytes_per_s: float | None = None
-    clock_event_reasons: ClockReason | None = None
 
 
 class CardState(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,17 +13,11 @@ from gpu_studio.core.clock_reasons import clock_reason_words
 from gpu_studio.core.compute_capability import version_numbers
 from gpu_studio.core.devices.card_identity import identity_of
 from gpu_studio.core.devices.cards import disagreements, silicon_text, torch_card_of
-from gpu_studio.core.devices.devices import (
-    CUDA_BUILD,
-    CardReading,
-    Device,
-    Inventory,
-    Reading,
-    Telemetry,
-)
+from gpu_studio.core.devices.devices import CUDA_BUILD, CardReading, Device, Inventory, Reading
 from gpu_studio.core.devices.link import widest_link
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.core.units import format_bytes, format_percent, format_rate, three_digits
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gpu_studio.core.devices.devices import Device, Reading, Telemetry
+    from gpu_studio.core.devices.devices import Device, Reading
+    from gpu_studio.core.telemetry import Telemetry
 
 
 # Cards work in P0 to P3 and save power from P5 on (nvmlPstates_t).

@@ -20,14 +20,16 @@ from gpu_studio.core.devices.facts import (
 )
 from gpu_studio.core.devices.finding import findings_value
 from gpu_studio.core.markdown import markdown_table, markdown_text
+from gpu_studio.core.telemetry import SENSORS
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gpu_studio.core.devices.devices import Device, GpuProcess, Telemetry
+    from gpu_studio.core.devices.devices import Device, GpuProcess
     from gpu_studio.core.devices.facts import Fact
     from gpu_studio.core.devices.finding import Finding
+    from gpu_studio.core.telemetry import Telemetry
 
 
 MASK = "(masked)"
@@ -173,6 +175,8 @@ def _device_value(device: Device, snapshot: PcSnapshot) -> dict[str, Any]:
         unreadable=snapshot.trouble(device) or None,
     )
     value: dict[str, Any] = msgspec.to_builtins(current)
+    now = current.telemetry
+    value["telemetry"] = {name: msgspec.to_builtins(getattr(now, name)) for name in SENSORS}
     read = snapshot.memory.get(device.address or "") if not device.is_cpu else None
     value["address"] = device.address
     value["allocated_bytes"] = read.allocated_bytes if read else None

@@ -6,14 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 
 from gpu_studio.core.clock_reasons import clock_reason_words
 from gpu_studio.core.csv_lines import csv_line
-from gpu_studio.core.devices.devices import Telemetry
 from gpu_studio.core.devices.facts import NOT_AVAILABLE, amount_text
 from gpu_studio.core.devices.sensor_kinds import SensorKind, sensors_of
+from gpu_studio.core.telemetry import SENSORS, Telemetry
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
@@ -256,8 +255,7 @@ def _change(kind: SensorKind, known: NDArray[np.float64], pstates: NDArray[np.fl
     return signed(kind, change)
 
 
-_FIELDS = tuple(field.name for field in msgspec.structs.fields(Telemetry))
-_HEAD = ("time", "reader_clock_s", "device", "name", "uuid", *_FIELDS, "clock_events", "trouble")
+_HEAD = ("time", "reader_clock_s", "device", "name", "uuid", *SENSORS, "clock_events", "trouble")
 
 
 def csv_head() -> str:
@@ -288,7 +286,7 @@ def csv_lines(reading: Reading, inventory: Inventory, time_text: str) -> str:
 def _device_line(
     device: Device, reading: Reading, time_text: str, telemetry: Telemetry, trouble: str
 ) -> str:
-    values = (getattr(telemetry, field) for field in _FIELDS)
+    values = (getattr(telemetry, field) for field in SENSORS)
     return csv_line(
         (
             time_text,

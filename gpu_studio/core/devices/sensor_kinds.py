@@ -12,7 +12,8 @@ from gpu_studio.core.units import format_rate, three_digits
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.core.devices.devices import Device, Telemetry
+    from gpu_studio.core.devices.devices import Device
+    from gpu_studio.core.telemetry import Telemetry
 
 
 @dataclass(frozen=True, slots=True)

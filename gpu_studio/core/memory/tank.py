@@ -16,9 +16,10 @@ from gpu_studio.core.units import format_bytes, format_percent
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gpu_studio.core.devices.devices import GpuProcess, Telemetry
+    from gpu_studio.core.devices.devices import GpuProcess
     from gpu_studio.core.memory.oom_text import OomNumbers
     from gpu_studio.core.messages.memory_messages import MemoryRead
+    from gpu_studio.core.telemetry import Telemetry
 
 # NVML's total may exceed CUDA's by the memory that the driver reserves. If it exceeds it by more,
 # the two describe different memory (a slice of a card).

@@ -27,6 +27,7 @@ from gpu_studio.core.messages.message import (
     Request,
     Seconds,
 )
+from gpu_studio.core.telemetry import Telemetry  # noqa: TC001  # msgspec reads it
 
 StageName = Literal["load", "steps", "compute", "layouts", "memory", "link", "cool"]
 """Older records have ``steps`` and ``cool``: today they are parts of ``load`` and ``memory``."""
@@ -153,26 +154,6 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
         if self.contradiction:
             return "differs"
         return "agrees" if self.agreement else "unknown"
-
-
-class Vitals(msgspec.Struct, frozen=True, kw_only=True):
-    """One reading of a card during a check; None means "not reported by this card"."""
-
-    temperature_c: Amount | None = None
-    hotspot_c: Amount | None = None
-    memory_temperature_c: Amount | None = None
-    sm_clock_mhz: Amount | None = None
-    memory_clock_mhz: Amount | None = None
-    power_w: Amount | None = None
-    fan_percent: Amount | None = None
-    clock_event_reasons: ClockReason | None = None
-    pcie_generation: Count | None = None
-    pcie_width: Count | None = None
-    pcie_replays: Bytes | None = None
-    ecc_corrected: Bytes | None = None
-    ecc_uncorrected: Bytes | None = None
-    remapped_rows: Bytes | None = None
-    has_pending_remap: bool | None = None
 
 
 class MemoryCoverage(msgspec.Struct, frozen=True, kw_only=True):
@@ -356,7 +337,13 @@ class CheckVitalsRead(Event, frozen=True, kw_only=True):
 
     check_id: str
     elapsed_s: Seconds
-    vitals: Vitals
+    vitals: Telemetry
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for numbers that no device has: the engine may be another PC's."""
+        if not self.vitals.is_possible:
+            message = "a sensor's number is impossible"
+            raise ValueError(message)
 
 
 class CheckFindingMade(Event, frozen=True, kw_only=True):

@@ -59,10 +59,10 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.ceilings import MeasuredCeilings
     from gpu_studio.core.devices.devices import CardState
-    from gpu_studio.core.messages.check_messages import Vitals
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.race_messages import RaceTraits
     from gpu_studio.core.messages.run_messages import OtherLoad
+    from gpu_studio.core.telemetry import Telemetry
     from gpu_studio.engine.sensor import Sensor, Watch
     from gpu_studio.engine.stopwatch import Stopwatch
     from gpu_studio.engine.workloads.call import Call
@@ -459,7 +459,7 @@ class WorkloadRun:
             return CpuWatch()
         return CardWatch(self._sensor, uuid_of(case.device), reads_power=self._traits is not None)
 
-    def _vitals_of(self, case: Case) -> Callable[[], Vitals | None]:
+    def _vitals_of(self, case: Case) -> Callable[[], Telemetry | None]:
         """Return what reads the sensors of a case's device."""
         if self._sensor is None:
             return lambda: None

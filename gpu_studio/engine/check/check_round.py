@@ -26,7 +26,6 @@ from gpu_studio.core.messages.check_messages import (
     CheckVitalsRead,
     RunCheck,
     StageName,
-    Vitals,
 )
 from gpu_studio.engine.check.compute import Compute
 from gpu_studio.engine.check.heat import HeatWatch
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.telemetry import Telemetry
 
 _LEAST_SHARE = 0.5
 _PROGRESS_EVERY_S, _NEXT_STEP_EVERY_S = 0.2, 0.05
@@ -62,10 +62,10 @@ _PROGRESS_EVERY_S, _NEXT_STEP_EVERY_S = 0.2, 0.05
 class CheckSensor(Protocol):
     """Reads a card or the CPU for a check. Never raises."""
 
-    def vitals(self, uuid: str) -> Vitals | None:
+    def vitals(self, uuid: str) -> Telemetry | None:
         """Return a card's present sensors; None if unknown."""
 
-    def cpu_vitals(self) -> Vitals | None:
+    def cpu_vitals(self) -> Telemetry | None:
         """Return the CPU's present sensors; None if the system reports none."""
 
     def checked_cpu(self, address: str) -> CheckedDevice:
@@ -173,7 +173,7 @@ class CheckRound:
         """The seconds since the start of the round."""
         return self._clock() - self._begun_s
 
-    def _read(self) -> Vitals | None:
+    def _read(self) -> Telemetry | None:
         if self._sensor is None:
             return None
         if is_cpu(self.request.device):
@@ -243,7 +243,7 @@ class _StageEvents:
         bench, check_id = self._bench, self._round.request.check_id
         for one in bench.readings[self._readings_sent :]:
             yield CheckVitalsRead(
-                check_id=check_id, elapsed_s=self._offset_s + one.at_s, vitals=one.vitals
+                check_id=check_id, elapsed_s=self._offset_s + one.at_s, vitals=one
             )
         self._readings_sent = len(bench.readings)
         for found in bench.findings[self._findings_sent :]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.check.heat import (
     HOT_MEMORY_C,
     WIDE_GAP_C,
-    LoggedReading,
     brakes_of,
     change_in_last_minute_c,
     gap_sentence,
@@ -45,11 +44,12 @@ from gpu_studio.core.clock_reasons import (
 )
 from gpu_studio.core.devices.facts import celsius_text
 from gpu_studio.core.messages.check_messages import StageHeat
+from gpu_studio.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gpu_studio.core.messages.check_messages import FindingKind, Severity, Vitals
+    from gpu_studio.core.messages.check_messages import FindingKind, Severity
     from gpu_studio.engine.check.stage import StageBench
 
 _FEWEST_READINGS = 2
@@ -58,7 +58,7 @@ _LOADED = ("load", "memory")
 _POWER_SHARE = 0.5
 _HEAT = HARDWARE_BRAKES | ClockReason.DRIVER_HEAT
 
-Log = list[LoggedReading]
+Log = list[Telemetry]
 
 
 class HeatWatch:
@@ -82,7 +82,7 @@ class HeatWatch:
         self._report_lost(bench, log)
         if bench.pause is not None:
             self._report_pause(bench, log, bench.pause)
-        self._earlier += [LoggedReading(bench.offset_s + one.at_s, one.vitals) for one in log]
+        self._earlier += [one.at(bench.offset_s + one.at_s) for one in log]
         return _heat_of(bench, log)
 
     def _report_clock(self, bench: StageBench, log: Log) -> None:
@@ -92,10 +92,10 @@ class HeatWatch:
             return
         log = [one for one in log if not _is_at_rest(bench, one.at_s)]
         limit_mhz = LOW_CLOCK_SHARE * base_mhz if base_mhz else OWN_CLOCK_SHARE * (own_mhz or 0.0)
-        low = [one for one in log if is_low(one.vitals, limit_mhz)]
+        low = [one for one in log if is_low(one, limit_mhz)]
         if not _counts(low, log, HARDWARE_BRAKES_FROM_S):
             return
-        lowest = min(one.vitals.sm_clock_mhz or 0.0 for one in low)
+        lowest = min(one.sm_clock_mhz or 0.0 for one in low)
         standard = (
             f"its base clock is {base_mhz:.0f} MHz" if base_mhz else
             f"it was {own_mhz or 0.0:.0f} MHz at first"
@@ -112,9 +112,9 @@ class HeatWatch:
 
     def _report_lost(self, bench: StageBench, log: Log) -> None:
         """Report a temperature that was there and went away."""
-        had_one = any(one.degrees is not None for one in (*self._earlier, *log))
-        last_s = max((one.at_s for one in log if one.degrees is not None), default=0.0)
-        without = [one.at_s for one in log if one.degrees is None and one.at_s > last_s]
+        had_one = any(one.temperature_c is not None for one in (*self._earlier, *log))
+        last_s = max((one.at_s for one in log if one.temperature_c is not None), default=0.0)
+        without = [one.at_s for one in log if one.temperature_c is None and one.at_s > last_s]
         without += [at_s for at_s in bench.unread if at_s > last_s]
         is_long = len(without) >= _FEWEST_READINGS and bench.elapsed_s - last_s >= HEAT_LOST_FROM_S
         if had_one and is_long:
@@ -127,15 +127,13 @@ class HeatWatch:
     def _report_pause(self, bench: StageBench, log: Log, pause: tuple[float, float]) -> None:
         """Report a temperature that does not fall while the device rests."""
         begun_s, ended_s = pause
-        resting = [one.degrees for one in log if begun_s <= one.at_s <= ended_s and one.degrees]
-        here = (
-            LoggedReading(bench.offset_s + one.at_s, one.vitals)
-            for one in log
-            if one.at_s < begun_s
-        )
+        resting = [
+            one.temperature_c for one in log if begun_s <= one.at_s <= ended_s and one.temperature_c
+        ]
+        here = (one.at(bench.offset_s + one.at_s) for one in log if one.at_s < begun_s)
         from_s = bench.offset_s + begun_s - FROZEN_FROM_S
         before = [one for one in (*self._earlier, *here) if one.at_s >= from_s]
-        worked = [one.degrees for one in before if one.degrees]
+        worked = [one.temperature_c for one in before if one.temperature_c]
         if ended_s - begun_s < COOLING_PAUSE_S or len(resting) < _FEWEST_READINGS or not worked:
             return
         is_long = before[-1].at_s - before[0].at_s >= FROZEN_FROM_S / 2
@@ -158,7 +156,7 @@ class HeatWatch:
         gap_c = largest_steady_gap_c(bench.readings)
         if gap_c is not None and gap_c > WIDE_GAP_C:
             self._report_once(bench, "hotspot_gap", gap_sentence(gap_c), "note")
-        degrees = (one.vitals.memory_temperature_c for one in bench.readings)
+        degrees = (one.memory_temperature_c for one in bench.readings)
         memory_c = max((one for one in degrees if one is not None), default=None)
         if memory_c is not None and memory_c >= HOT_MEMORY_C:
             self._report_once(bench, "hot_memory", memory_sentence(memory_c), "note")
@@ -180,7 +178,7 @@ def _heat_of(bench: StageBench, log: Log) -> StageHeat | None:
         return None
     top = hottest(log)
     return StageHeat(
-        hottest_c=top.degrees if top else None,
+        hottest_c=top.temperature_c if top else None,
         hottest_at_s=bench.offset_s + top.at_s if top else None,
         brakes=brakes_of(log),
         is_steady=bench.is_steady,
@@ -202,7 +200,7 @@ def _report_brakes(bench: StageBench, log: Log) -> bool:
     limit_w = bench.facts.power_limit_w if bench.facts else None
     odd = _with(log, lambda one: _is_capped_at_rest(one, limit_w))
     if limit_w and _counts(odd, log, HARDWARE_BRAKES_FROM_S):
-        watts = max(one.vitals.power_w or 0.0 for one in odd)
+        watts = max(one.power_w or 0.0 for one in odd)
         bench.report(
             "throttled", "note",
             f"The card says that its power limit holds it back at {watts:.0f} W of "
@@ -214,7 +212,7 @@ def _report_brakes(bench: StageBench, log: Log) -> bool:
 def _report_throttling(
     bench: StageBench, found: Log, severity: Severity, *, is_usual: bool = False
 ) -> None:
-    fans = [one.vitals.fan_percent for one in found if one.vitals.fan_percent is not None]
+    fans = [one.fan_percent for one in found if one.fan_percent is not None]
     fan = f", with the fan asked for {max(fans):.0f} %" if fans else ""
     usual = " That is usual for a laptop." if is_usual else ""
     bench.report(
@@ -275,9 +273,9 @@ def _report_fan(bench: StageBench, log: Log) -> None:
 def _clock_at_first(log: Log) -> float | None:
     """Return the clock in the first seconds of a load; None if it is not reported."""
     clocks = sorted(
-        one.vitals.sm_clock_mhz
+        one.sm_clock_mhz
         for one in log
-        if one.vitals.sm_clock_mhz is not None and _SETTLED_S <= one.at_s <= _OWN_CLOCK_UNTIL_S
+        if one.sm_clock_mhz is not None and _SETTLED_S <= one.at_s <= _OWN_CLOCK_UNTIL_S
     )
     return clocks[len(clocks) // 2] if clocks else None
 
@@ -293,11 +291,11 @@ def _subject(bench: StageBench) -> str:
 
 
 def _degrees(found: Log) -> str | None:
-    return celsius_text(max(one.degrees or 0.0 for one in found))
+    return celsius_text(max(one.temperature_c or 0.0 for one in found))
 
 
 def _hottest_words(found: Log) -> str:
-    return f" at {_degrees(found)}" if any(one.degrees for one in found) else ""
+    return f" at {_degrees(found)}" if any(one.temperature_c for one in found) else ""
 
 
 def _begin_words(bench: StageBench, found: Log) -> str:
@@ -305,31 +303,31 @@ def _begin_words(bench: StageBench, found: Log) -> str:
     return f"It began {found[0].at_s:.0f} s after the start of the {what}."
 
 
-def _with(log: Log, has: Callable[[Vitals], bool]) -> Log:
-    return [one for one in log if has(one.vitals)]
+def _with(log: Log, has: Callable[[Telemetry], bool]) -> Log:
+    return [one for one in log if has(one)]
 
 
 def _reasons_of(found: Log) -> ClockReason:
     """Return every reason that one of the readings names."""
-    named = (one.vitals.clock_event_reasons or ClockReason(0) for one in found)
+    named = (one.clock_event_reasons or ClockReason(0) for one in found)
     return functools.reduce(operator.or_, named, ClockReason(0))
 
 
-def _has(vitals: Vitals, reasons: ClockReason) -> bool:
-    return bool(vitals.clock_event_reasons and vitals.clock_event_reasons & reasons)
+def _has(now: Telemetry, reasons: ClockReason) -> bool:
+    return bool(now.clock_event_reasons and now.clock_event_reasons & reasons)
 
 
-def _is_capped_at_rest(vitals: Vitals, limit_w: float | None) -> bool:
-    if not limit_w or vitals.power_w is None:
+def _is_capped_at_rest(now: Telemetry, limit_w: float | None) -> bool:
+    if not limit_w or now.power_w is None:
         return False
-    return _has(vitals, ClockReason.POWER_LIMIT) and vitals.power_w < _POWER_SHARE * limit_w
+    return _has(now, ClockReason.POWER_LIMIT) and now.power_w < _POWER_SHARE * limit_w
 
 
-def _has_still_fan(vitals: Vitals) -> bool:
-    return vitals.fan_percent == 0 and (vitals.temperature_c or 0.0) >= FAN_TURNS_FROM_C
+def _has_still_fan(now: Telemetry) -> bool:
+    return now.fan_percent == 0 and (now.temperature_c or 0.0) >= FAN_TURNS_FROM_C
 
 
-def _counts(found: Sequence[LoggedReading], log: Log, from_s: float) -> bool:
+def _counts(found: Sequence[Telemetry], log: Log, from_s: float) -> bool:
     if len(found) < _FEWEST_READINGS:
         return False
     seconds = seconds_of(found)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from gpu_studio.core.messages.check_messages import StageName, Vitals
+    from gpu_studio.core.messages.check_messages import StageName
+    from gpu_studio.core.telemetry import Telemetry
 
 _MIB = 1 << 20
 _CARD_COPY_BYTES, _RAM_COPY_BYTES = 32 * _MIB, 4 * _MIB
@@ -121,7 +122,7 @@ class _Copies:
 
     def judge_speed(self) -> None:
         """Compare the median speed with the link, as the card reported it while it copied."""
-        links = [one.vitals for one in self._bench.readings]
+        links = self._bench.readings
         best = max(links, key=_generation_and_width, default=None)
         if best is None or self.count < _FEWEST_COPIES:
             return
@@ -167,11 +168,11 @@ def _launch(source: Tensor, target: Tensor) -> None:
     target.copy_(source, non_blocking=True)
 
 
-def _generation_and_width(vitals: Vitals) -> tuple[int, int]:
+def _generation_and_width(vitals: Telemetry) -> tuple[int, int]:
     return vitals.pcie_generation or 0, vitals.pcie_width or 0
 
 
-def _report_link_errors(bench: StageBench, first: Vitals | None) -> None:
+def _report_link_errors(bench: StageBench, first: Telemetry | None) -> None:
     """Report packets that were sent again over the PCIe link since a first reading.
 
     A link may have a wrong bit now and then, and sends that packet again. It is a doubt if there
@@ -211,8 +212,6 @@ def most_errors(expected: float) -> int:
 
 def _bits(bench: StageBench) -> float | None:
     """Return the bits that the fastest link of the stage moved in its time; None if unknown."""
-    links = [
-        (one.vitals.pcie_generation or 0, one.vitals.pcie_width or 0) for one in bench.readings
-    ]
+    links = [(one.pcie_generation or 0, one.pcie_width or 0) for one in bench.readings]
     generation, width = max(links, default=(0, 0))
     return transfers(generation, width, bench.elapsed_s)

@@ -34,7 +34,8 @@ from gpu_studio.engine.device import free_bytes
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from gpu_studio.core.messages.check_messages import Severity, StageName, Vitals
+    from gpu_studio.core.messages.check_messages import Severity, StageName
+    from gpu_studio.core.telemetry import Telemetry
 
 _SIDE, _CPU_SIDE = 2048, 256
 _BURST_S = 0.3
@@ -138,7 +139,7 @@ class _FullLoad:
         if not self._products:
             return ""
         text = f"{format_count(self._products)} products in {format_duration(bench.elapsed_s)}"
-        degrees = celsius_text(bench.readings[-1].degrees) if bench.readings else None
+        degrees = celsius_text(bench.readings[-1].temperature_c) if bench.readings else None
         if not degrees:
             return f"{text}, no temperature reported" if is_over else text
         if not is_over:
@@ -169,15 +170,13 @@ def _is_steady(bench: StageBench) -> bool:
         return False
     since_s = log[-1].at_s - STEADY_CLOCK_S
     clocks = [
-        one.vitals.sm_clock_mhz
-        for one in log
-        if one.at_s >= since_s and one.vitals.sm_clock_mhz is not None
+        one.sm_clock_mhz for one in log if one.at_s >= since_s and one.sm_clock_mhz is not None
     ]
     return not clocks or steady(clocks, STEADY_CLOCK_SHARE * max(clocks))
 
 
 def _has_temperature(bench: StageBench) -> bool:
-    return any(one.degrees is not None for one in bench.readings)
+    return any(one.temperature_c is not None for one in bench.readings)
 
 
 class _LoadInSteps:
@@ -247,7 +246,7 @@ class _Row:
         self.duty_percent, self.period_s = duty_percent, period_s
         self.bursts = self._errors = 0
         self._busy_s = self._whole_s = self._last_s = 0.0
-        self._readings: list[Vitals] = []
+        self._readings: list[Telemetry] = []
 
     @property
     def title(self) -> str:
@@ -273,7 +272,7 @@ class _Row:
             self._bench.rest(left_s)
             self._whole_s += self._bench.elapsed_s - begun_s
 
-    def read(self, vitals: Vitals | None) -> None:
+    def read(self, vitals: Telemetry | None) -> None:
         """Keep a reading at the end of a burst."""
         if vitals is not None:
             self._readings.append(vitals)

@@ -8,7 +8,7 @@ import msgspec
 import torch
 
 from gpu_studio.core.clock_reasons import ClockReason
-from gpu_studio.core.messages.check_messages import Vitals
+from gpu_studio.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -81,7 +81,7 @@ class Plant:
         """Return the time of a copy in the device's memory; a hot one may be slow."""
         return seconds * _SLOW_MEMORY if self.kind == "slow_memory" and is_hot else seconds
 
-    def sensed(self, vitals: Vitals | None, at_s: float) -> Vitals | None:
+    def sensed(self, vitals: Telemetry | None, at_s: float) -> Telemetry | None:
         """Return the sensors' reading; a throttled one is hot and slow.
 
         Args:
@@ -90,12 +90,14 @@ class Plant:
         """
         if self.kind == "hot":
             return msgspec.structs.replace(
-                vitals or Vitals(), temperature_c=_FAR_TOO_HOT_C, clock_event_reasons=ClockReason(0)
+                vitals or Telemetry(),
+                temperature_c=_FAR_TOO_HOT_C,
+                clock_event_reasons=ClockReason(0),
             )
         is_late = self.kind == "late_heat" and at_s >= LATE_FROM_S
         if self.kind != "throttle" and not is_late:
             return vitals
-        vitals = vitals or Vitals()
+        vitals = vitals or Telemetry()
         clock_mhz = None if vitals.sm_clock_mhz is None else vitals.sm_clock_mhz / 2
         return msgspec.structs.replace(
             vitals,

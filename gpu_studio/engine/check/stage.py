@@ -12,7 +12,6 @@ import msgspec
 import numpy as np
 import torch
 
-from gpu_studio.core.check.heat import LoggedReading
 from gpu_studio.core.check.thresholds import HIGHEST_C, LOWEST_C, OVERTIME_S
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.check_messages import (
@@ -24,7 +23,6 @@ from gpu_studio.core.messages.check_messages import (
     MemoryRates,
     Severity,
     StageName,
-    Vitals,
     WrongBits,
 )
 from gpu_studio.engine.check.planting import Plant
@@ -32,6 +30,8 @@ from gpu_studio.engine.device import accelerator_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+
+    from gpu_studio.core.telemetry import Telemetry
 
 _VITALS_EVERY_S = 1.0
 _MOST_OF_A_KIND = 5
@@ -102,7 +102,7 @@ class StageBench:
         *,
         plant: Plant | None = None,
         stop: threading.Event | None = None,
-        read: Callable[[], Vitals | None] = lambda: None,
+        read: Callable[[], Telemetry | None] = lambda: None,
         clock: Callable[[], float] = time.perf_counter,
         work_clock: Callable[[], float] | None = None,
         rest: Callable[[float], None] | None = None,
@@ -118,7 +118,7 @@ class StageBench:
         self.facts = facts
         self.errors = 0
         self.findings: list[CheckFinding] = []
-        self.readings: list[LoggedReading] = []
+        self.readings: list[Telemetry] = []
         self.unread: list[float] = []
         self.offset_s = offset_s
         self.is_steady: bool | None = None
@@ -197,7 +197,7 @@ class StageBench:
         """Wait until the device has done its work."""
         self._synchronize(self.device)
 
-    def vitals(self, *, at_once: bool = False) -> Vitals | None:
+    def vitals(self, *, at_once: bool = False) -> Telemetry | None:
         """Return a reading of the sensors once a second; None if it is not time for one.
 
         Args:
@@ -213,13 +213,13 @@ class StageBench:
             self.unread.append(now_s)
             return None
         vitals = _plausible(vitals)
-        self.readings.append(LoggedReading(now_s, vitals))
+        self.readings.append(vitals.at(now_s))
         return vitals
 
-    def rise(self, first: Vitals | None, count: Callable[[Vitals], int | None]) -> int:
+    def rise(self, first: Telemetry | None, count: Callable[[Telemetry], int | None]) -> int:
         """Return how far a counter rose since a first reading; 0 if there is no such counter."""
         before = None if first is None else count(first)
-        known = [number for one in self.readings if (number := count(one.vitals)) is not None]
+        known = [number for one in self.readings if (number := count(one)) is not None]
         return 0 if before is None or not known else max(0, known[-1] - before)
 
     def rest(self, seconds: float) -> None:
@@ -255,7 +255,7 @@ class StageBench:
             )  # fmt: skip
 
 
-def _plausible(vitals: Vitals) -> Vitals:
+def _plausible(vitals: Telemetry) -> Telemetry:
     """Return a reading without a temperature that no device at work has: 0, 255."""
     degrees = vitals.temperature_c
     if degrees is None or LOWEST_C < degrees < HIGHEST_C:

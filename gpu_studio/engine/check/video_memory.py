@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from gpu_studio.core.messages.check_messages import StageName, Vitals
+    from gpu_studio.core.messages.check_messages import StageName
+    from gpu_studio.core.telemetry import Telemetry
 
     Words = NDArray[np.int64]
 
@@ -557,7 +558,7 @@ def _chunk_bytes(wanted: int) -> int:
     return size
 
 
-def _report_ecc_errors(bench: StageBench, first: Vitals | None) -> None:
+def _report_ecc_errors(bench: StageBench, first: Telemetry | None) -> None:
     """Report memory errors that the card counted since a first reading."""
     lost = bench.rise(first, lambda vitals: vitals.ecc_uncorrected)
     if lost:
@@ -572,7 +573,7 @@ def _report_ecc_errors(bench: StageBench, first: Vitals | None) -> None:
             "ecc_errors", "doubt",
             f"The card counted {format_count(corrected)} memory errors and corrected them.",
         )  # fmt: skip
-    if bench.readings and bench.readings[-1].vitals.has_pending_remap:
+    if bench.readings and bench.readings[-1].has_pending_remap:
         bench.report(
             "ecc_errors", "doubt",
             "The card waits for a restart to replace rows of its memory that failed.",

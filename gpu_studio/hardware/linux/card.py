@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.check.check_record import checked_card
-from gpu_studio.core.devices.devices import CardLoad, CardState, Device, Telemetry
+from gpu_studio.core.devices.devices import CardLoad, CardState, Device
 from gpu_studio.core.devices.gpu_chips import gfx_target, gpu_chip
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware.card_reader import CardUnreadableError, kind_of, no_lookup, vitals_of
 from gpu_studio.hardware.linux.driver_sensors import CardPlace, sensors_of_driver
 from gpu_studio.hardware.linux.hwmon import Hwmon
@@ -16,7 +17,7 @@ from gpu_studio.hardware.pci import normal_bus_id
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Driver, GpuProcess
-    from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+    from gpu_studio.core.messages.check_messages import CheckedDevice
     from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.hardware.card_reader import ProcessLookup
     from gpu_studio.hardware.linux.driver_sensors import Memory
@@ -211,7 +212,7 @@ class LinuxCard:
     def power_w(self) -> float | None:
         return self._hwmon.watts(self._sensors.power)
 
-    def vitals(self) -> Vitals:
+    def vitals(self) -> Telemetry:
         return vitals_of(self.telemetry())
 
     def checked_device(

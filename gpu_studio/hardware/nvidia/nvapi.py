@@ -26,7 +26,7 @@ from gpu_studio.process.child_process import ChildProcess
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.core.devices.devices import Telemetry
+    from gpu_studio.core.telemetry import Telemetry
 
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from gpu_studio.core.devices.devices import (
     CardLoad,
     CardState,
     Device,
-    Telemetry,
 )
 from gpu_studio.core.devices.facts import resizable_bar_text
 from gpu_studio.core.devices.peaks import cores_per_multiprocessor
 from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.core.units import format_count
 from gpu_studio.hardware.card_reader import (
     CardUnreadableError,
@@ -50,7 +50,7 @@ from gpu_studio.hardware.pci import normal_bus_id
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Driver, GpuProcess
-    from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+    from gpu_studio.core.messages.check_messages import CheckedDevice
     from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.hardware.card_reader import ProcessLookup
     from gpu_studio.hardware.nvidia.nvml import NvmlCard
@@ -129,7 +129,7 @@ class NvidiaCard:
         milliwatts = self._card.number("nvmlDeviceGetPowerUsage")
         return None if milliwatts is None else milliwatts / 1000
 
-    def vitals(self) -> Vitals:
+    def vitals(self) -> Telemetry:
         return read_vitals(self._card, self.telemetry())
 
     def checked_device(
@@ -220,7 +220,7 @@ NVIDIA = Maker(
 )
 
 
-def read_vitals(card: NvmlCard, now: Telemetry) -> Vitals:
+def read_vitals(card: NvmlCard, now: Telemetry) -> Telemetry:
     """Return one reading of a card, its present telemetry and its counters.
 
     Raises:

@@ -8,15 +8,10 @@ import msgspec
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.check.check_record import checked_card
-from gpu_studio.core.devices.devices import (
-    CardLoad,
-    CardState,
-    Device,
-    Driver,
-    Telemetry,
-)
+from gpu_studio.core.devices.devices import CardLoad, CardState, Device, Driver
 from gpu_studio.core.devices.gpu_chips import gpu_chip
 from gpu_studio.core.plain_text import plain_text
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware.card_reader import (
     CardUnreadableError,
     DriverUnavailableError,
@@ -33,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gpu_studio.core.devices.devices import GpuProcess
-    from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+    from gpu_studio.core.messages.check_messages import CheckedDevice
     from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.hardware.card_reader import ProcessLookup
     from gpu_studio.hardware.windows.counters import AdapterUse
@@ -156,7 +151,7 @@ class WindowsCard:
         """Return None: Windows has the power as a part of a limit that it does not say."""
         return None
 
-    def vitals(self) -> Vitals:
+    def vitals(self) -> Telemetry:
         return vitals_of(self.telemetry())
 
     def checked_device(

@@ -41,11 +41,12 @@ from gpu_studio.model.headline import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gpu_studio.core.devices.devices import Device, Telemetry
+    from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.devices.finding import Finding
     from gpu_studio.core.devices.run_effect import RunMark
     from gpu_studio.core.devices.sensor_history import SensorSpan
     from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.telemetry import Telemetry
     from gpu_studio.model.builds import Installation
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.engine_session import EngineSession, Reply

@@ -15,7 +15,7 @@ from gpu_studio.core.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpu_studio.core.devices.devices import Telemetry
+    from gpu_studio.core.telemetry import Telemetry
     from gpu_studio.model.devices.device_board import DeviceRow
 
 _SEPARATOR = "  ·  "

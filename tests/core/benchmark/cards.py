@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpu_studio.core.devices.devices import Device, Telemetry
+from gpu_studio.core.devices.devices import Device
+from gpu_studio.core.telemetry import Telemetry
 
 GT_1030 = Device(
     kind="cuda", name="NVIDIA GeForce GT 1030", compute_capability="6.1", multiprocessors=3,

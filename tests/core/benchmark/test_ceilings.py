@@ -18,11 +18,12 @@ from gpu_studio.core.benchmark.ceilings import (
     share_of_ceiling,
     share_text,
 )
-from gpu_studio.core.devices.devices import Device, Telemetry
+from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.devices.facts import peaks_of
 from gpu_studio.core.devices.peaks import card_peaks
 from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.messages.run_messages import Limit
+from gpu_studio.core.telemetry import Telemetry
 from tests.core.benchmark.cards import GT_1030
 from tests.core.benchmark.kept_runs import finished_run
 from tests.core.benchmark.published_cards import CARDS, PublishedCard

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from gpu_studio.core.check.check_chart import chart_sentence, record_chart, run_chart
-from gpu_studio.core.check.check_record import RecordedReading
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.memory_map import MOST_SQUARES, memory_map, place_words
 from gpu_studio.core.check.stages import stage_budget_s
 from gpu_studio.core.check.steps_table import steps_table
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, LoadStep, MemoryCoverage, WrongWord
 from gpu_studio.core.pause import Pause
+from gpu_studio.core.telemetry import Telemetry
 from tests.fakes.check_answers import COVERAGE, MIB, check_round
 from tests.fakes.check_records import STARTED_AT, check_record
 
@@ -48,7 +48,7 @@ def test_limits_are_those_of_the_card_and_a_missing_sensor_has_no_lane() -> None
     assert heat.words == "Chip, highest 63\u202f°C, slows itself down at 94\u202f°C"
     assert heat.high > 94
     silent = msgspec.structs.replace(
-        record, readings=tuple(RecordedReading(at_s=s, power_w=9.0) for s in (0.0, 1.0))
+        record, readings=tuple(Telemetry(at_s=s, power_w=9.0) for s in (0.0, 1.0))
     )
     assert [lane.title for lane in record_chart(silent).lanes] == ["Power"]
     assert record_chart(check_record(device="cpu")).lanes == ()
@@ -56,7 +56,7 @@ def test_limits_are_those_of_the_card_and_a_missing_sensor_has_no_lane() -> None
 
 def test_a_pause_of_the_readings_is_a_gap() -> None:
     times = [*range(40), *range(200, 240)]
-    readings = tuple(RecordedReading(at_s=float(s), temperature_c=50.0) for s in times)
+    readings = tuple(Telemetry(at_s=float(s), temperature_c=50.0) for s in times)
     record = msgspec.structs.replace(check_record(), readings=readings)
     (curve,) = record_chart(record).lanes[0].curves
     assert [place for place, y in enumerate(curve.ys) if y != y] == [40]
@@ -64,7 +64,7 @@ def test_a_pause_of_the_readings_is_a_gap() -> None:
 
 
 def test_a_reading_that_no_sensor_has_is_not_drawn() -> None:
-    readings = tuple(RecordedReading(at_s=float(s), power_w=10.0**s) for s in range(99))
+    readings = tuple(Telemetry(at_s=float(s), power_w=10.0**s) for s in range(99))
     (lane,) = record_chart(msgspec.structs.replace(check_record(), readings=readings)).lanes
     assert max(lane.curves[0].values) == 1e6
 

@@ -15,7 +15,6 @@ from gpu_studio.core.check.check_record import (
     LARGEST_FILE_BYTES,
     MOST_READINGS,
     CheckRecord,
-    RecordedReading,
     decode_record,
     encode_record,
     has_record,
@@ -24,12 +23,12 @@ from gpu_studio.core.check.check_record import (
 )
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import Interruption, end_tone
-from gpu_studio.core.check.heat import LoggedReading
 from gpu_studio.core.check.record_words import origin_text
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.check_messages import StageOutcome, Vitals
+from gpu_studio.core.messages.check_messages import StageOutcome
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
+from gpu_studio.core.telemetry import Telemetry
 from tests.fakes.check_answers import COVERAGE, GT_1030, check_round, wrong_bit
 from tests.fakes.check_records import check_record
 from tests.fakes.hostile_files import hostile_records
@@ -96,6 +95,7 @@ def stage(verdict: str, errors: int, name: str = "memory") -> dict[str, Any]:
         ({"stages": [stage("failed", 1, "load")]}, "error in the stage “memory”"),
         ({"stages": []}, "error in the stage “memory”"),
         ({"stages": [stage("failed", 1), stage("passed", 0)]}, "a stage twice"),
+        ({"readings": [{"at_s": 9.0, "temperature_c": -300.0}]}, "number is impossible"),
         ({"verdict": "passed"}, "says “passed”, but its stages say “failed”"),
         ({"verdict": "partial"}, "says “partial”, but its stages say “failed”"),
         ({"stages": [stage("skipped", 0)], "findings": [], "verdict": "passed"}, "“partial”"),
@@ -213,22 +213,24 @@ def test_a_missing_file_and_a_photo_have_no_record(tmp_path: Path) -> None:
 # ── curves ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def a_night() -> list[LoggedReading]:
+def a_night() -> list[Telemetry]:
     readings = [
-        LoggedReading(
-            float(second),
-            Vitals(temperature_c=60.0 + second % 3, sm_clock_mhz=1500.0, power_w=20.04),
+        Telemetry(
+            at_s=float(second),
+            temperature_c=60.0 + second % 3,
+            sm_clock_mhz=1500.0,
+            power_w=20.04,
         )
         for second in range(28_800)
     ]
-    readings[12_345] = LoggedReading(12_345.0, Vitals(temperature_c=97.0, sm_clock_mhz=1500.0))
-    readings[23_456] = LoggedReading(23_456.0, Vitals(temperature_c=60.0, sm_clock_mhz=139.0))
+    readings[12_345] = Telemetry(at_s=12_345.0, temperature_c=97.0, sm_clock_mhz=1500.0)
+    readings[23_456] = Telemetry(at_s=23_456.0, temperature_c=60.0, sm_clock_mhz=139.0)
     return readings
 
 
 def test_a_short_check_keeps_every_reading() -> None:
     readings = [
-        LoggedReading(float(second), Vitals(temperature_c=50.0)) for second in range(MOST_READINGS)
+        Telemetry(at_s=float(second), temperature_c=50.0) for second in range(MOST_READINGS)
     ]
     saved = recorded(readings)
     assert [one.at_s for one in saved] == [float(second) for second in range(MOST_READINGS)]
@@ -238,8 +240,8 @@ def test_a_night_keeps_its_hottest_and_its_slowest_moment() -> None:
     saved = recorded(a_night())
     assert MOST_READINGS // 2 <= len(saved) <= MOST_READINGS
     assert [one.at_s for one in saved] == sorted(one.at_s for one in saved)
-    assert RecordedReading(at_s=12_345.0, temperature_c=97.0, sm_clock_mhz=1500.0) in saved
-    assert RecordedReading(at_s=23_456.0, temperature_c=60.0, sm_clock_mhz=139.0) in saved
+    assert Telemetry(at_s=12_345.0, temperature_c=97.0, sm_clock_mhz=1500.0) in saved
+    assert Telemetry(at_s=23_456.0, temperature_c=60.0, sm_clock_mhz=139.0) in saved
     assert saved[0].at_s < 200
     assert saved[-1].at_s > 28_600
 
@@ -251,9 +253,9 @@ def test_a_record_of_a_night_is_small() -> None:
 
 
 def test_a_reading_without_a_curve_is_left_out() -> None:
-    assert recorded(
-        [LoggedReading(1.0, Vitals(pcie_replays=3)), LoggedReading(2.0, Vitals(power_w=9.0))]
-    ) == (RecordedReading(at_s=2.0, power_w=9.0),)
+    assert recorded([Telemetry(at_s=1.0, pcie_replays=3), Telemetry(at_s=2.0, power_w=9.0)]) == (
+        Telemetry(at_s=2.0, power_w=9.0),
+    )
 
 
 def test_a_check_records_its_curves() -> None:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.check.heat import LoggedReading, is_steady, joined_heat, seconds_of
+from gpu_studio.core.check.heat import is_steady, joined_heat, seconds_of
 from gpu_studio.core.check.steps_table import joined_steps
 from gpu_studio.core.clock_reasons import ClockReason
-from gpu_studio.core.messages.check_messages import Brake, LoadStep, StageHeat, Vitals
+from gpu_studio.core.messages.check_messages import Brake, LoadStep, StageHeat
+from gpu_studio.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 
 def first_steady_s(degrees: Callable[[float], float], *, until_s: int = 1800) -> int | None:
     """Return when a sensor of whole degrees is first called steady, at one reading a second."""
-    log: list[LoggedReading] = []
+    log: list[Telemetry] = []
     for second in range(until_s):
-        log.append(LoggedReading(float(second), Vitals(temperature_c=math.floor(degrees(second)))))
+        log.append(Telemetry(at_s=float(second), temperature_c=math.floor(degrees(second))))
         if is_steady(log[-90:]):
             return second
     return None
@@ -49,13 +50,13 @@ def test_a_sensor_that_wavers_between_two_degrees_is_steady() -> None:
 
 
 def test_readings_that_are_missing_make_nothing_steady() -> None:
-    log = [LoggedReading(at_s, Vitals(temperature_c=60.0)) for at_s in (0.0, 1.0, 75.0)]
+    log = [Telemetry(at_s=at_s, temperature_c=60.0) for at_s in (0.0, 1.0, 75.0)]
     assert not is_steady(log)
-    assert not is_steady([LoggedReading(float(at_s), Vitals()) for at_s in range(100)])
+    assert not is_steady([Telemetry(at_s=float(at_s)) for at_s in range(100)])
 
 
 def test_the_time_of_readings_counts_no_gap_between_them() -> None:
-    log = [LoggedReading(at_s, Vitals()) for at_s in (0.0, 1.0, 1.2, 50.0)]
+    log = [Telemetry(at_s=at_s) for at_s in (0.0, 1.0, 1.2, 50.0)]
     assert seconds_of(log) == pytest.approx(1.0 + 0.2 + 1.0 + 1.0)
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.check.heat import LoggedReading, largest_steady_gap_c, steady_gap_c
+from gpu_studio.core.check.heat import largest_steady_gap_c, steady_gap_c
 from gpu_studio.core.check.record_words import record_facts
-from gpu_studio.core.messages.check_messages import Vitals
+from gpu_studio.core.telemetry import Telemetry
 from tests.fakes.check_records import check_record
 
 
-def readings(*pairs: tuple[float | None, float | None]) -> list[LoggedReading]:
+def readings(*pairs: tuple[float | None, float | None]) -> list[Telemetry]:
     return [
-        LoggedReading(float(second), Vitals(temperature_c=core, hotspot_c=spot))
+        Telemetry(at_s=float(second), temperature_c=core, hotspot_c=spot)
         for second, (core, spot) in enumerate(pairs)
     ]
 

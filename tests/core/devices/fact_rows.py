@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from gpu_studio.core.devices.devices import CardReading, Telemetry
+from gpu_studio.core.devices.devices import CardReading
 from gpu_studio.core.devices.facts import PcSnapshot, facts_of
+from gpu_studio.core.telemetry import Telemetry
 from tests.fakes.pc import gt_1030, gt_1030_card, reading
 
 

@@ -5,15 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.devices.devices import (
-    ASLEEP,
-    CardReading,
-    GpuProcess,
-    Reading,
-    Telemetry,
-)
+from gpu_studio.core.devices.devices import ASLEEP, CardReading, GpuProcess, Reading
 from gpu_studio.core.devices.finding import is_usable
 from gpu_studio.core.devices.link import Link
+from gpu_studio.core.telemetry import Telemetry
 from tests.core.devices.doctor_facts import (
     CPU_ENGINE,
     ENGINE,

@@ -9,11 +9,11 @@ from gpu_studio.core.devices.devices import (
     GpuProcess,
     Inventory,
     Reading,
-    Telemetry,
     decode_sensor_event,
     encode_sensor_event,
     number_cards,
 )
+from gpu_studio.core.telemetry import Telemetry
 
 CPU = Device(kind="cpu", name="AMD Ryzen 7 5700G with Radeon Graphics")
 

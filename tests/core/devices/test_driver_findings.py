@@ -5,14 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.devices.devices import (
-    CardReading,
-    Driver,
-    Reading,
-    Telemetry,
-)
+from gpu_studio.core.devices.devices import CardReading, Driver, Reading
 from gpu_studio.core.devices.finding import is_usable
 from gpu_studio.core.devices.findings import find
+from gpu_studio.core.telemetry import Telemetry
 from tests.core.devices.doctor_facts import (
     CPU_ENGINE,
     ENGINE,

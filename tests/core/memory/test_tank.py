@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_studio.core.devices.devices import GpuProcess, Telemetry
+from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.core.memory.oom_text import GpuProcessBytes, OomNumbers
 from gpu_studio.core.memory.tank import (
     card_users,
@@ -13,6 +13,7 @@ from gpu_studio.core.memory.tank import (
     tank_of_sensors,
 )
 from gpu_studio.core.messages.memory_messages import MemoryRead
+from gpu_studio.core.telemetry import Telemetry
 from tests.fakes.memory_answers import memory_read, no_context
 
 MIB = 1 << 20

@@ -17,8 +17,8 @@ from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.devices.devices import CardState
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.messages.check_messages import Vitals
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunHeat
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine import sensor
 from gpu_studio.engine.benchmark import load, run
 from gpu_studio.engine.benchmark.load import load_of
@@ -162,9 +162,9 @@ class Sensors:
     def __init__(self) -> None:
         self._read = 0
 
-    def cpu_vitals(self) -> Vitals:
+    def cpu_vitals(self) -> Telemetry:
         self._read += 1
-        return Vitals(temperature_c=40.0 + self._read, sm_clock_mhz=3000.0)
+        return Telemetry(temperature_c=40.0 + self._read, sm_clock_mhz=3000.0)
 
 
 def test_a_load_is_one_piece_without_rests_and_reads_the_sensors(
@@ -186,10 +186,10 @@ def test_a_load_is_one_piece_without_rests_and_reads_the_sensors(
 def test_the_first_seconds_and_the_second_half_of_a_load_are_read_apart():
     readings = iter([(1800.0, 60.0), (1800.0, 70.0), (1500.0, 85.0), (1500.0, 84.0)])
 
-    def read() -> Vitals:
+    def read() -> Telemetry:
         clock_mhz, degrees = next(readings)
         reasons = ClockReason.DRIVER_HEAT if degrees > 80 else ClockReason(0)
-        return Vitals(
+        return Telemetry(
             temperature_c=degrees, sm_clock_mhz=clock_mhz, clock_event_reasons=reasons,
             hotspot_c=degrees + 10, power_w=30.0,
         )  # fmt: skip

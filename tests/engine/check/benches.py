@@ -22,7 +22,8 @@ from gpu_studio.engine.check.video_memory import VideoMemory
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from gpu_studio.core.messages.check_messages import PlantKind, StageName, Vitals
+    from gpu_studio.core.messages.check_messages import PlantKind, StageName
+    from gpu_studio.core.telemetry import Telemetry
     from gpu_studio.engine.check.parts import Part
 
 MIB = 1 << 20
@@ -48,7 +49,7 @@ class TickingClock:
         self.now_s += seconds
 
 
-def sensor_of(*readings: Vitals) -> Callable[[], Vitals]:
+def sensor_of(*readings: Telemetry) -> Callable[[], Telemetry]:
     """Return a sensor that gives these readings and then repeats the last."""
     left = list(readings)
     return lambda: left.pop(0) if len(left) > 1 else left[0]

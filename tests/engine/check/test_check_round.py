@@ -23,10 +23,10 @@ from gpu_studio.core.messages.check_messages import (
     CheckVitalsRead,
     RunCheck,
     StageName,
-    Vitals,
 )
 from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.protocol import decode_event, encode
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.check import check_round
 from gpu_studio.engine.check.check_round import CheckRound, checked_device
 from gpu_studio.engine.check.compute import Compute, IndexedAccess
@@ -182,12 +182,12 @@ class Sensor:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def vitals(self, uuid: str) -> Vitals | None:
+    def vitals(self, uuid: str) -> Telemetry | None:
         self.asked.append(uuid)
-        return Vitals(temperature_c=50.0)
+        return Telemetry(temperature_c=50.0)
 
-    def cpu_vitals(self) -> Vitals | None:
-        return Vitals(temperature_c=61.0, sm_clock_mhz=3900.0)
+    def cpu_vitals(self) -> Telemetry | None:
+        return Telemetry(temperature_c=61.0, sm_clock_mhz=3900.0)
 
     def checked_cpu(self, address: str) -> CheckedDevice:
         return CheckedDevice(address=address, name="CPU", slowdown_c=95.0, is_laptop=True)

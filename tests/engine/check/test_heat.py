@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from gpu_studio.core.check.check_verdict import stage_verdict
-from gpu_studio.core.check.heat import LoggedReading
 from gpu_studio.core.clock_reasons import ClockReason
-from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckedDevice, Vitals
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckedDevice
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.check.heat import HeatWatch
 from tests.engine.check.benches import card_bench
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 GT_1030 = CheckedDevice(
     address="cuda:0", name="GT 1030", slowdown_c=97.0, shutdown_c=102.0, power_limit_w=30.0
 )
-COOL = Vitals(temperature_c=60.0, sm_clock_mhz=1468.0, clock_event_reasons=ClockReason(0))
-Reading = Vitals | None
+COOL = Telemetry(temperature_c=60.0, sm_clock_mhz=1468.0, clock_event_reasons=ClockReason(0))
+Reading = Telemetry | None
 
 
 def read_all(
@@ -63,8 +63,8 @@ def kinds(bench: StageBench) -> list[tuple[str, str]]:
     return [(one.kind, one.severity) for one in bench.findings]
 
 
-def with_(**changes: object) -> Vitals:
-    return Vitals(**{"temperature_c": 60.0, "sm_clock_mhz": 1468.0, **changes})
+def with_(**changes: object) -> Telemetry:
+    return Telemetry(**{"temperature_c": 60.0, "sm_clock_mhz": 1468.0, **changes})
 
 
 @pytest.mark.parametrize("name", STAGE_NAMES)
@@ -101,7 +101,7 @@ def test_a_brake_of_two_seconds_is_a_note() -> None:
     assert kinds(bench) == [("throttled", "note")]
 
 
-@pytest.mark.parametrize("lost", [None, Vitals(), with_(temperature_c=255.0),
+@pytest.mark.parametrize("lost", [None, Telemetry(), with_(temperature_c=255.0),
                                   with_(temperature_c=0.0)])  # fmt: skip
 def test_a_temperature_that_goes_away_is_reported(lost: Reading) -> None:
     bench = read_all("compute", [*[COOL] * 5, *[lost] * 8])
@@ -112,7 +112,7 @@ def test_a_temperature_that_goes_away_is_reported(lost: Reading) -> None:
 
 
 def test_a_card_that_never_reported_a_temperature_has_not_lost_it() -> None:
-    bench = read_all("load", [Vitals(sm_clock_mhz=1468.0)] * 20)
+    bench = read_all("load", [Telemetry(sm_clock_mhz=1468.0)] * 20)
     judged(bench)
     assert bench.findings == []
 
@@ -182,11 +182,11 @@ def test_a_laptop_whose_cpu_slows_down_is_usual() -> None:
 
 def test_a_wide_gap_and_hot_memory_are_noted_once_and_the_stage_still_passes() -> None:
     watch = HeatWatch()
-    hot = Vitals(temperature_c=70.0, hotspot_c=101.0, memory_temperature_c=104.0)
+    hot = Telemetry(temperature_c=70.0, hotspot_c=101.0, memory_temperature_c=104.0)
     for number in range(2):
         bench = card_bench("load")
         bench.readings = [
-            LoggedReading(float(second), msgspec.structs.replace(hot, hotspot_c=101.0 + second % 2))
+            msgspec.structs.replace(hot, at_s=float(second), hotspot_c=101.0 + second % 2)
             for second in range(20)
         ]
         watch.end_stage(bench)
@@ -201,8 +201,8 @@ def test_a_wide_gap_and_hot_memory_are_noted_once_and_the_stage_still_passes() -
 
 def test_a_usual_card_has_no_note() -> None:
     bench = card_bench("load")
-    usual = Vitals(temperature_c=70.0, hotspot_c=85.0, memory_temperature_c=84.0)
-    bench.readings = [LoggedReading(float(second), usual) for second in range(20)]
+    usual = Telemetry(temperature_c=70.0, hotspot_c=85.0, memory_temperature_c=84.0)
+    bench.readings = [usual.at(float(second)) for second in range(20)]
     HeatWatch().end_stage(bench)
     assert not bench.findings
 
@@ -228,7 +228,9 @@ def test_brakes_are_reported_if_they_last(reasons: int, seconds: int, is_told: b
 def test_a_fan_that_stands_still_on_a_hot_card_is_reported(
     fan_percent: float | None, degrees: float, is_told: bool
 ) -> None:
-    hot = Vitals(temperature_c=degrees, fan_percent=fan_percent, clock_event_reasons=ClockReason(0))
+    hot = Telemetry(
+        temperature_c=degrees, fan_percent=fan_percent, clock_event_reasons=ClockReason(0)
+    )
     bench = read_all("load", [hot] * 12)
     judged(bench)
     assert kinds(bench) == [("fan_stopped", "doubt")] * is_told

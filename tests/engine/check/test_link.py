@@ -6,23 +6,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+from gpu_studio.core.messages.check_messages import CheckedDevice
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.check.link import LinkCheck, most_errors
 from tests.engine.check.benches import TickingClock, bench_for, run, sensor_of
 
 if TYPE_CHECKING:
     from gpu_studio.engine.check.stage import StageBench
 
-COPYING = Vitals(pcie_generation=3, pcie_width=4, pcie_replays=7)
+COPYING = Telemetry(pcie_generation=3, pcie_width=4, pcie_replays=7)
 
 
-def link_bench(clock: TickingClock, *readings: Vitals) -> StageBench:
+def link_bench(clock: TickingClock, *readings: Telemetry) -> StageBench:
     card = CheckedDevice(address="cuda:0", name="GT 1030", pcie_width_max=16)
     return bench_for("link", budget_s=4.0, clock=clock, read=sensor_of(*readings), facts=card)
 
 
 def test_packets_that_were_sent_again_are_reported() -> None:
-    more = Vitals(pcie_generation=3, pcie_width=4, pcie_replays=9)
+    more = Telemetry(pcie_generation=3, pcie_width=4, pcie_replays=9)
     bench = link_bench(TickingClock(), COPYING, COPYING, more)
     run(LinkCheck(), bench)
     assert [finding.kind for finding in bench.findings] == ["link_errors"]

@@ -6,14 +6,15 @@ import pytest
 import torch
 
 from gpu_studio.core.clock_reasons import ClockReason
-from gpu_studio.core.messages.check_messages import CheckedDevice, Vitals
+from gpu_studio.core.messages.check_messages import CheckedDevice
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.check import bursts
 from gpu_studio.engine.check.bursts import CopiesBeside, Products
 from gpu_studio.engine.check.load import STEPS, Load, MemoryBandwidth
 from tests.engine.check.benches import TickingClock, bench_for, card_bench, run, sensor_of
 
-BUSY = Vitals(sm_clock_mhz=1468.0, memory_clock_mhz=3004.0, power_w=19.0)
-STEADY = Vitals(temperature_c=63.0, sm_clock_mhz=1468.0, clock_event_reasons=ClockReason(0))
+BUSY = Telemetry(sm_clock_mhz=1468.0, memory_clock_mhz=3004.0, power_w=19.0)
+STEADY = Telemetry(temperature_c=63.0, sm_clock_mhz=1468.0, clock_event_reasons=ClockReason(0))
 
 
 def wrong_in_one_call(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
@@ -128,7 +129,9 @@ def test_slower_memory_counts_only_at_the_same_clock(
     first_mhz: float | None, hot_mhz: float | None, severity: str
 ) -> None:
     clocks = [first_mhz, hot_mhz]
-    bench = card_bench("load", "slow_memory", read=lambda: Vitals(memory_clock_mhz=clocks.pop(0)))
+    bench = card_bench(
+        "load", "slow_memory", read=lambda: Telemetry(memory_clock_mhz=clocks.pop(0))
+    )
     bandwidth = MemoryBandwidth(bench)
     bandwidth.measure_first()
     bandwidth.measure_hot()
@@ -138,7 +141,9 @@ def test_slower_memory_counts_only_at_the_same_clock(
 
 
 def test_the_full_load_ends_when_the_card_is_steady() -> None:
-    warming = [Vitals(temperature_c=40.0 + 2 * number, sm_clock_mhz=1468.0) for number in range(6)]
+    warming = [
+        Telemetry(temperature_c=40.0 + 2 * number, sm_clock_mhz=1468.0) for number in range(6)
+    ]
     bench = bench_for("load", budget_s=119.0, read=sensor_of(*warming, STEADY))
     steps, is_whole = run(Load(), bench)
     assert is_whole
@@ -150,7 +155,9 @@ def test_the_full_load_ends_when_the_card_is_steady() -> None:
 
 
 def test_a_clock_that_changes_is_not_steady() -> None:
-    clocks = [Vitals(temperature_c=60.0, sm_clock_mhz=1400.0 + 100 * (n % 2)) for n in range(199)]
+    clocks = [
+        Telemetry(temperature_c=60.0, sm_clock_mhz=1400.0 + 100 * (n % 2)) for n in range(199)
+    ]
     bench = bench_for("load", budget_s=119.0, read=sensor_of(*clocks))
     run(Load(), bench)
     assert bench.is_steady is False
@@ -159,7 +166,7 @@ def test_a_clock_that_changes_is_not_steady() -> None:
 
 def test_a_clock_under_the_base_clock_without_a_reason_is_reported() -> None:
     card = CheckedDevice(address="cuda:0", name="GT 1030", base_clock_mhz=1227.0)
-    slow = Vitals(temperature_c=50.0, sm_clock_mhz=900.0, clock_event_reasons=ClockReason(0))
+    slow = Telemetry(temperature_c=50.0, sm_clock_mhz=900.0, clock_event_reasons=ClockReason(0))
     bench = bench_for("load", budget_s=12.0, read=lambda: slow, facts=card)
     run(Load(), bench)
     (finding,) = bench.findings

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gpu_studio.core.check.thresholds import ram_bytes
-from gpu_studio.core.messages.check_messages import Vitals
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.check import video_memory
 from gpu_studio.engine.check.planting import Plant
 from gpu_studio.engine.check.video_memory import PATTERNS, Pattern, TestedMemory, VideoMemory
@@ -87,8 +87,8 @@ def test_a_write_that_disturbs_what_lies_above_or_below_is_found(
 
 
 def test_the_memory_rests_between_the_writes_and_the_reads() -> None:
-    idle = Vitals(temperature_c=40.0, sm_clock_mhz=139.0)
-    busy = Vitals(temperature_c=60.0, sm_clock_mhz=1468.0)
+    idle = Telemetry(temperature_c=40.0, sm_clock_mhz=139.0)
+    busy = Telemetry(temperature_c=60.0, sm_clock_mhz=1468.0)
     bench = bench_for("memory", budget_s=100.0, read=sensor_of(busy, busy, idle))
     steps, _ = run(VideoMemory(most_bytes=32 * MIB, passes=1), bench)
     doing = [step.doing for step in steps]
@@ -309,7 +309,7 @@ def _take_two(memory: TestedMemory, _count: int) -> None:
 @pytest.mark.parametrize(("counter", "severity"), [("ecc_uncorrected", "error"),
                                                    ("ecc_corrected", "doubt")])  # fmt: skip
 def test_memory_errors_that_the_card_counts_are_reported(counter: str, severity: str) -> None:
-    before, after = Vitals(**{counter: 4}), Vitals(**{counter: 6})
+    before, after = Telemetry(**{counter: 4}), Telemetry(**{counter: 6})
     bench = bench_for("memory", read=sensor_of(before, before, after))
     run(VideoMemory(most_bytes=32 * MIB), bench)
     (finding,) = bench.findings
@@ -318,7 +318,7 @@ def test_memory_errors_that_the_card_counts_are_reported(counter: str, severity:
 
 
 def test_a_counter_that_stood_high_before_says_nothing() -> None:
-    bench = bench_for("memory", read=lambda: Vitals(ecc_corrected=9, ecc_uncorrected=9))
+    bench = bench_for("memory", read=lambda: Telemetry(ecc_corrected=9, ecc_uncorrected=9))
     run(VideoMemory(most_bytes=32 * MIB), bench)
     assert bench.findings == []
 

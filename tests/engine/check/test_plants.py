@@ -10,7 +10,8 @@ import pytest
 from gpu_studio.core.check.check_verdict import stage_verdict
 from gpu_studio.core.check.plants import PLANTED_FAULTS
 from gpu_studio.core.check.thresholds import OVERTIME_S
-from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES, PlantKind, Vitals
+from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES, PlantKind
+from gpu_studio.core.telemetry import Telemetry
 from tests.engine.check.benches import TickingClock, bench_for, card_bench, rest_of, run, stage_of
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ _FOUND = [(stage, fault.kind) for fault in PLANTED_FAULTS for stage in fault.fou
 def test_a_stage_finds_its_planted_faults(stage: StageName, kind: PlantKind) -> None:
     bench = bench_for(stage, kind, offset_s=60.0)
     if kind == "slow_memory":  # on a card, at the same clock
-        bench = card_bench(stage, kind, budget_s=6.0, read=lambda: Vitals(memory_clock_mhz=3004.0))
+        bench = card_bench(
+            stage, kind, budget_s=6.0, read=lambda: Telemetry(memory_clock_mhz=3004.0)
+        )
     run(stage_of(stage), bench)
     verdict = stage_verdict(bench.findings, has_tested=True, is_complete=True)
     is_wrong_result = kind in ("bit", "stuck", "swap", "drop", "edge")

@@ -8,10 +8,11 @@ import re
 import msgspec
 import pytest
 
-from gpu_studio.core.devices.devices import ASLEEP, CardReading, Reading, Telemetry
+from gpu_studio.core.devices.devices import ASLEEP, CardReading, Reading
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
 from gpu_studio.core.notice import Tone
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.devices.device_board import SUMMARY_ROLE
 from gpu_studio.model.devices.devices import last_reading_words

@@ -9,12 +9,13 @@ import msgspec
 import pytest
 from PySide6.QtGui import QImage
 
-from gpu_studio.core.check.check_record import CHUNK, RecordedReading, decode_record
+from gpu_studio.core.check.check_record import CHUNK, decode_record
 from gpu_studio.core.check.plants import PLANTED_MARK
 from gpu_studio.core.check.record_words import LIMITS_TITLE, record_facts
 from gpu_studio.core.messages.check_messages import CheckFinding
 from gpu_studio.core.png_chunks import png_text
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.ui.check.record_document import RecordDocument, pdf_of_record, png_of_record
 from tests.fakes.check_answers import wrong_bit
 from tests.fakes.check_records import check_record
@@ -62,8 +63,7 @@ def test_a_name_from_outside_is_never_markup() -> None:
 @pytest.mark.parametrize("number", [1e99, 0.0])
 def test_a_picture_has_the_record_inside_whatever_numbers_it_has(number: float) -> None:
     readings = tuple(
-        RecordedReading(at_s=5e5 * (one % 3), temperature_c=number, power_w=number)
-        for one in range(400)
+        Telemetry(at_s=5e5 * (one % 3), temperature_c=number, power_w=number) for one in range(400)
     )
     absurd = msgspec.structs.replace(
         check_record(), readings=readings, seconds=1e6, started_at="x" * 99,

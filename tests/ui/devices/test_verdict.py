@@ -10,10 +10,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
 
-from gpu_studio.core.devices.devices import ASLEEP, CardReading, Device, Telemetry
+from gpu_studio.core.devices.devices import ASLEEP, CardReading, Device
 from gpu_studio.core.devices.finding import Finding, worst_first
 from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.core.messages.engine_messages import DescribeEngine, TorchCard
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.model import sensors as sensors_module
 from tests.driving.devices import found, show_reading, start
 from tests.driving.window import click, find, sees, text
