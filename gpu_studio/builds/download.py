@@ -30,7 +30,7 @@ from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.addresses import is_wheel_name, whole_number, why_refused
 from gpu_studio.core.builds.record import LARGEST_FILE_BYTES, parsed_json
-from gpu_studio.core.builds.trouble import Trouble, TroubleError
+from gpu_studio.core.builds.trouble import Trouble, TroubleError, hashes_text
 from gpu_studio.core.user_file import UnusableFileError, read_own_text
 
 if TYPE_CHECKING:
@@ -292,12 +292,12 @@ class Downloader:
                 on_bytes(path.stat().st_size)
                 return path
             if local is not None:
-                raise TroubleError(troubles.other_file(file.name, file.sha256, found or "none"))
+                raise TroubleError(troubles.other_file(file.name, hashes_text(file.sha256, found)))
             # Changed on its way, or removed: once is an accident.
             self._remove(path)
             if is_last and not found:
                 raise TroubleError(troubles.file_removed(str(path)))
-        raise TroubleError(troubles.changed_file(file.name, file.sha256, found or "none"))
+        raise TroubleError(troubles.changed_file(file.name, hashes_text(file.sha256, found)))
 
     def _download(self, file: WheelFile, on_bytes: Callable[[int], None]) -> None:
         """Bring the part to its end, whatever the line does, and name it as the file."""
@@ -360,7 +360,7 @@ class Downloader:
         most = _MOST_BYTES if file.size_bytes is None else file.size_bytes
         if total is not None and total > most:
             self._remove(part)
-            raise TroubleError(troubles.larger_file(file.name, most))
+            raise TroubleError(troubles.larger_file(file.name, f"over {most} bytes"))
         with self._opened_part(part, start, missing) as out:
             done = start
             on_bytes(done)
@@ -378,7 +378,7 @@ class Downloader:
             else:
                 return total is None or done == total
         self._remove(part)
-        raise TroubleError(troubles.larger_file(file.name, most))
+        raise TroubleError(troubles.larger_file(file.name, f"over {most} bytes"))
 
     def _page(self, answer: _Answer, url: str) -> bytes:
         """Return the content of a page.
@@ -537,7 +537,7 @@ def _untrusted(url: str, why: str, detail: str = "") -> TroubleError:
         host = urlsplit(url).hostname or url
     except ValueError:
         host = url
-    return TroubleError(troubles.untrusted_index(host, why, detail or url))
+    return TroubleError(troubles.untrusted_index(host, detail or url, why=why))
 
 
 def disk_trouble(error: OSError, path: str, missing_bytes: int | None) -> Trouble:

@@ -41,4 +41,4 @@ def require_unused(shelf: BuildShelf, family: str, processes: Path = _PROCESSES)
         except OSError:  # another user's, or gone
             continue
         if folder in mapped:
-            raise TroubleError(troubles.engine_at_work(family, name))
+            raise TroubleError(troubles.engine_at_work(family, process=name))

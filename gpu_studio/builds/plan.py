@@ -12,6 +12,7 @@ The versions are those of the lock in ``packaging/locks``, and a file that PyPI 
 Versions that an index no longer has are replaced by others. pip tells the hash of what it received,
 also where its index has none, so a mirror's file needs a hash in the lock or on the mirror's page.
 A page that only pip can read, with its passwords, leaves a file unproven, and the end says so.
+PyTorch itself comes from its own index or from a folder of wheels, never from a mirror.
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ from gpu_studio.builds.made_wheels import (
 )
 from gpu_studio.builds.unpack import metadata_of
 from gpu_studio.builds.wheel_folder import (
-    PLAIN_BUILDS,
     package_in,
     packages_of,
     torch_wheel_in,
@@ -46,7 +46,7 @@ from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.addresses import why_refused
 from gpu_studio.core.builds.package_page import links_in, version_of, wheel_for
 from gpu_studio.core.builds.record import LARGEST_FILE_BYTES, parsed_json
-from gpu_studio.core.builds.trouble import TroubleError
+from gpu_studio.core.builds.trouble import TroubleError, hashes_text
 from gpu_studio.core.user_file import UnusableFileError, read_own_text
 from gpu_studio.process.child_process import ChildProcess
 
@@ -156,67 +156,12 @@ class Planner:
         self._unproven: list[str] = []
 
     def from_index(self, tag: str) -> WheelPlan:
-        """Plan a build from PyTorch's index, or from where pip is configured to look.
-
-        A folder of wheels in pip's configuration comes first: whoever names one wants its files,
-        and may have no network. The indexes of the configuration come last, for a PC that reaches
-        only a mirror. pip downloads from them itself: it has its own certificates and passwords.
+        """Plan a build from PyTorch's index; what it needs is from where pip is set up to look.
 
         Raises:
             TroubleError: The indexes cannot be reached, or have no such build.
             StoppedError: The user stopped.
         """
-        local = self._configured_folder(tag)
-        if local is not None:
-            return self.from_folder(tag, local)
-        try:
-            return self._from_own_index(tag)
-        except TroubleError as error:
-            mirrored = self._downloaded_by_pip(tag)
-            if mirrored is None:
-                raise
-            try:
-                return self.from_folder(tag, mirrored)
-            except TroubleError as second:
-                if second.trouble.kind is troubles.TroubleKind.FOLDER:
-                    raise error from second  # it is pip's folder, and not one of the user's
-                raise
-
-    def source(self, tag: str) -> str:
-        """Return a mark of the indexes to ask for a build: another one is another plan.
-
-        It is a hash: an address may have a password in it.
-        """
-        places = (self._table.build(tag).index_url, *self._configured_indexes())
-        return hashlib.sha256("\n".join(places).encode()).hexdigest()
-
-    def _configured_folder(self, tag: str) -> Path | None:
-        """Return the folder in pip's configuration that has the build; None if none has it."""
-        found = self._report(("--no-index", "--no-deps", f"torch=={self._version(tag)}"))
-        path = found[0].local_path if found else None
-        return path.parent if path is not None else None
-
-    def _downloaded_by_pip(self, tag: str) -> Path | None:
-        """Let pip download PyTorch from the indexes of its configuration; None if none has it."""
-        folder = self._downloader.folder / "pip"
-        versions = [self._version(tag)]
-        if self._is_plain(tag):
-            versions.append(self._table.torch_version)
-        for version in versions:
-            self._run_pip("download", "--no-deps", "--only-binary", ":all:", "--quiet",
-                          "--dest", str(folder), f"torch==={version}")  # fmt: skip
-            if any(folder.glob("torch-*.whl")):
-                return folder
-        return None
-
-    def _version(self, tag: str) -> str:
-        return self._table.version_of(tag)
-
-    def _is_plain(self, tag: str) -> bool:
-        """Return whether PyPI's PyTorch for this system is this build."""
-        return PLAIN_BUILDS.get(self._platform.partition("-")[0]) == tag
-
-    def _from_own_index(self, tag: str) -> WheelPlan:
         build = self._table.build(tag)
         link = self._link(build, "torch", self._version(tag))
         file = self._indexed_file(build, link)
@@ -234,6 +179,17 @@ class Planner:
         needed = self._resolved(requirement, ())
         return self._plan(link.name, (file, *own, *needed))
 
+    def source(self, tag: str) -> str:
+        """Return a mark of the indexes to ask for a build: another one is another plan.
+
+        It is a hash: an address may have a password in it.
+        """
+        places = (self._table.build(tag).index_url, *self._configured_indexes())
+        return hashlib.sha256("\n".join(places).encode()).hexdigest()
+
+    def _version(self, tag: str) -> str:
+        return self._table.version_of(tag)
+
     def from_folder(self, tag: str, folder: Path) -> WheelPlan:
         """Plan a build from a folder of wheels; what PyTorch needs may come from an index as well.
 
@@ -245,8 +201,9 @@ class Planner:
         torch = torch_wheel_in(folder, tag, self._table, self._platform, self._python)
         if torch is None:
             wanted = f"PyTorch {self._version(tag)}"
-            place, python = str(folder), self._python_text
-            raise TroubleError(troubles.folder_without_torch(place, wanted, python, self._platform))
+            facts = {"python": self._python_text, "platform": self._platform}
+            reason = troubles.folder_without_torch
+            raise TroubleError(reason(str(folder), requirement=wanted, **facts))
         metadata = metadata_of(torch)
         _require_named(metadata, torch.as_uri())
         own = self._own_files(build, folder)
@@ -263,9 +220,8 @@ class Planner:
             except TroubleError:
                 detail = error.trouble.detail
                 missing = _MISSING.search(detail)
-                trouble = troubles.unusable_folder(
-                    str(folder), missing[1] if missing else "", detail
-                )
+                name = missing[1] if missing else "a package"
+                trouble = troubles.unusable_folder(str(folder), detail, missing=name)
                 raise TroubleError(trouble) from error
         known = self._table.torch_sha256.get(torch.name, "") or build.sha256.get(torch.name, "")
         file = WheelFile(torch.name, torch.as_uri(), known, torch.stat().st_size)
@@ -300,8 +256,8 @@ class Planner:
             archive = path.read_bytes()
             found = hashlib.sha256(archive).hexdigest()
             if found != package.source_sha256:
-                trouble = troubles.other_file(path.name, package.source_sha256, found)
-                raise TroubleError(trouble)
+                detail = hashes_text(package.source_sha256, found)
+                raise TroubleError(troubles.other_file(path.name, detail))
         else:
             url = f"{build.index_url}/{package.name}/{package.name}-{package.version}.tar.gz"
             archive = self._downloader.content(url, sha256=package.source_sha256)
@@ -328,7 +284,8 @@ class Planner:
             link = wheel_for(links, version, self._python, self._platform)
         if link is None:
             package = f"{'PyTorch' if name == 'torch' else name} {version}"
-            raise TroubleError(troubles.no_wheel(package, self._python_text, self._platform, host))
+            facts = {"python": self._python_text, "platform": self._platform}
+            raise TroubleError(troubles.no_wheel(host, requirement=package, **facts))
         require_followed(link.url, (page_url,))
         if build.has_hashes:
             _require_hash(link.url, link.sha256)
@@ -491,7 +448,8 @@ def _require_tested(file: WheelFile, lock: tuple[tuple[str, frozenset[str]], ...
     hashes = [found for requirement, found in lock if requirement.split(" ;")[0] == pin]
     if hashes and not any(file.sha256 in one for one in hashes):
         expected = ", ".join(sorted(hashes[0]))
-        raise TroubleError(troubles.changed_file(file.name, expected, file.sha256 or "none"))
+        detail = hashes_text(expected, file.sha256)
+        raise TroubleError(troubles.changed_file(file.name, detail))
 
 
 def pip_module() -> Path | str:
@@ -528,7 +486,7 @@ def _require_named(metadata: str, url: str) -> None:
 
 def _from_elsewhere(url: str) -> Trouble:
     why = "a package in it asks for one from elsewhere"
-    return troubles.untrusted_index(urlsplit(url).hostname or url, why, url)
+    return troubles.untrusted_index(urlsplit(url).hostname or url, url, why=why)
 
 
 def _address_and_hash(item: dict[str, Any]) -> tuple[str, str]:
@@ -550,7 +508,7 @@ def _wheel_at(url: str, sha256: str) -> WheelFile:
     except ValueError as error:
         why = "a file in it has no name that a wheel may have"
         raise TroubleError(
-            troubles.untrusted_index(parts.hostname or url, why, str(error))
+            troubles.untrusted_index(parts.hostname or url, str(error), why=why)
         ) from error
 
 
@@ -558,4 +516,4 @@ def _require_hash(url: str, sha256: str) -> None:
     if not re.fullmatch(r"[0-9a-f]{64}", sha256):
         parts = urlsplit(url)
         why = f"it has no hash for {parts.path.rpartition('/')[2]}"
-        raise TroubleError(troubles.untrusted_index(parts.hostname or url, why, url))
+        raise TroubleError(troubles.untrusted_index(parts.hostname or url, url, why=why))

@@ -295,7 +295,9 @@ def require_short(folder: Path, system: str = sys.platform, *, allows_long: bool
         TroubleError: The folder's name is too long.
     """
     if system == "win32" and not allows_long and len(str(folder)) > LONGEST_FOLDER:
-        raise TroubleError(troubles.long_path(str(folder), LONGEST_FOLDER))
+        raise TroubleError(
+            troubles.long_path(str(folder), length=len(str(folder)), longest=LONGEST_FOLDER)
+        )
 
 
 def _size_of(folder: str) -> int:

@@ -28,7 +28,7 @@ from gpu_studio.core import operating_system
 from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.addresses import whole_number
-from gpu_studio.core.builds.trouble import TroubleError
+from gpu_studio.core.builds.trouble import TroubleError, hashes_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -159,7 +159,7 @@ class Unpacker:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             found = _copied(archive, info, path)
             if sha256 and found != sha256:
-                raise TroubleError(troubles.changed_file(place, sha256, found))
+                raise TroubleError(troubles.changed_file(place, hashes_text(sha256, found)))
             if info.external_attr >> 16 & _EXECUTABLE:
                 os.chmod(path, 0o755)
             return found

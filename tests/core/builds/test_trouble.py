@@ -8,41 +8,33 @@ from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.trouble import TroubleKind, format_size, unfit_pc
 
 KINDS = TroubleKind
-EACH = [
-    (troubles.no_network("download.pytorch.org"), KINDS.NO_NETWORK, "download.pytorch.org"),
-    (troubles.proxy_refused("proxy:8080"), KINDS.PROXY, "proxy:8080"),
-    (troubles.untrusted("pypi.org"), KINDS.CERTIFICATE, "pypi.org"),
-    (troubles.broken_line("pypi.org"), KINDS.BROKEN_LINE, "pypi.org"),
-    (troubles.server_refused("pypi.org", 503), KINDS.SERVER, "503"),
-    (troubles.no_wheel("torch==2", "3.11", "p", "The index"), KINDS.NO_WHEEL, "3.11"),
-    (troubles.changed_file("a.whl", "1" * 64, "2" * 64), KINDS.CHANGED_FILE, "a.whl"),
-    (troubles.larger_file("a.whl", 5), KINDS.CHANGED_FILE, "a.whl"),
-    (troubles.other_file("a.whl", "1" * 64, "2" * 64), KINDS.CHANGED_FILE, "a.whl"),
-    (troubles.untrusted_index("pypi.org", "it lies"), KINDS.INDEX, "pypi.org"),
-    (troubles.broken_wheel("a.whl", "no zip"), KINDS.CHANGED_FILE, "a.whl"),
-    (troubles.disk_full("D:", 2_700_000_000), KINDS.DISK_FULL, "2.7\u202fGB"),
-    (troubles.disk_full("D:", None), KINDS.DISK_FULL, "some space"),
-    (troubles.file_held(r"C:\x\c10.dll"), KINDS.FILE_HELD, " c10.dll"),
-    (troubles.file_removed("/x/c10.dll"), KINDS.FILE_REMOVED, " c10.dll"),
-    (troubles.no_write("/x"), KINDS.NO_WRITE, "/x"),
-    (troubles.long_path("x" * 201, 80), KINDS.LONG_PATH, "201"),
-    (troubles.missing_runtime("DLL load failed"), KINDS.NO_RUNTIME, "vc_redist.x64.exe"),
-    (troubles.failed_check("cu126", "no kernel"), KINDS.CHECK, "cu126"),
-    (troubles.build_in_use("cpu"), KINDS.IN_USE, "cpu"),
-    (troubles.server_refused("pypi.org", 404), KINDS.SERVER, "newest GPU Studio"),
-    (troubles.unusable_folder("/w", "sympy>=1", "pip said"), KINDS.FOLDER, " sympy>=1"),
-    (troubles.unusable_folder("/w", "", "pip said"), KINDS.FOLDER, "another PC"),
-    (troubles.folder_without_torch("/w", "PyTorch 2", "3.11", "p"), KINDS.FOLDER, "PyTorch 2"),
-    (troubles.unresolved("pip said"), KINDS.PIP, "details"),
-]
+REASONS = [one for one in vars(troubles).values() if isinstance(one, troubles._Reason)]
+FACTS = {
+    "status": 503, "requirement": "torch==2", "python": "3.11", "platform": "linux-x86_64",
+    "why": "it lies", "room": "2 GB", "length": 201, "longest": 80, "process": "17",
+    "missing": "sympy>=1",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("trouble", "kind", "fact"), EACH, ids=lambda v: getattr(v, "value", ""))
-def test_a_trouble_names_the_fact_and_the_next_step(trouble, kind, fact):
-    assert trouble.kind is kind
-    assert fact in f"{trouble.sentence} {trouble.action}"
+@pytest.mark.parametrize("reason", REASONS, ids=lambda reason: reason.sentence)
+def test_a_reason_says_what_happened_and_what_to_do(reason):
+    trouble = reason("/x/{c10}.dll", "said", **FACTS)
+    assert trouble.kind is reason.kind
     assert trouble.sentence.endswith(".")
     assert len(trouble.action) > 20
+    for fact, value in FACTS.items():
+        if f"{{{fact}}}" in reason.sentence:
+            assert str(value) in trouble.sentence
+    assert ("{c10}.dll" in trouble.sentence) is ("{about}" in reason.sentence or "{name}" in
+                                                 reason.sentence)  # fmt: skip
+    assert "said" in trouble.detail
+
+
+def test_a_full_disk_names_the_room_and_a_server_that_refuses_another_way():
+    assert "2.7\u202fGB" in troubles.disk_full("D:", 2_700_000_000).action
+    assert "some space" in troubles.disk_full("D:", None).action
+    assert "newest GPU Studio" in troubles.server_refused("pypi.org", 404).action
+    assert "minutes" in troubles.server_refused("pypi.org", 503).action
 
 
 @pytest.mark.parametrize(
