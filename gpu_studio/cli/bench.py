@@ -41,7 +41,6 @@ from gpu_studio.core.benchmark.verdict import crossover_sentences, verdict_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineDescribed
-from gpu_studio.core.messages.memory_messages import RecordMemory
 from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.core.units import format_duration, format_size
@@ -178,16 +177,11 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     with started_runs(log_path, as_json=options.json, finished=finished) as (runs, described):
         plans = _plans(options, described)
         devices = {run.device for plan in plans for run in plan.requests()}
-        memory = None
-        if options.memory_history is not None:
-            memory = _memory_request(options.memory_history, plans, described)
         recorder.begin(described, {options.workload}, devices)
         runs.with_transfers = options.with_transfers
         runs.may_skip = options.device is None and len(devices) > 1
         for plan in plans:
             runs.make(plan)
-        if memory is not None:
-            runs.record_memory(memory)
         if options.export is not None:
             export(runs.runs, described, options.export)
         recorder.save(runs.runs)
@@ -272,24 +266,6 @@ def _plans(options: argparse.Namespace, description: EngineDescribed) -> list[Ru
         )
         plans.append(Sweep(plan) if options.sweep else plan)
     return plans
-
-
-def _memory_request(
-    path: Path, plans: Sequence[RunPlan], description: EngineDescribed
-) -> RecordMemory:
-    """Return the request that records the memory of the only run on a card."""
-    runs = [run for plan in plans for run in plan.requests() if not is_cpu(run.device)]
-    if not runs:
-        reason = description.cuda_reason or "choose one with --device."
-        raise StudioError(
-            FailureKind.NO_SUCH_DEVICE, f"A history of memory is recorded on a card: {reason}"
-        )
-    if len(runs) > 1:
-        raise WrongUseError(
-            f"A history of memory is of one run on a card, and these are {len(runs)}: choose one "
-            "size, dtype and device, without copies."
-        )
-    return RecordMemory(**runs[0].parameters, snapshot_path=str(path.absolute()))
 
 
 def _refuse_modes(options: argparse.Namespace, workload: WorkloadDescription) -> None:
@@ -381,11 +357,6 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--naive", action="store_true",
         help="also show what a script without warm-up and synchronize would print",
-    )  # fmt: skip
-    parser.add_argument(
-        "--memory-history", metavar="FILE", type=types.new_file(),
-        help="then record to FILE what three calls ask of PyTorch's allocator on the card; "
-        "“memory replay” replays it on any other card",
     )  # fmt: skip
     add_measuring(parser, _USUAL_BUDGET_S)
 

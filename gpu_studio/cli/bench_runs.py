@@ -18,7 +18,6 @@ from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
 from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of, verdict_text
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.replay.what_if_words import recorded_sentence
 from gpu_studio.core.messages.engine_messages import (
     EngineDescribed,
     EngineEnded,
@@ -26,7 +25,6 @@ from gpu_studio.core.messages.engine_messages import (
     TorchCard,
     identity_at,
 )
-from gpu_studio.core.messages.memory_messages import MemoryRecorded, RecordMemory
 from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
@@ -93,7 +91,6 @@ class BenchRuns:
         """The cards by address, for the causes of a low share."""
         self.with_transfers = False
         """Whether copies were requested; a remark then says that the CPU needs none."""
-        self._is_recorded = True
         self.may_skip = False
         """Whether to skip unsupported runs on a device that the user did not name."""
 
@@ -102,7 +99,7 @@ class BenchRuns:
         """The exit status: whether a run failed, or was skipped on every device."""
         failed = (run for run in self.runs if run.state is RunState.FAILED)
         is_done = all(self._is_skipped(run) and self._is_made_elsewhere(run) for run in failed)
-        return self._work.exit_status(is_done=is_done and self._is_recorded)
+        return self._work.exit_status(is_done=is_done)
 
     @property
     def results(self) -> list[RunFinished]:
@@ -145,16 +142,6 @@ class BenchRuns:
                 for run in group_runs:
                     note(f"Stopped after {counted(len(run.series), 'sample')} of {_title(run)}.")
         return not self._is_over()
-
-    def record_memory(self, request: RecordMemory) -> None:
-        """Record the history of a run's memory, and say where it is."""
-        if self._is_over():
-            return
-        self._work.progress.show(f"recording the memory of {request.workload}")
-        *_, last = self._work.printed_answers(request, as_json=self._as_json)
-        self._is_recorded = isinstance(last, MemoryRecorded)
-        if isinstance(last, MemoryRecorded) and not self._as_json:
-            print_line(f"{recorded_sentence(last)} It is in {last.snapshot_path}.")
 
     def _is_over(self) -> bool:
         return self._work.interrupt.is_asked

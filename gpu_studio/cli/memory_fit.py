@@ -22,7 +22,6 @@ from gpu_studio.core.memory.fit import (
     OPTIMIZERS,
     ModelFit,
     TrainingPlan,
-    fit_on,
     model_fit,
     parse_count,
     plans_for,
@@ -57,6 +56,7 @@ from gpu_studio.core.messages.memory_messages import (
 )
 from gpu_studio.core.messages.message import Request
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
+from gpu_studio.core.units import format_bytes
 from gpu_studio.process.child_call import ChildCall
 
 _USUAL_PARAMETERS = 10**9
@@ -94,22 +94,22 @@ def _print(
     bandwidth: Bandwidth | None,
 ) -> int:
     device, reading = options.device, found.reading
-    fit = None if is_cpu(device) else fit_on(card, options.conf)
     speed = bound_sentence(
         reading,
         bandwidth,
-        "this card" if fit is not None else "the CPU",
+        "the CPU" if is_cpu(device) else "this card",
         is_too_large=found.inference.fits is False,
     )
     if is_modelled(device) and not reading.unknown_experts:
         speed = SIMULATED
     fits = ram_sentence(reading, card.free_bytes, card.total_bytes)
-    if fit is not None:
-        fits = f"{fit.sentence} {found.sentence} {_verdicts(found)}"
+    if not is_cpu(device):
+        free, total = format_bytes(card.free_bytes), format_bytes(card.total_bytes)
+        fits = f"{free} of {total} is free. {found.sentence} {_verdicts(found)}"
     if options.json:
         values: dict[str, Any] = {"type": "fit_finished", "device": device,
                                   "modelled": is_modelled(device)}  # fmt: skip
-        values |= msgspec.structs.asdict(fit or card) | {"free_bytes": card.free_bytes}
+        values |= msgspec.structs.asdict(card) | {"free_bytes": card.free_bytes}
         values |= _values(found) | {
             "taken_bytes": card.context_bytes,
             "sentence": fits,
@@ -280,10 +280,9 @@ def fit_command(add_card: Callable[[argparse.ArgumentParser], None]) -> Command:
 
     return Command(
         help="see what fits on a card",
-        about="See what fits on a card: the largest matrix, the largest batch of the sample "
-        "network, and a network by its number of parameters or its file of weights. For a "
-        "language model, see also how many tokens a second the memory's measured bandwidth "
-        "allows at most, on a card or on the CPU.",
+        about="See whether a network fits on a card, by its number of parameters or its file of "
+        "weights. For a language model, see also how many tokens a second the memory's measured "
+        "bandwidth allows at most, on a card or on the CPU.",
         run=_run,
         add_arguments=add_arguments,
         json=JSON_OBJECT,

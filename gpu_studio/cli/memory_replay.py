@@ -103,7 +103,7 @@ def _smallest(
 ) -> AnsweredSmallest | None:
     if not options.smallest:
         return None
-    question = AskSmallest(history=opened.history, other_bytes=options.other or 0, confs=(conf,))
+    question = AskSmallest(history=opened.history, other_bytes=options.other or 0, conf=conf)
     answered = _ask(question)
     assert isinstance(answered, AnsweredSmallest)
     return answered

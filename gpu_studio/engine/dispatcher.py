@@ -18,7 +18,6 @@ from gpu_studio.core.messages.memory_messages import (
     EmptyCache,
     ReadMemory,
     ReadSegments,
-    RecordMemory,
     RunMemoryExperiment,
 )
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed, RunPitfall
@@ -140,10 +139,6 @@ class Dispatcher:
                 from gpu_studio.engine.memory.cuda_memory import run_on_card
 
                 yield from run_on_card(request, stop, self._sensor)
-            case RecordMemory():
-                from gpu_studio.engine.benchmark.memory_recording import record_memory
-
-                yield record_memory(request, stop)
             case RunCheck():
                 from gpu_studio.engine.check.check_round import CheckRound
 

@@ -46,7 +46,6 @@ def test_a_run_there_is_saved_here_with_the_pcs_name(on, tmp_path, capfd):
              "--snapshot", "x"),
             "snapshot",
         ),
-        (("--on", "attic", "bench", "matmul", "--memory-history", "x.pickle"), "--memory-h"),
     ],
 )  # fmt: skip
 def test_what_is_for_this_pc_alone_is_refused_in_one_line(there, capfd, words, sentence):

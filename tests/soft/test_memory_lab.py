@@ -277,7 +277,7 @@ def test_the_terminal_reports_the_same_of_both(pc: Any, tmp_path: Path) -> None:
         fit = [*command, "fit", "--device", device, "--json"]
         ran = subprocess.run(fit, env=env, capture_output=True, timeout=400)
         value = json.loads(ran.stdout)
-        fits = [value[name] for name in ("largest_square_side", "largest_training_batch")]
+        fits = [value[name] for name in ("free_bytes", "training_bytes")]
         ends[device] = [*(finished[name] for name in names), *fits]
     assert ends["cuda:0"] == ends[MODELLED]
     assert ends["cuda:0"][0] == "over_budget"

@@ -11,13 +11,9 @@ from gpu_studio.core.memory.replay.what_if import what_if
 from gpu_studio.core.memory.snapshot_file import open_snapshot
 from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
-    MemoryRecorded,
-    RecordMemory,
     RunMemoryExperiment,
 )
-from gpu_studio.core.messages.run_messages import RunFinished
 from tests.core.memory.replay.test_history import CONFS
-from tests.engine.answers import run_request
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import MODERN_1996_MIB
 
@@ -62,22 +58,6 @@ def test_another_card_fails_at_the_same_call(
             assert found.failure == failure
             failures += 1
     assert 5 < failures < SEEDS
-
-
-def test_a_recorded_workload_is_replayed_and_names_its_lines(
-    soft_pc: MakePc, engine: StartEngine, tmp_path: Path
-) -> None:
-    one = engine(soft_pc(MODERN_1996_MIB))
-    path = tmp_path / "history.pickle"
-    run = run_request(device="cuda:0", workload="train_step", size=64, budget_s=0.05)
-    assert isinstance(one.ask(run)[-1], RunFinished)  # what it leaves is there before the history
-    (recorded,) = one.ask(RecordMemory(**run.parameters, snapshot_path=str(path)))
-    assert isinstance(recorded, MemoryRecorded)
-    assert (recorded.calls, recorded.is_out_of_memory) == (3, False)
-    history = history_of(open_snapshot(path))
-    assert what_if(history, conf=history.conf).peak_reserved_bytes == history.peak_reserved_bytes
-    assert history.count("alloc") > 50
-    assert any(one.line.startswith("train_network.py:") for one in history.at_peak)
 
 
 def test_an_experiment_names_its_lines(

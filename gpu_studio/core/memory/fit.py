@@ -1,8 +1,7 @@
-"""What fits on a card: the largest sizes, and a network's inference and training.
+"""What fits on a card: a network's inference and training.
 
-The largest sizes are found by asking the model of PyTorch's allocator. A network's need is the sum
-of its parts. PyTorch's allocator rounds and packs tensors, and a step needs some memory of its own,
-so within a sixteenth of the room the answer is neither yes nor no.
+A network's need is the sum of its parts. PyTorch's allocator rounds and packs tensors, and a step
+needs some memory of its own, so within a sixteenth of the room the answer is neither yes nor no.
 
 Training, from torch 2.13's torch/optim: Adam and AdamW keep two numbers per weight. On a card they
 compute the square roots of one of them for all weights at once, a whole additional copy, which
@@ -21,18 +20,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
-from gpu_studio.core.memory.allocator.model import AllocatorModel
-from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.memory.networks import AS_IN_FILE, Network
 from gpu_studio.core.memory.tank import Tank, TankPart
 from gpu_studio.core.memory.token_speed import TokenReading, token_reading
 from gpu_studio.core.tensors import ITEM_BYTES
-from gpu_studio.core.units import counted, format_bytes, format_count, format_size
+from gpu_studio.core.units import counted, format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
 
 OPTIMIZERS = {"adam": "Adam", "adamw": "AdamW", "sgd": "SGD", "sgd_momentum": "SGD with momentum"}
@@ -41,7 +35,6 @@ _STATES = {"adam": 2, "adamw": 2, "sgd": 0, "sgd_momentum": 1}
 PRECISIONS = {"plain": "", "amp": "AMP", "masters": "float32 masters"}
 """Whether a float32 network computes in 16 bits, or a network in 16 bits has float32 copies."""
 HALF_TYPES = ("float16", "bfloat16")
-_LARGEST_BATCH = 1 << 27
 _MOSTLY = 0.9
 _TRAINED_TYPES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
 _PARTS = {
@@ -269,88 +262,6 @@ def _trained_type(network: Network, dtype: str) -> str | None:
         return None
     main = max(types, key=lambda name: types[name])
     return _TRAINED_TYPES.get(main) if types[main] > _MOSTLY * network.size_bytes else None
-
-
-# ── the largest sizes ────────────────────────────────────────────────────────────────────────
-
-
-class Fit(msgspec.Struct, frozen=True, kw_only=True):
-    """The largest sizes that fit on a card.
-
-    Attributes:
-        free_bytes: the memory left beside the context and other processes.
-        largest_square_side: the side of the largest float32 matrix.
-        largest_training_batch, largest_inference_batch: for the sample network
-            (`core.memory.activation_calls`); 0 if not even one sample fits.
-    """
-
-    name: str
-    total_bytes: int
-    free_bytes: int
-    conf: str
-    largest_square_side: int
-    largest_training_batch: int
-    largest_inference_batch: int
-
-    @property
-    def sentence(self) -> str:
-        """The answer in words."""
-        side = self.largest_square_side
-        matrix = (
-            f"the largest square float32 matrix that fits is {format_size(side)} "
-            f"({format_bytes(4 * side * side)})"
-            if side
-            else "no float32 matrix fits"
-        )
-        return (
-            f"With {format_bytes(self.free_bytes)} of {format_bytes(self.total_bytes)} free, "
-            f"{matrix}. The largest batch of the sample network is "
-            f"{format_count(self.largest_training_batch)} in training and "
-            f"{format_count(self.largest_inference_batch)} under torch.no_grad()."
-        )
-
-
-def fit_on(card: ModelledCardChoice, conf: str = "") -> Fit:
-    """Return the largest sizes on a card that no other program uses.
-
-    Args:
-        card: a simulated card; or a real one as CUDA sees it, with all used memory as its context.
-        conf: the allocator's options.
-    """
-
-    def side_fits(side: int) -> None:
-        AllocatorModel(card.total_bytes, card.context_bytes, conf=conf).allocate(4 * side * side)
-
-    def training_fits(batch: int) -> None:
-        for _ in ModelledMemory(card, conf).sample_network().train(batch):
-            pass
-
-    def inference_fits(batch: int) -> None:
-        for _ in ModelledMemory(card, conf).sample_network().infer(batch):
-            pass
-
-    return Fit(
-        name=card.name,
-        total_bytes=card.total_bytes,
-        free_bytes=card.free_bytes,
-        conf=conf,
-        largest_square_side=_largest(side_fits, math.isqrt(card.total_bytes // 4) + 1),
-        largest_training_batch=_largest(training_fits, _LARGEST_BATCH),
-        largest_inference_batch=_largest(inference_fits, _LARGEST_BATCH),
-    )
-
-
-def _largest(ask: Callable[[int], None], beyond: int) -> int:
-    """Return the largest number that fits, given one that does not; 0 if none does."""
-    low, high = 0, beyond
-    while high - low > 1:
-        middle = (low + high) // 2
-        try:
-            ask(middle)
-            low = middle
-        except ModelledOutOfMemory:
-            high = middle
-    return low
 
 
 def _count(number: int) -> str:

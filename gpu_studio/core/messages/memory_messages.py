@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gpu_studio.core.messages.message import Count, Event, LastEvent, Request
-from gpu_studio.core.messages.run_messages import RunParameters
+from gpu_studio.core.messages.message import Event, LastEvent, Request
 
 OUTCOMES = (
     "fits", "card_full", "fragmented", "over_budget", "spilled", "taken_by_others", "leak",
@@ -96,33 +95,6 @@ class RunMemoryExperiment(Request, frozen=True, kw_only=True):
     snapshot_path: str = ""
     watch_s: float = 0.0
     reads_every_step: bool = False
-
-
-class RecordMemory(RunParameters, Request, frozen=True, kw_only=True):
-    """Record what a few calls of a workload ask of a card's allocator; nothing is timed.
-
-    The history begins before the operands are made. Its entries have stacks where PyTorch gives
-    them. Answered by `MemoryRecorded`.
-
-    Attributes:
-        snapshot_path: the file for the history, as ``torch.cuda.memory._dump_snapshot`` writes it.
-    """
-
-    snapshot_path: str
-
-
-class MemoryRecorded(RunParameters, LastEvent, frozen=True, kw_only=True):
-    """The history of a workload's memory is in a file.
-
-    Attributes:
-        snapshot_path: the file.
-        calls: how many calls of the workload are in it.
-        is_out_of_memory: the last call did not fit; the history ends there.
-    """
-
-    snapshot_path: str
-    calls: Count
-    is_out_of_memory: bool = False
 
 
 class MemoryRead(Event, frozen=True, kw_only=True):

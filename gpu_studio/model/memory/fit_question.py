@@ -10,7 +10,7 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.memory.fit import fit_on, model_fit
+from gpu_studio.core.memory.fit import model_fit
 from gpu_studio.core.memory.networks import Network
 from gpu_studio.core.memory.weights import weights_file
 from gpu_studio.model.file_reading import opening, opening_delay
@@ -19,7 +19,7 @@ from gpu_studio.process.child_call import ChildCall
 
 if TYPE_CHECKING:
     from gpu_studio.core.failure import Failure
-    from gpu_studio.core.memory.fit import Fit, ModelFit, TrainingPlan
+    from gpu_studio.core.memory.fit import ModelFit, TrainingPlan
     from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
 
 _AFTER_TYPING_MS = 200
@@ -49,11 +49,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a network fits, and what writing text needs; on a card also the largest sizes."""
+    """Whether a network fits, and what writing text needs."""
 
     question: Question
     model_fit: ModelFit
-    fit: Fit | None = None
 
 
 class FitQuestion(QObject):
@@ -78,7 +77,6 @@ class FitQuestion(QObject):
         self._asked: Question | None = None
         self._call: ChildCall | None = None
         self._read: tuple[tuple[Path | None, Path | None], Network] | None = None
-        self._fits: dict[ModelledCardChoice, Fit] = {}
         self._task: Task | None = None
         self._is_closed = False
         self._pause = QTimer(self)
@@ -122,13 +120,11 @@ class FitQuestion(QObject):
 
     def _answer(self, question: Question) -> FitAnswer:
         """Return the answer; in the task's thread."""
-        card, network = question.card, self._opened(question)
         found = model_fit(
-            card, network, question.dtype, question.plan,
+            question.card, self._opened(question), question.dtype, question.plan,
             context=question.context, batch=question.batch,
         )  # fmt: skip
-        fit = None if question.is_ram else self._fits.get(card) or fit_on(card)
-        return FitAnswer(question=question, model_fit=found, fit=fit)
+        return FitAnswer(question=question, model_fit=found)
 
     def _opened(self, question: Question) -> Network:
         files, network = question.files, question.network
@@ -164,8 +160,6 @@ class FitQuestion(QObject):
 
     def _on_answered(self, answer: FitAnswer) -> None:
         self._on_read()
-        if answer.fit is not None:
-            self._fits[answer.question.card] = answer.fit
         if answer.question == self._wanted:
             self.answered.emit(answer)
 

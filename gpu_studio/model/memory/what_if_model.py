@@ -11,7 +11,6 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.failure import Failure
 from gpu_studio.core.memory.replay.replay_call import (
-    SETTINGS,
     AnsweredSmallest,
     AnsweredWhatIf,
     AskSmallest,
@@ -42,8 +41,8 @@ class WhatIfChoices(msgspec.Struct, frozen=True, kw_only=True):
 class WhatIfModel(QObject):
     """Opens one history at a time, and answers for the newest choices.
 
-    First comes the chosen card, then the smallest card that is enough, then the best setting. What
-    is known for a choice is kept as long as the history.
+    First comes the chosen card, then the smallest card that is enough. What is known for a choice
+    is kept as long as the history.
 
     Signals:
         history_changed(): another history was opened or refused.
@@ -165,18 +164,11 @@ class WhatIfModel(QObject):
         assert found is None or isinstance(found, (AnsweredSmallest, Failure))
         return found
 
-    @property
-    def best(self) -> AnsweredSmallest | Failure | None:
-        """The best setting of those that are tried; None if it is not known yet."""
-        found = self._answer_to(2)
-        assert found is None or isinstance(found, (AnsweredSmallest, Failure))
-        return found
-
     def _answer_to(self, number: int) -> Answer | Failure | None:
         questions = self._questions()
         return self._answers.get(questions[number]) if questions else None
 
-    def _questions(self) -> tuple[AskWhatIf, AskSmallest, AskSmallest] | None:
+    def _questions(self) -> tuple[AskWhatIf, AskSmallest] | None:
         """Return what is to be known, the most urgent first; None without a history.
 
         The history is large and the same for all: it is added when a question is asked.
@@ -187,8 +179,7 @@ class WhatIfModel(QObject):
         others, conf = chosen.other_bytes, chosen.conf
         return (
             AskWhatIf(history=b"", card_bytes=chosen.card_bytes, other_bytes=others, conf=conf),
-            AskSmallest(history=b"", other_bytes=others, confs=(conf,)),
-            AskSmallest(history=b"", other_bytes=others, confs=SETTINGS),
+            AskSmallest(history=b"", other_bytes=others, conf=conf),
         )
 
     def _ask_next(self) -> None:

@@ -58,10 +58,8 @@ class FitPage(QWidget):
         page = PageColumn("Will it fit?")
         column.addWidget(page)
         self._speed = SpeedCard(model.bandwidths)
-        # All that is chosen stands above all that answers: answers come, go and grow.
         page.column.addWidget(self._make_network(theme))
         page.column.addWidget(self._speed)
-        page.column.addWidget(self._make_most())
         page.column.addStretch(1)
         self._speed.changed.connect(self._ask)
         self._question.answered.connect(self._show_answer)
@@ -72,14 +70,6 @@ class FitPage(QWidget):
         model.closing.connect(self._question.close)
 
     # ── making ───────────────────────────────────────────────────────────────────────────────
-
-    def _make_most(self) -> Card:
-        card = self._most_card = Card(name="memory.fit.most")
-        self._card_name = Text("", "section", name="memory.fit.card")
-        self._most = Text("…", name="memory.fit.largest", wraps=True)
-        card.column.addWidget(self._card_name)
-        card.column.addWidget(self._most)
-        return card
 
     def _make_network(self, theme: Theme) -> Card:
         card = Card(name="memory.fit.network")
@@ -98,6 +88,8 @@ class FitPage(QWidget):
         card.column.addWidget(choices)
         card.column.addWidget(self._speed.choices)
         card.column.addWidget(self._reason)
+        self._card_words = Text(name="memory.fit.card", wraps=True)
+        card.column.addWidget(self._card_words)
         answers = QHBoxLayout()
         answers.setSpacing(GAP)
         card.column.addLayout(answers)
@@ -176,7 +168,7 @@ class FitPage(QWidget):
         text, card, is_ram = self._count.currentText(), self._card(), self._model.chosen.is_cpu
         network = self._files.get(text) or known_network(text) or _counted(text)
         self._list_types(isinstance(network, Path))
-        for part in (self._most_card, self._inference, self._training, self._optimizer):
+        for part in (self._card_words, self._inference, self._training, self._optimizer):
             part.setVisible(not is_ram)
         if network is None:
             self._show_reason("Enter a number such as 7B, 350 M or 1,000,000.", is_wrong=True)
@@ -242,15 +234,14 @@ class FitPage(QWidget):
 
     def _show_answer(self, answer: FitAnswer) -> None:
         self._show_opening()
-        card, fit, network = answer.question.card, answer.fit, answer.model_fit
+        card, network = answer.question.card, answer.model_fit
         self._speed.show_answer(answer, self._model.chosen)
-        if fit is None:
+        if answer.question.is_ram:
             self._sentence.setText(ram_sentence(network.reading, card.free_bytes, card.total_bytes))
             self._show_reason(_RAM, is_wrong=False)
             return
         shown = "simulated" if self._model.chosen.is_modelled else "computed, not measured"
-        self._card_name.setText(f"{card.name}, {format_bytes(card.free_bytes)} free · {shown}")
-        self._most.setText(fit.sentence)
+        self._card_words.setText(f"{card.name}, {format_bytes(card.free_bytes)} free · {shown}")
         if network.reading.cache_bytes:
             self._inference.show_fit("Inference", network.inference, card)
         else:

@@ -29,7 +29,6 @@ from gpu_studio.core.memory.replay.replay_call import (
 from gpu_studio.core.memory.replay.what_if_words import (
     DEFAULT_SETTING,
     RECORDING_SNIPPET,
-    best_sentence,
     card_name,
     failure_moment,
     headline,
@@ -42,7 +41,6 @@ from gpu_studio.model.memory.what_if_model import WhatIfChoices, WhatIfModel
 from gpu_studio.model.pages import WHAT_IF
 from gpu_studio.ui.combo_box import ComboBox
 from gpu_studio.ui.eliding import ElidedText, RoomText
-from gpu_studio.ui.memory.record_card import RecordCard
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, rule, set_property
 from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.scroll_page import PageColumn
@@ -68,7 +66,7 @@ _INVITATION = "Would your training fit on another card?"
 _INVITED = (
     "Open a history of PyTorch's memory from any PC. It is replayed here, without a card, as on a "
     "card of any size and with any setting of the allocator. “Record one” has the lines for your "
-    "script, and records a workload or an experiment here."
+    "script, and records an experiment here."
 )
 _VIEWER = (
     "To see every tensor over time, open pytorch.org/memory_viz in a browser and drop {name} on "
@@ -97,11 +95,7 @@ class WhatIfPage(QWidget):
         line.setContentsMargins(0, 0, 0, 0)
         page = PageColumn("What if")
         line.addWidget(page)
-        self._recorder = RecordCard(studio, memory)
-        self._recorder.hide()
-        self._recorder.recording.recorded.connect(self._open_recorded)
         page.column.addWidget(self._make_head())
-        page.column.addWidget(self._recorder)
         self._answers = QWidget()
         self._side = QBoxLayout(QBoxLayout.Direction.LeftToRight, self._answers)
         self._side.setContentsMargins(0, 0, 0, 0)
@@ -125,14 +119,11 @@ class WhatIfPage(QWidget):
         self._record = QPushButton("Record one…")
         self._record.setObjectName("memory.what_if.record")
         self._record.setAccessibleName("Record a history")
-        self._record.setToolTip(
-            "Record a history of your own script, or of an experiment or a workload here"
-        )
+        self._record.setToolTip("Record a history of your own script, or of an experiment here")
         menu = QMenu(self._record)
         menu.setObjectName("memory.what_if.record.menu")
         menu.addAction("Of your own &script: show the lines").triggered.connect(self._show_lines)
         menu.addAction("Of an &experiment here").triggered.connect(self.experiment_wanted)
-        menu.addAction("Of a &workload on a card here…").triggered.connect(self._recorder.begin)
         self._record.setMenu(menu)
         line = QHBoxLayout()
         line.setSpacing(GAP)
@@ -162,10 +153,6 @@ class WhatIfPage(QWidget):
         path = ask_open_path(self, "Open a history", "Histories (*.pickle *.pkl);;All files (*)")
         if path:
             self.open_history(Path(path))
-
-    def _open_recorded(self, path: Path) -> None:
-        self._recorder.hide()
-        self.open_history(path)
 
     def _choose_card(self, index: int) -> None:
         self.model.open(self.model.opened_path, self._cards.itemData(index))
@@ -228,7 +215,6 @@ class _ChoiceCard(Card):
         self._make_setting()
         self._reason = Text(role="failure", name="memory.what_if.reason", wraps=True)
         self._reason.hide()
-        self._best = Text(role="muted", name="memory.what_if.best", wraps=True)
         grid = QGridLayout()
         grid.setSpacing(GAP)
         self.column.addLayout(grid)
@@ -240,14 +226,12 @@ class _ChoiceCard(Card):
             grid.addWidget(label, row, 0)
             grid.addWidget(field, row, 1)
         self.column.addWidget(self._reason)
-        self.column.addWidget(self._best)
         self.column.addStretch(1)
         self._typing = QTimer(self)
         self._typing.setSingleShot(True)
         self._typing.setInterval(_AFTER_TYPING_MS)
         self._typing.timeout.connect(self._choose)
         model.history_changed.connect(self._show_history)
-        model.answers_changed.connect(self._show_best)
         self._shown: OpenedHistory | None = None
         self._choose()
 
@@ -324,14 +308,6 @@ class _ChoiceCard(Card):
             self._conf.addItem(history.conf, history.conf)
         self._conf.setCurrentIndex(self._conf.findData(history.conf))
         self._choose()
-
-    def _show_best(self) -> None:
-        best, smallest = self._model.best, self._model.smallest
-        if isinstance(best, AnsweredSmallest):
-            usual = smallest if isinstance(smallest, AnsweredSmallest) else None
-            self._best.setText(best_sentence(best, usual))
-        else:
-            self._best.setText("Looking for the best setting…" if best is None else best.message)
 
 
 class _ResultCard(Card):

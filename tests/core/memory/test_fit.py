@@ -3,18 +3,14 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
-from gpu_studio.core.memory.allocator.model import AllocatorModel
-from gpu_studio.core.memory.fit import TrainingPlan, fit_on, model_fit, parse_count, plans_for
+from gpu_studio.core.memory.fit import TrainingPlan, model_fit, parse_count, plans_for
 from gpu_studio.core.memory.modelled_cards import (
     ModelledCardChoice,
     card_at,
     modelled_card_table,
     modelled_cards,
 )
-from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.memory.networks import NETWORK_NAMES, Network, known_network
-from gpu_studio.core.units import format_count, format_size
 
 MIB, GIB = 1 << 20, 1 << 30
 GT_1030 = card_at("model:1996")
@@ -53,33 +49,6 @@ def test_a_card_that_cannot_be_is_refused_in_one_sentence(address: str):
     with pytest.raises(StudioError, match="simulated card") as raised:
         card_at(address)
     assert len(str(raised.value)) < 120
-
-
-def test_the_largest_sizes_are_the_largest():
-    fit = fit_on(GT_1030)
-    side = fit.largest_square_side
-    assert side == 22528  # 1936 MiB, all that the context leaves
-    with pytest.raises(ModelledOutOfMemory):
-        AllocatorModel(GT_1030.total_bytes, GT_1030.context_bytes).allocate(4 * (side + 1) ** 2)
-    for name, batch in (
-        ("train", fit.largest_training_batch),
-        ("infer", fit.largest_inference_batch),
-    ):
-        for size, works in ((batch, True), (batch + 1, False)):
-            step = getattr(ModelledMemory(GT_1030).sample_network(), name)(size)
-            if works:
-                assert list(step)
-            else:
-                with pytest.raises(ModelledOutOfMemory):
-                    list(step)
-    assert fit.largest_inference_batch > 8 * fit.largest_training_batch > 0
-    assert format_size(side) in fit.sentence
-    assert f"{format_count(fit.largest_training_batch)} in training" in fit.sentence
-
-
-def test_expandable_segments_round_to_larger_pages():
-    side = fit_on(GT_1030, "expandable_segments:True").largest_square_side
-    assert 4 * side**2 <= 1920 * MIB < 4 * (side + 1) ** 2
 
 
 @pytest.mark.parametrize(

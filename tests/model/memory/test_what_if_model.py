@@ -28,8 +28,7 @@ FITS = WhatIf(
     unused_at_peak_bytes=0, retries=0, failed_at=None,
 )  # fmt: skip
 ON_CARD = AnsweredWhatIf(FITS)
-SMALLEST = AnsweredSmallest(conf="", card_bytes=1 * GIB)
-BEST = AnsweredSmallest(conf="expandable_segments:True", card_bytes=GIB // 2)
+SMALLEST = AnsweredSmallest(card_bytes=GIB)
 
 
 class Child(QObject):
@@ -100,11 +99,11 @@ def chosen(model: WhatIfModel, qtbot, **changes: object) -> None:
 
 def test_nothing_is_known_or_asked_without_a_history_or_choices(model, opening, asking, qtbot):
     chosen(model, qtbot)
-    assert (model.on_card, model.smallest, model.best) == (None, None, None)
+    assert (model.on_card, model.smallest) == (None, None)
     assert asking.questions == []
     model.choices = None
     opened(model, opening, b"one")
-    assert (model.on_card, model.smallest, model.best) == (None, None, None)
+    assert (model.on_card, model.smallest) == (None, None)
     assert asking.questions == []
 
 
@@ -114,14 +113,12 @@ def test_the_most_urgent_is_asked_first_and_each_answer_is_its_own_questions(
     opened(model, opening, b"one")
     chosen(model, qtbot)
     assert [type(one) for one in asking.questions] == [AskWhatIf]
-    assert (model.on_card, model.smallest, model.best) == (None, None, None)
+    assert (model.on_card, model.smallest) == (None, None)
     asking.answer(ON_CARD)
-    assert (model.on_card, model.smallest, model.best) == (ON_CARD, None, None)
+    assert (model.on_card, model.smallest) == (ON_CARD, None)
     asking.answer(SMALLEST)
-    assert (model.smallest, model.best) == (SMALLEST, None)
-    asking.answer(BEST)
-    assert (model.on_card, model.smallest, model.best) == (ON_CARD, SMALLEST, BEST)
-    assert [type(one) for one in asking.questions] == [AskWhatIf, AskSmallest, AskSmallest]
+    assert (model.on_card, model.smallest) == (ON_CARD, SMALLEST)
+    assert [type(one) for one in asking.questions] == [AskWhatIf, AskSmallest]
     assert {one.history for one in asking.questions} == {b"one"}
     assert not asking.is_busy
 
@@ -151,11 +148,11 @@ def test_another_history_is_asked_the_same_anew(model, opening, asking, qtbot):
 def test_a_question_is_broken_off_once_all_is_known(model, opening, asking, qtbot):
     opened(model, opening, b"one")
     chosen(model, qtbot)
-    for answer in (ON_CARD, Failure(FailureKind.FILE_REFUSED, "It takes too long."), BEST):
+    for answer in (ON_CARD, Failure(FailureKind.FILE_REFUSED, "It takes too long.")):
         asking.answer(answer)
     assert isinstance(model.smallest, Failure)
     chosen(model, qtbot, card_bytes=4 * GIB)
     assert asking.is_busy
     chosen(model, qtbot)
     assert not asking.is_busy
-    assert len(asking.questions) == 4
+    assert len(asking.questions) == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.model.memory import fit_question, opened_snapshot
+from gpu_studio.model.memory import opened_snapshot
 from gpu_studio.model.memory.fit_question import FitQuestion
 from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
 from gpu_studio.model.pages import FIT, SEGMENTS
@@ -19,7 +19,7 @@ def slow_work(monkeypatch):
 
 
 def test_the_end_waits_for_what_fits_and_asks_no_more(tab, studio, slow_work, monkeypatch, qtbot):
-    monkeypatch.setattr(fit_question, "fit_on", slow_work)
+    monkeypatch.setattr(FitQuestion, "_answer", slow_work)
     start(tab, studio)
     tab.pages.go_to(FIT)
     qtbot.waitUntil(slow_work.has_begun.is_set)

@@ -7,7 +7,6 @@ import re
 import pytest
 from PySide6.QtWidgets import QComboBox, QFileDialog, QSpinBox
 
-from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.ui.memory.fit_page import FitPage
 from gpu_studio.ui.memory.tank import TankBar
 from tests.driving.memory import MIB, every_control_is_named, shown
@@ -31,10 +30,6 @@ def test_what_a_modelled_gt_1030_holds_and_what_not(fits, qtbot):
     card = text(fits, "memory.fit.card")
     assert "GT 1030" in card
     assert card.endswith("simulated")
-    side = int(re.search(r"fits is ([\d,]+)", text(fits, "memory.fit.largest"))[1].replace(",", ""))
-    free = AllocatorModel(1996 * MIB, 60 * MIB)
-    free.allocate(4 * side * side)  # the model itself says so
-    assert 22_000 < side < 23_000
     inference = text(fits, "memory.fit.inference.verdict")
     assert inference.startswith("✖")
     assert re.search(r"1\.\d+ GiB", inference.replace("\u202f", " "))

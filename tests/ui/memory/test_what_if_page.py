@@ -7,19 +7,13 @@ import pickle
 import pytest
 from PySide6.QtWidgets import QComboBox, QMenu
 
-from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import (
-    MemoryRecorded,
-    RecordMemory,
     RunMemoryExperiment,
 )
-from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory import what_if_model
 from gpu_studio.model.pages import BREAK_IT, SEGMENTS, WHAT_IF, Destination
-from gpu_studio.ui.memory.record_card import RecordCard
 from gpu_studio.ui.memory.what_if_page import WhatIfPage
-from tests.driving.memory import every_control_is_named, run, shown, start
+from tests.driving.memory import every_control_is_named, run, shown
 from tests.driving.window import click, find, text
 from tests.fakes.histories import TrainingHistory
 from tests.fakes.memory_answers import memory_read, oom_finished
@@ -60,7 +54,6 @@ def test_a_history_is_answered_for_each_choice(page, path, qtbot):
     assert "memory_viz" in text(page, "memory.what_if.viewer")
     assert text(page, "memory.what_if.result.out_of_memory").startswith("✖ at")
     assert ".py:" in text(page, "memory.what_if.line")
-    qtbot.waitUntil(lambda: not text(page, "memory.what_if.best").startswith("Looking"))
     first = text(page, "memory.what_if.verdict")
     choose(page, card="80", other="2.2 GiB")
     qtbot.waitUntil(lambda: text(page, "memory.what_if.result.out_of_memory") == "✔ none")
@@ -132,67 +125,6 @@ def test_an_experiment_is_recorded_and_replayed(tab, path, scripts, studio, qtbo
     click(tab, "memory.oom.what_if")
     qtbot.waitUntil(lambda: page.model.history is not None)
     assert tab.pages.front == WHAT_IF
-
-
-def wait_for(page, name, words, qtbot):
-    qtbot.waitUntil(lambda: words in text(page, f"memory.what_if.{name}"))
-
-
-def workload_menu(page):
-    return find(page, "memory.what_if.record.menu", QMenu).actions()[2]
-
-
-def test_a_workload_is_recorded_on_a_card_and_opened(tab, path, scripts, studio, qtbot):
-    asked = []
-
-    def script(_engine, request):
-        asked.append(request)
-        return [MemoryRecorded(**request.parameters, snapshot_path=str(path), calls=3)]
-
-    scripts[RecordMemory] = script
-    start(tab, studio)
-    tab.pages.go_to(WHAT_IF)
-    page = tab.findChild(WhatIfPage)
-    workload_menu(page).trigger()
-    card = find(page, "memory.what_if.record_card", RecordCard)
-    start_button = find(page, "memory.what_if.record.start")
-    qtbot.waitUntil(lambda: card.isVisible() and start_button.isEnabled())
-    workloads = find(page, "memory.what_if.record.workload", QComboBox)
-    workloads.setCurrentIndex(workloads.findData("matmul"))
-    sizes = find(page, "memory.what_if.record.size", QComboBox)
-    sizes.setCurrentIndex(sizes.findData("512"))
-    card.record(path)
-    qtbot.waitUntil(lambda: page.model.history is not None)
-    assert [(one.workload, one.size, one.device) for one in asked] == [("matmul", 512, "cuda:0")]
-    assert asked[0].snapshot_path == str(path)
-    assert card.isHidden()  # its place is the answer's
-    assert studio.lab.state is EngineState.ABSENT
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (RequestFailed(failure=Failure(FailureKind.TOO_LARGE, "It needs 9 GiB.")), "9 GiB"),
-        (EngineEnded(exit_code=-9), "Nothing was recorded"),
-    ],
-)
-def test_a_recording_that_fails_says_why(tab, path, scripts, studio, qtbot, answer, words):
-    scripts[RecordMemory] = [answer]
-    start(tab, studio)
-    tab.pages.go_to(WHAT_IF)
-    page = tab.findChild(WhatIfPage)
-    workload_menu(page).trigger()
-    qtbot.waitUntil(find(page, "memory.what_if.record.start").isEnabled)
-    find(page, "memory.what_if.record_card", RecordCard).record(path)
-    wait_for(page, "record.notice", words, qtbot)
-    assert page.model.history is None
-    qtbot.waitUntil(find(page, "memory.what_if.record.start").isEnabled)
-
-
-def test_without_a_card_the_button_says_why(page):
-    workload_menu(page).trigger()
-    assert "without CUDA" in text(page, "memory.what_if.record.reason")
-    assert not find(page, "memory.what_if.record.start").isEnabled()
 
 
 def test_each_card_of_the_recorded_program_can_be_chosen(page, path, qtbot):

@@ -38,7 +38,7 @@ SETTINGS = (
     "garbage_collection_threshold:0.8",
     "roundup_power2_divisions:4",
 )
-"""What is tried to find the best setting."""
+"""The settings to choose from first."""
 
 
 class OpenHistory(msgspec.Struct, frozen=True, tag=True):
@@ -100,17 +100,16 @@ class AskWhatIf(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class AskSmallest(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Find the smallest card on which a history fits, with the best of some settings."""
+    """Find the smallest card on which a history fits."""
 
     history: bytes
     other_bytes: int
-    confs: tuple[str, ...]
+    conf: str
 
 
 class AnsweredSmallest(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A history fits on a card of this size and on all larger ones of a grid; None: on no card."""
 
-    conf: str
     card_bytes: int | None
 
 
@@ -202,12 +201,8 @@ def _answer(question: Question) -> Answer:
                 conf=question.conf,
             )
         )
-    best = AnsweredSmallest(conf="", card_bytes=None)
-    for conf in question.confs:
-        found = smallest_card(history, other_bytes=question.other_bytes, conf=conf)
-        if found is not None and (best.card_bytes is None or found < best.card_bytes):
-            best = AnsweredSmallest(conf=conf, card_bytes=found)
-    return best
+    found = smallest_card(history, other_bytes=question.other_bytes, conf=question.conf)
+    return AnsweredSmallest(card_bytes=found)
 
 
 def _opened(question: OpenHistory) -> OpenedHistory | NoHistory:

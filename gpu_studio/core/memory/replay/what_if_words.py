@@ -15,7 +15,6 @@ from gpu_studio.core.units import (
 if TYPE_CHECKING:
     from gpu_studio.core.memory.replay.replay_call import AnsweredSmallest, OpenedHistory
     from gpu_studio.core.memory.replay.what_if import WhatIf
-    from gpu_studio.core.messages.memory_messages import MemoryRecorded
 
 _GIB = 1 << 30
 _THIN = "\u202f"
@@ -84,25 +83,6 @@ def subject(history: OpenedHistory, name: str, other_bytes: int) -> str:
     )
 
 
-def best_sentence(best: AnsweredSmallest, usual: AnsweredSmallest | None) -> str:
-    """Return which setting needs the least memory.
-
-    Args:
-        best: the best of those that were tried.
-        usual: the same with the chosen setting.
-    """
-    if best.card_bytes is None:
-        return ""
-    name, needed = best.conf or DEFAULT_SETTING, format_gib(best.card_bytes, 1)
-    gain_bytes = 0
-    if usual is not None and usual.card_bytes is not None:
-        gain_bytes = usual.card_bytes - best.card_bytes
-        if gain_bytes <= 0:
-            return f"No setting of those that were tried needs less than {needed}."
-    less = f", {format_gib(gain_bytes, 1)} less" if gain_bytes else ""
-    return f"Best setting: {name}, fits from {needed} on{less}."
-
-
 def failure_moment(found: WhatIf) -> str:
     """Return when a call failed: ``at 1.92 s``, or its number without times; empty if none did."""
     if found.failed_at is None:
@@ -110,11 +90,3 @@ def failure_moment(found: WhatIf) -> str:
     if found.failed_s is not None:
         return f"at {format_duration(found.failed_s)}"
     return f"at event {format_count(found.failed_at + 1)}"
-
-
-def recorded_sentence(recorded: MemoryRecorded) -> str:
-    """Return what a history of a workload has."""
-    calls = counted(recorded.calls, "call")
-    if recorded.is_out_of_memory:
-        return f"Recorded {calls} of {recorded.workload}; then the card was out of memory."
-    return f"Recorded {calls} of {recorded.workload}, from the operands on."
