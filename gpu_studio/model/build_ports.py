@@ -29,12 +29,6 @@ class BuildStore(Protocol):
     def used(self) -> str:
         """Return the build that the next engine uses; "" if there is none."""
 
-    def outdated(self, record: BuildRecord) -> str:
-        """Return why a build is older than this program; "" if it is not."""
-
-    def is_loadable(self, record: BuildRecord) -> bool:
-        """Return whether this Python can load a build."""
-
     def is_begun(self, family: str) -> bool:
         """Return whether the user began the present version of a wanted build."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QObject, Signal
 
@@ -17,6 +18,7 @@ from gpu_studio.model.engine_handover import MADE_FOR_OTHER, NOT_INSTALLED, Engi
 from gpu_studio.model.worker import Task, Worker
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from gpu_studio.core.builds.record import BuildRecord
@@ -51,9 +53,9 @@ class InstalledBuilds:
 
     def __init__(self, store: BuildStore) -> None:
         self._store = store
-        self.records, self.used = store.records(), store.used()
-        self.free_bytes, self.unfinished_bytes = store.free_bytes(), 0
         self.torch_version, self.python = store.torch_version, store.python
+        self.records: tuple[BuildRecord, ...] = ()
+        self.used, self.free_bytes, self.unfinished_bytes = "", 0, 0
 
     def look(self) -> None:
         """Read the disk."""
@@ -64,22 +66,21 @@ class InstalledBuilds:
     def has(self, family: str) -> bool:
         """Return whether a build is installed, and as new as this program."""
         return any(
-            one.family == family and one.is_ready and not self._store.outdated(one)
-            for one in self.records
+            one.family == family and one.is_ready and not self.outdated(one) for one in self.records
         )
 
     def outdated(self, record: BuildRecord) -> str:
         """Return why a build is older than this program; "" if it is not."""
-        return self._store.outdated(record)
+        return record.outdated(self.torch_version, self.python)
 
     def is_loadable(self, record: BuildRecord) -> bool:
         """Return whether this Python can load a build."""
-        return self._store.is_loadable(record)
+        return record.is_ready and record.python == self.python
 
     @property
     def older(self) -> tuple[BuildRecord, ...]:
         """The whole builds of another PyTorch or Python than this program's."""
-        return tuple(one for one in self.records if one.is_ready and self._store.outdated(one))
+        return tuple(one for one in self.records if one.is_ready and self.outdated(one))
 
     def downloads_bytes(self) -> int:
         """Return the size of the downloads that are not installed."""
@@ -173,8 +174,8 @@ class Builds(QObject):
         self.progress = InstallProgress(InstallStage.WAITING)
         self.wheels = wheels
         self.installed = InstalledBuilds(store)
-        self.engine = EngineHandover(session, lab, self.installed.used, self)
-        self._name_absence()
+        self.engine = EngineHandover(session, lab, self)
+        self._look()
         self.engine.changed.connect(self.changed)
         self.recommended = RecommendedBuild(sensors, self)
         self.recommended.changed.connect(self.changed)
@@ -227,8 +228,7 @@ class Builds(QObject):
 
     def decline_updates(self) -> None:
         """Offer the updates on the engine's page only, until the next version."""
-        wanted = self._store.wanted()
-        self._store.write_wanted(wanted._replace(declined=self._store.torch_version))
+        self._write_wanted(declined=self._store.torch_version)
         self.changed.emit()
 
     @property
@@ -343,11 +343,7 @@ class Builds(QObject):
         self.is_discarding = True
         given_up, self._waiting = tuple(self._waiting), []
         self.progress = InstallProgress(InstallStage.WAITING)
-        store = self._store
-        task = Task(lambda: _discarded(store), self)
-        task.succeeded.connect(lambda trouble: self._on_discarded(given_up, trouble))
-        task.finished.connect(self._on_discarding_finished)
-        task.start()
+        self._clean("installation", self._store.discard, partial(self._on_discarded, given_up))
         self.changed.emit()
 
     def repair(self, family: str) -> None:
@@ -367,7 +363,7 @@ class Builds(QObject):
             self.engine.without(family, lambda: self._remove(family))
 
     def use(self, family: str) -> None:
-        self._store.write_wanted(self._store.wanted()._replace(used=family))
+        self._write_wanted(used=family)
         self._look()
         self.engine.switch_now_if_idle()
         self.changed.emit()
@@ -385,8 +381,7 @@ class Builds(QObject):
         if self.is_at_work:
             builds[self.family] = None
         ordered = tuple(one for one in FAMILIES if one in builds)
-        wanted = self._store.wanted()
-        self._store.write_wanted(wanted._replace(builds=ordered, is_paused=is_paused))
+        self._write_wanted(builds=ordered, is_paused=is_paused)
 
     def _use_of_other_window(self) -> None:
         """Use what another window has installed meanwhile, instead of downloading it again."""
@@ -460,24 +455,31 @@ class Builds(QObject):
         wanted = self._store.wanted()
         families = tuple(one for one in wanted.builds if one != family)
         used = "" if wanted.used == family else wanted.used
-        self._store.write_wanted(wanted._replace(builds=families, used=used))
+        self._write_wanted(builds=families, used=used)
         self._waiting = [one for one in self._waiting if one != family]
-        is_last = not self._waiting
-        store = self._store
-        task = Task(lambda: _remove(store, family, with_downloads=is_last), self)
-        task.failed.connect(self._on_removal_failed)
-        task.finished.connect(self._on_removal_finished)
+        is_last, store = not self._waiting, self._store
+
+        def remove() -> None:
+            store.remove(family)
+            if is_last:  # the downloads of an engine that failed its test
+                with contextlib.suppress(TroubleError):
+                    store.discard()
+
+        self._clean(build_title(family), remove, partial(self._on_removed, family))
+
+    def _clean(
+        self, what: str, work: Callable[[], None], on_end: Callable[[Trouble | None], None]
+    ) -> None:
+        """Remove files in a thread; `on_end` gets what went wrong."""
+        task = Task(partial(_trouble_of, what, work), self)
+        task.succeeded.connect(on_end)
+        task.finished.connect(self._on_cleaned)
         task.start()
 
-    def _on_removal_failed(self, failure: Failure) -> None:
-        trouble = Trouble(
-            TroubleKind.FILE_HELD,
-            f"Not all files of the {build_title(self.removing)} could be removed.",
-            "Close the programs that use it, then try again.",
-            failure.message,
-        )
-        self._unremoved = self.removing
-        self.progress = InstallProgress(InstallStage.FAILED, trouble=trouble)
+    def _on_removed(self, family: str, trouble: Trouble | None) -> None:
+        if trouble is not None:
+            self._unremoved = family
+            self.progress = InstallProgress(InstallStage.FAILED, trouble=trouble)
 
     def _on_discarded(self, given_up: tuple[str, ...], trouble: Trouble | None) -> None:
         if trouble is not None:
@@ -486,51 +488,36 @@ class Builds(QObject):
             return
         self.wheels = None
         families = tuple(one for one in FAMILIES if self.installed.has(one) or one in self._waiting)
-        wanted = self._store.wanted()
-        self._store.write_wanted(wanted._replace(builds=families, is_paused=False))
+        self._write_wanted(builds=families, is_paused=False)
 
-    def _on_discarding_finished(self) -> None:
-        self.is_discarding = False
+    def _on_cleaned(self) -> None:
+        self.removing, self.is_discarding = "", False
         if not self._is_closed:
             self._look()
+            self.engine.start()
             self._next()
             self.changed.emit()
 
-    def _on_removal_finished(self) -> None:
-        self.removing = ""
-        if self._is_closed:
-            return
-        self._look()
-        self.engine.start()
-        self.changed.emit()
+    def _write_wanted(self, **changes: Any) -> None:
+        self._store.write_wanted(self._store.wanted()._replace(**changes))
 
     def _look(self) -> None:
         self.installed.look()
-        self.engine.best = self.installed.used
-        self._name_absence()
-
-    def _name_absence(self) -> None:
-        self.engine.absence = MADE_FOR_OTHER if self.installed.older else NOT_INSTALLED
+        absence = MADE_FOR_OTHER if self.installed.older else NOT_INSTALLED
+        self.engine.set_best(self.installed.used, absence)
 
 
-def _remove(store: BuildStore, family: str, *, with_downloads: bool) -> None:
-    store.remove(family)
-    if with_downloads:  # those of an engine that failed its test
-        with contextlib.suppress(TroubleError):
-            store.discard()
-
-
-def _discarded(store: BuildStore) -> Trouble | None:
-    """Remove what was downloaded; return what went wrong."""
+def _trouble_of(what: str, work: Callable[[], None]) -> Trouble | None:
+    """Remove files; return what went wrong."""
     try:
-        store.discard()
+        work()
     except TroubleError as error:
         return error.trouble
     except OSError as error:
         return Trouble(
             TroubleKind.FILE_HELD,
-            "Not all files of the installation could be removed.",
-            "Close the programs that use them, then press Give up again, or try again.",
+            f"Not all files of the {what} could be removed.",
+            "Close the programs that use them, then try again.",
             str(error),
         )
     return None

@@ -26,7 +26,6 @@ class EngineHandover(QObject):
     Attributes:
         best: the build that the next engine uses; "" if there is none.
         in_use: the build of the present engine; "" if there is no engine.
-        absence: what to say where there is no build.
 
     Signals:
         changed(): one of the attributes changed, or the engine began or ended to work.
@@ -35,19 +34,17 @@ class EngineHandover(QObject):
     changed = Signal()
 
     def __init__(
-        self, session: EngineSession, lab: EngineSession, best: str, parent: QObject | None = None
+        self, session: EngineSession, lab: EngineSession, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._session, self._lab = session, lab
         self._is_at_rest, self._is_closed = True, False
         self._postponed: Callable[[], None] | None = None
-        self.best, self.in_use = best, ""
-        self.absence = NOT_INSTALLED
+        self.best = self.in_use = self._absence = ""
         self._settled = QTimer(self)
         self._settled.setSingleShot(True)
         self._settled.setInterval(_SETTLE_MS)
         self._settled.timeout.connect(self._on_settled)
-        session.set_absence("" if best else NOT_INSTALLED)
         session.state_changed.connect(self._on_state_changed)
 
     @property
@@ -62,9 +59,15 @@ class EngineHandover(QObject):
         at_rest = all(one.state in _AT_REST for one in (self._session, self._lab))
         return at_rest and not made_room
 
+    def set_best(self, best: str, absence: str) -> None:
+        """Use a build from the next `start` on; without one, the engine is absent, and this why."""
+        self.best, self._absence = best, absence
+        if not self.in_use:
+            self._session.set_absence("" if best else absence)
+
     def start(self) -> None:
         """Start the engine with the best build, or let it take over from another one."""
-        self._session.set_absence("" if self.best else self.absence)
+        self._session.set_absence("" if self.best else self._absence)
         if not self.best or self.best == self.in_use:
             return
         if not self.in_use:

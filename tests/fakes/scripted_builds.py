@@ -52,12 +52,6 @@ class FakeStore:
     def used(self) -> str:
         return best_of(self.records(), self.wish.used, TORCH, PYTHON)
 
-    def outdated(self, record: BuildRecord) -> str:
-        return record.outdated(TORCH, PYTHON)
-
-    def is_loadable(self, record: BuildRecord) -> bool:
-        return record.is_ready and record.python == PYTHON
-
     def is_begun(self, family: str) -> bool:
         return family in self.begun or family not in self.kept
 
