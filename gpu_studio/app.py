@@ -21,8 +21,6 @@ import platformdirs
 from PySide6.QtCore import QMetaObject, Qt, QTimer, QtMsgType, qInstallMessageHandler
 from PySide6.QtGui import QFont, QFontMetrics, QIcon
 
-from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.packages_folder import has_own_torch
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.hardware.client import SensorReader
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
     from gpu_studio.builds.shelf import BuildShelf
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.devices.torch_facts import PcProbed
-    from gpu_studio.core.engine import Engine, EngineFactory
+    from gpu_studio.core.engine import Engine, EngineEnvironment, EngineFactory
     from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.hardware.greeting import Introduction
@@ -113,14 +111,12 @@ def build_window(
     guard_overrides()
     forget_sources()
     used_settings = settings or Settings(_settings_path())
-    if used_settings.choices.engine == "window" and has_own_torch():
-        builds = None  # a PyTorch in the window's own process stays loaded whatever is installed
-    own = OwnEngines(used_settings, log_path, builds)
+    own = OwnEngines(log_path, builds)
     studio = Studio(
         engine_factory or own.engine,
         sensor_source or SensorReader(log_path=log_path),
         used_settings,
-        lab_factory=engine_factory or own.child,
+        lab_factory=engine_factory or own.engine,
         modelled_factory=modelled_engine,
         data_folder=data_folder,
         probe=probe or own.probe,
@@ -144,26 +140,11 @@ def build_window(
 class OwnEngines:
     """The engines of this PC, and the child that tests its cards; see `build_window`."""
 
-    def __init__(
-        self, settings: Settings, log_path: Path | None, builds: BuildShelf | None
-    ) -> None:
-        self._settings, self._log_path, self._builds = settings, log_path, builds
+    def __init__(self, log_path: Path | None, builds: BuildShelf | None) -> None:
+        self._log_path, self._builds = log_path, builds
 
     def engine(self, environment: EngineEnvironment) -> Engine:
-        """Return the program's own engine, in a child unless the settings want it in the window.
-
-        The visible cards are chosen before CUDA starts, so this needs a separate process; so do
-        builds that are not a package of this Python.
-        """
-        is_plain = environment == EngineEnvironment() and self._builds is None
-        if self._settings.choices.engine == "window" and is_plain:
-            from gpu_studio.engine.local_engine import LocalEngine
-
-            return LocalEngine(are_cards_asleep=_are_cards_asleep)
-        return self.child(environment)
-
-    def child(self, environment: EngineEnvironment) -> Engine:
-        """Return an engine in a child, which the memory lab may break."""
+        """Return an engine in a child."""
         from gpu_studio.engine.client import ProcessEngine  # 4 ms: all messages
 
         return ProcessEngine(environment, log_path=self._log_path, packages=self._packages)
@@ -263,8 +244,7 @@ def main(*, kiosk: bool = False) -> int:
         wheels=_folder_of_wheels(),
         sleep_blocker=SleepBlock("Measuring or installing"),
     )
-    if settings.choices.engine != "window":  # its times are those of kept memory
-        window.painted.connect(give_large_back)
+    window.painted.connect(give_large_back)
     sys.excepthook = _report_unexpected
     _close_on_signals(window)
     application.commitDataRequest.connect(window.note_system_end)
@@ -325,12 +305,6 @@ def _end_without_font(mark: StartMark | None) -> int:
     if mark is not None:
         mark.clear()
     return 1
-
-
-def _are_cards_asleep() -> bool:
-    from gpu_studio.hardware.makers import are_all_cards_asleep  # 10 ms
-
-    return are_all_cards_asleep()
 
 
 def _do_nothing() -> None:

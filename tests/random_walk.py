@@ -1,6 +1,6 @@
 """Somebody who presses everything, as a program: real engines, no cards or soft ones.
 
-    python -m tests.random_walk --steps 20000 --seed 1 [--soft | --in-window]
+    python -m tests.random_walk --steps 20000 --seed 1 [--soft]
 
 The walk sees every page, empty and with its results, then clicks, types, turns the wheel, drops
 files, resizes, and changes themes and tabs at random. It prints what was uncaught or warned of,
@@ -72,10 +72,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ROOT = Path(__file__).resolve().parents[1]
-# These end the window, a program of this PC, or leave the window's process for the desktop. An
-# engine in the window's own process is another program: PyTorch's memory is then the window's.
+# These end the window or a program of this PC, or open another program.
 _LEFT_ALONE = (
-    "Quit", "About", "log folder", "End process", "ending processes", "inside this", "Install",
+    "Quit", "About", "log folder", "End process", "ending processes", "Install",
 )  # fmt: skip
 _KEYS = (
     Qt.Key.Key_Tab, Qt.Key.Key_Backtab, Qt.Key.Key_Escape, Qt.Key.Key_Left, Qt.Key.Key_Right,
@@ -362,14 +361,12 @@ class Account:
 class Walk:
     """A window with its engine, and the walker in it."""
 
-    def __init__(
-        self, seed: int, folder: Path, soft_pc: Any = None, engine: str = "process"
-    ) -> None:
+    def __init__(self, seed: int, folder: Path, soft_pc: Any = None) -> None:
         self._soft_pc = soft_pc
         self.account = Account()
         self.account.listen()
         settings = Settings(None)
-        settings.change(budget_s=0.2, sizes="64, 256", engine=engine)
+        settings.change(budget_s=0.2, sizes="64, 256")
         reader = SensorReader(log_path=folder / "log")
         self.window = build_window(
             sensor_source=reader,
@@ -548,7 +545,6 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--soft", action="store_true", help="on soft cards that misbehave")
-    parser.add_argument("--in-window", action="store_true", help="PyTorch in the window's process")
     parser.add_argument("--weighed-every", type=int, default=500)
     chosen = parser.parse_args(arguments)
     faulthandler.enable()
@@ -557,7 +553,7 @@ def main(arguments: list[str]) -> int:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         pc = stack.enter_context(_soft_pc()) if chosen.soft else None
-        walk = Walk(chosen.seed, folder, pc, "window" if chosen.in_window else "process")
+        walk = Walk(chosen.seed, folder, pc)
         walk.go(chosen.steps, chosen.weighed_every)
         walk.window.close()
         application.processEvents()

@@ -42,7 +42,7 @@ THIRD_PARTY = {
     "platformdirs": {"app", "cli"},
 }
 QT_OF_THE_MODEL = {"PySide6.QtCore"}
-WITHOUT_TORCH = {"client.py", "probe_client.py", "recorded_engine.py", "local_engine.py"}
+WITHOUT_TORCH = {"client.py", "probe_client.py", "recorded_engine.py"}
 
 
 # What is imported by its path, such as a page on its first use: "gpu_studio.ui.tank:TankBar".

@@ -52,7 +52,6 @@ class Dispatcher:
 
     Args:
         sensor: reads the cards between timed regions; None if there is no sensor.
-        in_window_process: whether the window shares this process; results then say so.
         cpu_name: the name of this PC's CPU.
         are_cards_asleep: whether the system has switched off every NVIDIA card of this PC.
         check_sensor: reads the card during a check; None if there is no sensor.
@@ -61,14 +60,12 @@ class Dispatcher:
     def __init__(
         self,
         sensor: Sensor | None = None,
-        in_window_process: bool = False,
         cpu_name: str = "CPU",
         are_cards_asleep: Callable[[], bool] = lambda: False,
         check_sensor: CheckSensor | None = None,
     ) -> None:
         self._check_sensor = check_sensor
         self._sensor = sensor
-        self._in_window_process = in_window_process
         self._cpu_name = cpu_name
         self._are_cards_asleep = are_cards_asleep
         self._placement: Placement | None = None
@@ -162,7 +159,6 @@ class Dispatcher:
             request,
             stop,
             sensor=self._sensor,
-            in_window_process=self._in_window_process,
             cpu_name=self._cpu_name,
             turns=turns,
             line=line,

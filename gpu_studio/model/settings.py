@@ -27,7 +27,6 @@ from gpu_studio.core.user_file import UnusableFileError, read_own_file
 _log = logging.getLogger(__name__)
 
 THEMES = ("system", "light", "dark")
-ENGINES = ("process", "window")
 LONGEST_TEXT = 1000
 _LARGEST_BYTES = 1 << 20
 _MOST_MODES = _MOST_PCS = 16
@@ -44,7 +43,6 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     """Every setting with its default, and the range outside which it takes the default."""
 
     theme: Annotated[str, _one_of(THEMES)] = "system"
-    engine: Annotated[str, _one_of(ENGINES)] = "process"
     budget_s: Annotated[float, Meta(ge=0.05, le=600)] = 2.0
     workload: str = "elementwise"
     sizes: Annotated[str, Meta(max_length=LONGEST_TEXT)] = "256, 512, 1024, 2048"

@@ -59,9 +59,7 @@ def fill_menus(
     engine = bar.addMenu("&Engine")
     engine.setToolTipsVisible(True)
     engine.addAction("Start a &new engine", studio.session.restart)
-    if studio.builds is None:
-        _add_engine_choice(engine, studio)
-    else:
+    if studio.builds is not None:
         set_up = engine.addAction("&Install or remove engines…", studio.set_up_wanted.emit)
         set_up.setObjectName("menu.set_up")
     about = bar.addMenu("&Help")
@@ -168,18 +166,6 @@ def _add_ending(menu: QMenu, studio: Studio) -> None:
     ending.setChecked(studio.settings.choices.may_end_processes)
     ending.toggled.connect(allow)
     menu.addAction(ending)
-
-
-def _add_engine_choice(menu: QMenu, studio: Studio) -> None:
-    def choose(in_window: bool) -> None:
-        studio.settings.change(engine="window" if in_window else "process")
-        studio.session.restart()
-
-    local = QAction("Run workloads inside this &window's process", menu, checkable=True)
-    local.setToolTip("Each result will be marked: the window disturbs the timing.")
-    local.setChecked(studio.settings.choices.engine == "window")
-    local.toggled.connect(choose)
-    menu.addAction(local)
 
 
 def _open_folder(log_path: Path | None) -> None:

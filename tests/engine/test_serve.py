@@ -74,7 +74,6 @@ def test_it_runs_a_workload(child: EngineChild):
     result = events[-1]
     assert isinstance(result, RunFinished)
     assert result.verified is True
-    assert not result.in_window_process
     assert result.device_name not in ("", "CPU")
     assert sum(len(event.samples_s) for event in only(SamplesMeasured, events)) == result.samples
 

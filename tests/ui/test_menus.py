@@ -69,17 +69,6 @@ def test_a_fresh_engine_starts(
     assert len(engines.made) == 2
 
 
-def test_who_chooses_another_kind_of_engine_gets_it_at_once(
-    qtbot: QtBot, window: QMainWindow, ready_studio: Studio, engines: Engines
-) -> None:
-    inside = action(window, "Run workloads inside this window's process")
-    for kind, count in (("window", 2), ("process", 3)):
-        inside.trigger()
-        qtbot.waitUntil(lambda: ready_studio.session.is_free)
-        assert ready_studio.settings.choices.engine == kind
-        assert len(engines.made) == count
-
-
 def test_the_log_is_opened_and_reported(
     window: QMainWindow, log_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

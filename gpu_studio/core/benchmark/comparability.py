@@ -86,9 +86,6 @@ def _other_way(result: RunFinished, other: RunFinished) -> Iterator[str]:
         kinds = ("a sustained run", "a short one")
         its, own = kinds if other.sustained else kinds[::-1]
         yield f"it was {its}, not {own}"
-    if other.in_window_process != result.in_window_process:
-        place = "inside the window's process" if other.in_window_process else "in its own process"
-        yield f"it ran {place}"
     ours, theirs = _version(result), _version(other)
     if ours and theirs and ours[0] != theirs[0]:
         yield f"it used PyTorch {other.torch_version}, not {result.torch_version}"

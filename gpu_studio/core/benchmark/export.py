@@ -36,7 +36,7 @@ _HEAD = (
     "elapsed_s", "verified", "verification", "throttled", "other_processes", "share_of_ceiling",
     "ceiling", "options", "cache", "transfers", "naive_printed_s", "peak_allocated_bytes",
     "computed_in", "power_capped", "sustained", "loaded_s",
-    "cpu_threads", "in_window_process", "torch_version", "recording",
+    "cpu_threads", "torch_version", "recording",
 )  # fmt: skip
 
 _READABLE_HEAD = (

@@ -63,7 +63,6 @@ TIMING_REMEDIES = {
     "throttled": "let the card cool down",
     "spread": "close other programs",
     "not steady": MORE_TIME,
-    "in window": "run it in a separate engine",
 }
 """The kinds of doubts about a time itself, and the remedy for each."""
 BUSY = frozenset({"busy CPU", "shared card"})
@@ -112,9 +111,6 @@ def _doubts(result: RunFinished) -> Iterable[Doubt]:
     if result.other_processes:
         yield _doubt(*_shared(result))
     yield from (_doubt(*item) for item in result.doubts.items())
-    if result.in_window_process:
-        text = "it ran inside the window's process, which disturbs the timing"
-        yield _doubt("in window", text)
     if result.recording:
         yield _doubt("recording", f"it is a recording: {result.recording}")
 

@@ -312,7 +312,6 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True, omit_default
     computed_in: str = ""
     loaded_s: Seconds | None = None
     cpu_threads: Count | None = None
-    in_window_process: bool = False
     torch_version: str = ""
     recording: str | None = None
     outcome: RaceOutcome | None = None

@@ -83,7 +83,6 @@ def finish(
     found: RunFacts,
     *,
     cpu_name: str,
-    in_window_process: bool,
     turns: str,
     elapsed_s: float,
 ) -> RunFinished:
@@ -133,7 +132,6 @@ def finish(
         computed_in=computed_in,
         loaded_s=found.loaded_s,
         cpu_threads=torch.get_num_threads(),
-        in_window_process=in_window_process,
         torch_version=str(torch.__version__),
         outcome=found.outcome,
         turns=turns,

@@ -86,7 +86,6 @@ class WorkloadRun:
         request: the run to make.
         stop: set by another thread to end the run between two calls.
         sensor: reads the card; None if there is no sensor.
-        in_window_process: whether the window shares this process.
         cpu_name: the name of this PC's CPU.
         turns: the name of the runs that take turns with this one; empty if it is alone.
         line: where their race ends; None if it is alone.
@@ -99,7 +98,6 @@ class WorkloadRun:
         stop: Flag,
         *,
         sensor: Sensor | None = None,
-        in_window_process: bool = False,
         cpu_name: str = "CPU",
         turns: str = "",
         line: FinishLine | None = None,
@@ -112,7 +110,6 @@ class WorkloadRun:
         self._contestant = 0
         self._stop = stop
         self._sensor = sensor
-        self._in_window_process = in_window_process
         self._cpu_name = cpu_name
         self._turns = turns
         self._threads: int | None = None
@@ -196,7 +193,6 @@ class WorkloadRun:
             case,
             found,
             cpu_name=self._cpu_name,
-            in_window_process=self._in_window_process,
             turns=self._turns,
             elapsed_s=time.perf_counter() - self._began_s,
         )

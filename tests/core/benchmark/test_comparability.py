@@ -36,7 +36,6 @@ def test_the_same_work_in_the_same_way_is_comparable_without_a_word() -> None:
         ({"race": RaceParameters()}, "it drew another picture"),
         ({"cache": "cold"}, "it was measured with a cold cache, not with a hot one"),
         ({"sustained": True}, "it was a sustained run, not a short one"),
-        ({"in_window_process": True}, "it ran inside the window's process"),
         ({"torch_version": "3.0.0"}, "it used PyTorch 3.0.0, not 2.13.0+cpu"),
     ],
 )

@@ -78,7 +78,6 @@ def test_a_power_limit_is_reported_and_is_no_doubt() -> None:
             "game.exe kept the card 97\u202f% busy before the run",
         ),
         ({"doubts": {"unsure gain": "it changes"}}, "unsure gain", "it changes"),
-        ({"in_window_process": True}, "in window", "window's process"),
         ({"recording": "A GT 1030 in 2025"}, "recording", "A GT 1030 in 2025"),
     ],
 )

@@ -245,7 +245,6 @@ DOUBTS: dict[str, dict[str, Any]] = {
     "few samples": {"samples": 5},
     "throttled": {"throttled": True},
     "spread": {"iqr_s": 0.5},
-    "in window": {"in_window_process": True},
     "not steady": {"sustained": True, "doubts": {"not steady": "the second half was slower"}},
 }
 

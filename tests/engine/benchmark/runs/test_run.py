@@ -129,12 +129,10 @@ def test_a_run_survives_the_pipe():
 
 def test_a_result_says_where_and_how_it_was_obtained(monkeypatch):
     monkeypatch.setattr("gpu_studio.engine.sensor._SHORTEST_WATCH_S", 3600.0)  # too short to say
-    dispatcher = Dispatcher(in_window_process=True, cpu_name="Ryzen 7 5700G")
+    dispatcher = Dispatcher(cpu_name="Ryzen 7 5700G")
     result = ask(run_request(), dispatcher)[-1]
     assert isinstance(result, RunFinished)
     assert result.device_name == "Ryzen 7 5700G"
-    assert result.in_window_process
     assert result.cpu_threads == torch.get_num_threads()
     assert result.torch_version == torch.__version__
     assert (result.throttled, result.other_processes) == (None, None)
-    assert not ask(run_request())[-1].in_window_process
