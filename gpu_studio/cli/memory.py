@@ -318,8 +318,7 @@ COMMAND = Command(
     parts={
         "explain": Command(
             help="explain an out-of-memory error",
-            about="Explain an out-of-memory error of PyTorch, ComfyUI, llama.cpp or JAX, and what "
-            "to try first.",
+            about="Explain an out-of-memory error of PyTorch, and what to try first.",
             run=_explain,
             add_arguments=_add_explain,
             json="print the numbers as one JSON object",

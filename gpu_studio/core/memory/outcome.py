@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from gpu_studio.core.failure import first_line
-from gpu_studio.core.memory.oom_text import read_oom_text
+from gpu_studio.core.memory.oom_text import read_oom_text, usual_holes_bytes
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_bytes
 
@@ -56,7 +56,8 @@ def outcome_of(
         tried_bytes = last.free_total_bytes + 1
     free_bytes = at_end.free_bytes or 0
     holes_bytes, allowed_bytes = last.free_total_bytes - free_bytes, _allowed_bytes(at_end)
-    if tried_bytes <= allowed_bytes + holes_bytes:
+    is_in_pieces = holes_bytes > usual_holes_bytes(at_end.total_bytes or 0)
+    if is_in_pieces and tried_bytes <= allowed_bytes + holes_bytes:
         return "fragmented"
     if allowed_bytes < free_bytes and tried_bytes > allowed_bytes:
         return "over_budget"

@@ -30,7 +30,7 @@ _LONGEST_TEXT = 200_000
 _MIB = 1 << 20
 _EMPTY = (
     "You will see the memory when it failed, what the error means, and what to try first. Errors "
-    "of any PyTorch since 1.0 work, and errors of ComfyUI, llama.cpp and JAX."
+    "of any PyTorch since 1.0 work."
 )
 _CUT = f"The text is too long. Only its last {_LONGEST_TEXT:,} characters are used."
 _NOTHING = (

@@ -48,8 +48,10 @@ def last(free: int, reserved: int, holes: int = 0, limit: int | None = None) -> 
         (last(free=148, reserved=1792, holes=107), FULL, "card_full"),
         (last(free=148, reserved=1792, holes=108), FULL, "fragmented"),
         (last(free=660, reserved=1280, limit=1500), FULL, "over_budget"),
-        (last(free=660, reserved=1280, limit=1536), FULL, "fragmented"),
-        (last(free=660, reserved=1280, holes=40, limit=1500), FULL, "fragmented"),
+        # Holes of a few percent of the card are usual on a full one.
+        (last(free=660, reserved=1280, holes=62, limit=1500), FULL, "over_budget"),
+        (last(free=660, reserved=1280, holes=63, limit=1500), FULL, "fragmented"),
+        (last(free=200, reserved=1740, holes=60), FULL, "card_full"),
         # The driver refused before the limit did.
         (last(free=148, reserved=1792, limit=1950), FULL, "card_full"),
         (last(free=0, reserved=1940, limit=1950), FULL, "card_full"),
