@@ -65,3 +65,10 @@ SENSORS: Final = tuple(
     name for name in Telemetry.__struct_fields__ if name not in ("at_s", *COUNTERS)
 )
 """The fields that are read once a second, and the columns of a log."""
+HEAT: Final = (
+    "temperature_c", "hotspot_c", "memory_temperature_c", "sm_clock_mhz", "memory_clock_mhz",
+    "power_w", "fan_percent", "utilization_percent", "clock_event_reasons",
+)  # fmt: skip
+"""What is read once a second during a load. The traffic of the PCIe bus takes 40 ms to read."""
+CHECKED: Final = (*HEAT, "pcie_generation", "pcie_width", "power_limit_w", *COUNTERS)
+"""What a check reads once a second."""

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.engine.benchmark.finish_line import FinishLine
-    from gpu_studio.engine.check.check_round import CheckSensor
     from gpu_studio.engine.sensor import Sensor
     from gpu_studio.engine.switcher.placement import Placement
 
@@ -51,10 +50,9 @@ class Dispatcher:
     """Answers requests one after the other, in the thread that iterates.
 
     Args:
-        sensor: reads the cards between timed regions; None if there is no sensor.
+        sensor: reads the devices for runs and checks; None if there is no sensor.
         cpu_name: the name of this PC's CPU.
         are_cards_asleep: whether the system has switched off every NVIDIA card of this PC.
-        check_sensor: reads the card during a check; None if there is no sensor.
     """
 
     def __init__(
@@ -62,9 +60,7 @@ class Dispatcher:
         sensor: Sensor | None = None,
         cpu_name: str = "CPU",
         are_cards_asleep: Callable[[], bool] = lambda: False,
-        check_sensor: CheckSensor | None = None,
     ) -> None:
-        self._check_sensor = check_sensor
         self._sensor = sensor
         self._cpu_name = cpu_name
         self._are_cards_asleep = are_cards_asleep
@@ -140,7 +136,7 @@ class Dispatcher:
                 from gpu_studio.engine.check.check_round import CheckRound
 
                 yield from CheckRound(
-                    request, stop, sensor=self._check_sensor, cpu_name=self._cpu_name
+                    request, stop, sensor=self._sensor, cpu_name=self._cpu_name
                 ).events()
             case _:
                 message = "Stop has no answer."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import time
 from statistics import fmean
 from typing import TYPE_CHECKING, Protocol
@@ -13,13 +14,15 @@ import psutil
 
 from gpu_studio.core.benchmark.sustained import is_first, is_steady
 from gpu_studio.core.clock_reasons import is_power_capped, is_throttled
+from gpu_studio.core.devices.card_programs import do_others_compute
 from gpu_studio.core.messages.run_messages import RunHeat
 from gpu_studio.core.statistics import quantile
+from gpu_studio.core.telemetry import SENSORS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from gpu_studio.core.devices.devices import CardLoad, CardState
+    from gpu_studio.core.devices.devices import Device, GpuProcess
     from gpu_studio.core.telemetry import Telemetry
 
 # The share of all cores' time, or one core's worth where that is less. An idle desktop stays below;
@@ -29,31 +32,27 @@ _LARGEST_SHARE_OF_OTHERS = 0.10
 _SHORTEST_WATCH_S = 0.2
 # A driver averages its power and its temperature over about as long.
 _HEAT_PERIOD_S = 1.0
+# What is read between two batches.
+_POLLED = ("clock_event_reasons", "sm_clock_mhz", "pcie_generation", "pcie_width")
 
 
 class Sensor(Protocol):
-    """Reads a card between batches, never during a batch."""
+    """Reads a device between batches, never during a batch. Its methods never raise.
 
-    def read(self, uuid: str) -> CardState | None:
-        """Return a card's present state; None if unknown. Never raises."""
+    ``identity`` is a card's UUID or slot, or ``cpu``.
+    """
 
-    def load(self, uuid: str) -> CardLoad | None:
-        """Return how busy a card was in the last second; None if unknown. Never raises."""
+    def read(self, identity: str, wanted: Collection[str] = SENSORS) -> Telemetry | None:
+        """Return the wanted fields of a device's sensors; None if unknown."""
 
-    def power_w(self, uuid: str) -> float | None:
-        """Return the power that a card takes now; None if unknown. Never raises."""
+    def device(self, identity: str) -> Device | None:
+        """Return a device's facts, which do not change; None if unknown."""
 
-    def engine_bytes(self, uuid: str) -> int | None:
-        """Return this process's memory on a card, including its CUDA context.
+    def processes(self, identity: str) -> tuple[GpuProcess, ...]:
+        """Return the processes on a card, without names; empty if unknown."""
 
-        None if unknown. Never raises.
-        """
-
-    def vitals(self, uuid: str) -> Telemetry | None:
-        """Return a card's present heat, clocks and power; None if unknown. Never raises."""
-
-    def cpu_vitals(self) -> Telemetry | None:
-        """Return the CPU's; None if the system reports none. Never raises."""
+    def busiest_program(self, identity: str) -> str:
+        """Return the other program that works on a card; empty if unknown."""
 
 
 class Watch(Protocol):
@@ -62,8 +61,8 @@ class Watch(Protocol):
     throttled: bool | None
     power_capped: bool | None
     other_processes: bool | None
-    # The driver's last reading of a card, with the fastest link seen so far.
-    state: CardState | None
+    # A card, with its last reading and the fastest link seen so far.
+    card: Device | None
 
     @property
     def power_w(self) -> float | None:
@@ -98,7 +97,7 @@ class CpuWatch:
 
     throttled: bool | None = None
     power_capped: bool | None = None
-    state: CardState | None = None
+    card: Device | None = None
     clocks_mhz: Sequence[float] = ()
     power_w: float | None = None
 
@@ -175,7 +174,7 @@ class CardWatch:
     ) -> None:
         self._sensor = sensor
         self._uuid = uuid
-        self.state: CardState | None = None
+        self.card: Device | None = None
         self.throttled: bool | None = None
         self.power_capped: bool | None = None
         self.other_processes: bool | None = None
@@ -190,39 +189,43 @@ class CardWatch:
 
     def clock_mhz(self) -> float | None:
         """Return the present SM clock; None if unknown."""
-        state = self._read()
-        return state.sm_clock_mhz if state else None
+        now = self._read(("sm_clock_mhz",))
+        return now.sm_clock_mhz if now else None
 
     def begin(self) -> None:
-        """Do nothing: a card is read while it works."""
+        """Ask for the card's facts, which takes longer than a reading."""
+        if self.card is None and self._sensor and self._uuid:
+            self.card = self._sensor.device(self._uuid)
 
     def end(self) -> None:
         """Do nothing: the readings are already recorded."""
 
     def poll(self) -> None:
         """Read the card once; a condition seen once stays recorded."""
-        state = self._read()
-        if state is None:
+        now = self._read(_POLLED)
+        if now is None or self._sensor is None or self._uuid is None:
             return
-        self.state = _with_faster_link(state, self.state)
-        if state.sm_clock_mhz is not None:
-            self.clocks_mhz.append(state.sm_clock_mhz)
-        reasons = state.clock_event_reasons
-        slow = is_throttled(reasons, state.sm_clock_mhz, state.sm_clock_base_mhz)
+        if self.card is not None:
+            telemetry = _with_faster_link(now, self.card.telemetry)
+            self.card = msgspec.structs.replace(self.card, telemetry=telemetry)
+        if now.sm_clock_mhz is not None:
+            self.clocks_mhz.append(now.sm_clock_mhz)
+        reasons = now.clock_event_reasons
+        base_mhz = self.card.sm_clock_base_mhz if self.card else None
+        slow = is_throttled(reasons, now.sm_clock_mhz, base_mhz)
         self.throttled = _seen(self.throttled, slow)
         self.power_capped = _seen(self.power_capped, is_power_capped(reasons))
-        if state.other_processes is not None:
-            self.other_processes = bool(self.other_processes) or state.other_processes
+        others = do_others_compute(self._sensor.processes(self._uuid), os.getpid())
+        self.other_processes = _seen(self.other_processes, others)
 
     def poll_power(self) -> None:
         """Read the power once, if this run tells its energy."""
-        if self._reads_power and self._sensor and self._uuid:
-            power_w = self._sensor.power_w(self._uuid)
-            if power_w is not None:
-                self._powers_w.append(power_w)
+        now = self._read(("power_w",)) if self._reads_power else None
+        if now is not None and now.power_w is not None:
+            self._powers_w.append(now.power_w)
 
-    def _read(self) -> CardState | None:
-        return self._sensor.read(self._uuid) if self._sensor and self._uuid else None
+    def _read(self, wanted: Collection[str]) -> Telemetry | None:
+        return self._sensor.read(self._uuid, wanted) if self._sensor and self._uuid else None
 
 
 class HeatLog:
@@ -238,7 +241,7 @@ class HeatLog:
     ) -> None:
         self._read, self._clock = read, clock
         self._read_at_s = -math.inf
-        self._readings: list[tuple[float, Telemetry]] = []
+        self._readings: list[Telemetry] = []
 
     def poll(self, spent_s: float) -> None:
         """Read the sensors if it is time to, between two batches.
@@ -249,9 +252,9 @@ class HeatLog:
         if self._clock() - self._read_at_s < _HEAT_PERIOD_S:
             return
         self._read_at_s = self._clock()
-        vitals = self._read()
-        if vitals is not None:
-            self._readings.append((spent_s, vitals))
+        now = self._read()
+        if now is not None:
+            self._readings.append(now.at(spent_s))
 
     def heat(self, whole_s: float, throttled: bool | None) -> RunHeat:
         """Return what the readings say.
@@ -260,17 +263,19 @@ class HeatLog:
             whole_s: the timed part of the whole load.
             throttled: whether the card slowed itself down by its state; None if unknown.
         """
-        every = [vitals for _, vitals in self._readings]
-        first = (vitals for at_s, vitals in self._readings if is_first(at_s, whole_s))
-        steady = (vitals for at_s, vitals in self._readings if is_steady(at_s, whole_s))
-        for vitals in every:
-            throttled = _seen(throttled, is_throttled(vitals.clock_event_reasons, None, None))
+        every = self._readings
+        for one in every:
+            throttled = _seen(throttled, is_throttled(one.clock_event_reasons, None, None))
         return RunHeat(
-            first_clock_mhz=_median(vitals.sm_clock_mhz for vitals in first),
-            steady_clock_mhz=_median(vitals.sm_clock_mhz for vitals in steady),
-            highest_temperature_c=_highest(vitals.temperature_c for vitals in every),
-            highest_hotspot_c=_highest(vitals.hotspot_c for vitals in every),
-            highest_power_w=_highest(vitals.power_w for vitals in every),
+            first_clock_mhz=_median(
+                one.sm_clock_mhz for one in every if is_first(one.at_s, whole_s)
+            ),
+            steady_clock_mhz=_median(
+                one.sm_clock_mhz for one in every if is_steady(one.at_s, whole_s)
+            ),
+            highest_temperature_c=_highest(one.temperature_c for one in every),
+            highest_hotspot_c=_highest(one.hotspot_c for one in every),
+            highest_power_w=_highest(one.power_w for one in every),
             was_throttled=throttled,
         )
 
@@ -289,13 +294,13 @@ def _seen(before: bool | None, now: bool | None) -> bool | None:
     return before if now is None else bool(before) or now
 
 
-def _with_faster_link(now: CardState, before: CardState | None) -> CardState:
-    if before is None or _link(now) >= _link(before):
+def _with_faster_link(now: Telemetry, before: Telemetry) -> Telemetry:
+    if _link(now) >= _link(before):
         return now
     return msgspec.structs.replace(
         now, pcie_generation=before.pcie_generation, pcie_width=before.pcie_width
     )
 
 
-def _link(state: CardState) -> tuple[int, int]:
-    return state.pcie_generation or 0, state.pcie_width or 0
+def _link(now: Telemetry) -> tuple[int, int]:
+    return now.pcie_generation or 0, now.pcie_width or 0

@@ -199,9 +199,8 @@ def main() -> int:
     with contextlib.suppress(RuntimeError, ValueError, OSError):  # no standard error to write to
         faulthandler.enable()
     logging.basicConfig(format="%(asctime)s engine %(levelname)s %(message)s")
-    sensor = EngineSensor()
     dispatcher = Dispatcher(
-        sensor, cpu_name=cpu_name(), are_cards_asleep=are_all_cards_asleep, check_sensor=sensor
+        EngineSensor(), cpu_name=cpu_name(), are_cards_asleep=are_all_cards_asleep
     )
     return serve(requests, out, dispatcher, os._exit)
 

@@ -6,28 +6,18 @@ A new maker is a folder beside `nvidia` and a line in `makers.MAKERS`. Its reade
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gpu_studio.core.devices.devices import Device, GpuProcess
-from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.telemetry import SENSORS, Telemetry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection
 
-    from gpu_studio.core.devices.devices import CardLoad, CardState, Driver, Unreadable
-    from gpu_studio.core.messages.check_messages import CheckedDevice
-    from gpu_studio.core.messages.engine_messages import TorchCard
+    from gpu_studio.core.devices.devices import Driver, Unreadable
     from gpu_studio.hardware.pci import DisplayAdapter
-
-ProcessLookup = Callable[[int], tuple[str, "str | None"]]
-"""Returns the name and the user of a process id; an unknown name is empty."""
-
-
-def no_lookup(_pid: int) -> tuple[str, str | None]:
-    """Look up nothing, where no names of processes are needed: a lookup reads files."""
-    return "", None
 
 
 class DriverUnavailableError(Exception):
@@ -47,33 +37,24 @@ class CardUnreadableError(Exception):
 
 
 class OpenCard(Protocol):
-    """One card of an open reader. All but `describe` raise `CardUnreadableError` for a lost one."""
+    """One card of an open reader. Its methods raise `CardUnreadableError` for a lost one."""
 
-    def describe(self, index: int | None, lookup: ProcessLookup) -> Device:
-        """Return all facts and sensors; ``unreadable`` of it says that the card is lost."""
+    def describe(self) -> Device:
+        """Return the facts that do not change, without sensors and processes."""
 
-    def telemetry(self) -> Telemetry:
-        """Return one reading of the sensors."""
+    def read(self, wanted: Collection[str] = SENSORS) -> Telemetry:
+        """Return one reading.
 
-    def processes(self, lookup: ProcessLookup) -> tuple[GpuProcess, ...]:
-        """Return the processes on the card, by process id."""
+        Args:
+            wanted: the fields of `Telemetry` to read; some take long, or hang with some drivers.
+        """
 
-    def state(self, own_pid: int) -> CardState:
-        """Return what decides whether a time can be trusted."""
+    def processes(self, *, with_load: bool = False) -> tuple[GpuProcess, ...]:
+        """Return the processes on the card by process id, without names and users.
 
-    def load(self, own_pid: int, lookup: ProcessLookup) -> CardLoad:
-        """Return how busy the card is, and which other program keeps it busy."""
-
-    def power_w(self) -> float | None:
-        """Return the power that the card takes now."""
-
-    def vitals(self) -> Telemetry:
-        """Return what a check reads every second."""
-
-    def checked_device(
-        self, address: str, driver: Driver, torch_card: TorchCard | None
-    ) -> CheckedDevice:
-        """Return the facts for the record of a check; ``torch_card`` is PyTorch's account."""
+        Args:
+            with_load: whether to read how busy each one keeps the card, if the driver says it.
+        """
 
 
 class CardReader(Protocol):
@@ -135,50 +116,49 @@ _KINDS = {"NVIDIA": "cuda", "AMD": "cuda", "Intel": "xpu"}
 _NO_KIND = "display"
 
 
+Sources = Mapping["str | tuple[str, ...]", Callable[[], Any]]
+"""How each field of a reading is read; several that one question answers have one entry."""
+
+
+def read_from(sources: Sources, wanted: Collection[str]) -> Telemetry:
+    """Return a reading of the wanted fields."""
+    values: dict[str, Any] = {}
+    for names, read in sources.items():
+        if isinstance(names, str):
+            if names in wanted:
+                values[names] = read()
+        elif not set(names).isdisjoint(wanted):
+            values |= zip(names, read(), strict=True)
+    return Telemetry(**values)
+
+
 def processes_of(
-    held_bytes: Mapping[int, int | None], kinds: Mapping[int, str], lookup: ProcessLookup
+    held_bytes: Mapping[int, int | None],
+    kinds: Mapping[int, str],
+    busy_percent: Mapping[int, float] | None = None,
 ) -> tuple[GpuProcess, ...]:
-    """Return the processes on a card, by process id.
+    """Return the processes on a card, by process id, without their names.
 
     Args:
         held_bytes: the memory that each process has on the card; None if the system hides it.
         kinds: what each one does there; a process without a kind draws.
-        lookup: returns the name and the user of a process id.
+        busy_percent: each one's part of the card's time, if it was read.
     """
-    found = []
-    for pid in sorted(held_bytes):
-        name, user = lookup(pid)
-        found.append(
-            GpuProcess(
-                pid=pid,
-                name=name or "unknown",
-                user=user,
-                kind=kinds.get(pid, "graphics"),
-                memory_bytes=held_bytes[pid],
-            )
+    busy = busy_percent or {}
+    return tuple(
+        GpuProcess(
+            pid=pid,
+            kind=kinds.get(pid, "graphics"),
+            memory_bytes=held_bytes[pid],
+            busy_percent=busy.get(pid),
         )
-    return tuple(found)
+        for pid in sorted(held_bytes)
+    )
 
 
 def kind_of(maker: str) -> str:
     """Return PyTorch's word for the cards of a maker; another word if it cannot use any."""
     return _KINDS.get(maker, _NO_KIND)
-
-
-def vitals_of(now: Telemetry) -> Telemetry:
-    """Return what a check reads every second, as far as a reading of the sensors has it."""
-    return Telemetry(
-        temperature_c=now.temperature_c,
-        hotspot_c=now.hotspot_c,
-        memory_temperature_c=now.memory_temperature_c,
-        sm_clock_mhz=now.sm_clock_mhz,
-        memory_clock_mhz=now.memory_clock_mhz,
-        power_w=now.power_w,
-        fan_percent=now.fan_percent,
-        clock_event_reasons=now.clock_event_reasons,
-        pcie_generation=now.pcie_generation,
-        pcie_width=now.pcie_width,
-    )
 
 
 def unreadable_card(maker: str, kind: str, index: int | None, error: CardUnreadableError) -> Device:

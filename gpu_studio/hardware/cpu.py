@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from gpu_studio.core import operating_system
+from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.plain_text import plain_text
 from gpu_studio.core.telemetry import Telemetry
@@ -18,7 +19,11 @@ from gpu_studio.hardware.surroundings import text_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_CPUFREQ = Path("/sys/devices/system/cpu/cpufreq")
+_CPUS = Path("/sys/devices/system/cpu")
+_CPUFREQ = _CPUS / "cpufreq"
+# Intel's count of how often the hardware lowered the clock because of heat, for each core and for
+# the whole chip (Linux, drivers of the kernel).
+_COUNTERS = "cpu[0-9]*/thermal_throttle/*_throttle_count"
 _MOST_CELSIUS = 200.0
 _REGISTRY_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
 # Drivers that measure the CPU, and the reading for the whole CPU.
@@ -39,7 +44,16 @@ def describe_cpu(telemetry: Telemetry) -> Device:
         cores=psutil.cpu_count(logical=False),
         threads=psutil.cpu_count(logical=True),
         clock_max_mhz=_clock_max_mhz(),
+        slowdown_c=critical_c(),
+        is_laptop=_has_battery(),
     )
+
+
+def _has_battery() -> bool:
+    try:
+        return psutil.sensors_battery() is not None
+    except (AttributeError, OSError, RuntimeError):
+        return False  # not on every system
 
 
 class CpuSensor:
@@ -61,6 +75,39 @@ class CpuSensor:
             memory_used_bytes=memory.total - memory.available,
             memory_free_bytes=memory.available,
         )
+
+
+class CpuHeat:
+    """Reads the CPU's heat; a counter that rose since the last reading is a brake."""
+
+    def __init__(self, cpus: Path = _CPUS) -> None:
+        self._cpus = cpus
+        self._last: int | None = None
+
+    def read(self) -> Telemetry | None:
+        """Return one reading; None if the system reports neither heat nor clock nor brakes."""
+        now = Telemetry(
+            temperature_c=temperature_c(),
+            sm_clock_mhz=clock_mhz(),
+            clock_event_reasons=self._reasons(),
+        )
+        return None if now == Telemetry() else now
+
+    def _reasons(self) -> ClockReason | None:
+        counts = [_count(path) for path in self._cpus.glob(_COUNTERS)]
+        known = [count for count in counts if count is not None]
+        if not known:
+            return None
+        before, self._last = self._last, sum(known)
+        has_risen = before is not None and self._last > before
+        return ClockReason.HARDWARE_HEAT if has_risen else ClockReason(0)
+
+
+def _count(path: Path) -> int | None:
+    try:
+        return int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
 
 
 def cpu_name() -> str:

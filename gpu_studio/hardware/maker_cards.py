@@ -26,7 +26,7 @@ from gpu_studio.hardware.watchdog import SilentError, Watchdog
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gpu_studio.core.devices.devices import Unreadable
+    from gpu_studio.core.devices.devices import GpuProcess, Unreadable
     from gpu_studio.hardware.card_reader import CardReader, Maker, OpenCard
     from gpu_studio.hardware.pci import DisplayAdapter
 
@@ -270,14 +270,25 @@ class MakerCards:
                 device = unreadable_card(self.maker.name, self.maker.kind, index, error)
                 found.append((device, device))
                 continue
-            found.append((device, device if device.unreadable else card))
+            found.append((device, card))
         return found
 
     def _describe(
         self, index: int | None, open_card: Callable[[], OpenCard]
     ) -> tuple[Device, OpenCard]:
         card = open_card()
-        return card.describe(index, self._names), card
+        device = card.describe()
+        number = device.driver_index if index is None else index
+        return msgspec.structs.replace(
+            device, driver_index=number, telemetry=card.read(), processes=self._processes(card)
+        ), card
+
+    def _processes(self, card: OpenCard) -> tuple[GpuProcess, ...]:
+        return tuple(
+            msgspec.structs.replace(one, name=name or one.name, user=user)
+            for one in card.processes()
+            for name, user in (self._names(one.pid),)
+        )
 
     def _claim(self, adapters: Sequence[DisplayAdapter]) -> list[DisplayAdapter]:
         return [one for one in adapters if self._claims(one)]
@@ -334,8 +345,8 @@ class MakerCards:
     def _ask_card(self, identity: str, card: OpenCard) -> CardReading:
         return CardReading(
             uuid=identity,
-            telemetry=card.telemetry(),
-            processes=card.processes(self._names),
+            telemetry=card.read(),
+            processes=self._processes(card),
         )
 
 

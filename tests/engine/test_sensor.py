@@ -1,31 +1,50 @@
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 import pytest
 
 from gpu_studio.core.clock_reasons import ClockReason
-from gpu_studio.core.devices.devices import CardState
+from gpu_studio.core.devices.devices import Device, GpuProcess
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.sensor import CardWatch, CpuWatch
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
 
 
 class Told:
-    """A sensor that tells one state after the other."""
+    """A sensor that tells one reading after the other, and the processes beside each."""
 
-    def __init__(self, *states: CardState | None) -> None:
-        self._states = list(states)
+    def __init__(
+        self,
+        *readings: Telemetry | None,
+        computing: Sequence[int] = (),
+        base_mhz: float | None = None,
+    ) -> None:
+        self._readings, self._computing = list(readings), list(computing)
+        self._card = Device(kind="cuda", name="GT 1030", sm_clock_base_mhz=base_mhz)
         self.asked: list[str] = []
 
-    def read(self, uuid: str) -> CardState | None:
-        self.asked.append(uuid)
-        return self._states.pop(0)
+    def read(self, identity: str, wanted: Collection[str]) -> Telemetry | None:
+        self.asked.append(identity)
+        return self._readings.pop(0)
+
+    def device(self, identity: str) -> Device:
+        return self._card
+
+    def processes(self, identity: str) -> tuple[GpuProcess, ...]:
+        count = self._computing.pop(0) if self._computing else 0
+        return tuple(GpuProcess(pid=os.getpid() + number) for number in range(count))
 
 
-def watched(*states: CardState | None) -> CardWatch:
-    watch = CardWatch(Told(*states), "GPU-1")
-    for _ in states:
+def watched(*readings: Telemetry | None, **told: Any) -> CardWatch:
+    watch = CardWatch(Told(*readings, **told), "GPU-1")
+    watch.begin()
+    for _ in readings:
         watch.poll()
     return watch
 
@@ -33,7 +52,7 @@ def watched(*states: CardState | None) -> CardWatch:
 def test_what_the_driver_does_not_report_is_unknown():
     blind = CardWatch(None, "GPU-1")
     blind.poll()
-    for watch in (watched(None), watched(CardState()), blind):
+    for watch in (watched(None), watched(Telemetry()), blind):
         assert watch.throttled is None
         assert watch.other_processes is None
 
@@ -60,41 +79,38 @@ def test_the_cpu_is_not_asked_of_a_card():
     ],
 )
 def test_thermal_and_power_brakes_throttle(reasons: int, throttled: bool):
-    assert watched(CardState(clock_event_reasons=ClockReason(reasons))).throttled is throttled
+    assert watched(Telemetry(clock_event_reasons=ClockReason(reasons))).throttled is throttled
 
 
 def test_a_clock_under_three_quarters_of_the_base_clock_throttles():
-    slow = CardState(sm_clock_mhz=1124, sm_clock_base_mhz=1500)
-    fine = CardState(sm_clock_mhz=1126, sm_clock_base_mhz=1500)
-    assert watched(slow).throttled is True
-    assert watched(fine).throttled is False
-    assert watched(CardState(sm_clock_mhz=300)).throttled is None
+    slow, fine = Telemetry(sm_clock_mhz=1124), Telemetry(sm_clock_mhz=1126)
+    assert watched(slow, base_mhz=1500.0).throttled is True
+    assert watched(fine, base_mhz=1500.0).throttled is False
+    assert watched(Telemetry(sm_clock_mhz=300)).throttled is None
 
 
 def test_a_clock_far_below_the_highest_boost_is_no_throttling():
     """A laptop at its power limit lives at 65 % of its highest boost, which is as it should be."""
-    laptop = CardState(
-        clock_event_reasons=ClockReason(0x4), sm_clock_mhz=1365, sm_clock_max_mhz=2100
-    )
+    laptop = Telemetry(clock_event_reasons=ClockReason(0x4), sm_clock_mhz=1365)
     seen = watched(laptop)
     assert (seen.throttled, seen.power_capped) == (False, True)
-    assert watched(CardState(sm_clock_mhz=300)).power_capped is None
-    hot = watched(CardState(clock_event_reasons=ClockReason(0x24), sm_clock_mhz=1365))
+    assert watched(Telemetry(sm_clock_mhz=300)).power_capped is None
+    hot = watched(Telemetry(clock_event_reasons=ClockReason(0x24), sm_clock_mhz=1365))
     assert (hot.throttled, hot.power_capped) == (True, True)
 
 
 def test_what_was_seen_once_stays():
-    hot = CardState(clock_event_reasons=ClockReason(0x40), other_processes=True)
-    cool = CardState(clock_event_reasons=ClockReason(0), other_processes=False)
-    for states in ((hot, cool), (cool, hot), (hot, None)):
-        watch = watched(*states)
+    hot = Telemetry(clock_event_reasons=ClockReason(0x40))
+    cool = Telemetry(clock_event_reasons=ClockReason(0))
+    for readings, computing in (((hot, cool), (2, 1)), ((cool, hot), (1, 2)), ((hot, None), (2,))):
+        watch = watched(*readings, computing=computing)
         assert watch.throttled is True
         assert watch.other_processes is True
-    assert watched(cool, cool).other_processes is False
+    assert watched(cool, cool, computing=(1, 1)).other_processes is False
 
 
 def test_the_clock_is_the_cards():
-    sensor = Told(CardState(sm_clock_mhz=1468.0))
+    sensor = Told(Telemetry(sm_clock_mhz=1468.0))
     assert CardWatch(sensor, "GPU-7").clock_mhz() == 1468.0
     assert sensor.asked == ["GPU-7"]
 
@@ -183,11 +199,10 @@ def test_the_time_of_guests_is_counted_once(monkeypatch):
 
 
 def test_the_link_is_the_fastest_that_was_seen_under_load():
-    idle = CardState(pcie_generation=1, pcie_width=4, sm_clock_mhz=300)
-    busy = CardState(pcie_generation=3, pcie_width=4, sm_clock_mhz=1468)
-    for states in ((idle, busy), (busy, idle)):
-        state = watched(*states).state
-        assert (state.pcie_generation, state.pcie_width) == (3, 4)
-        assert state.sm_clock_mhz == states[-1].sm_clock_mhz
-    assert watched(None).state is None
-    assert CpuWatch().state is None
+    idle = Telemetry(pcie_generation=1, pcie_width=4, sm_clock_mhz=300)
+    busy = Telemetry(pcie_generation=3, pcie_width=4, sm_clock_mhz=1468)
+    for readings in ((idle, busy), (busy, idle)):
+        now = watched(*readings).card.telemetry
+        assert (now.pcie_generation, now.pcie_width) == (3, 4)
+        assert now.sm_clock_mhz == readings[-1].sm_clock_mhz
+    assert CpuWatch().card is None

@@ -66,7 +66,7 @@ def test_a_card_that_is_refused_products_in_bfloat16_has_none(card: str) -> None
 def test_a_kernel_of_seconds_is_refused_before_it_is_launched(card: str, ask: Ask) -> None:
     workload = find_workload("matmul")
     case = make_case(workload.description, resolve(card), 4096, "float64")
-    kernel_s = kernel_time_s(workload, case, EngineSensor().read(uuid_of(case.device) or ""))
+    kernel_s = kernel_time_s(workload, case, EngineSensor().device(uuid_of(case.device) or ""))
     if kernel_s is None or kernel_s <= LONGEST_KERNEL_S:
         pytest.skip("this card is fast enough in float64, or its peaks are not known")
     events = run_on(ask, card, workload="matmul", size=4096, dtype="float64")

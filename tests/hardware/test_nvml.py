@@ -4,16 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpu_studio.core.devices.devices import CardLoad
-from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.telemetry import CHECKED, COUNTERS, Telemetry
 from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
-from gpu_studio.hardware.nvidia.nvidia import (
-    describe_card,
-    has_other_processes,
-    read_load,
-    read_processes,
-    read_telemetry,
-)
+from gpu_studio.hardware.nvidia.nvidia import NvidiaCard
 from gpu_studio.hardware.nvidia.nvml import Nvml, text_from
 from gpu_studio.hardware.pci import normal_bus_id
 from tests.hardware.fake_nvml import (
@@ -26,20 +19,20 @@ from tests.hardware.fake_nvml import (
 )
 
 
-def lookup(pid: int) -> tuple[str, str | None]:
-    return f"program-{pid}", "someone"
+def card_of(changes=(), **answers):
+    return NvidiaCard(Nvml(FakeNvml(GT_1030 | dict(changes) | answers)).card(0))
 
 
 def device_of(**answers):
-    return describe_card(Nvml(FakeNvml(GT_1030 | answers)).card(0), 0, lookup)
+    return card_of(**answers).describe()
 
 
 def telemetry_of(changes=(), **answers):
-    return read_telemetry(Nvml(FakeNvml(GT_1030 | dict(changes) | answers)).card(0))
+    return card_of(changes, **answers).read()
 
 
 def processes_of(**answers):
-    return read_processes(Nvml(FakeNvml(GT_1030 | answers)).card(0), lookup)
+    return card_of(**answers).processes()
 
 
 def test_every_fact_of_a_card_is_read():
@@ -95,17 +88,17 @@ _GIB = 1 << 30
 )
 def test_memory_that_cannot_be_is_not_reported(total, used, free, reserved, expected):
     answer = SimpleNamespace(total=total, used=used, free=free, reserved=reserved)
-    card = Nvml(FakeNvml(GT_1030 | {("MemoryInfo", 0x02000028): answer})).card(0)
-    device = describe_card(card, 0, lookup)
-    now = device.telemetry
-    assert device.memory_total_bytes == (total if total in (2 * _GIB, 12 * _GIB) else None)
+    card = card_of({("MemoryInfo", 0x02000028): answer})
+    now = card.read()
+    assert card.describe().memory_total_bytes == (total if total in (2 * _GIB, 12 * _GIB) else None)
     assert (now.memory_used_bytes, now.memory_free_bytes, now.memory_reserved_bytes) == expected
 
 
 @pytest.mark.parametrize("used", [3 * _GIB, 2**64 - 4096, NAN])
 def test_a_process_with_more_memory_than_the_card_has_an_unknown_one(used):
-    card = Nvml(FakeNvml(GT_1030 | {"ComputeRunningProcesses": [process(7, used)]})).card(0)
-    (listed,) = describe_card(card, 0, lookup).processes
+    card = card_of(ComputeRunningProcesses=[process(7, used)])
+    card.describe()
+    (listed,) = card.processes()
     assert (listed.pid, listed.memory_bytes) == (7, None)
 
 
@@ -142,10 +135,10 @@ def test_an_unknown_performance_state_is_none():
 
 def test_a_field_that_was_refused_is_not_asked_again_but_a_late_one_is():
     library = FakeNvml(GT_1030 | {"FanSpeed": NVMLError(3), "PerformanceState": NVMLError(10)})
-    card = Nvml(library).card(0)
-    read_telemetry(card)
+    card = NvidiaCard(Nvml(library).card(0))
+    card.read()
     library.asked.clear()
-    read_telemetry(card)
+    card.read()
     asked = [name for name, _ in library.asked]
     assert "FanSpeed" not in asked
     assert "PowerUsage" not in asked
@@ -181,14 +174,14 @@ def test_a_name_in_bytes_is_read_up_to_its_end():
 
 def test_a_lost_card_says_so_and_is_never_asked_again():
     library = FakeNvml(GT_1030)
-    card = Nvml(library).card(0)
-    read_telemetry(card)
+    card = NvidiaCard(Nvml(library).card(0))
+    card.read()
     library.cards[0] = dict.fromkeys([*GT_1030, ("MemoryInfo", 0x02000028)], NVMLError(15))
     with pytest.raises(CardUnreadableError, match="lost"):
-        read_telemetry(card)
+        card.read()
     library.asked.clear()
     with pytest.raises(CardUnreadableError, match="lost"):
-        read_telemetry(card)
+        card.read()
     assert library.asked == []
 
 
@@ -199,26 +192,25 @@ def test_a_lost_card_says_so_and_is_never_asked_again():
 def test_a_card_that_answers_nothing_any_more_says_why(code, sentence, kind):
     """A driver that was updated while it ran, for one: blanks would say that all is well."""
     library = FakeNvml(GT_1030)
-    card = Nvml(library).card(0)
-    read_telemetry(card)
+    card = NvidiaCard(Nvml(library).card(0))
+    card.read()
     library.cards[0] = dict.fromkeys([*GT_1030, ("MemoryInfo", 0x02000028)], NVMLError(code))
     for _ in range(2):
         with pytest.raises(CardUnreadableError, match=sentence) as raised:
-            read_telemetry(card)
+            card.read()
         assert raised.value.code == kind
     library.cards[0] = GT_1030
-    assert read_telemetry(card).temperature_c == 26
+    assert card.read().temperature_c == 26
 
 
 def test_a_card_that_supports_nothing_is_no_failure():
     library = FakeNvml(dict.fromkeys([*GT_1030, ("MemoryInfo", 0x02000028)], NVMLError(3)))
-    assert read_telemetry(Nvml(library).card(0)) == Telemetry()
+    assert NvidiaCard(Nvml(library).card(0)).read() == Telemetry()
 
 
-def test_a_card_that_is_lost_from_the_start_is_a_device_with_a_reason():
-    card = device_of(UUID=NVMLError(15))
-    assert card.kind == "cuda"
-    assert "lost" in card.unreadable
+def test_a_card_that_is_lost_from_the_start_says_so():
+    with pytest.raises(CardUnreadableError, match="lost"):
+        device_of(UUID=NVMLError(15))
 
 
 @pytest.mark.parametrize(
@@ -262,7 +254,6 @@ def test_compute_and_graphics_processes_are_merged():
         (30, "compute", 336 << 20),
         (40, "compute and graphics", 9),
     ]
-    assert found[0].name == "program-10"
 
 
 def test_processes_of_an_old_driver_come_from_the_second_version():
@@ -274,65 +265,48 @@ def test_processes_of_an_old_driver_come_from_the_second_version():
             "ComputeRunningProcesses_v2": [process(5, 1)],
         }
     )
-    assert [p.pid for p in read_processes(Nvml(library).card(0), lookup)] == [5]
-
-
-@pytest.mark.parametrize(
-    ("compute", "graphics", "others"),
-    [
-        ([1], [], False),
-        ([1, 2], [], True),
-        ([1], [2], False),
-        ([1, 2], [2], False),  # Windows lists what draws as computing too
-        ([1, 2], [1, 2], False),
-        ([2], [], False),  # this process under another number, in a container
-        ([2, 3], [], True),
-        ([], [], None),
-    ],
-)
-def test_other_processes_are_those_that_compute_and_do_not_draw(compute, graphics, others):
-    answers = {
-        "ComputeRunningProcesses": [process(pid, 1) for pid in compute],
-        "GraphicsRunningProcesses": [process(pid, 1) for pid in graphics],
-    }
-    card = Nvml(FakeNvml(GT_1030 | answers)).card(0)
-    assert has_other_processes(card, own_pid=1) is others
+    assert [p.pid for p in NvidiaCard(Nvml(library).card(0)).processes()] == [5]
 
 
 def sample(pid: int, percent: int, at_us: int = 5_000_000) -> SimpleNamespace:
     return SimpleNamespace(pid=pid, smUtil=percent, timeStamp=at_us)
 
 
-@pytest.mark.parametrize(
-    ("samples", "compute", "graphics", "program"),
-    [
-        ([sample(2, 20), sample(3, 60), sample(1, 90)], [1], [2, 3], "process 3"),  # 1 is us
-        ([sample(3, 90, 3_900_000), sample(2, 20)], [1], [2, 3], "process 2"),  # 3 has ended
-        ([sample(2, 0)], [1], [2], "process 2"),
-        (NVMLError(3), [1], [2], "process 2"),  # before Maxwell
-        (NVMLError(3), [1, 2, 3], [2, 3], ""),  # Windows lists its whole desktop
-        (NVMLError(6), [], [], ""),
-        ([sample(2, 90)], [7], [2], ""),  # in a container, the numbers are the host's
-        ([sample(2, 2**32 - 1)], [1], [2, 3], ""),
-    ],
-)
-def test_the_program_that_keeps_a_card_busy_is_named_if_known(samples, compute, graphics, program):
+def test_how_busy_each_process_keeps_a_card_is_that_of_the_last_second():
+    samples = [sample(2, 20), sample(3, 60), sample(4, 90, 3_900_000), sample(5, 2**32 - 1)]
+    card = card_of(
+        {("ProcessUtilization", 0): samples, "GraphicsRunningProcesses": [process(2, 1)]}
+    )
+    busy = {one.pid: one.busy_percent for one in card.processes(with_load=True)}
+    assert busy == {2: 20.0, 3: 60.0}
+    assert {one.busy_percent for one in card.processes()} == {None}
+    refused = card_of({("ProcessUtilization", 0): NVMLError(3)})  # before Maxwell
+    assert refused.processes(with_load=True) == ()
+
+
+def test_what_is_not_wanted_is_not_asked():
+    library = FakeNvml(GT_1030)
+    now = NvidiaCard(Nvml(library).card(0)).read(("sm_clock_mhz", "memory_free_bytes"))
+    assert {name for name, _ in library.asked} == {"ClockInfo", "MemoryInfo"}
+    assert (now.sm_clock_mhz, now.temperature_c) == (139.0, None)
+
+
+def test_the_counters_of_link_and_memory_are_read():
     answers = {
-        "UtilizationRates": SimpleNamespace(gpu=88, memory=2),
-        ("ProcessUtilization", 0): samples,
-        "ComputeRunningProcesses": [process(pid, 1) for pid in compute],
-        "GraphicsRunningProcesses": [process(pid, 1) for pid in graphics],
-    }
-    card = Nvml(FakeNvml(GT_1030 | answers)).card(0)
-    load = read_load(card, 1, lambda pid: (f"process {pid}", None))
-    assert (load.percent, load.program) == (88.0, program)
-    assert load.clock_share == pytest.approx(139 / 1911)
+        "PcieReplayCounter": 3, ("TotalEccErrors", 0, 0): 5, ("TotalEccErrors", 1, 0): 1,
+        "RemappedRows": (2, 1, 1, 0),
+    }  # fmt: skip
+    now = card_of(answers).read(CHECKED)
+    assert now.pcie_replays == 3
+    assert (now.ecc_corrected, now.ecc_uncorrected) == (5, 1)
+    assert (now.remapped_rows, now.has_pending_remap) == (3, True)
+    assert card_of().read(COUNTERS) == Telemetry()
 
 
-def test_a_card_that_reports_no_load_has_none():
-    refused = {"UtilizationRates": NVMLError(3), ("ClockInfo", 1): NVMLError(3)}
-    card = Nvml(FakeNvml(GT_1030 | refused)).card(0)
-    assert read_load(card, 1, lambda pid: ("", None)) == CardLoad()
+def test_the_limits_of_a_card_are_temperatures_that_a_chip_can_have():
+    answers = {("TemperatureThreshold", 1): 94, ("TemperatureThreshold", 3): 255}
+    card = card_of(answers | {("DefaultApplicationsClock", 1): 1227}).describe()
+    assert (card.slowdown_c, card.operating_max_c, card.sm_clock_base_mhz) == (94.0, None, 1227)
 
 
 def test_a_card_is_found_by_its_uuid():
@@ -382,10 +356,10 @@ def test_the_instances_of_a_divided_card_are_named():
         {},
         {"Name": "NVIDIA A100-SXM4-40GB MIG 2g.10gb"},
     )
-    card = describe_card(Nvml(library).card(0), 0, lookup)
+    card = NvidiaCard(Nvml(library).card(0)).describe()
     assert card.mig_enabled
     assert card.mig_instances == ("MIG 1g.5gb", "MIG 2g.10gb")
-    whole = describe_card(Nvml(FakeNvml(GT_1030 | {"MigMode": [0, 0]})).card(0), 0, lookup)
+    whole = device_of(MigMode=[0, 0])
     assert (whole.mig_enabled, whole.mig_instances) == (False, ())
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 
 import pytest
 
 from gpu_studio.core.clock_reasons import ClockReason
-from gpu_studio.core.devices.devices import CardLoad, CardState, Device, Driver, GpuProcess
-from gpu_studio.core.messages.check_messages import CheckedDevice
-from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.devices.devices import Device, Driver, GpuProcess
+from gpu_studio.core.telemetry import SENSORS, Telemetry
 from gpu_studio.hardware.card_reader import (
     CardUnreadableError,
     DriverUnavailableError,
@@ -32,35 +32,17 @@ class FakeCard:
     def __init__(self) -> None:
         self.is_lost = False
 
-    def describe(self, index, lookup) -> Device:
-        return Device(
-            kind="fake", maker="Fake", name="Fake 9000", uuid=UUID, pci_bus_id=SLOT,
-            driver_index=index, telemetry=HOT, processes=self.processes(lookup),
-        )  # fmt: skip
+    def describe(self) -> Device:
+        return Device(kind="fake", maker="Fake", name="Fake 9000", uuid=UUID, pci_bus_id=SLOT)
 
-    def telemetry(self) -> Telemetry:
+    def read(self, wanted=SENSORS) -> Telemetry:
         if self.is_lost:
             raise CardUnreadableError("It is gone.", "lost")
         return HOT
 
-    def processes(self, lookup) -> tuple[GpuProcess, ...]:
-        name, user = lookup(1)
-        return (GpuProcess(pid=1, name=name, user=user),)
-
-    def state(self, own_pid) -> CardState:
-        return CardState(clock_event_reasons=HOT.clock_event_reasons, other_processes=own_pid != 1)
-
-    def load(self, own_pid, lookup) -> CardLoad:
-        return CardLoad(percent=55.0, program=lookup(1)[0])
-
-    def power_w(self) -> float | None:
-        return None
-
-    def vitals(self) -> Telemetry:
-        return Telemetry(temperature_c=HOT.temperature_c)
-
-    def checked_device(self, address, driver, torch_card) -> CheckedDevice:
-        return CheckedDevice(address=address, name="Fake 9000", driver_version=driver.version)
+    def processes(self, *, with_load=False) -> tuple[GpuProcess, ...]:
+        own = GpuProcess(pid=os.getpid(), memory_bytes=7)
+        return own, GpuProcess(pid=1, busy_percent=55.0 if with_load else None)
 
 
 class FakeReader:
@@ -131,6 +113,9 @@ def test_its_sensors_are_read(sensors, card):
     sensors.inventory()
     (reading,) = sensors.reading().cards
     assert (reading.uuid, reading.telemetry) == (UUID, HOT)
+    own, first = reading.processes
+    assert own.user
+    assert first.name not in ("", "unknown")  # process 1 has a name on every system
     card.is_lost = True
     (reading,) = sensors.reading().cards
     assert (reading.error, reading.error_code) == ("It is gone.", "lost")
@@ -147,12 +132,14 @@ def test_a_card_that_sleeps_is_not_woken(makers):
 def test_an_engine_reads_it_for_its_runs_and_checks(makers):
     sensor = EngineSensor(makers)
     assert sensor.read(UUID).clock_event_reasons is ClockReason.HARDWARE_HEAT
-    assert sensor.power_w(UUID) is None
-    assert sensor.load(UUID).percent == 55.0
-    assert sensor.load(UUID).program  # process 1 has a name on every system
-    assert sensor.vitals(UUID).temperature_c == 91.0
-    assert sensor.checked_device(UUID, "fake:0", None).driver_version == "1.0"
-    assert sensor.read("GPU-of-nobody") is None
+    assert [one.memory_bytes for one in sensor.processes(UUID)] == [7, None]
+    assert sensor.busiest_program(UUID)
+    assert sensor.device(UUID).driver_version == "1.0"
+    for nobody in ("GPU-of-nobody", "GPU-of-nobody"):  # not remembered: it may come back
+        assert sensor.read(nobody) is None
+        assert sensor.device(nobody) is None
+        assert sensor.processes(nobody) == ()
+    assert sensor.device("cpu").threads >= 1
 
 
 def test_a_card_that_no_reader_knows_keeps_nothing_of_its_callers(makers, monkeypatch):

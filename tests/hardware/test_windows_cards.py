@@ -6,6 +6,7 @@ import ctypes
 
 import pytest
 
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
 from gpu_studio.hardware.display_adapters import joined
 from gpu_studio.hardware.pci import DisplayAdapter
@@ -130,17 +131,18 @@ def reader_of(library: FakeGdi32, pdh: FakePdh) -> WindowsReader:
 def test_any_makers_card_is_read():
     library = FakeGdi32()
     reader = reader_of(library, used_by_two())
-    card = reader.card_at(SLOT).describe(None, lambda pid: (f"program {pid}", None))
+    opened = reader.card_at(SLOT)
+    card = opened.describe()
     assert (card.maker, card.name, card.pci_bus_id) == ("AMD", "AMD Radeon RX 6600", SLOT)
     assert (card.chip, card.architecture, card.memory_total_bytes) == (
         "Navi 23", "gfx1032", 8 << 30,
     )  # fmt: skip
-    now = card.telemetry
+    now = opened.read()
     assert (now.temperature_c, now.fan_rpm, now.memory_clock_mhz) == (61.5, 1200.0, 875.0)
     assert (now.utilization_percent, now.memory_used_bytes, now.power_w) == (35.0, 2 << 30, None)
-    assert [(one.pid, one.name, one.kind, one.memory_bytes) for one in card.processes] == [
-        (41, "program 41", "graphics", 1 << 20), (42, "program 42", "compute", 2 << 20),
-    ]  # fmt: skip
+    assert [
+        (one.pid, one.kind, one.memory_bytes, one.busy_percent) for one in opened.processes()
+    ] == [(41, "graphics", 1 << 20, 20.0), (42, "compute", 2 << 20, 30.0)]
     reader.close()
     assert library.open_handles == 0
 
@@ -149,8 +151,8 @@ def test_what_a_driver_does_not_answer_is_not_reported():
     library = FakeGdi32(
         refused=(d3dkmt._PERFORMANCE, d3dkmt._PERFORMANCE_LIMITS, d3dkmt._SEGMENT_SIZE)
     )
-    now = reader_of(library, FakePdh({})).card_at(SLOT).telemetry()
-    assert {getattr(now, name) for name in now.__struct_fields__} == {None}
+    now = reader_of(library, FakePdh({})).card_at(SLOT).read()
+    assert now == Telemetry()
 
 
 SIZES_AND_PLACES = [  # of d3dkmthk.h and pdh.h, compiled for 64-bit Windows
@@ -209,7 +211,7 @@ def test_a_fault_in_the_drivers_library_is_not_reported():
 @pytest.mark.parametrize("tenths", [0, 65535])
 def test_what_is_no_temperature_is_not_reported(tenths):
     card = reader_of(FakeGdi32(temperature=tenths), FakePdh({})).card_at(SLOT)
-    assert card.telemetry().temperature_c is None
+    assert card.read().temperature_c is None
 
 
 @pytest.mark.parametrize("library", [object(), FakeGdi32(status=REFUSED)])

@@ -18,8 +18,9 @@ from msgspec import Meta
 from gpu_studio.core.check.check_verdict import CheckResult
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.card_identity import identity_of
-from gpu_studio.core.devices.cards import silicon_text
+from gpu_studio.core.devices.cards import known_card, silicon_text
 from gpu_studio.core.devices.devices import Device
+from gpu_studio.core.devices.facts import resizable_bar_text
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import CheckedDevice, ShortText, StageName
 from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
@@ -30,6 +31,7 @@ from gpu_studio.core.plain_text import file_name, plain_text
 from gpu_studio.core.png_chunks import PNG_HEAD, png_text
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES, decode_record_of
 from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.units import format_count
 from gpu_studio.core.user_file import SilentDriveError, UnusableFileError, read_part, read_user_file
 
 if TYPE_CHECKING:
@@ -240,7 +242,7 @@ def checked_card(card: Device, address: str, torch_card: TorchCard | None = None
         address: PyTorch's name for it.
         torch_card: as for `identity_of`.
     """
-    identity = identity_of(card, torch_card)
+    identity, known = identity_of(card, torch_card), known_card(card.name)
     return CheckedDevice(
         address=address,
         name=card.name,
@@ -255,4 +257,25 @@ def checked_card(card: Device, address: str, torch_card: TorchCard | None = None
         pcie_width_max=card.pcie_width_max,
         driver_version=card.driver_version,
         power_limit_w=card.telemetry.power_limit_w,
+        shutdown_c=card.shutdown_c,
+        slowdown_c=card.slowdown_c,
+        operating_max_c=card.operating_max_c,
+        base_clock_mhz=card.sm_clock_base_mhz or (known.base_clock_mhz if known else None),
+        resizable_bar=resizable_bar_text(card) or "",
     )
+
+
+def ecc_text(card: Device) -> str:
+    """Return what one of NVIDIA's cards says of its memory's error correction, as sentences."""
+    if card.ecc_enabled is None:
+        text = "The card reports no ECC memory. GeForce cards usually have none."
+    elif card.ecc_enabled:
+        text = "The memory has ECC, and it is on: the card counts and corrects errors itself."
+    else:
+        text = "The memory has ECC, but it is off."
+    rows, is_pending = card.telemetry.remapped_rows, card.telemetry.has_pending_remap
+    if rows is None:
+        return f"{text} It reports no replaced rows of its memory."
+    noun = "row" if rows == 1 else "rows"
+    text += f" It has replaced {format_count(rows)} {noun} of its memory so far"
+    return f"{text}, and waits for a restart to replace more." if is_pending else f"{text}."

@@ -12,7 +12,6 @@ from typing import Final, Literal
 
 import msgspec
 
-from gpu_studio.core.clock_reasons import ClockReason  # noqa: TC001  # msgspec reads it
 from gpu_studio.core.device_name import CPU, DeviceName, address_at
 from gpu_studio.core.telemetry import Telemetry
 
@@ -41,44 +40,19 @@ ASLEEP = (
 )
 
 
-class CardState(msgspec.Struct, frozen=True, kw_only=True):
-    """The driver's readings of a card under load; None means "unknown".
-
-    The link is the current one: an idle card drops to a slower link. The base clock is the
-    advertised clock, below the highest boost clock.
-    """
-
-    clock_event_reasons: ClockReason | None = None
-    sm_clock_mhz: float | None = None
-    sm_clock_max_mhz: float | None = None
-    sm_clock_base_mhz: float | None = None
-    other_processes: bool | None = None
-    memory_clock_max_mhz: float | None = None
-    memory_bus_width_bits: int | None = None
-    pcie_generation: int | None = None
-    pcie_width: int | None = None
-
-
-class CardLoad(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of the last second a card worked, for all programs together; None means "unknown".
-
-    ``clock_share`` is its clock as a share of its highest one. ``program`` is the other program
-    that works on it, if the driver knows which; empty otherwise.
-    """
-
-    percent: float | None = None
-    clock_share: float | None = None
-    program: str = ""
-
-
 class GpuProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that holds a context on a card; its memory is None if the system hides it."""
+    """A process that holds a context on a card; its memory is None if the system hides it.
+
+    ``kind`` is "compute", "graphics", or both. ``busy_percent`` is its part of the card's time in
+    the last second, which is only read before a run.
+    """
 
     pid: int
-    name: str
+    name: str = "unknown"
     user: str | None = None
     kind: str = "compute"
     memory_bytes: int | None = None
+    busy_percent: float | None = None
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +60,8 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 
     ``kind`` is PyTorch's word, ``cpu`` or ``cuda``; ``maker`` is a card's, ``NVIDIA``.
     ``pcie_generation_max`` is the maximum of card and slot together, ``pcie_generation_card_max``
-    that of the card alone. ``pci_device_id`` is the chip's number without the vendor id.
+    that of the card alone. ``sm_clock_base_mhz`` is the advertised clock, below the highest boost.
+    ``pci_device_id`` is the chip's number without the vendor id.
     ``bar1_bytes`` is how much of the card the CPU can reach at once, with Resizable BAR all of it.
     ``mig_instances`` are the names of the instances into which a data center card is divided.
     ``kernel_driver`` is the card's driver on Linux, ``nvidia`` or ``nouveau``, ``driver_version``
@@ -94,7 +69,8 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     ``architecture`` that of its units, ``Pascal`` or ``gfx1032``. An integrated card has the PC's
     memory: ``memory_total_bytes`` are then the ``dedicated_memory_bytes`` that are set aside for it
     and the ``shared_memory_bytes`` that it may take. ``unreadable`` says in a sentence why a card
-    cannot be read, and ``unreadable_code`` says it to programs.
+    cannot be read, and ``unreadable_code`` says it to programs. The device slows itself down from
+    ``slowdown_c`` on. ``is_laptop``: the PC has a battery.
     """
 
     kind: str
@@ -114,6 +90,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     memory_bus_width_bits: int | None = None
     bar1_bytes: int | None = None
     sm_clock_max_mhz: float | None = None
+    sm_clock_base_mhz: float | None = None
     memory_clock_max_mhz: float | None = None
     pcie_generation_max: int | None = None
     pcie_width_max: int | None = None
@@ -125,6 +102,9 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     mig_instances: tuple[str, ...] = ()
     processes: tuple[GpuProcess, ...] = ()
     pcie_generation_card_max: int | None = None
+    shutdown_c: float | None = None
+    slowdown_c: float | None = None
+    operating_max_c: float | None = None
     serial: str | None = None
     pci_device_id: int | None = None
     kernel_driver: str | None = None
@@ -139,6 +119,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     cores: int | None = None
     threads: int | None = None
     clock_max_mhz: float | None = None
+    is_laptop: bool = False
     # The name of the other PC that has it; empty for this one.
     pc: str = ""
 

@@ -32,7 +32,7 @@ from gpu_studio.engine.workloads.workload import CPU
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.core.devices.devices import CardState
+    from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadDescription
     from gpu_studio.engine.workloads.case import Case
     from gpu_studio.engine.workloads.workload import Workload
@@ -190,7 +190,7 @@ def refuse_unsupported_dtype(workload: Workload, case: Case) -> None:
 
 
 def refuse_long_kernel(
-    workload: Workload, case: Case, state: CardState | None, expected_call_s: float | None = None
+    workload: Workload, case: Case, card: Device | None, expected_call_s: float | None = None
 ) -> None:
     """Raise `StudioError` if one kernel of a call takes a card longer than a display driver waits.
 
@@ -200,10 +200,10 @@ def refuse_long_kernel(
     Args:
         workload: the workload.
         case: the call.
-        state: the driver's readings of the card; None if unknown.
+        card: as its driver describes it; None if unknown.
         expected_call_s: the seconds of this call, estimated from a small call; None before that.
     """
-    kernel_s = kernel_time_s(workload, case, state)
+    kernel_s = kernel_time_s(workload, case, card)
     if kernel_s is None and expected_call_s is not None and case.is_on_card:
         kernel_s = expected_call_s * workload.work(case).longest_kernel
     if kernel_s is None or kernel_s <= LONGEST_KERNEL_S:
@@ -213,7 +213,7 @@ def refuse_long_kernel(
         size
         for size in description.sizes
         if size < case.size
-        and (kernel_time_s(workload, case.at(size), state) or 0.0) <= LONGEST_KERNEL_S
+        and (kernel_time_s(workload, case.at(size), card) or 0.0) <= LONGEST_KERNEL_S
     ]
     upto = f" Choose {format_size(max(shorter), description.size_text)} or less" if shorter else ""
     raise StudioError(
@@ -235,14 +235,14 @@ def _refuse_long_call(expected_call_s: float, longest_s: float | None) -> None:
         )
 
 
-def kernel_time_s(workload: Workload, case: Case, state: CardState | None) -> float | None:
+def kernel_time_s(workload: Workload, case: Case, card: Device | None) -> float | None:
     """Return the shortest time that a card's peaks allow for the longest kernel of a call.
 
     None on the CPU, and for a card whose peaks are unknown.
     """
     if not case.is_on_card:
         return None
-    ceilings = ceilings_of(case, None, state, workload.computes_in(case))
+    ceilings = ceilings_of(case, None, card, workload.computes_in(case))
     if ceilings is None:
         return None
     work = workload.work(case)

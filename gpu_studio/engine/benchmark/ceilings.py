@@ -28,7 +28,7 @@ from gpu_studio.engine.workloads.case import TF32
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.core.devices.devices import CardState
+    from gpu_studio.core.devices.devices import Device
     from gpu_studio.engine.workloads.case import Case, Work
 
 _LEAST_COPY_BYTES = 64 << 20
@@ -59,7 +59,7 @@ def measure_cpu(case: Case, work: Work, computed_in: str) -> MeasuredCeilings | 
 def ceilings_of(
     case: Case,
     measured: MeasuredCeilings | None,
-    state: CardState | None,
+    card: Device | None,
     computed_in: str,
 ) -> Ceilings | None:
     """Return the ceilings of a case's device; None if too little is known.
@@ -67,29 +67,29 @@ def ceilings_of(
     Args:
         case: the case.
         measured: the CPU's measured ceilings; None for a card.
-        state: the driver's readings of the card under load.
+        card: the card as its driver describes it, with its link under load.
         computed_in: the dtype of the arithmetic, or ``tf32``.
     """
     if measured is not None:
         return cpu_ceilings(measured, computed_in)
-    return _card_ceilings(case, state, computed_in)
+    return _card_ceilings(case, card, computed_in)
 
 
-def _card_ceilings(case: Case, state: CardState | None, computed_in: str) -> Ceilings | None:
+def _card_ceilings(case: Case, card: Device | None, computed_in: str) -> Ceilings | None:
     """Return a card's ceilings from NVML, from PyTorch (2.8 and newer), or as published."""
-    card = accelerator_of(case.device).card(case.device.index)
-    link = (state.pcie_generation, state.pcie_width) if state else (None, None)
-    if card.compute_capability is None:
-        published = published_peaks(card.name)
+    torch_card = accelerator_of(case.device).card(case.device.index)
+    link = (card.telemetry.pcie_generation, card.telemetry.pcie_width) if card else (None, None)
+    if torch_card.compute_capability is None:
+        published = published_peaks(torch_card.name)
         return card_ceilings(published, computed_in, link=link) if published else None
-    clock_mhz = (state and state.sm_clock_max_mhz) or card.sm_clock_max_mhz
-    if not clock_mhz or card.compute_capability is None or card.multiprocessors is None:
+    clock_mhz = (card and card.sm_clock_max_mhz) or torch_card.sm_clock_max_mhz
+    if not clock_mhz or torch_card.multiprocessors is None:
         return None
-    memory_mhz = (state and state.memory_clock_max_mhz) or card.memory_clock_max_mhz
-    bus_bits = (state and state.memory_bus_width_bits) or card.memory_bus_width_bits
+    memory_mhz = (card and card.memory_clock_max_mhz) or torch_card.memory_clock_max_mhz
+    bus_bits = (card and card.memory_bus_width_bits) or torch_card.memory_bus_width_bits
     peaks = card_peaks(
-        card.compute_capability,
-        card.multiprocessors,
+        torch_card.compute_capability,
+        torch_card.multiprocessors,
         clock_mhz * 1e6,
         bus_bits,
         memory_mhz * 1e6 if memory_mhz else None,

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     import torch
 
-    from gpu_studio.core.devices.devices import CardLoad
     from gpu_studio.engine.sensor import Sensor
 
 # A device has not cooled down after a shorter pause, and the driver still counts our own work.
@@ -62,10 +61,10 @@ class DeviceLoad:
             stop: ends the wait for a second reading.
         """
         if time.perf_counter() - max(self._until_s, self._checked_s) > _LONGEST_PAUSE_S:
-            self._of_others = _busy(sensor.load(uuid))
+            self._of_others = _busy(sensor, uuid)
             if self._of_others is not None:
                 stop.wait(_AGAIN_AFTER_S)
-                self._of_others = _busy(sensor.load(uuid))
+                self._of_others = _busy(sensor, uuid)
         return self._of_others
 
 
@@ -77,12 +76,14 @@ def load_of(device: torch.device) -> DeviceLoad:
     return _loads.setdefault(str(device), DeviceLoad())
 
 
-def _busy(load: CardLoad | None) -> OtherLoad | None:
+def _busy(sensor: Sensor, uuid: str) -> OtherLoad | None:
     """Return the load of a busy card; None for an idle one, or if unknown."""
-    if load is None or load.percent is None:
+    now, card = sensor.read(uuid, ("utilization_percent", "sm_clock_mhz")), sensor.device(uuid)
+    if now is None or now.utilization_percent is None:
         return None
-    is_at_rest = load.clock_share is not None and load.clock_share < _AT_REST_BELOW
-    least = _BUSY_PERCENT_AT_REST if is_at_rest else _BUSY_PERCENT
-    if load.percent <= least:
+    most_mhz, clock_mhz = card and card.sm_clock_max_mhz, now.sm_clock_mhz
+    is_at_rest = most_mhz and clock_mhz is not None and clock_mhz < _AT_REST_BELOW * most_mhz
+    if now.utilization_percent <= (_BUSY_PERCENT_AT_REST if is_at_rest else _BUSY_PERCENT):
         return None
-    return OtherLoad(percent=load.percent, program=load.program[:LONGEST_PROGRAM])
+    program = sensor.busiest_program(uuid)[:LONGEST_PROGRAM]
+    return OtherLoad(percent=now.utilization_percent, program=program)

@@ -151,8 +151,8 @@ def _doubts_of(device: torch.device) -> dict[str, str]:
 def _share(
     case: Case, work: Work, found: RunFacts, median_s: float, computed_in: str
 ) -> CeilingShare | None:
-    state = found.watch.state if found.watch else None
-    ceilings = ceilings_of(case, found.measured, state, computed_in)
+    card = found.watch.card if found.watch else None
+    ceilings = ceilings_of(case, found.measured, card, computed_in)
     if ceilings is None:
         return None
     reached = share_of_ceiling(

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark import sustained
+from gpu_studio.core.device_name import CPU
 from gpu_studio.core.messages.run_messages import (
     MOST_ROUNDS,
     RunPhaseChanged,
@@ -25,6 +26,7 @@ from gpu_studio.core.messages.run_messages import (
 )
 from gpu_studio.core.pause import SleepAlarm
 from gpu_studio.core.statistics import FEWEST_ROUNDS, interval_of_rounds, planned_rounds, quantile
+from gpu_studio.core.telemetry import HEAT
 from gpu_studio.engine.benchmark.admission import (
     admit,
     check_answers,
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
     from threading import Event as Flag
 
     from gpu_studio.core.benchmark.ceilings import MeasuredCeilings
-    from gpu_studio.core.devices.devices import CardState
+    from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.race_messages import RaceTraits
     from gpu_studio.core.messages.run_messages import OtherLoad
@@ -162,7 +164,7 @@ class WorkloadRun:
         found.other_load = self._other_load(case)
         self._check_stop()
         refuse_too_large(workload, case)
-        refuse_long_kernel(workload, case, self._card_state(case))
+        refuse_long_kernel(workload, case, self._described(case))
         found.measured = self._cpu_ceilings(workload, case)
         self._check_stop()
         yield from self._checked_and_timed(workload, case)
@@ -183,7 +185,7 @@ class WorkloadRun:
 
         yield self._phase("warm-up", expected_call_s)
         found.watch = self._watch(case)
-        self._heat = HeatLog(self._vitals_of(case)) if request.load else None
+        self._heat = HeatLog(self._heat_of(case)) if request.load else None
         yield from self._rounds(workload, case)
         if self._heat is not None:
             found.heat = self._heat.heat(found.spent_s, found.watch.throttled)
@@ -455,19 +457,17 @@ class WorkloadRun:
             return CpuWatch()
         return CardWatch(self._sensor, uuid_of(case.device), reads_power=self._traits is not None)
 
-    def _vitals_of(self, case: Case) -> Callable[[], Telemetry | None]:
+    def _heat_of(self, case: Case) -> Callable[[], Telemetry | None]:
         """Return what reads the sensors of a case's device."""
-        if self._sensor is None:
+        identity = uuid_of(case.device) if case.is_on_card else CPU
+        if self._sensor is None or identity is None:
             return lambda: None
-        if not case.is_on_card:
-            return self._sensor.cpu_vitals
-        uuid = uuid_of(case.device)
-        return partial(self._sensor.vitals, uuid) if uuid is not None else lambda: None
+        return partial(self._sensor.read, identity, HEAT)
 
-    def _card_state(self, case: Case) -> CardState | None:
-        """Return the driver's readings of a case's card; None on the CPU or if unknown."""
+    def _described(self, case: Case) -> Device | None:
+        """Return a case's card as its driver describes it; None on the CPU or if unknown."""
         uuid = uuid_of(case.device) if self._sensor is not None else None
-        return self._sensor.read(uuid) if self._sensor is not None and uuid else None
+        return self._sensor.device(uuid) if self._sensor is not None and uuid else None
 
     def _other_load(self, case: Case) -> OtherLoad | None:
         """Return what other programs do on a case's card; None on the CPU, whose watch tells it."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 import torch
 
-from gpu_studio.core.check.check_record import fingerprint_of
+from gpu_studio.core.check.check_record import checked_card, ecc_text, fingerprint_of
 from gpu_studio.core.check.check_verdict import failure_finding, stage_verdict
 from gpu_studio.core.check.stages import SPARE_TIME_OF, SPARE_TIME_TO, in_order, stage_budget_s
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.devices import uuid_tail
 from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.messages.check_messages import (
@@ -27,6 +27,7 @@ from gpu_studio.core.messages.check_messages import (
     RunCheck,
     StageName,
 )
+from gpu_studio.core.telemetry import CHECKED, Telemetry
 from gpu_studio.engine.check.compute import Compute
 from gpu_studio.engine.check.heat import HeatWatch
 from gpu_studio.engine.check.layouts import Layouts
@@ -50,31 +51,13 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Generator, Iterator
 
+    from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.failure import Failure
-    from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.core.messages.message import Event
-    from gpu_studio.core.telemetry import Telemetry
+    from gpu_studio.engine.sensor import Sensor
 
 _LEAST_SHARE = 0.5
 _PROGRESS_EVERY_S, _NEXT_STEP_EVERY_S = 0.2, 0.05
-
-
-class CheckSensor(Protocol):
-    """Reads a card or the CPU for a check. Never raises."""
-
-    def vitals(self, uuid: str) -> Telemetry | None:
-        """Return a card's present sensors; None if unknown."""
-
-    def cpu_vitals(self) -> Telemetry | None:
-        """Return the CPU's present sensors; None if the system reports none."""
-
-    def checked_cpu(self, address: str) -> CheckedDevice:
-        """Return what the system says of the CPU, for the record."""
-
-    def checked_device(
-        self, uuid: str, address: str, torch_card: TorchCard | None
-    ) -> CheckedDevice | None:
-        """Return a card's facts for the record; None if unknown."""
 
 
 class CheckRound:
@@ -96,7 +79,7 @@ class CheckRound:
         request: RunCheck,
         stop: threading.Event,
         *,
-        sensor: CheckSensor | None = None,
+        sensor: Sensor | None = None,
         cpu_name: str = "CPU",
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -174,21 +157,20 @@ class CheckRound:
         return self._clock() - self._begun_s
 
     def _read(self) -> Telemetry | None:
-        if self._sensor is None:
-            return None
-        if is_cpu(self.request.device):
-            return self._sensor.cpu_vitals()
-        return None if self._uuid is None else self._sensor.vitals(self._uuid)
+        identity = self._identity
+        return self._sensor.read(identity, CHECKED) if self._sensor and identity else None
+
+    @property
+    def _identity(self) -> str | None:
+        return CPU if is_cpu(self.request.device) else self._uuid
 
     def _checked_device(self, device: torch.device) -> CheckedDevice:
-        address, facts = self.request.device, None
-        if self._sensor is not None and is_cpu(address):
-            facts = self._sensor.checked_cpu(address)
-        if self._uuid is not None and self._sensor is not None:
-            account = None if is_cpu(device.type) else torch_card(device.index or 0)
-            facts = self._sensor.checked_device(self._uuid, address, account)
-        known = checked_device(device, address, facts, self._cpu_name)
-        return msgspec.structs.replace(known, uuid_tail=uuid_tail(self._uuid))
+        identity = self._identity
+        known = self._sensor.device(identity) if self._sensor and identity else None
+        if known is not None:
+            known = msgspec.structs.replace(known, telemetry=self._read() or Telemetry())
+        checked = checked_device(device, self.request.device, known, self._cpu_name)
+        return msgspec.structs.replace(checked, uuid_tail=uuid_tail(self._uuid))
 
 
 class _StageEvents:
@@ -263,23 +245,28 @@ class _StageEvents:
 
 
 def checked_device(
-    device: torch.device, address: str, facts: CheckedDevice | None, cpu_name: str
+    device: torch.device, address: str, known: Device | None, cpu_name: str
 ) -> CheckedDevice:
-    """Return the device of a check: the driver's facts, and PyTorch's where there are none."""
+    """Return the device of a check: its driver's facts, and PyTorch's where there are none."""
     if is_cpu(device.type):
-        return msgspec.structs.replace(
-            facts or CheckedDevice(address=address, name=cpu_name),
-            name=cpu_name, torch_version=str(torch.__version__),
+        return CheckedDevice(
+            address=address, name=cpu_name, torch_version=str(torch.__version__),
+            slowdown_c=known.slowdown_c if known else None,
+            is_laptop=known is not None and known.is_laptop,
             memory_total_bytes=total_bytes(device),
             ecc="The program cannot read whether this PC's RAM has ECC.",
         )  # fmt: skip
     capability = accelerator_of(device).capability(device)
-    known = facts or CheckedDevice(address=address, name=card_name(device))
+    if known is None:
+        facts = CheckedDevice(address=address, name=card_name(device))
+    else:
+        facts = checked_card(known, address, torch_card(device.index or 0))
     return msgspec.structs.replace(
-        known,
+        facts,
+        ecc=ecc_text(known) if known is not None and known.is_cudas else "",
         torch_version=str(torch.__version__),
         compute_capability=f"{capability[0]}.{capability[1]}" if capability else None,
-        memory_total_bytes=known.memory_total_bytes or total_bytes(device),
+        memory_total_bytes=facts.memory_total_bytes or total_bytes(device),
         untested=untested_sentence(accelerator_of(device).maker),
     )
 

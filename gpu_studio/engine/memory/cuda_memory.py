@@ -128,7 +128,9 @@ class CudaMemory:
         uuid = uuid_of(self._device) if self._sensor and mark in (FULL, HELD) else None
         if self._sensor is None or uuid is None:
             return read
-        return msgspec.structs.replace(read, engine_bytes=self._sensor.engine_bytes(uuid))
+        own = (one for one in self._sensor.processes(uuid) if one.pid == os.getpid())
+        engine_bytes = next((one.memory_bytes for one in own), None)
+        return msgspec.structs.replace(read, engine_bytes=engine_bytes)
 
     def segments(self, read: MemoryRead) -> SegmentsRead:
         return segments_read(read, self._card.segments(), self._device.index)

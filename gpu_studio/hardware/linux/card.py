@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.core.check.check_record import checked_card
-from gpu_studio.core.devices.devices import CardLoad, CardState, Device
+from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.devices.gpu_chips import gfx_target, gpu_chip
-from gpu_studio.core.telemetry import Telemetry
-from gpu_studio.hardware.card_reader import CardUnreadableError, kind_of, no_lookup, vitals_of
+from gpu_studio.core.telemetry import SENSORS
+from gpu_studio.hardware.card_reader import CardUnreadableError, kind_of, read_from
 from gpu_studio.hardware.linux.driver_sensors import CardPlace, sensors_of_driver
 from gpu_studio.hardware.linux.hwmon import Hwmon
 from gpu_studio.hardware.pci import normal_bus_id
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices.devices import Driver, GpuProcess
-    from gpu_studio.core.messages.check_messages import CheckedDevice
-    from gpu_studio.core.messages.engine_messages import TorchCard
-    from gpu_studio.hardware.card_reader import ProcessLookup
+    from collections.abc import Collection
+
+    from gpu_studio.core.devices.devices import GpuProcess
+    from gpu_studio.core.telemetry import Telemetry
+    from gpu_studio.hardware.card_reader import Sources
     from gpu_studio.hardware.linux.driver_sensors import Memory
     from gpu_studio.hardware.linux.fdinfo import CardClients
     from gpu_studio.hardware.linux.sys_tree import SysTree
@@ -45,8 +44,7 @@ _AMD, _INTEL = 0x1002, 0x8086
 _WITH_SWITCH = (_AMD, _INTEL)
 
 
-@dataclass(frozen=True, slots=True)
-class PcieLink:
+class PcieLink(NamedTuple):
     """A link; None for what is not reported."""
 
     generation: int | None = None
@@ -114,12 +112,12 @@ class LinuxCard:
         self._hwmon = Hwmon(tree, self._device, adapter.kernel_driver)
         self._system_version = system_version
 
-    def describe(self, index: int | None, lookup: ProcessLookup) -> Device:
-        adapter = self._adapter
-        telemetry, memory = self.telemetry(), self._sensors.memory(self._place)
-        clocks, best = self._sensors.clocks(self._place), link_of(self._tree, self._device, "max")
-        chip = gpu_chip(adapter.maker, adapter.device_id)
-        maker, is_integrated = adapter.maker, self.is_integrated
+    def describe(self) -> Device:
+        self._require()
+        adapter, maker, is_integrated = self._adapter, self._adapter.maker, self.is_integrated
+        memory, clocks = self._sensors.memory(self._place), self._sensors.clocks(self._place)
+        best = link_of(self._tree, self._device, "max")
+        chip = gpu_chip(maker, adapter.device_id)
         unique_id = (self._text("unique_id") or "").lower()
         return Device(
             kind=kind_of(maker),
@@ -127,14 +125,12 @@ class LinuxCard:
             name=adapter.name,
             # As rocminfo writes it.
             uuid=f"GPU-{unique_id}" if _UNIQUE_ID.fullmatch(unique_id) else None,
-            driver_index=index,
             pci_bus_id=adapter.pci_bus_id,
             pci_device_id=adapter.device_id or None,
             memory_total_bytes=_total(memory, is_integrated),
             dedicated_memory_bytes=memory.own_total if is_integrated else None,
             shared_memory_bytes=memory.shared_total if is_integrated else None,
             is_integrated=is_integrated,
-            telemetry=telemetry,
             architecture=self._target() or (chip.target if chip else None),
             chip=chip.name if chip else None,
             bar1_bytes=None if is_integrated else self._largest_bar(),
@@ -147,79 +143,40 @@ class LinuxCard:
             display_active=self._has_display(),
             kernel_driver=adapter.kernel_driver,
             driver_version=self._driver_version(),
-            processes=self._processes(lookup),
         )
 
-    def telemetry(self) -> Telemetry:
+    def read(self, wanted: Collection[str] = SENSORS) -> Telemetry:
+        self._require()
+        return read_from(self._sources, wanted)
+
+    def processes(self, *, with_load: bool = False) -> tuple[GpuProcess, ...]:
+        if self._clients is None:
+            return ()
+        self._clients.read()
+        return self._clients.processes()
+
+    def _require(self) -> None:
         if not self._tree.is_folder(self._device):
             raise CardUnreadableError(_GONE, "lost")
-        sensors, hwmon = self._sensors, self._hwmon
-        memory, clocks = sensors.memory(self._place), sensors.clocks(self._place)
-        link, is_integrated = link_of(self._tree, self._device, "current"), self.is_integrated
-        if self._clients is not None:
-            self._clients.read()
-        total, used = _total(memory, is_integrated), self._used(memory)
-        core_mhz, memory_mhz = (
-            hwmon.megahertz(sensors.core_clock),
-            hwmon.megahertz(sensors.memory_clock),
-        )
-        return Telemetry(
-            power_w=hwmon.watts(sensors.power),
-            power_limit_w=hwmon.limit_watts(sensors.power),
-            temperature_c=hwmon.celsius(sensors.temperature),
-            hotspot_c=hwmon.celsius(sensors.hotspot),
-            memory_temperature_c=self._memory_celsius(),
-            fan_percent=hwmon.fan_percent(),
-            fan_rpm=hwmon.fan_rpm(),
-            utilization_percent=self._load(),
-            memory_utilization_percent=self._percent(sensors.memory_load),
-            memory_used_bytes=used,
-            memory_free_bytes=None if total is None or used is None else total - used,
-            sm_clock_mhz=clocks.core_mhz if core_mhz is None else core_mhz,
-            memory_clock_mhz=clocks.memory_mhz if memory_mhz is None else memory_mhz,
-            pcie_generation=link.generation,
-            pcie_width=link.width,
-            clock_event_reasons=sensors.reasons(self._place),
-        )
 
-    def processes(self, lookup: ProcessLookup) -> tuple[GpuProcess, ...]:
-        return self._processes(lookup)
-
-    def state(self, own_pid: int) -> CardState:
-        now, clocks = self.telemetry(), self._sensors.clocks(self._place)
-        return CardState(
-            clock_event_reasons=now.clock_event_reasons,
-            sm_clock_mhz=now.sm_clock_mhz,
-            sm_clock_max_mhz=clocks.core_max_mhz,
-            other_processes=self._has_others(own_pid),
-            memory_clock_max_mhz=clocks.memory_max_mhz,
-            pcie_generation=now.pcie_generation,
-            pcie_width=now.pcie_width,
-        )
-
-    def load(self, own_pid: int, lookup: ProcessLookup) -> CardLoad:
-        now, clocks = self.telemetry(), self._sensors.clocks(self._place)
-        others = [one for one in self._processes(lookup) if one.pid != own_pid]
-        share = None
-        if now.sm_clock_mhz is not None and clocks.core_max_mhz:
-            share = now.sm_clock_mhz / clocks.core_max_mhz
-        return CardLoad(
-            percent=now.utilization_percent,
-            clock_share=share,
-            program=others[0].name if len(others) == 1 else "",
-        )
-
-    def power_w(self) -> float | None:
-        return self._hwmon.watts(self._sensors.power)
-
-    def vitals(self) -> Telemetry:
-        return vitals_of(self.telemetry())
-
-    def checked_device(
-        self, address: str, driver: Driver, torch_card: TorchCard | None
-    ) -> CheckedDevice:
-        device = self.describe(None, no_lookup)
-        return checked_card(device, address, torch_card)
+    @property
+    def _sources(self) -> Sources:
+        sensors, hwmon, place = self._sensors, self._hwmon, self._place
+        return {
+            "power_w": lambda: hwmon.watts(sensors.power),
+            "power_limit_w": lambda: hwmon.limit_watts(sensors.power),
+            "temperature_c": lambda: hwmon.celsius(sensors.temperature),
+            "hotspot_c": lambda: hwmon.celsius(sensors.hotspot),
+            "memory_temperature_c": self._memory_celsius,
+            "fan_percent": hwmon.fan_percent,
+            "fan_rpm": hwmon.fan_rpm,
+            "utilization_percent": self._load,
+            "memory_utilization_percent": lambda: self._percent(sensors.memory_load),
+            ("memory_used_bytes", "memory_free_bytes"): self._memory_use,
+            ("sm_clock_mhz", "memory_clock_mhz"): self._clocks,
+            ("pcie_generation", "pcie_width"): lambda: link_of(self._tree, self._device, "current"),
+            "clock_event_reasons": lambda: sensors.reasons(place),
+        }
 
     @property
     def is_integrated(self) -> bool | None:
@@ -248,8 +205,24 @@ class LinuxCard:
     def _load(self) -> float | None:
         load = self._percent(self._sensors.load)
         if load is None and self._clients is not None:
+            self._clients.read()
             return self._clients.percent
         return load
+
+    def _clocks(self) -> tuple[float | None, float | None]:
+        files, hwmon = self._sensors.clocks(self._place), self._hwmon
+        core_mhz = hwmon.megahertz(self._sensors.core_clock)
+        memory_mhz = hwmon.megahertz(self._sensors.memory_clock)
+        return (
+            files.core_mhz if core_mhz is None else core_mhz,
+            files.memory_mhz if memory_mhz is None else memory_mhz,
+        )
+
+    def _memory_use(self) -> tuple[int | None, int | None]:
+        """Return the used and the free bytes."""
+        memory = self._sensors.memory(self._place)
+        total, used = _total(memory, self.is_integrated), self._used(memory)
+        return used, None if total is None or used is None else total - used
 
     def _memory_celsius(self) -> float | None:
         degrees = self._hwmon.celsius(self._sensors.memory_temperature)
@@ -263,16 +236,9 @@ class LinuxCard:
             used += memory.shared_used or 0
             total += memory.shared_total or 0
         if used is None and self._clients is not None:
+            self._clients.read()
             return self._clients.memory_bytes
         return None if used is None or (total is not None and used > total) else used
-
-    def _processes(self, lookup: ProcessLookup) -> tuple[GpuProcess, ...]:
-        return () if self._clients is None else self._clients.processes(lookup)
-
-    def _has_others(self, own_pid: int) -> bool | None:
-        """Return whether another program computes on the card; None if no program is known to."""
-        computing = {one.pid for one in self._processes(no_lookup) if one.kind == "compute"}
-        return bool(computing - {own_pid}) if computing else None
 
     def _target(self) -> str | None:
         """Return the architecture as AMD's compute driver has it for the card in this slot."""

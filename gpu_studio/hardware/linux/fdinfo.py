@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpu_studio.core.devices.devices import GpuProcess
-    from gpu_studio.hardware.card_reader import ProcessLookup
 
 PROC = Path("/proc")
 _LOOK_EVERY_S = 5.0  # which descriptors are of a card; the others are most
@@ -85,8 +84,13 @@ class CardClients:
         self.percent: float | None = None
 
     def read(self) -> None:
-        """Read all clients; ``percent`` is then their part of the time since the last call."""
+        """Read all clients; ``percent`` is then their part of the time since the last call.
+
+        Calls that follow at once, for the other values of one reading, read nothing.
+        """
         now_s = self._now_s()
+        if self._clients and now_s - self._read_at_s < _LEAST_SPAN_S:
+            return
         if self._looked_at_s is None or now_s - self._looked_at_s >= _LOOK_EVERY_S:
             self._looked_at_s, self._descriptors = now_s, list(self._find())
         before, span_s = self._clients, now_s - self._read_at_s
@@ -101,7 +105,7 @@ class CardClients:
         }  # fmt: skip
         if not self._clients:
             self.percent = None
-        elif before and span_s >= _LEAST_SPAN_S:
+        elif before:
             self.percent = self._busy(before, span_s)
         self._read_at_s = now_s
 
@@ -112,13 +116,13 @@ class CardClients:
         known = [size for size in sizes if size is not None]
         return sum(known) if known else None
 
-    def processes(self, lookup: ProcessLookup) -> tuple[GpuProcess, ...]:
+    def processes(self) -> tuple[GpuProcess, ...]:
         """Return the processes by their ids; a process may be several clients."""
         sizes: dict[int, int | None] = {}
         for client in self._clients.values():
             size, before = client.size(self._regions), sizes.get(client.pid)
             sizes[client.pid] = before if size is None else size + (before or 0)
-        return processes_of(sizes, dict.fromkeys(self._computing, "compute"), lookup)
+        return processes_of(sizes, dict.fromkeys(self._computing, "compute"))
 
     def _busy(self, before: dict[str, _Client], span_s: float) -> float | None:
         """Return the percentage of the busiest engine; None if no engine says it."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices.devices import Driver
-from gpu_studio.hardware.card_reader import CardUnreadableError, no_lookup
+from gpu_studio.hardware.card_reader import CardUnreadableError
 from gpu_studio.hardware.linux.adapters import find_adapters
 from gpu_studio.hardware.linux.card import LinuxCard
 from gpu_studio.hardware.linux.fdinfo import CardClients
@@ -53,7 +53,7 @@ class LinuxReader:
             if adapter.is_asleep or adapter.kernel_driver is None:
                 continue
             card = self._open(adapter)
-            if card.describe(None, no_lookup).uuid == uuid:
+            if card.describe().uuid == uuid:
                 return card
         raise CardUnreadableError(_NOT_THERE, "unknown")
 

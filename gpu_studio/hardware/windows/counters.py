@@ -63,6 +63,7 @@ class AdapterUse:
     shared_bytes: int | None = None
     processes: Mapping[int, tuple[int, int]] | None = None
     computing: frozenset[int] = frozenset()
+    busy_percent: Mapping[int, float] | None = None
 
 
 class GraphicsCounters:
@@ -97,11 +98,15 @@ class GraphicsCounters:
         self._read()
         engines: dict[str, float] = {}
         computing: set[int] = set()
+        busy: dict[int, float] = {}
         for found, percent in self._of(_LOAD, luid):
             engine = found["engine"] or ""
             engines[engine] = engines.get(engine, 0.0) + max(0.0, percent)
-            if percent > 0 and found["pid"] and _COMPUTE in (found["kind"] or "").lower():
-                computing.add(int(found["pid"]))
+            if percent > 0 and found["pid"]:
+                pid = int(found["pid"])
+                busy[pid] = max(busy.get(pid, 0.0), percent)
+                if _COMPUTE in (found["kind"] or "").lower():
+                    computing.add(pid)
         own, shared = (self._of_processes(path, luid)
                        for path in (_OWN_OF_PROCESS, _SHARED_OF_PROCESS))  # fmt: skip
         pids = own.keys() | shared.keys()
@@ -114,6 +119,7 @@ class GraphicsCounters:
                 {pid: (own.get(pid, 0), shared.get(pid, 0)) for pid in pids} if is_said else None
             ),
             computing=frozenset(computing),
+            busy_percent=busy or None,
         )
 
     def close(self) -> None:

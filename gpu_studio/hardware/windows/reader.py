@@ -4,33 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from gpu_studio.core import operating_system
-from gpu_studio.core.check.check_record import checked_card
-from gpu_studio.core.devices.devices import CardLoad, CardState, Device, Driver
+from gpu_studio.core.devices.devices import Device, Driver
 from gpu_studio.core.devices.gpu_chips import gpu_chip
 from gpu_studio.core.plain_text import plain_text
-from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.telemetry import SENSORS, Telemetry
 from gpu_studio.hardware.card_reader import (
     CardUnreadableError,
     DriverUnavailableError,
     kind_of,
-    no_lookup,
     processes_of,
-    vitals_of,
 )
 from gpu_studio.hardware.pci import DisplayAdapter, adapter_name, vendor_name
 from gpu_studio.hardware.windows.counters import GraphicsCounters
 from gpu_studio.hardware.windows.d3dkmt import D3dkmtError, open_adapters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from gpu_studio.core.devices.devices import GpuProcess
-    from gpu_studio.core.messages.check_messages import CheckedDevice
-    from gpu_studio.core.messages.engine_messages import TorchCard
-    from gpu_studio.hardware.card_reader import ProcessLookup
     from gpu_studio.hardware.windows.counters import AdapterUse
     from gpu_studio.hardware.windows.d3dkmt import KernelAdapter
 
@@ -89,7 +81,7 @@ class WindowsCard:
         chip = gpu_chip(found.maker, found.device_id)
         self._chip, self._is_integrated = chip, None if chip is None else chip.is_integrated
 
-    def describe(self, index: int | None, lookup: ProcessLookup) -> Device:
+    def describe(self) -> Device:
         found, chip, memory = self._found, self._chip, self._adapter.memory()
         own, shared = (memory.dedicated or None, memory.shared or None) if memory else (None, None)
         both = (own or 0) + (shared or 0) or None
@@ -98,22 +90,24 @@ class WindowsCard:
             kind=kind_of(vendor_name(found.vendor_id)),
             maker=found.maker,
             name=found.name,
-            driver_index=index,
             pci_bus_id=found.pci_bus_id,
             pci_device_id=found.device_id,
             memory_total_bytes=both if self._is_integrated else own,
             dedicated_memory_bytes=own if self._is_integrated else None,
             shared_memory_bytes=shared if self._is_integrated else None,
             is_integrated=self._is_integrated,
-            telemetry=self.telemetry(),
             architecture=chip.target if chip else None,
             chip=chip.name if chip else None,
             memory_clock_max_mhz=now.memory_max_hz / 1e6 if now and now.memory_max_hz else None,
             vbios=plain_text(self._adapter.bios) or None,
-            processes=self.processes(lookup),
         )
 
-    def telemetry(self) -> Telemetry:
+    def read(self, wanted: Collection[str] = SENSORS) -> Telemetry:
+        """Return all that Windows says: the power only as a part of a limit that it does not say.
+
+        Args:
+            wanted: is not looked at, as two calls answer everything.
+        """
         now, use, memory = self._adapter.performance(), self._use(), self._adapter.memory()
         used, total = use.own_bytes, memory.dedicated if memory else None
         if self._is_integrated and used is not None:
@@ -130,37 +124,13 @@ class WindowsCard:
             memory_clock_mhz=now.memory_hz / 1e6 if now and now.memory_hz else None,
         )
 
-    def processes(self, lookup: ProcessLookup) -> tuple[GpuProcess, ...]:
+    def processes(self, *, with_load: bool = False) -> tuple[GpuProcess, ...]:
         use = self._use()
         held_bytes = {
             pid: own + shared if self._is_integrated else own
             for pid, (own, shared) in (use.processes or {}).items()
         }
-        return processes_of(held_bytes, dict.fromkeys(use.computing, "compute"), lookup)
-
-    def state(self, own_pid: int) -> CardState:
-        computing = self._use().computing
-        return CardState(other_processes=bool(computing - {own_pid}) if computing else None)
-
-    def load(self, own_pid: int, lookup: ProcessLookup) -> CardLoad:
-        others = self._use().computing - {own_pid}
-        program = lookup(next(iter(others)))[0] if len(others) == 1 else ""
-        return CardLoad(percent=self._use().percent, program=program)
-
-    def power_w(self) -> float | None:
-        """Return None: Windows has the power as a part of a limit that it does not say."""
-        return None
-
-    def vitals(self) -> Telemetry:
-        return vitals_of(self.telemetry())
-
-    def checked_device(
-        self, address: str, driver: Driver, torch_card: TorchCard | None
-    ) -> CheckedDevice:
-        device = self.describe(None, no_lookup)
-        return msgspec.structs.replace(
-            checked_card(device, address, torch_card), driver_version=driver.version
-        )
+        return processes_of(held_bytes, dict.fromkeys(use.computing, "compute"), use.busy_percent)
 
     def _use(self) -> AdapterUse:
         return self._counters.use_of(self._adapter.luid)

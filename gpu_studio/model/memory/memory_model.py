@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.devices.program_memory import memory_by_program
+from gpu_studio.core.devices.card_programs import memory_by_program
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import (
     CacheEmptied,

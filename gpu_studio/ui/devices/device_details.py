@@ -16,8 +16,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.core.devices.card_programs import memory_by_program
 from gpu_studio.core.devices.facts import identity_line
-from gpu_studio.core.devices.program_memory import memory_by_program
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.devices.process_table import MEMORY, PROGRAM, SORT_ROLE, end_process, question
 from gpu_studio.model.tool_tip import plain_tip

@@ -20,7 +20,7 @@ from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.registry import WORKLOADS, find_workload
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices.devices import CardState
+    from gpu_studio.core.devices.devices import Device
 
 CARD = torch.device("cuda", 0)
 PRODUCTS = ("matmul", "linear", "tiny_linear", "conv2d")
@@ -32,7 +32,7 @@ def gt_1030(monkeypatch: pytest.MonkeyPatch) -> None:
     peaks = card_peaks("6.1", 3, 1468e6, 64, 3004e6, "NVIDIA GeForce GT 1030")
     assert peaks is not None
 
-    def ceilings_of(case: Case, _: None, state: CardState | None, computed_in: str) -> Ceilings:
+    def ceilings_of(case: Case, _: None, card: Device | None, computed_in: str) -> Ceilings:
         return card_ceilings(peaks, computed_in)
 
     be_a_card(monkeypatch, (6, 1))

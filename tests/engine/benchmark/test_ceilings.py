@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from gpu_studio.core.devices.devices import CardState
+from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.messages.run_messages import RunFinished
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.benchmark import ceilings
 from gpu_studio.engine.benchmark import result as engine_result
 from gpu_studio.engine.benchmark.ceilings import (
@@ -136,11 +137,11 @@ def test_a_cards_ceilings_follow_from_what_the_driver_reports(monkeypatch: pytes
     assert (
         ceilings_of(CARD, None, None, "float32") is None
     )  # PyTorch before 2.8 does not tell the clock
-    state = CardState(
-        sm_clock_max_mhz=1468, memory_clock_max_mhz=3004, memory_bus_width_bits=64,
-        pcie_generation=3, pcie_width=4,
+    described = Device(
+        kind="cuda", name=card.name, sm_clock_max_mhz=1468, memory_clock_max_mhz=3004,
+        memory_bus_width_bits=64, telemetry=Telemetry(pcie_generation=3, pcie_width=4),
     )  # fmt: skip
-    ceilings = ceilings_of(CARD, None, state, "float32")
+    ceilings = ceilings_of(CARD, None, described, "float32")
     # GT 1030 with GDDR5: 48.1 GB/s, 1.13 TFLOP/s, PCIe 3.0 × 4.
     assert ceilings.memory_bytes_per_s == pytest.approx(48.06e9, rel=1e-3)
     assert ceilings.arithmetic_flops == pytest.approx(1.127e12, rel=1e-3)

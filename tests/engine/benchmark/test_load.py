@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.devices.devices import CardLoad
+from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.messages.run_messages import OtherLoad
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.benchmark import load
 from gpu_studio.engine.benchmark.load import DeviceLoad
 
-GAME = CardLoad(percent=97.0, clock_share=1.0, program="game.exe")
-IDLE = CardLoad(percent=3.0, clock_share=0.1)
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+GAME = Telemetry(utilization_percent=97.0, sm_clock_mhz=2000.0)
+IDLE = Telemetry(utilization_percent=3.0, sm_clock_mhz=200.0)
 
 
 class Sensor:
-    """Answers one reading after the other."""
+    """Answers one reading of a card of up to 2000 MHz after the other."""
 
-    def __init__(self, *answers: CardLoad | None) -> None:
-        self.answers = list(answers)
+    def __init__(self, *answers: Telemetry | None, program: str = "game.exe") -> None:
+        self.answers, self._program = list(answers), program
 
-    def load(self, uuid: str) -> CardLoad | None:
+    def read(self, identity: str, wanted: Collection[str]) -> Telemetry | None:
         return self.answers.pop(0)
+
+    def device(self, identity: str) -> Device:
+        return Device(kind="cuda", name="GT 1030", sm_clock_max_mhz=2000.0)
+
+    def busiest_program(self, identity: str) -> str:
+        return self._program
 
 
 class Stop(threading.Event):
@@ -45,7 +56,7 @@ def now_s(monkeypatch):
     return clock
 
 
-def of_others(device: DeviceLoad, *answers: CardLoad | None) -> OtherLoad | None:
+def of_others(device: DeviceLoad, *answers: Telemetry | None) -> OtherLoad | None:
     sensor = Sensor(*answers)
     found = device.of_others(sensor, "GPU-1", Stop())
     assert not sensor.answers
@@ -73,12 +84,13 @@ def test_a_moment_of_work_is_over_at_the_second_reading():
     ],
 )
 def test_a_desktop_is_no_load(percent, clock_share, is_busy):
-    reading = CardLoad(percent=percent, clock_share=clock_share)
+    clock_mhz = None if clock_share is None else 2000.0 * clock_share
+    reading = Telemetry(utilization_percent=percent, sm_clock_mhz=clock_mhz)
     answers = [reading] * (1 + is_busy)
     assert (of_others(DeviceLoad(), *answers) is not None) is is_busy
 
 
-@pytest.mark.parametrize("unknown", [None, CardLoad()])
+@pytest.mark.parametrize("unknown", [None, Telemetry()])
 def test_what_the_driver_does_not_report_is_no_load(unknown):
     assert of_others(DeviceLoad(), unknown) is None
 
@@ -110,7 +122,6 @@ def test_runs_without_a_pause_keep_the_reading_before_the_first(now_s):
 
 
 def test_a_long_name_fits_into_a_message():
-    endless = CardLoad(percent=97.0, program="x" * 5000)
-    found = of_others(DeviceLoad(), endless, endless)
+    found = DeviceLoad().of_others(Sensor(GAME, GAME, program="x" * 5000), "GPU-1", Stop())
     assert found is not None
     assert len(found.program) == 100

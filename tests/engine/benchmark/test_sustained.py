@@ -15,7 +15,6 @@ from gpu_studio.core.benchmark import sustained
 from gpu_studio.core.benchmark.sustained import unsteadiness
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.clock_reasons import ClockReason
-from gpu_studio.core.devices.devices import CardState
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunHeat
 from gpu_studio.core.telemetry import Telemetry
@@ -117,8 +116,9 @@ def test_a_clock_that_stays_or_is_not_reported_is_not(clocks_mhz: list[float]):
 
 
 def test_the_clock_is_that_of_the_timed_part():
-    states = iter([CardState(sm_clock_mhz=900.0), CardState(sm_clock_mhz=1500.0), CardState()])
-    watch = CardWatch(SimpleNamespace(read=lambda uuid: next(states)), "GPU-0")
+    readings = iter([Telemetry(sm_clock_mhz=900.0), Telemetry(sm_clock_mhz=1500.0), Telemetry()])
+    sensor = SimpleNamespace(read=lambda _card, _wanted: next(readings), processes=lambda _card: ())
+    watch = CardWatch(sensor, "GPU-0")
     watch.clock_mhz()  # while it warms up
     watch.poll()
     watch.poll()
@@ -162,7 +162,8 @@ class Sensors:
     def __init__(self) -> None:
         self._read = 0
 
-    def cpu_vitals(self) -> Telemetry:
+    def read(self, identity: str, wanted: object) -> Telemetry:
+        assert identity == "cpu"
         self._read += 1
         return Telemetry(temperature_c=40.0 + self._read, sm_clock_mhz=3000.0)
 

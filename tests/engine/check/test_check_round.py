@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
+from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import (
     STAGE_NAMES,
-    CheckedDevice,
     CheckFindingMade,
     CheckProgressed,
     CheckRoundFinished,
@@ -37,7 +37,6 @@ from tests.engine.check.benches import TickingClock, few_parts
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.core.messages.message import Event
     from gpu_studio.engine.check.stage import Stage
 
@@ -177,25 +176,17 @@ def test_a_device_that_does_not_exist_is_refused() -> None:
 
 
 class Sensor:
-    """Reads the same card every time."""
+    """Reads the same every time."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def vitals(self, uuid: str) -> Telemetry | None:
-        self.asked.append(uuid)
-        return Telemetry(temperature_c=50.0)
-
-    def cpu_vitals(self) -> Telemetry | None:
+    def read(self, identity: str, wanted: object) -> Telemetry:
+        self.asked.append(identity)
         return Telemetry(temperature_c=61.0, sm_clock_mhz=3900.0)
 
-    def checked_cpu(self, address: str) -> CheckedDevice:
-        return CheckedDevice(address=address, name="CPU", slowdown_c=95.0, is_laptop=True)
-
-    def checked_device(
-        self, uuid: str, address: str, torch_card: TorchCard | None
-    ) -> CheckedDevice | None:
-        return CheckedDevice(address=address, name="GT 1030", vbios="86.08")
+    def device(self, identity: str) -> Device:
+        return Device(kind=identity, name="CPU", slowdown_c=95.0, is_laptop=True)
 
 
 def test_the_sensors_are_read_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +197,9 @@ def test_the_sensors_are_read_once_a_second(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(times) >= len(STAGE_NAMES)
     assert times == sorted(times)
     assert {event.vitals.temperature_c for event in only(CheckVitalsRead, events)} == {61.0}
-    assert sensor.asked == []  # no card
+    assert set(sensor.asked) == {"cpu"}
+    device = only(CheckStarted, events)[0].device
+    assert (device.slowdown_c, device.is_laptop) == (95.0, True)
 
 
 def test_a_fingerprint_does_not_hold_the_uuid(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware import cpu
-from gpu_studio.hardware.engine_sensor import CpuHeat, checked_cpu
+from gpu_studio.hardware.cpu import CpuHeat, describe_cpu
 
 NO_COUNTERS = Path("there is no such folder")
 
@@ -23,7 +23,7 @@ def system(
     if has_clock:
         (folder / "policy0").mkdir()
     cores = [SimpleNamespace(current=clock) for clock in (1400.0, 3890.5, 0.0)]
-    monkeypatch.setattr("psutil.cpu_freq", lambda percpu: cores)
+    monkeypatch.setattr("psutil.cpu_freq", lambda percpu=False: cores if percpu else None)
     entries = (
         []
         if degrees is None
@@ -58,7 +58,7 @@ def test_a_sensor_that_is_not_connected_is_no_reading(
 def test_a_clock_that_cannot_be_read_is_none(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: type[Exception]
 ) -> None:
-    def fail(percpu: bool) -> None:
+    def fail(percpu: bool = False) -> None:
         raise error
 
     system(monkeypatch, tmp_path, degrees=61.5, has_clock=True)
@@ -87,7 +87,7 @@ def test_a_laptop_and_the_limit_of_its_cpu_are_reported(
 ) -> None:
     system(monkeypatch, tmp_path, degrees=61.5, has_clock=False)
     monkeypatch.setattr("psutil.sensors_battery", lambda: SimpleNamespace(percent=80))
-    facts = checked_cpu("cpu")
+    facts = describe_cpu(Telemetry())
     assert (facts.is_laptop, facts.slowdown_c) == (True, 95.0)
     monkeypatch.setattr("psutil.sensors_battery", lambda: None)
-    assert not checked_cpu("cpu").is_laptop
+    assert not describe_cpu(Telemetry()).is_laptop
