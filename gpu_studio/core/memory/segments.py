@@ -74,7 +74,6 @@ class SegmentMap:
         self.block_offsets: NDArray[np.int64] = starts - np.repeat(
             _sums(self.sizes)[:-1], counts[order]
         )
-        self._held = {state: self._held_up_to(state) for state in (ALLOCATED, AWAITING_FREE)}
 
     def __len__(self) -> int:
         """Return the number of segments."""
@@ -93,7 +92,7 @@ class SegmentMap:
     @property
     def allocated_bytes(self) -> int:
         """The memory held by tensors."""
-        return int(self._held[ALLOCATED][-1])
+        return int(self.block_sizes[self.block_states == ALLOCATED].sum())
 
     @property
     def holes_bytes(self) -> int:
@@ -123,19 +122,6 @@ class SegmentMap:
         """Return the range of a segment's blocks in the block arrays."""
         return slice(int(self.first_blocks[segment]), int(self.first_blocks[segment + 1]))
 
-    def coverage(self, segment: int, columns: int, state: int = ALLOCATED) -> NDArray[np.float64]:
-        """Return the share of each column that is in a state, from 0 to 1.
-
-        The columns divide the segment evenly. A block narrower than a column adds its share.
-        """
-        place = self.blocks_of(segment)
-        size = float(self.sizes[segment])
-        xs = np.append(self.block_offsets[place], size)
-        ys = self._held[state][place.start : place.stop + 1] - self._held[state][place.start]
-        edges = np.interp(np.linspace(0.0, size, columns + 1), xs, ys)
-        shares: NDArray[np.float64] = np.diff(edges) * (columns / size)
-        return np.clip(shares, 0.0, 1.0)
-
     def block_at(self, segment: int, offset_bytes: int) -> int:
         place = self.blocks_of(segment)
         found = int(np.searchsorted(self.block_offsets[place], offset_bytes, side="right")) - 1
@@ -143,11 +129,6 @@ class SegmentMap:
 
     def segment_of(self, block: int) -> int:
         return int(np.searchsorted(self.first_blocks, block, side="right")) - 1
-
-    def _held_up_to(self, state: int) -> NDArray[np.int64]:
-        """Return the sum of bytes in a state before each block; shape (m + 1,)."""
-        held = np.where(self.block_states == state, self.block_sizes, 0)
-        return _sums(held)
 
     def _segments_of_blocks(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(len(self)), np.diff(self.first_blocks))

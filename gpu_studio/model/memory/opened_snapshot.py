@@ -17,12 +17,10 @@ from gpu_studio.core.memory.replay.replay_call import (
     OpenSegments,
     ask,
 )
-from gpu_studio.core.memory.segments import STATE_WORDS, map_of_segments
+from gpu_studio.core.memory.segments import map_of_segments
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.plain_text import file_name
-from gpu_studio.core.units import format_bytes
 from gpu_studio.model.file_reading import opening, opening_delay
-from gpu_studio.model.text_rows import TextTable
 from gpu_studio.model.worker import Task
 from gpu_studio.process.child_call import ChildCall
 
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.memory.replay.replay_call import Answer, Question
     from gpu_studio.core.memory.segments import SegmentMap
     from gpu_studio.process.child_call import ChildAnswer
-
-_AT, _SIZE, _STATE = range(3)
 
 
 class SnapshotChild(QObject):
@@ -162,40 +158,3 @@ class OpenedSnapshot(QObject):
         self._delay.stop()
         self.blocks, self.notice = None, Notice(failure.message, Tone.FAILURE)
         self.changed.emit()
-
-
-class BlockTable(TextTable):
-    """The blocks of a segment, a row for each: offset from the segment's start, size and state."""
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(("Offset", "Size", "State"), numbers=(_AT, _SIZE), parent=parent)
-        self._map: SegmentMap | None = None
-        self._first = self._count = 0
-
-    def show_segment(self, blocks: SegmentMap | None, segment: int) -> None:
-        """Show the blocks of a segment; none for a segment of -1."""
-        place = slice(0, 0)
-        if blocks is not None and 0 <= segment < len(blocks):
-            place = blocks.blocks_of(segment)
-        count = place.stop - place.start
-        if count == self._count:
-            self._map, self._first = blocks, place.start
-            self._emit_all_cells()
-            return
-        self.beginResetModel()
-        self._map, self._first, self._count = blocks, place.start, count
-        self.endResetModel()
-
-    @property
-    def row_count(self) -> int:
-        """The number of blocks."""
-        return self._count
-
-    def text(self, row: int, column: int) -> str:
-        """Return the text of a cell."""
-        assert self._map is not None
-        block = self._first + row
-        if column == _STATE:
-            return STATE_WORDS[int(self._map.block_states[block])]
-        sizes = self._map.block_sizes if column == _SIZE else self._map.block_offsets
-        return format_bytes(int(sizes[block]))

@@ -1,4 +1,4 @@
-"""The segment map with the fragmentation, and a table of blocks beside it."""
+"""The segment map with the fragmentation."""
 
 from __future__ import annotations
 
@@ -6,28 +6,21 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPen
-from PySide6.QtWidgets import (
-    QBoxLayout,
-    QHBoxLayout,
-    QHeaderView,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from gpu_studio.core.memory.outcome import free_within
-from gpu_studio.core.memory.segments import map_of_segments
+from gpu_studio.core.memory.segments import ALLOCATED, AWAITING_FREE, INACTIVE, map_of_segments
 from gpu_studio.core.units import counted, format_bytes, format_percent
-from gpu_studio.model.memory.opened_snapshot import BlockTable, OpenedSnapshot
+from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
 from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.memory.memory_curves import toggle
-from gpu_studio.ui.memory.segment_map import PITCH, SegmentMapView
-from gpu_studio.ui.parts import GAP, Card, Text, button, letters, section, table
+from gpu_studio.ui.memory.segment_map import PITCH, SegmentMapView, paint_state
+from gpu_studio.ui.parts import GAP, Card, Text, button
 from gpu_studio.ui.saving import ask_open_path
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QPaintEvent, QResizeEvent, QShowEvent
+    from PySide6.QtGui import QPaintEvent, QShowEvent
 
     from gpu_studio.core.memory.segments import SegmentMap
     from gpu_studio.core.messages.memory_messages import SegmentsRead
@@ -37,14 +30,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _OPEN = "Open snapshot…"
-_TABLE_LETTERS = 37
-_ROW_PADDING = 11
-_ANY_WIDTH = (1 << 24) - 1  # QWIDGETSIZE_MAX of Qt
 _SWATCH = 12
 _LEGEND_SPACING = 14
 _LEAST_ROWS = 8  # of the map
-_BESIDE_LETTERS = 90  # of the page; on a narrower page the table is under the map
-_LEGEND = (("allocated", "solid"), ("free, reserved", "hatched"), ("waiting to free", "amber"))
+_LEGEND = {ALLOCATED: "allocated", INACTIVE: "free, reserved", AWAITING_FREE: "waiting to free"}
 
 
 class SegmentPage(QWidget):
@@ -58,26 +47,27 @@ class SegmentPage(QWidget):
         self._snapshot = OpenedSnapshot(self)
         model.closing.connect(self._snapshot.end)
         self._view = SegmentMapView(theme, name="memory.segments")
-        self._blocks = BlockTable(self)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(GAP)
         column.addWidget(self._make_head())
-        below = self._below = QBoxLayout(QBoxLayout.Direction.LeftToRight)
-        below.setSpacing(GAP)
-        column.addLayout(below, 1)
         map_card = Card(name="memory.segments_card")
-        self._add_legend(map_card, theme)
-        self._view.setMinimumHeight(_LEAST_ROWS * PITCH)
-        map_card.column.addWidget(self._view, 1)
+        column.addWidget(map_card, 1)
+        entries = [_legend_entry(theme, state) for state in _LEGEND]
+        legend = FlowRow(*entries, fills=entries[-1], spacing=_LEGEND_SPACING)
+        map_card.column.addWidget(legend)
+        self._area = QScrollArea()
+        self._area.setFrameShape(QScrollArea.Shape.NoFrame)
+        self._area.setWidgetResizable(True)
+        self._area.setObjectName("memory.segments_area")
+        self._area.setWidget(self._view)
+        self._area.setMinimumHeight(_LEAST_ROWS * PITCH)
+        map_card.column.addWidget(self._area, 1)
         self._block_words = Text(role="muted", name="memory.block", wraps=True)
         self._block_words.setMinimumHeight(self.fontMetrics().lineSpacing())
         map_card.column.addWidget(self._block_words)
-        below.addWidget(map_card, 1)
-        self._table_card = self._make_table()
-        below.addWidget(self._table_card)
         self._view.block_described.connect(self._block_words.setText)
-        self._view.segment_chosen.connect(self._show_blocks)
+        self._view.row_chosen.connect(self._on_row_chosen)
         model.segments_changed.connect(self._show)
         model.chosen_changed.connect(self._show)
         self._snapshot.changed.connect(self._show)
@@ -97,12 +87,7 @@ class SegmentPage(QWidget):
             "Back to live", self._snapshot.close, name="memory.snapshot.close",
             tip="Close the snapshot and show the allocator again",
         )  # fmt: skip
-        scale = toggle(
-            "To scale", "memory.segments.to_scale", "Draw all segments to the same scale"
-        )
-        scale.setChecked(True)
-        scale.toggled.connect(self._view.set_to_scale)
-        parts = (self._largest, self._close, scale, self._open)
+        parts = (self._largest, self._close, self._open)
         card.column.addWidget(FlowRow(*parts, fills=self._largest, spacing=GAP))
         card.column.addWidget(self._fragmentation)
         self._outcome = Text(role="muted", name="memory.snapshot.outcome", wraps=True)
@@ -110,32 +95,7 @@ class SegmentPage(QWidget):
         card.column.addWidget(self._outcome)
         return card
 
-    def _add_legend(self, card: Card, theme: Theme) -> None:
-        entries = [_legend_entry(theme, text, look) for text, look in _LEGEND]
-        card.column.addWidget(FlowRow(*entries, fills=entries[-1], spacing=_LEGEND_SPACING))
-
-    def _make_table(self) -> Card:
-        card = Card(name="memory.blocks_card")
-        self._table_title = section("Blocks of a segment")
-        card.column.addWidget(self._table_title)
-        view = table(self._blocks, name="memory.blocks", accessible_name="Blocks of a segment")
-        view.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        view.verticalHeader().setDefaultSectionSize(view.fontMetrics().height() + _ROW_PADDING)
-        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        card.column.addWidget(view, 1)
-        return card
-
     # ── showing ──────────────────────────────────────────────────────────────────────────────
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Put the table under the map if there is no room beside it."""
-        super().resizeEvent(event)
-        has_room = self.width() >= letters(self, _BESIDE_LETTERS)
-        directions = QBoxLayout.Direction
-        self._below.setDirection(directions.LeftToRight if has_room else directions.TopToBottom)
-        least = letters(self, _TABLE_LETTERS)
-        self._table_card.setMinimumWidth(least)
-        self._table_card.setMaximumWidth(least if has_room else _ANY_WIDTH)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Show changes that came while hidden."""
@@ -173,9 +133,7 @@ class SegmentPage(QWidget):
         # One takes the place of the other: the map stays where it is.
         is_answered = bool(self._snapshot.notice.sentence)
         self._fragmentation.setVisible(bool(self._fragmentation.text()) and not is_answered)
-        self._view.set_empty_text(self._nothing())
-        self._view.show_map(self._shown)
-        self._show_blocks(self._view.chosen_segment)
+        self._view.show_map(self._shown, self._nothing())
 
     def _show_fragmentation(self, read: SegmentsRead) -> None:
         """Show the largest available block beside the total free memory."""
@@ -224,14 +182,8 @@ class SegmentPage(QWidget):
             "page or a benchmark, move a model, or open a snapshot."
         )
 
-    def _show_blocks(self, segment: int) -> None:
-        """Show a segment's blocks beside the map; by default the first segment's."""
-        segment = max(segment, 0)
-        title = "Blocks of a segment"
-        if self._shown:
-            title = f"Segment at {int(self._shown.addresses[segment]):#x}"
-        self._table_title.setText(title.upper())
-        self._blocks.show_segment(self._shown, segment)
+    def _on_row_chosen(self, y: int) -> None:
+        self._area.ensureVisible(0, y + PITCH // 2, 0, PITCH // 2)
 
     def _ask_file(self) -> None:
         path = ask_open_path(self, "Open a snapshot", "Snapshots (*.pickle *.pkl);;All files (*)")
@@ -243,40 +195,26 @@ class SegmentPage(QWidget):
         self._snapshot.open(path)
 
 
-def _legend_entry(theme: Theme, text: str, look: str) -> QWidget:
+def _legend_entry(theme: Theme, state: int) -> QWidget:
     """Return a square and its meaning, which stay on one line."""
     entry = QWidget()
     line = QHBoxLayout(entry)
     line.setContentsMargins(0, 0, 0, 0)
     line.setSpacing(_SWATCH // 2)
-    line.addWidget(_Swatch(theme, look))
-    line.addWidget(Text(text, "muted"))
+    line.addWidget(_Swatch(theme, state))
+    line.addWidget(Text(_LEGEND[state], "muted"))
     return entry
 
 
 class _Swatch(QWidget):
-    """A square of the legend."""
+    """A square of the legend, painted like a block."""
 
-    def __init__(self, theme: Theme, look: str) -> None:
+    def __init__(self, theme: Theme, state: int) -> None:
         super().__init__()
-        self._theme, self._look = theme, look
+        self._theme, self._state = theme, state
         self.setFixedSize(_SWATCH, _SWATCH)
         theme.changed.connect(self.update)
 
-    def sizeHint(self) -> QSize:
-        return QSize(_SWATCH, _SWATCH)
-
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the square like a block."""
-        painter = QPainter(self)
-        colour = QColor(self._theme.colour("amber" if self._look == "amber" else "allocated"))
-        place = QRectF(0.5, 0.5, _SWATCH - 1, _SWATCH - 1)
-        if self._look == "hatched":
-            painter.fillRect(place, QColor(colour.red(), colour.green(), colour.blue(), 36))
-            painter.setPen(QPen(colour, 1))
-            painter.drawLine(1, _SWATCH - 2, _SWATCH - 2, 1)
-            painter.drawLine(1, _SWATCH // 2, _SWATCH // 2, 1)
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(place)
-        else:
-            painter.fillRect(place, colour)
+        """Paint the square."""
+        paint_state(QPainter(self), self._theme, self._state, [QRectF(self.rect())])

@@ -64,15 +64,6 @@ def test_segments_come_the_largest_first_with_their_own_blocks():
     assert (blocks.holes_bytes, blocks.largest_hole_bytes) == (11 * MIB, 10 * MIB)
 
 
-def test_a_column_has_the_share_of_the_blocks_in_it_and_nothing_is_lost():
-    blocks = two_segments()
-    assert blocks.coverage(0, 4).tolist() == [1.0, 0.0, 0.0, 0.0]
-    assert blocks.coverage(0, 2).tolist() == [0.5, 0.0]
-    assert blocks.coverage(0, 8, state=1).tolist() == [0, 0, 1, 1, 0, 0, 0, 0]
-    for columns in (1, 3, 7, 1300):
-        assert blocks.coverage(0, columns).sum() / columns == pytest.approx(0.25)
-
-
 def test_a_place_belongs_to_the_block_that_holds_it():
     blocks = two_segments()
     assert blocks.block_at(0, 0) == 0
