@@ -167,8 +167,6 @@ def _experiment(options: argparse.Namespace) -> RunMemoryExperiment:
             size=options.size,
             count=options.count,
             dtype=options.dtype,
-            frees_every_second=options.free_every_second,
-            growth=options.growth,
         )
     budget_mib = options.budget_mib
     request = RunMemoryExperiment(
@@ -287,19 +285,12 @@ def _add_oom(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--snapshot", metavar="FILE", default="", help="write a memory snapshot")
     custom = parser.add_argument_group("with --preset custom")
     side = types.whole_number(1, LARGEST_SIZE)
-    custom.add_argument(
-        "--size", metavar="N", type=side, default=1024, help="the first tensor's side"
-    )
+    custom.add_argument("--size", metavar="N", type=side, default=1024, help="a tensor's side")
     custom.add_argument(
         "--count", metavar="N", type=types.whole_number(1, _MOST_TENSORS),
         help="number of tensors (default: until it fails)",
     )  # fmt: skip
     custom.add_argument("--dtype", choices=DTYPES, default="float32", help="the dtype")
-    custom.add_argument(
-        "--growth", metavar="N", type=types.whole_number(0, LARGEST_SIZE), default=0,
-        help="growth of each next side",
-    )  # fmt: skip
-    custom.add_argument("--free-every-second", action="store_true", help="drop every second tensor")
 
 
 def _add_free(parser: argparse.ArgumentParser) -> None:

@@ -152,11 +152,11 @@ def test_oom_by_the_sliders(type_in: Any, tmp_path: Path):
     path = tmp_path / "snapshot.pickle"
     status, lines, _ = type_in(
         "oom", "--preset", "custom", "--device", "model:1996", "--size", "2048", "--count", "3",
-        "--dtype", "float16", "--growth", "16", "--snapshot", str(path), "--json",
+        "--dtype", "float16", "--snapshot", str(path), "--json",
     )  # fmt: skip
     finished = json.loads(lines[-1])
     assert (status, finished["outcome"], finished["tensors"]) == (0, "fits", 3)
-    assert finished["tensor_bytes"] == 2080 * 2080 * 2
+    assert finished["tensor_bytes"] == 2048 * 2048 * 2
     assert path.stat().st_size > 100
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # The size of a GT 1030 with code in every build; its context takes what the simulated one's does.
 SMALL = Card("NVIDIA GeForce GTX 1650", "7.5", mib=1996, sms=3)
 MODELLED = "model:1996"
-PLAN = AllocationPlan(size=700, growth=30, frees_every_second=True)
+PLAN = AllocationPlan(size=700)
 EXPANDABLE = "expandable_segments:True"
 # Read at every step, as many tensors as these make would take too long.
 MANY = ("many_small",)

@@ -104,7 +104,6 @@ def _check_plan(plan: AllocationPlan) -> None:
             f"“{plan.dtype[:20]}” is not a supported dtype. Choose {', '.join(DTYPES)}.",
         )
     _check_range("size", plan.size, 1, LARGEST_SIZE)
-    _check_range("growth", plan.growth, 0, LARGEST_SIZE)
     if plan.count is not None:
         _check_range("count", plan.count, 1, _MOST_TENSORS)
 

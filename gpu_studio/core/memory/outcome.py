@@ -16,7 +16,7 @@ from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gpu_studio.core.messages.memory_messages import MemoryRead, OomFinished, SegmentsRead
 
@@ -140,16 +140,15 @@ def explain_outcome(finished: OomFinished) -> OomFinished:
     Only the engine calls this; window and terminal show its texts with `outcome_notice`. Numbers
     that the error does not have are left out.
     """
-    account = _EXPLAINED.get(finished.outcome, _refused)(finished)
-    return msgspec.structs.replace(
-        finished, explanation=account.sentence, next_step=account.next_step
-    )
+    row = _OUTCOMES.get(finished.outcome, _REFUSED)
+    explanation = " ".join(filter(None, (part(finished) for part in row.parts)))
+    return msgspec.structs.replace(finished, explanation=explanation, next_step=row.next_step)
 
 
 def outcome_notice(finished: OomFinished) -> Notice:
     """Return an outcome's name, with the explanation and the next step that came with it."""
-    name, tone = _NAMES.get(finished.outcome, _REFUSED)
-    return Notice(name, tone, detail=finished.explanation, next_step=finished.next_step)
+    row = _OUTCOMES.get(finished.outcome, _REFUSED)
+    return Notice(row.name, row.tone, detail=finished.explanation, next_step=finished.next_step)
 
 
 def describe_filling(read: MemoryRead, budget_bytes: int) -> str:
@@ -160,13 +159,6 @@ def describe_filling(read: MemoryRead, budget_bytes: int) -> str:
         f"{format_bytes(read.allocated_bytes)} allocated, {format_bytes(read.reserved_bytes)} "
         f"reserved, of a budget of {format_bytes(budget_bytes)}."
     )
-
-
-class _Account(NamedTuple):
-    """What happened, in one or two sentences, and what to try next."""
-
-    sentence: str
-    next_step: str
 
 
 def _tensors(finished: OomFinished) -> str:
@@ -181,14 +173,6 @@ def _tensors(finished: OomFinished) -> str:
     if count == 1:
         return f"1 tensor of {one}"
     return f"{count} tensors of {one}, together {total},"
-
-
-def _was(finished: OomFinished) -> str:
-    return "was" if finished.tensors == 1 else "were"
-
-
-def _joined(*sentences: str) -> str:
-    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def _asked(finished: OomFinished) -> str:
@@ -239,7 +223,7 @@ def _pieces(finished: OomFinished) -> str:
     )
 
 
-def _allocated(finished: OomFinished) -> str:
+def _taken(finished: OomFinished) -> str:
     if finished.others_grew_bytes is None:
         return ""
     return (
@@ -248,116 +232,79 @@ def _allocated(finished: OomFinished) -> str:
     )
 
 
-def _quoted(error_text: str) -> str:
-    line = first_line(error_text, 200)
+def _quoted(finished: OomFinished) -> str:
+    line = first_line(finished.error_text, 200)
     return f"The error says: {line}" if line else ""
 
 
-def _fits(finished: OomFinished) -> _Account:
-    return _Account(
-        sentence=f"{_tensors(finished)} {_was(finished)} on the card at the same time; now freed.",
-        next_step="Choose more or larger tensors to reach the limit.",
+def _held(rest: str) -> Callable[[OomFinished], str]:
+    def sentence(finished: OomFinished) -> str:
+        was = "was" if finished.tensors == 1 else "were"
+        return f"{_tensors(finished)} {was} {rest}"
+
+    return sentence
+
+
+def _steps(finished: OomFinished) -> str:
+    return (
+        f"Each of {finished.steps // 2} steps should have given back its memory, but each one left "
+        "more allocated than the one before, until memory ran out."
     )
 
 
-def _over_budget(finished: OomFinished) -> _Account:
-    return _Account(
-        sentence=_joined(_asked(finished), _limit(finished)),
-        next_step=(
-            "The card is not full: PyTorch refused because of the budget. Raise the budget, or "
-            "choose a smaller type: float16 halves every tensor."
-        ),
-    )
+class _Outcome(NamedTuple):
+    """An outcome's name, the sentences that explain it, and what to try next."""
+
+    name: str
+    tone: Tone
+    parts: tuple[Callable[[OomFinished], str], ...]
+    next_step: str
 
 
-def _card_full(finished: OomFinished) -> _Account:
-    return _Account(
-        sentence=_joined(_asked(finished), _space(finished)),
-        next_step=(
-            "Close other programs that use the card, choose smaller tensors, or a smaller "
-            "type: float16 halves every tensor."
-        ),
-    )
-
-
-def _fragmented(finished: OomFinished) -> _Account:
-    return _Account(
-        sentence=_joined(_asked(finished), _pieces(finished)),
-        next_step=(
-            "Try again with expandable_segments:True, which can join the pieces. Or make the "
-            "large tensors first, and keep no small tensors between them."
-        ),
-    )
-
-
-def _spilled(finished: OomFinished) -> _Account:
-    return _Account(
-        sentence=(
-            f"{_tensors(finished)} {_was(finished)} created without an error, but needed more "
-            "memory than the card had free. The driver continued in the PC's memory, which is "
-            "many times slower for the card."
-        ),
-        next_step=(
-            "For an error instead, set “CUDA - Sysmem Fallback Policy” to “Prefer No Sysmem "
-            "Fallback” in the NVIDIA Control Panel. Or stay within a budget."
-        ),
-    )
-
-
-def _used_by_others(finished: OomFinished) -> _Account:
-    return _Account(
-        sentence=_joined(_asked(finished), _allocated(finished), _space(finished)),
-        next_step="See in the Devices tab which programs use the card, then run it again.",
-    )
-
-
-def _leak(finished: OomFinished) -> _Account:
-    return _Account(
-        sentence=_joined(
-            f"Each of {finished.steps // 2} steps should have given back its memory, but each "
-            "one left more allocated than the one before, until memory ran out.",
-            _asked(finished),
-        ),
-        next_step=(
-            "Find out what keeps the tensors, for example a list of losses. Keep loss.item() or "
-            "loss.detach() instead of loss."
-        ),
-    )
-
-
-def _stopped(finished: OomFinished) -> _Account:
-    return _Account(
-        sentence=f"{_tensors(finished)} {_was(finished)} on the card; now freed.",
-        next_step="Run it again to reach the limit.",
-    )
-
-
-def _refused(finished: OomFinished) -> _Account:
-    return _Account(
-        sentence=_joined(_asked(finished), _space(finished), _quoted(finished.error_text)),
-        next_step="Check how much of the card's memory is free now, and try a smaller budget.",
-    )
-
-
-_NAMES: dict[str, tuple[str, Tone]] = {
-    "fits": ("Everything fits.", Tone.GOOD),
-    "over_budget": ("Over the budget.", Tone.AMBER),
-    "card_full": ("The card is full.", Tone.FAILURE),
-    "fragmented": ("Fragmented.", Tone.FAILURE),
-    "spilled": ("Spilled to system memory.", Tone.AMBER),
-    "taken_by_others": ("Another process took it.", Tone.FAILURE),
-    "leak": ("A leak.", Tone.FAILURE),
-    "stopped": ("Stopped.", Tone.PLAIN),
-}
-_REFUSED: tuple[str, Tone] = ("The card refused.", Tone.FAILURE)
-
-_EXPLAINED = {
-    "fits": _fits,
-    "over_budget": _over_budget,
-    "card_full": _card_full,
-    "fragmented": _fragmented,
-    "spilled": _spilled,
-    "taken_by_others": _used_by_others,
-    "leak": _leak,
-    "stopped": _stopped,
-}
+_OUTCOMES = {
+    "fits": _Outcome(
+        "Everything fits.", Tone.GOOD, (_held("on the card at the same time; now freed."),),
+        "Choose more or larger tensors to reach the limit.",
+    ),
+    "over_budget": _Outcome(
+        "Over the budget.", Tone.AMBER, (_asked, _limit),
+        "The card is not full: PyTorch refused because of the budget. Raise the budget, or choose "
+        "a smaller type: float16 halves every tensor.",
+    ),
+    "card_full": _Outcome(
+        "The card is full.", Tone.FAILURE, (_asked, _space),
+        "Close other programs that use the card, choose smaller tensors, or a smaller type: "
+        "float16 halves every tensor.",
+    ),
+    "fragmented": _Outcome(
+        "Fragmented.", Tone.FAILURE, (_asked, _pieces),
+        "Try again with expandable_segments:True, which can join the pieces. Or make the large "
+        "tensors first, and keep no small tensors between them.",
+    ),
+    "spilled": _Outcome(
+        "Spilled to system memory.", Tone.AMBER,
+        (_held(
+            "created without an error, but needed more memory than the card had free. The driver "
+            "continued in the PC's memory, which is many times slower for the card."
+        ),),
+        "For an error instead, set “CUDA - Sysmem Fallback Policy” to “Prefer No Sysmem Fallback” "
+        "in the NVIDIA Control Panel. Or stay within a budget.",
+    ),
+    "taken_by_others": _Outcome(
+        "Another process took it.", Tone.FAILURE, (_asked, _taken, _space),
+        "See in the Devices tab which programs use the card, then run it again.",
+    ),
+    "leak": _Outcome(
+        "A leak.", Tone.FAILURE, (_steps, _asked),
+        "Find out what keeps the tensors, for example a list of losses. Keep loss.item() or "
+        "loss.detach() instead of loss.",
+    ),
+    "stopped": _Outcome(
+        "Stopped.", Tone.PLAIN, (_held("on the card; now freed."),),
+        "Run it again to reach the limit.",
+    ),
+}  # fmt: skip
+_REFUSED = _Outcome(
+    "The card refused.", Tone.FAILURE, (_asked, _space, _quoted),
+    "Check how much of the card's memory is free now, and try a smaller budget.",
+)  # fmt: skip

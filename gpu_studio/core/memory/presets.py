@@ -295,23 +295,9 @@ def _custom(bench: MemoryBench) -> Moments:
     plan = bench.plan
     if plan is None:
         raise StudioError(FailureKind.BAD_REQUEST, "“custom” needs a plan of the tensors to make.")
-    held: list[object] = []
-    number = 0
-    while plan.count is None or number < plan.count:
-        side = plan.size + number * plan.growth
-        tensor = bench.allocate(side * side * ITEM_BYTES[plan.dtype])
-        if tensor is None:
-            yield FULL
-            return
-        held.append(tensor)
-        del tensor
-        number += 1
-        yield ALLOCATED
-        if plan.frees_every_second and number % 2 == 1 and number > 1:
-            del held[-2]
-            bench.drop()
-            yield FREED
-    yield HELD
+    size_bytes = plan.size**2 * ITEM_BYTES[plan.dtype]
+    sizes = _same(size_bytes) if plan.count is None else [size_bytes] * plan.count
+    return _until_full(bench, sizes)
 
 
 def _leak(bench: MemoryBench) -> Moments:
@@ -413,10 +399,8 @@ def _body(request: RunMemoryExperiment, room_bytes: int, module: str) -> str:
     if preset == "custom" and plan is not None:
         return _CUSTOM.format(
             size=plan.size,
-            growth=plan.growth,
             dtype=plan.dtype,
-            count="True" if plan.count is None else f"number < {plan.count}",
-            drop=_DROP if plan.frees_every_second else "",
+            count="True" if plan.count is None else f"len(tensors) < {plan.count}",
         )
     part_bytes = room_bytes // 7 // (2 * _MIB) * (2 * _MIB)
     kept_bytes = max(room_bytes // 24 // _MIB * _MIB, _MIB)
@@ -533,17 +517,10 @@ print("let go:", {module}.memory_allocated(device), "bytes allocated")
 """
 _CUSTOM = """
 tensors = []
-number = 0
 try:
     while {count}:
-        side = {size} + number * {growth}
-        tensors.append(torch.empty(side, side, dtype=torch.{dtype}, device=device))
-        number += 1
-{drop}except torch.OutOfMemoryError as error:
+        tensors.append(torch.empty({size}, {size}, dtype=torch.{dtype}, device=device))
+except torch.OutOfMemoryError as error:
     print(error)
 print(len(tensors), "tensors exist")
-"""
-_DROP = """\
-        if number > 1 and number % 2 == 1:
-            del tensors[-2]
 """

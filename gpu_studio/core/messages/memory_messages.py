@@ -53,18 +53,14 @@ class AllocationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Square tensors, one after another, for the preset ``custom``.
 
     Attributes:
-        size: the side of the first tensor.
+        size: the side of each tensor.
         count: the number of tensors; None continues until memory runs out.
         dtype: the type of all tensors.
-        frees_every_second: whether every second tensor is dropped as soon as the next one exists.
-        growth: added to the side at every step.
     """
 
     size: int
     count: int | None = None
     dtype: str = "float32"
-    frees_every_second: bool = False
-    growth: int = 0
 
 
 class RunMemoryExperiment(Request, frozen=True, kw_only=True):

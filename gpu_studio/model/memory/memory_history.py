@@ -35,8 +35,6 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     at_s: float
     lower_bytes: int
     upper_bytes: int | None = None
-    active_bytes: int | None = None
-    requested_bytes: int | None = None
     free_bytes: int | None = None
 
 
@@ -59,8 +57,6 @@ class MemoryHistory:
                 at_s=at_s,
                 lower_bytes=lower,
                 upper_bytes=read.reserved_bytes,
-                active_bytes=read.active_bytes,
-                requested_bytes=read.requested_bytes,
                 free_bytes=read.free_bytes,
             )
         )
@@ -93,7 +89,7 @@ class MemoryHistory:
 
         Args:
             start_s: the first time, in seconds.
-            column: ``lower``, ``upper``, ``active`` or ``requested``.
+            column: ``lower`` or ``upper``.
         """
         xs: list[float] = []
         ys: list[float] = []

@@ -43,7 +43,6 @@ SIZES = (
 )  # fmt: skip
 # None is "until it breaks".
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 256, 512, 1024, None)
-GROWTHS = (0, 8, 16, 32, 64, 128, 256, 512, 1024)
 _FRESH_MS = 8000
 
 

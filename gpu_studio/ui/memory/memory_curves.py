@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QPushButton, QTableView, QWidget
@@ -10,23 +9,21 @@ from PySide6.QtWidgets import QPushButton, QTableView, QWidget
 from gpu_studio.model.memory.memory_history import WINDOW_S
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.memory.mark_labels import markers
 from gpu_studio.ui.parts import GAP, Card, Text, button, table
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from PySide6.QtGui import QShowEvent
 
+    from gpu_studio.model.memory.memory_history import Mark
     from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.ui.theme import Theme
 
 _SPANS_S = (30.0, 60.0, WINDOW_S)  # the first minutes are enlarged
 _HEAD = ("Second", "Allocated", "Reserved", "Free", "Event")
-# key: label, color role, column of the history, dashed; shown on request.
-_MORE = {
-    "active": ("active", "accent", "active", False),
-    "requested": ("requested", "amber", "requested", True),
-}
+_LABEL_GAP, _AXIS_WIDTH = 16, 70
 _LEAST_TOP_BYTES = 4 << 20
 _EMPTY = "Empty cache"
 _LEAST_LINES = 12  # of text: a lower plot is a strip
@@ -42,14 +39,8 @@ class MemoryCurves(Card):
         self._title = Text(role="title", name="memory.curves.title")
         self._as_table = toggle("Table", "memory.plot.as_table", "Show the readings as a table")
         self._as_table.toggled.connect(self._toggle_table)
-        self._more = toggle(
-            "Active, requested", "memory.plot.more",
-            "Also show memory held until its stream is done, and the size requested before "
-            "rounding",
-        )  # fmt: skip
-        self._more.toggled.connect(self._show_more)
         self._empty_cache = button(_EMPTY, model.empty_cache, name="memory.empty_cache")
-        controls = (self._title, self._empty_cache, self._more, self._as_table)
+        controls = (self._title, self._empty_cache, self._as_table)
         self.column.addWidget(FlowRow(*controls, fills=self._title, spacing=GAP))
         self._plot = LivePlot(
             theme,
@@ -103,8 +94,7 @@ class MemoryCurves(Card):
         self._title.setText(
             f"Allocated and reserved{modelled}" if is_card else "Memory of the engine's process"
         )
-        for control in (self._empty_cache, self._more):
-            control.setVisible(is_card)
+        self._empty_cache.setVisible(is_card)
         self._show_cache()
         self._is_stale = self._plot.plot is not None and not self.isVisible()
         if not self._is_stale:
@@ -124,15 +114,7 @@ class MemoryCurves(Card):
             self._plot.set_curve(
                 "process", Curve("engine", "cpu", self._lower, filled=True, stepped=True)
             )
-        self._show_more()
         self.follow()
-
-    def _show_more(self) -> None:
-        for key, (label, role, column, dashed) in _MORE.items():
-            self._plot.remove_curve(key)
-            if self._more.isChecked() and not self._model.chosen.is_cpu:
-                source = partial(self._model.visible_curve, column)
-                self._plot.set_curve(key, Curve(label, role, source, dashed=dashed, stepped=True))
 
     def _lower(self) -> tuple[list[float], list[float]]:
         return self._model.visible_curve()
@@ -193,3 +175,47 @@ def toggle(text: str, name: str, tip: str) -> QPushButton:
     button.setToolTip(tip)
     button.setAccessibleName(tip)
     return button
+
+
+def markers(
+    marks: Sequence[Mark], span_s: tuple[float, float], plot: LivePlot
+) -> list[tuple[float, str, str]]:
+    """Return what marks the events: place, label and color role. Important ones get labels first.
+
+    An event whose label would cross another label has none, and no line through it.
+
+    Args:
+        marks: the events in the shown time.
+        span_s: start and end of the shown time.
+        plot: has the width and the font.
+    """
+    labelled: dict[int, tuple[float, float]] = {}
+    for mark in sorted(marks, key=_importance):
+        left_s, right_s = _label_place(mark, span_s, plot)
+        if all(right_s <= left or right <= left_s for left, right in labelled.values()):
+            labelled[id(mark)] = (left_s, right_s)
+    return [
+        (
+            mark.at_s,
+            mark.label if id(mark) in labelled else "",
+            "failure" if mark.is_failure else "muted",
+        )
+        for mark in marks
+        if id(mark) in labelled
+        or not any(left < mark.at_s < right for left, right in labelled.values())
+    ]
+
+
+def _label_place(mark: Mark, span_s: tuple[float, float], plot: LivePlot) -> tuple[float, float]:
+    """Return the place of a mark's label: right of its line, or left in the right half."""
+    start_s, end_s = span_s
+    width = plot.fontMetrics().horizontalAdvance(mark.label) + _LABEL_GAP
+    width_s = width / max(plot.width() - _AXIS_WIDTH, 1) * (end_s - start_s)
+    if mark.at_s < (start_s + end_s) / 2:
+        return mark.at_s, mark.at_s + width_s
+    return mark.at_s - width_s, mark.at_s
+
+
+def _importance(mark: Mark) -> tuple[bool, bool, float]:
+    """Order marks: failures, then user actions, then automatic events; newest first."""
+    return not mark.is_failure, mark.is_minor, -mark.at_s

@@ -136,8 +136,6 @@ class MemoryTab(TabContents):
         self.model.poll(with_segments=page == SEGMENTS)
         if page == CURVES:
             self._curves.follow()
-        elif page == BREAK_IT:
-            self._lab.follow()
 
 
 class TankCard(Card):

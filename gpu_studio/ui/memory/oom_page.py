@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import shutil
-from bisect import bisect_left
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QVBoxLayout, QWidget
@@ -16,11 +13,10 @@ from gpu_studio.core.memory.oom_text import read_oom_text
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.memory.tank import tank_of_error
 from gpu_studio.core.units import format_bytes
-from gpu_studio.model.memory.oom_experiment import EXPANDABLE, OomState
+from gpu_studio.model.memory.oom_experiment import EXPANDABLE
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.eliding import RoomText
 from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.memory.mark_labels import markers
 from gpu_studio.ui.memory.oom_panel import OomPanel
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import (
@@ -33,7 +29,6 @@ from gpu_studio.ui.parts import (
     show_whole_rows,
     table,
 )
-from gpu_studio.ui.plots.live_plot import Curve, LivePlot
 from gpu_studio.ui.saving import ask_save_path
 from gpu_studio.ui.scroll_page import PageColumn
 
@@ -48,23 +43,12 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _PANEL_LETTERS = 46
-_PLOT_HEIGHT = 190
-_SPAN_S = 30.0
-_COLUMNS = ("upper", "lower")
-_LEAST_TOP_BYTES = 4 << 20
 _INVITATION = (
     "Choose an experiment and press Run. It runs in a separate engine within a budget, so it "
     "cannot break anything else. You will see the real error, its numbers and what they mean."
 )
 _SNAPSHOT = "A saved snapshot opens in the segment map here, and at pytorch.org/memory_viz."
 _DEFAULT = "PyTorch's default"
-
-
-class _HeldCurves(NamedTuple):
-    """The curves up to an error: x in seconds and y in bytes of each column."""
-
-    end_s: float
-    curves: dict[str, tuple[list[float], list[float]]]
 
 
 class OomPage(QWidget):
@@ -82,7 +66,6 @@ class OomPage(QWidget):
         self, studio: Studio, model: MemoryModel, theme: Theme, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
-        self._held: _HeldCurves | None = None
         self.setObjectName("memory.lab")
         self._model, self._experiment = model, model.experiment
         line = QHBoxLayout(self)
@@ -99,47 +82,12 @@ class OomPage(QWidget):
         self._actions = self._make_actions()
         page.column.addWidget(self._actions)
         page.column.addWidget(self._results)
-        self._plot_card = self._make_plot(theme)
-        self._plot_card.hide()
-        page.column.addWidget(self._plot_card)
         page.column.addWidget(self._results.numbers)
         page.column.addStretch(1)
         self._experiment.outcome_changed.connect(self._show_outcome)
         self._experiment.results_changed.connect(self._show_results)
         self._experiment.state_changed.connect(self._show_actions)
-        model.marks_changed.connect(self.follow)
         self._show_actions()
-
-    def follow(self) -> None:
-        """Update the curve."""
-        if not self.isVisible():
-            return
-        self._freeze()
-        history = self._model.history
-        now_s = max(self._model.now_s, _SPAN_S) if self._held is None else self._held.end_s
-        start_s = now_s - _SPAN_S
-        columns = [ys for key in _COLUMNS for ys in self._curve(key, start_s)[1:]]
-        known = [y for ys in columns for y in ys if not math.isnan(y)]
-        highest = max(known, default=_LEAST_TOP_BYTES)
-        self._plot.set_x_range(start_s, now_s)
-        self._plot.set_y_range(0, max(highest, _LEAST_TOP_BYTES) * 1.2)
-        failures = [mark for mark in history.marks if mark.is_failure and mark.at_s >= start_s]
-        self._plot.set_markers(markers(failures, (start_s, now_s), self._plot))
-
-    def _freeze(self) -> None:
-        """Hold the curve at the error of an experiment that is over, until the next one runs."""
-        marks, is_over = self._model.history.marks, self._experiment.state is OomState.IDLE
-        failure = next((mark for mark in reversed(marks) if mark.is_failure), None)
-        if not is_over or failure is None or self._model.chosen.is_cpu:
-            if self._held is not None:
-                self._held = None
-                self._plot.set_x_end("now")
-        elif self._held is None or self._held.end_s != failure.at_s:
-            curves = {
-                key: self._model.history.curve(failure.at_s - _SPAN_S, key) for key in _COLUMNS
-            }
-            self._held = _HeldCurves(failure.at_s, curves)
-            self._plot.set_x_end("error")
 
     # ── making ───────────────────────────────────────────────────────────────────────────────
 
@@ -181,39 +129,6 @@ class OomPage(QWidget):
         column.addWidget(self._saved)
         return actions
 
-    def _make_plot(self, theme: Theme) -> Card:
-        card = Card(name="memory.oom.curve_card")
-        heading = "Allocated and reserved, last half minute"
-        card.column.addWidget(Text(heading.upper(), "section", wraps=True))
-        self._plot = LivePlot(
-            theme,
-            name="memory.oom.plot",
-            x_unit="ago",
-            y_unit="bytes",
-            legend=2,
-            empty="Memory appears here while the experiment runs.",
-        )
-        self._plot.setAccessibleName("Memory during the experiment")
-        self._plot.describe("The Curves page shows the same readings as a table.")
-        self._plot.setFixedHeight(_PLOT_HEIGHT)
-        for key, column, dashed in (("reserved", "upper", True), ("allocated", "lower", False)):
-            source = partial(self._curve, column)
-            curve = Curve(key, "allocated", source, dashed=dashed, stepped=True)
-            self._plot.set_curve(key, curve)
-        card.column.addWidget(self._plot)
-        return card
-
-    def _curve(self, column: str, start_s: float = -math.inf) -> tuple[list[float], list[float]]:
-        """Return x in seconds and y in bytes since a time; the held ones at an error."""
-        xs, ys = self._all_of(column)
-        first = bisect_left(xs, start_s)
-        return xs[first:], ys[first:]
-
-    def _all_of(self, column: str) -> tuple[list[float], list[float]]:
-        if self._held is not None:
-            return self._held.curves[column]
-        return ([], []) if self._model.chosen.is_cpu else self._model.visible_curve(column)
-
     # ── showing ──────────────────────────────────────────────────────────────────────────────
 
     def _want_segments(self) -> None:
@@ -230,7 +145,6 @@ class OomPage(QWidget):
         is_modelled = request.device.startswith("model:")
         with laid_out_once(self):
             self._invitation.hide()
-            self._plot_card.show()
             self._results.show_now(
                 outcome, number, conf=EXPANDABLE if number else "", is_modelled=is_modelled
             )
@@ -240,7 +154,6 @@ class OomPage(QWidget):
             self._saved.setText(_SNAPSHOT)
             self._results.show_results(self._experiment.results)
             self._show_actions()
-            self.follow()
 
     def _show_actions(self) -> None:
         with laid_out_once(self):

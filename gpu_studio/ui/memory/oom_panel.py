@@ -23,7 +23,6 @@ from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.oom_experiment import (
     BUDGET_STEP_BYTES,
     COUNTS,
-    GROWTHS,
     SIZES,
     WATCH_S,
     OomState,
@@ -154,7 +153,6 @@ class OomPanel(Card):
         if plan is not None:
             self._sliders.show_plan(plan)
         self._sliders.setVisible(plan is not None)
-        self._sliders.show_steps(preset.name == CUSTOM)
         source = f" From {preset.source}." if preset.source else ""
         self._source.setText(f"{preset.sentence}{source}")
         self._preset.setToolTip(preset.title)
@@ -163,7 +161,6 @@ class OomPanel(Card):
     def _own_plan(self) -> None:
         """Switch to the custom experiment after a slider moved."""
         preset = next(preset for preset in PRESETS if preset.name == CUSTOM)
-        self._sliders.show_steps(True)
         self._preset.setCurrentIndex(self._preset.findData(CUSTOM))
         self._source.setText(preset.sentence)
         self._preset.setToolTip(preset.title)
@@ -298,25 +295,15 @@ class PlanSliders(QWidget):
         self._count, self._count_words = slider("memory.oom.count", len(COUNTS) - 1)
         self._dtype = narrow_combo("memory.oom.dtype", "Data type")
         self._dtype.addItems(DTYPES)
-        self._steps = QWidget()
-        self._steps.setObjectName("memory.oom.steps")
-        self._growth, self._growth_words = slider("memory.oom.growth", len(GROWTHS) - 1)
-        self._frees = check("memory.oom.frees", "Free every second tensor")
         column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(8)
         add_slider_row(column, "Tensor size", self._size, self._size_words)
         add_slider_row(column, "Count", self._count, self._count_words)
         column.addWidget(self._dtype)
-        column.addWidget(self._steps)
-        steps = QVBoxLayout(self._steps)
-        add_slider_row(steps, "Growth per step", self._growth, self._growth_words)
-        steps.addWidget(self._frees)
-        for layout in (column, steps):
-            layout.setContentsMargins(0, 0, 0, 0)
-            layout.setSpacing(8)
-        for moved in (self._size, self._count, self._growth):
+        for moved in (self._size, self._count):
             moved.valueChanged.connect(self._on_change)
         self._dtype.currentIndexChanged.connect(self._on_change)
-        self._frees.toggled.connect(self._on_change)
 
     @property
     def plan(self) -> AllocationPlan:
@@ -324,27 +311,19 @@ class PlanSliders(QWidget):
             size=SIZES[self._size.value()],
             count=COUNTS[self._count.value()],
             dtype=self._dtype.currentText(),
-            frees_every_second=self._frees.isChecked(),
-            growth=GROWTHS[self._growth.value()],
         )
 
     def show_plan(self, plan: AllocationPlan) -> None:
         """Show another plan without reporting a change."""
-        controls = (self._size, self._count, self._growth, self._dtype, self._frees)
+        controls = (self._size, self._count, self._dtype)
         for control in controls:
             control.blockSignals(True)
         self._size.setValue(SIZES.index(plan.size))
         self._count.setValue(COUNTS.index(plan.count))
-        self._growth.setValue(GROWTHS.index(plan.growth))
         self._dtype.setCurrentText(plan.dtype)
-        self._frees.setChecked(plan.frees_every_second)
         for control in controls:
             control.blockSignals(False)
         self._show_choices()
-
-    def show_steps(self, shown: bool) -> None:
-        """Show the growth of the tensors, for a custom plan."""
-        self._steps.setVisible(shown)
 
     def _on_change(self) -> None:
         self._show_choices()
@@ -355,15 +334,10 @@ class PlanSliders(QWidget):
         tensor_bytes = plan.size**2 * ITEM_BYTES[plan.dtype]
         one = format_bytes(tensor_bytes)
         show_value(self._size, self._size_words, "Tensor size", f"{format_size(plan.size)} = {one}")
-        if plan.count is None:
-            count = "until it fails"
-        elif plan.growth:
-            count = str(plan.count)
-        else:
+        count = "until it fails"
+        if plan.count is not None:
             count = f"{plan.count} = {format_bytes(plan.count * tensor_bytes)}"
         show_value(self._count, self._count_words, "Number of tensors", count)
-        growth = f"+ {plan.growth} per side" if plan.growth else "all the same size"
-        show_value(self._growth, self._growth_words, "Growth per step", growth)
 
 
 class _Slider(QSlider):

@@ -103,7 +103,6 @@ class LivePlot(QFrame):
         self._levels: list[Level] = []
         self._y_range: tuple[float, float] | None = None
         self._x_range: tuple[float, float] | None = None
-        self._x_end = "now"
         self._is_building = False
         self._reading: PlotReading | None = None
         self.plot: PlotCanvas | None = None
@@ -177,14 +176,6 @@ class LivePlot(QFrame):
         if self.plot is not None and self._reading is not None:
             self.plot.set_x_unit(unit)
             self._reading.style = self._style
-
-    def set_x_end(self, words: str) -> None:
-        """Name the end of an x axis that counts back from it: ``now``."""
-        self._x_end = words
-        if self.plot is not None:
-            axis = self.plot.getAxis("bottom")
-            axis.end_words, axis.picture = words, None  # its labels are painted anew
-            axis.update()
 
     def set_y_range(self, low: float, high: float) -> None:
         """Fix the y axis instead of following the data."""
@@ -311,7 +302,6 @@ class LivePlot(QFrame):
         layout.setEnabled(False)  # it gives hints, but no geometry
         self._fit()
         self._recolour()
-        self.set_x_end(self._x_end)
         self._keep_ranges()
         plot.setMouseEnabled(self._zoom is not None, self._zoom is not None)
         if self._zoom is not None:

@@ -56,7 +56,6 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
         self._unit = unit
         self._is_logarithmic = logarithmic
         self._end = 0.0
-        self.end_words = "now"
         self.setStyle(tickLength=-4)
 
     def set_unit(self, unit: str) -> None:
@@ -107,7 +106,7 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
         if self._unit == "ago":
             seconds = round(self._end - value)
             if not seconds:
-                return self.end_words
+                return "now"
             if seconds >= 120 and seconds % 60 == 0:
                 return f"−{seconds // 60}\u202fmin"
             return f"−{seconds}\u202fs"

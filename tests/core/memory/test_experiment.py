@@ -33,19 +33,11 @@ from tests.engine.answers import only
         ({"size": 1024, "count": 4}, "fits", 4),
         ({"size": 8192}, "over_budget", 5),
         ({"size": 8192, "dtype": "float16"}, "over_budget", 11),
-        ({"size": 1024, "count": 10, "frees_every_second": True}, "fits", 6),
-        ({"size": 1024, "count": 3, "growth": 1024}, "fits", 3),
     ],
 )
 def test_the_sliders(plan: dict[str, Any], outcome: str, tensors: int):
     _, finished = run(experiment("custom", plan=AllocationPlan(**plan)))
     assert (finished.outcome, finished.tensors) == (outcome, tensors)
-
-
-def test_growing_tensors_are_larger_by_a_side():
-    _, finished = run(experiment("custom", plan=AllocationPlan(size=1024, count=3, growth=1024)))
-    assert finished.tensor_bytes == 3072 * 3072 * 4
-    assert finished.allocated_bytes == (4 + 16 + 36) * MIB
 
 
 def test_the_map_is_of_the_moment_memory_ended():

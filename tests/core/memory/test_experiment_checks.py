@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         ({"preset": "custom"}, "needs a plan"),
         ({"plan": AllocationPlan(size=0)}, "size, 0, is out of range"),
         ({"plan": AllocationPlan(size=1, count=0)}, "count, 0, is out of range"),
-        ({"plan": AllocationPlan(size=1, growth=-1)}, "growth, -1, is out of range"),
         ({"plan": AllocationPlan(size=1, dtype="int3")}, "“int3” is not a supported dtype"),
         ({"preset": "leak", "budget_bytes": 0}, "budget in bytes, 0, is out of range"),
         ({"preset": "leak", "budget_bytes": 1, "whole_card": True}, "not both"),

@@ -43,13 +43,6 @@ def test_the_table_has_readings_and_marks_newest_first():
     assert history.rows()[1][4] == "run"
 
 
-def test_active_and_requested_are_kept_as_well():
-    history = MemoryHistory()
-    history.add(memory_read(allocated=1, reserved=2, active_bytes=30, requested_bytes=20), 0.0)
-    assert history.curve(0.0, "active")[1] == [30]
-    assert history.curve(0.0, "requested")[1] == [20]
-
-
 def test_an_old_history_is_let_go(monkeypatch):
     monkeypatch.setattr(history_module, "_ROWS_SHOWN", 10)
     history = MemoryHistory()

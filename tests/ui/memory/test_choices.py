@@ -39,22 +39,15 @@ def test_the_first_preset_is_the_experiment_of_the_post(tab, studio, qtbot):
 def test_a_moved_slider_makes_the_experiment_ones_own(tab, studio, qtbot):
     start(tab, studio, BREAK_IT)
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
-    assert find(tab, "memory.oom.steps").isHidden()
     size = find(tab, "memory.oom.size", QSlider)
     size.setFocus()
     qtbot.keyClick(size, Qt.Key.Key_Left)
     assert text(tab, "memory.oom.size.words").startswith("5792 × 5792 = 128 MiB")
     assert "5792" in size.accessibleName()
     assert find(tab, "memory.oom.preset", QComboBox).currentText() == "Your own"
-    assert find(tab, "memory.oom.steps").isVisible()
     qtbot.keyClick(find(tab, "memory.oom.count", QSlider), Qt.Key.Key_Home)
     assert text(tab, "memory.oom.count.words").startswith("1 = 128 MiB")
-    qtbot.keyClick(find(tab, "memory.oom.growth", QSlider), Qt.Key.Key_Right)
-    assert text(tab, "memory.oom.growth.words").startswith("+ 8")
-    find(tab, "memory.oom.frees", QCheckBox).click()
-    assert find(tab, "memory.oom", OomPanel).plan == AllocationPlan(
-        size=5792, count=1, dtype="float32", frees_every_second=True, growth=8
-    )
+    assert find(tab, "memory.oom", OomPanel).plan == AllocationPlan(size=5792, count=1)
 
 
 def test_a_preset_that_chooses_its_tensors_itself_has_no_sliders(tab, studio, qtbot):

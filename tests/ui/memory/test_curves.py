@@ -109,28 +109,3 @@ def test_marks_that_are_near_share_the_room_for_a_label_and_failures_come_first(
     tab.model.marks_changed.emit()
     assert plot._markers[-1].label == "empty_cache"
     assert len(plot._markers) == 3
-
-
-def test_two_failures_in_the_middle_of_an_experiments_plot_have_one_label(
-    tab, studio, qtbot, monkeypatch
-):
-    """One label is right of its line and the other left: they would stand on each other."""
-    start(tab, studio)
-    tab.pages.go_to(BREAK_IT)
-    monkeypatch.setattr(MemoryModel, "now_s", 30.0)
-    plot = find(tab, "memory.oom.plot", LivePlot)
-    plot.setFixedWidth(20 * plot.fontMetrics().averageCharWidth() + 70)
-    for at_s in (14.0, 16.0):
-        tab.model.history.mark(Mark(at_s=at_s, label="out of memory", is_failure=True))
-    tab.model.marks_changed.emit()
-    assert [marker.label for marker in plot._markers if marker.label] == ["out of memory"]
-    assert plot._markers[-1].x == 16.0, "the newest has the label"
-
-
-def test_active_and_requested_are_shown_on_request(tab, studio, qtbot):
-    start(tab, studio)
-    plot = find(tab, "memory.plot", LivePlot)
-    click(tab, "memory.plot.more")
-    assert set(plot.curve_keys) == {"allocated", "reserved", "active", "requested"}
-    click(tab, "memory.plot.more")
-    assert set(plot.curve_keys) == {"allocated", "reserved"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog
 
-from gpu_studio.core.memory import oom_text, outcome
+from gpu_studio.core.memory import outcome
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 from gpu_studio.model.pages import BREAK_IT, CURVES, SEGMENTS
@@ -14,8 +14,6 @@ from gpu_studio.ui.memory import oom_panel
 from gpu_studio.ui.memory.memory_tab import MemoryTab
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.segment_page import SegmentPage
-from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving.memory import names_above
 from tests.driving.window import click, find, numbers, text
 
 
@@ -61,21 +59,6 @@ def test_each_preset_ends_in_its_named_outcome(tab, qtbot, preset, ends_in):
     assert sum(part.size_bytes for part in tank.parts) == tank.total_bytes == 1996 << 20
 
 
-def test_the_legend_covers_no_reading(tab, qtbot):
-    run(qtbot, tab, "gt1030")
-    plot = find(tab, "memory.oom.plot", LivePlot)
-    qtbot.waitUntil(lambda: names_above(plot) == {"allocated", "reserved"})
-
-
-def test_the_time_axis_of_an_experiment_counts_back_from_its_error(tab, qtbot):
-    run(qtbot, tab, "gt1030")
-    plot = find(tab, "memory.oom.plot", LivePlot)
-    qtbot.waitUntil(lambda: plot.plot is not None)
-    axis = plot.plot.getAxis("bottom")
-    ((step, ticks),) = axis.tickValues(*axis.range, 400)
-    assert axis.tickStrings(ticks, 1.0, step)[0] == "error"
-
-
 def test_the_card_keeps_its_bar_while_a_result_has_one(tab, qtbot):
     above = find(tab, "memory.tank")
     before = above.geometry()
@@ -83,25 +66,6 @@ def test_the_card_keeps_its_bar_while_a_result_has_one(tab, qtbot):
     qtbot.waitUntil(find(tab, "memory.oom.tank").isVisible)
     assert above.isVisible()
     assert above.geometry() == before
-
-
-def test_an_error_is_read_once_and_its_outcome_explained_once(tab, qtbot, monkeypatch):
-    """In one process here: the modelled engine works in the window's."""
-    texts, explained = [], []
-    monkeypatch.setattr(oom_text, "numbers_in", counted(oom_text.numbers_in, texts))
-    monkeypatch.setattr(outcome, "_EXPLAINED", {
-        name: counted(explain, explained) for name, explain in outcome._EXPLAINED.items()
-    })  # fmt: skip
-    oom_text.read_oom_text.cache_clear()
-    run(qtbot, tab, "gt1030")
-    assert tab.model.experiment.results[0].finished.error_text
-    assert tab.model.tank is not None
-    assert [bool(letters) for letters in texts] == [True]
-    assert len(explained) == 1
-
-
-def counted(function, calls):
-    return lambda argument: calls.append(argument) or function(argument)
 
 
 def test_the_batch_is_compared_with_and_without_gradients(tab, qtbot):

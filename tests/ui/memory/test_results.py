@@ -16,7 +16,6 @@ from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from gpu_studio.model.pages import BREAK_IT
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.memory import MIB, run, start
 from tests.driving.window import click, find, text
 from tests.fakes.memory_answers import (
@@ -68,29 +67,6 @@ def test_the_experiment_runs_and_reports_its_end(tab, scripts, engines, studio, 
     }
     assert rows["Tensors at the end"] == "4"
     assert rows["Reserved"].replace("\u202f", " ") == "1 GiB"
-
-
-def test_the_curve_stays_at_the_error_until_the_next_run(tab, scripts, engines, studio, qtbot):
-    failed = [
-        memory_read(mark="start"),
-        memory_read(allocated=1024, reserved=1024, mark="oom"),
-        oom_finished("over_budget", error_text=ERROR),
-    ]
-    scripts[RunMemoryExperiment] = lambda _engine, _request: failed
-    plot = find(tab, "memory.oom.plot", LivePlot)
-    run(tab, studio)
-    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
-    qtbot.waitUntil(lambda: plot.plot is not None)
-    qtbot.waitUntil(lambda: plot.plot.getAxis("bottom").end_words == "error")
-    stays = plot.plot.viewRange()[0]
-    at_s = tab.model.now_s
-    qtbot.waitUntil(lambda: tab.model.now_s > at_s + 0.2)
-    assert plot.plot.viewRange()[0] == stays
-    scripts[RunMemoryExperiment] = lambda _engine, _request: [Pause(), *failed]
-    run(tab, studio)
-    qtbot.waitUntil(lambda: plot.plot.getAxis("bottom").end_words == "now")
-    engines.latest.go()
-    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
 
 
 def test_an_error_that_the_counters_do_not_agree_with_is_drawn_as_its_text_reports_it(

@@ -6,6 +6,7 @@ from itertools import cycle
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QScrollArea
 
 from gpu_studio.core.messages.memory_messages import ReadSegments
 from gpu_studio.model.pages import SEGMENTS
@@ -91,3 +92,29 @@ def test_without_segments_the_map_says_where_they_come_from(tab, scripts, studio
     described = view.accessibleDescription()
     assert numbers(described) == []
     assert "Break it" in described
+
+
+def test_the_keyboard_scrolls_through_many_segments(tab, scripts, studio, qtbot):
+    count = 60
+    scripts[ReadSegments] = lambda _engine, request: [
+        segments_read(
+            memory_read(request.device, allocated=0, reserved=2 * count),
+            addresses=tuple(number * 2 * MIB for number in range(count)),
+            sizes=(2 * MIB,) * count, is_small=(True,) * count, is_expandable=(False,) * count,
+            block_counts=(1,) * count, block_sizes=(2 * MIB,) * count, block_states="2" * count,
+        )
+    ]  # fmt: skip
+    start(tab, studio, SEGMENTS)
+    view = find(tab, "memory.segments", SegmentMapView)
+    qtbot.waitUntil(lambda: view.blocks is not None and len(view.blocks) == count)
+    bar = find(tab, "memory.segments_area", QScrollArea).verticalScrollBar()
+    view.setFocus()
+    qtbot.waitUntil(lambda: bool(text(tab, "memory.block")))
+    for key, is_above in ((Qt.Key.Key_PageDown, False), (Qt.Key.Key_PageDown, True)):
+        qtbot.keyClick(view, key)
+        assert (bar.value() > 0) is is_above
+    assert "at 0x0" not in text(tab, "memory.block")
+    for _ in range(count):
+        qtbot.keyClick(view, Qt.Key.Key_Up)
+    assert bar.value() == 0
+    assert "at 0x0." in text(tab, "memory.block")
