@@ -145,7 +145,7 @@ def go_on():
         return
     tab.check.start()
     track = tab.check.run and tab.check.run.present
-    if track and track.name == "memory" and track.fraction and not tab.check._keeper.is_busy:
+    if track and track.name == "memory" and track.fraction and not tab.check._files.is_busy:
         turn.stop()
         {"close": window.close, "kill": lambda: os._exit(3)}.get(
             sys.argv[1], lambda: signal.raise_signal(getattr(signal, sys.argv[1], 0)))()

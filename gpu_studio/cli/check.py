@@ -37,7 +37,6 @@ from gpu_studio.core.check.stages import (
     stage_title,
     stages_for,
 )
-from gpu_studio.core.check.steps_table import steps_table
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import usable_cards
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -75,7 +74,7 @@ _LONGEST_FAREWELL_S = 10.0
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Check a device; return the exit status: 0 if the check passed, otherwise 1."""
-    with contextlib.closing(_folder()) as folder:
+    with contextlib.closing(CheckFolder(data_folder() / FOLDER_NAME, boot_mark())) as folder:
         if not folder.claim():
             message = "Another check is running on this PC: wait for its end, or stop it."
             raise StudioError(FailureKind.BAD_REQUEST, message)
@@ -94,10 +93,6 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     if options.save is not None:
         _save(options.save, run.record())
     return DONE if run.record().verdict == "passed" else FAILED
-
-
-def _folder() -> CheckFolder:
-    return CheckFolder(data_folder() / FOLDER_NAME, boot_mark())
 
 
 def _plan(options: argparse.Namespace, described: EngineDescribed) -> CheckPlan:
@@ -141,12 +136,7 @@ class _Terminal:
     """
 
     def __init__(
-        self,
-        run: CheckRun,
-        work: CommandEngine,
-        folder: CheckFolder,
-        *,
-        as_json: bool,
+        self, run: CheckRun, work: CommandEngine, folder: CheckFolder, *, as_json: bool
     ) -> None:
         self._run, self._work, self._folder = run, work, folder
         self._as_json = as_json
@@ -158,13 +148,10 @@ class _Terminal:
         """Run all rounds."""
         run = self._run
         patience = Patience(
-            stop_s=_STOP_PATIENCE_S,
-            silence_s=lambda: run.patience_s,
-            farewell_s=_LONGEST_FAREWELL_S,
-            on_stop=run.stop,
-            on_silence=run.give_up,
+            stop_s=_STOP_PATIENCE_S, silence_s=lambda: run.patience_s,
+            farewell_s=_LONGEST_FAREWELL_S, on_stop=run.stop, on_silence=run.give_up,
             on_pause=self._on_pause,
-        )
+        )  # fmt: skip
         if not self._as_json:
             print_line(self._table.heading)
         while (request := run.next_request()) is not None:
@@ -203,7 +190,12 @@ class _Terminal:
             print_bytes(encode(_shared(event)))
         elif isinstance(event, CheckStageFinished):
             self._work.progress.clear()
-            print_line(self._table.row(_row(event, run.plan.device)))
+            row = [
+                stage_title(event.stage, run.plan.device), event.verdict,
+                format_count(event.errors), format_duration(event.seconds),
+                event.tested or "nothing",
+            ]  # fmt: skip
+            print_line(self._table.row(row))
         present = run.present
         if present is not None:
             self._work.progress.show(
@@ -222,24 +214,12 @@ def _shared(event: Event) -> Event:
     return event
 
 
-def _row(event: CheckStageFinished, device: str) -> list[str]:
-    return [
-        stage_title(event.stage, device), event.verdict, format_count(event.errors),
-        format_duration(event.seconds), event.tested or "nothing",
-    ]  # fmt: skip
-
-
 def _print_result(run: CheckRun) -> None:
     record = run.record()
     for line in finding_lines(record.findings):
         print_line(f"  {line.severity}: {line.sentence}")
-        for detail in line.details[1:]:
+        for detail in line.details:
             print_line(f"    {detail}")
-    table = steps_table(record.load_steps)
-    for title, cells in table.rows if table is not None else ():
-        fields = zip(table.heads if table is not None else (), cells, strict=True)
-        words = "; ".join(f"{head}: {cell.text}" for head, cell in fields)
-        print_line(f"  steps of {title}: {words}")
     print_line()
     for fact in record_facts(record):
         print_line(f"  {fact.title.removesuffix('?')}: {fact.value}")

@@ -137,7 +137,7 @@ TABS = (
         icon="shield",
         keys="Ctrl+6",
         contents="gpu_studio.ui.check.check_tab:CheckTab",
-        opens=(".html", ".htm", ".json"),
+        opens=(".json",),
         # As a picture, a record differs from a photo only in its contents.
         recognizes="gpu_studio.core.check.check_record:has_record",
     ),

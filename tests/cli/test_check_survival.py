@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent.parent
 CPU = ["--device", "cpu", "--json"]
 OVERNIGHT = ["--minutes", "480", "--stage", "layouts,link", *CPU]
-SHORT = ["--minutes", "6", "--stage", "layouts,memory", *CPU]
 
 
 def started(environment: dict[str, str], options: list[str]) -> subprocess.Popen[bytes]:
@@ -60,20 +59,6 @@ def kill_in_its_second_stage(program: subprocess.Popen[bytes], first: str, secon
     finally:
         program.kill()
         program.communicate()
-
-
-def test_a_check_survives_the_end_of_its_program(environment: dict[str, str]) -> None:
-    """On Windows as well, where the system ends a process and its lock in another way."""
-    kill_in_its_second_stage(started(environment, SHORT), "layouts", "memory")
-    again = started(environment, SHORT)
-    try:
-        assert next_event(again)["type"] == "check_started"
-        began = next_event(again)
-    finally:
-        again.kill()
-        _, err = again.communicate()
-    assert (began["type"], began["stage"]) == ("check_stage_began", "memory")
-    assert b"The program ended" in err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a Ctrl-C for another process")

@@ -52,8 +52,3 @@ def test_words_of_the_program_stay_where_a_user_is_called_like_one(
     assert kept.device.name == record.device.name
     assert kept.verdict == record.verdict
     assert kept.device.ecc == "All of it (masked)."
-
-
-def test_a_number_of_the_card_stays_that_the_user_asked_for() -> None:
-    asked = msgspec.structs.replace(check_record(), uuid=UUID, serial="0420")
-    assert without_identifiers(asked) == asked

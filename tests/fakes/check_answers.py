@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from gpu_studio.core.check.stages import stage_budget_s
 from gpu_studio.core.clock_reasons import ClockReason
@@ -78,6 +80,7 @@ def check_round(
     pause_in: StageName | None = None,
     stop_in: StageName | None = None,
     end_in: StageName | None = None,
+    **changes: Any,
 ) -> Iterator[Event | Pause]:
     """Yield a round, 20 readings a stage.
 
@@ -87,6 +90,7 @@ def check_round(
         pause_in: the stage in whose middle the engine waits.
         stop_in: the stage that the user stops in its middle.
         end_in: the stage after whose middle nothing follows, as if the engine had ended.
+        changes: fields of the end of each stage.
     """
     name, number, found = request.check_id, request.round, findings or {}
     device = THIS_CPU if request.device == "cpu" else GT_1030
@@ -118,7 +122,8 @@ def check_round(
                 yield CheckRoundFinished(check_id=name, round=number, is_stopped=True)
                 return
         verdict = _verdict(found.get(stage, ()))
-        yield stage_finished(request, stage, verdict, errors, budget_s)
+        end = stage_finished(request, stage, verdict, errors, budget_s)
+        yield msgspec.structs.replace(end, **changes)
         begun_s += budget_s
     yield CheckRoundFinished(check_id=name, round=number)
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from gpu_studio.core.benchmark.kept_run import encode_kept, kept_of
-from gpu_studio.core.check.check_record import CHUNK, encode_record
+from gpu_studio.core.check.check_record import encode_record
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.protocol import encode, encode_all
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Message
     from gpu_studio.core.race.contestant import Contestant
 
-SCRIPT = b'<script type="application/json" id="%b">' % CHUNK.encode()
 SIDE = 512
 """The largest side of a frame: with 3 bytes a pixel, 768 KiB."""
 # Turns a text around, hides in it, breaks its line, or is no character of any text.
@@ -40,13 +39,7 @@ _NOISE = np.random.default_rng(0)
 def hostile_records() -> Iterator[tuple[str, bytes]]:
     """Yield the name and the contents of files that pretend to be the record of a check."""
     record = encode_record(check_record())
-    for size in (1 << 20, 8 << 20):
-        yield f"script-{size >> 20}-without-end.html", SCRIPT.ljust(size, b"x")
-        yield f"scripts-{size >> 20}-without-end.html", SCRIPT * (size // len(SCRIPT))
-        yield f"ends-{size >> 20}.html", b"</script>" * (size // 9)
-        yield f"almost-ends-{size >> 20}.html", SCRIPT + b"</script" * (size // 9)
     yield "nested.json", b'{"schema":1,"device":' + b"[" * 200_000
-    yield "nested.html", SCRIPT + b'{"a":' * 200_000 + b"</script>"
     yield "large.json", record[:-1] + b',"x":"' + b"x" * (2 << 20) + b'"}'
     yield "numbers.json", record.replace(b'"schema":1', b'"schema":1' + b"0" * 4000)
     yield "infinite.json", record.replace(b'"seconds":', b'"seconds":1e999,"x":')
@@ -54,9 +47,7 @@ def hostile_records() -> Iterator[tuple[str, bytes]]:
     yield "no-utf8.json", record.replace(b"GeForce", b"\xff\xfeGeForce")
     named = msgspec.structs.replace(check_record().device, name=HOSTILE_NAME)
     yield "name.json", encode_record(msgspec.structs.replace(check_record(), device=named))
-    yield "record.html.json", SCRIPT + record + b"</script>"
     yield "empty.json", b""
-    yield "empty.html", b""
 
 
 def hostile_recordings() -> Iterator[tuple[str, bytes]]:

@@ -233,10 +233,11 @@ class EveryPage:
         self._take_state("4-failed", ("Check",))
         self._check_held("3-stopping", stops=True, stop_in="memory")
         self._take_state("4-partial", ("Check",))
-        click(self._window, "check.expert")
+        check = self._window.findChild(CheckTab).check
+        check.choose_plant("bit")
         self._check_held("3-planted", findings=errors)
         self._take_state("4-planted", ("Check",))
-        click(self._window, "check.expert")
+        check.choose_plant(None)
         self._engines.scripts[RunCheck] = lost_card
         self._check()
         self._take_state("7-lost", ("Check",))
@@ -248,10 +249,9 @@ class EveryPage:
         self._take_state("4-passed", ("Check",))
         self._open_record(check_record(errors, device="cpu"))
         self._take_state("4-opened", ("Check",))
-        check = self._window.findChild(CheckTab).check
-        check._keeper.looked.emit((cut_off_check(),), (check_record(), check_record(errors)))
+        check._on_kept_found(((cut_off_check(),), (check_record(), check_record(errors))))
         self._take_state("4-cut-off", ("Check",))
-        check._keeper.looked.emit((), ())
+        check._on_kept_found(((), ()))
         self._studio.headlines.dismiss()
         self._engines.scripts[RunCheck] = usual
 

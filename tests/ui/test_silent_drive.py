@@ -57,7 +57,7 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Iterator[SilentDrive]:
 def test_a_later_file_takes_the_place_of_one_that_does_not_come(
     window: MainWindow, drive: SilentDrive, tmp_path: Path
 ) -> None:
-    for ending in ("png", "html"):
+    for ending in ("png", "jsonl"):
         assert drop(window, tmp_path / f"silent.{ending}")
         wait_until(lambda ending=ending: f"silent.{ending}" in drive.asked)
     image = QImage(20, 10, QImage.Format.Format_RGB32)
@@ -86,7 +86,7 @@ def test_every_page_says_which_file_it_opens(
     assert drop(window, tmp_path / "a.zip")  # a later file takes its place
     wait_until(lambda: "Opening" not in text(window, "status"))
     for opening_page, name, widget in (
-        (CHECK, "silent.html", "check.outcome"),
+        (CHECK, "silent.dat", "check.outcome"),
         (BENCHMARK, "silent.jsonl", "benchmark.recording.outcome"),
         (COMPARE, "silent.dat", "benchmark.compare.outcome"),
     ):

@@ -48,6 +48,7 @@ def test_every_page_that_the_program_leads_to_is_in_a_record() -> None:
         assert page in (tab.page, tab.recognized) or page in tab.parts
 
 
+@pytest.mark.usefixtures("qapp")  # Qt paints the record
 def test_a_record_of_a_check_is_distinguished_from_a_photo_by_its_contents(tmp_path: Path) -> None:
     from gpu_studio.ui.check.record_document import png_of_record
 

@@ -25,18 +25,16 @@ _GAP_S = 15.0
 """Readings come once a second; a longer pause is a gap in the curve, not a line."""
 _MOST_SHOWN = 1e6
 """A record may come from a stranger: a reading over this is none."""
-_COLDEST_C, _LEAST_HOT_C = 20.0, 70.0
-
-Unit = Literal["°C", "MHz", "W"]
 _ROOM = 1.15
 """Above the highest line is some room."""
-_TITLES: dict[Unit, str] = {"°C": "Temperature", "MHz": "Clock", "W": "Power"}
-_CURVES: dict[Unit, dict[str, str]] = {
-    "°C": {
+Unit = Literal["°C", "MHz", "W"]
+# The title of a unit, the least range of its axis, and its curves by the fields of a reading.
+_LANES: dict[Unit, tuple[str, float, float, dict[str, str]]] = {
+    "°C": ("Temperature", 20.0, 70.0, {
         "temperature_c": "Chip", "hotspot_c": "Hot spot", "memory_temperature_c": "Memory",
-    },
-    "MHz": {"sm_clock_mhz": "Clock"},
-    "W": {"power_w": "Power"},
+    }),
+    "MHz": ("Clock", 0.0, 10.0, {"sm_clock_mhz": "Clock"}),
+    "W": ("Power", 0.0, 10.0, {"power_w": "Power"}),
 }  # fmt: skip
 
 
@@ -84,24 +82,17 @@ class CheckChart(NamedTuple):
 
 def record_chart(record: CheckRecord) -> CheckChart:
     """Return the curves over the time of a check."""
-    last = max((one.at_s for one in record.readings), default=0.0)
-    end_s = max(record.seconds, last, *(span.end_s for span in record.spans), 1.0)
-    lanes = _lanes(record.device, record.readings, "highest", record.lowest_clock_mhz)
+    last_s = max((one.at_s for one in record.readings), default=0.0)
+    lanes = tuple(_lanes(record.device, record.readings, record.lowest_clock_mhz))
     marks = _marks(record.spans, record.device.address)
-    return CheckChart(end_s, marks, lanes, record.pauses)
+    return CheckChart(max(record.seconds, last_s, 1.0), marks, lanes, record.pauses)
 
 
 def run_chart(run: CheckRun) -> CheckChart:
     """Return the curves of a check that runs, with the room for the rest of its round."""
-    lanes = _lanes(run.device, run.readings, "now")
+    lanes = tuple(_lanes(run.device, run.readings, is_running=True))
     end_s = run.elapsed_s + min(run.remaining_s, 60.0 * run.plan.minutes / run.rounds)
     return CheckChart(max(end_s, 1.0), _marks(run.spans, run.plan.device), lanes, run.pauses)
-
-
-def chart_sentence(chart: CheckChart) -> str:
-    """Return the numbers of a chart in a sentence, for people who do not see it."""
-    numbers = f"{', '.join(lane.words for lane in chart.lanes)}." if chart.lanes else "No readings."
-    return " ".join([numbers, *(f"{mark_text(pause)}." for pause in chart.pauses)])
 
 
 def mark_text(pause: Pause) -> str:
@@ -121,60 +112,50 @@ def _marks(spans: Sequence[StageSpan], address: str) -> tuple[tuple[float, str],
 def _lanes(
     device: CheckedDevice | None,
     readings: Sequence[Telemetry],
-    shown: Literal["now", "highest"],
     lowest_clock_mhz: float | None = None,
-) -> tuple[ChartLane, ...]:
-    lanes = []
-    for unit, names in _CURVES.items():
-        curves = tuple(_curve(name, label, readings) for name, label in names.items())
+    *,
+    is_running: bool = False,
+) -> Iterator[ChartLane]:
+    for unit, (title, low, high, names) in _LANES.items():
+        curves = (_curve(name, label, readings) for name, label in names.items())
         drawn = tuple(curve for curve in curves if curve.values)
-        if drawn:
-            limits = tuple(_limits(unit, device))
-            words = [*_words(unit, drawn, shown, lowest_clock_mhz), *(name for _, name in limits)]
-            values = tuple(value for value, _ in limits)
-            lanes.append(_lane(unit, drawn, values, ", ".join(words)))
-    return tuple(lanes)
+        if not drawn:
+            continue
+        words = [
+            f"{curve.label}, now {curve.values[-1]:.0f}\u202f{unit}"
+            if is_running
+            else f"{curve.label}, highest {max(curve.values):.0f}\u202f{unit}"
+            for curve in drawn
+        ]
+        if unit == "MHz" and lowest_clock_mhz is not None and lowest_clock_mhz <= _MOST_SHOWN:
+            words = [f"Clock, lowest under load {lowest_clock_mhz:.0f}\u202fMHz"]
+        limits: tuple[float, ...] = ()
+        value, limit = _limit(unit, device)
+        if value is not None and value <= _MOST_SHOWN:
+            words.append(f"{limit} {value:.0f}\u202f{unit}")
+            limits = (value,)
+        values = [*limits, *(y for curve in drawn for y in curve.values)]
+        low, high = min(*values, low), max(*values, high)
+        high = low + (high - low) * _ROOM
+        yield ChartLane(title, unit, low, high, drawn, limits, ", ".join(words))
 
 
-def _lane(
-    unit: Unit, curves: tuple[ChartCurve, ...], limits: tuple[float, ...], words: str
-) -> ChartLane:
-    values = [*limits, *(y for curve in curves for y in curve.values)]
-    low, high = min(*values, 0.0), max(*values, 10.0)
-    if unit == "°C":
-        low, high = min(*values, _COLDEST_C), max(*values, _LEAST_HOT_C)
-    high = low + (high - low) * _ROOM
-    return ChartLane(_TITLES[unit], unit, low, high, curves, limits, words)
-
-
-def _limits(unit: Unit, device: CheckedDevice | None) -> Iterator[tuple[float, str]]:
+def _limit(unit: Unit, device: CheckedDevice | None) -> tuple[float | None, str]:
     if device is None:
-        return
-    value, words = {
+        return None, ""
+    return {
         "°C": (device.slowdown_c, "slows itself down at"),
         "MHz": (device.base_clock_mhz, "base clock"),
         "W": (device.power_limit_w, "limit"),
     }[unit]
-    if value is not None and value <= _MOST_SHOWN:
-        yield value, f"{words} {value:.0f}\u202f{unit}"
-
-
-def _words(
-    unit: Unit, curves: Sequence[ChartCurve], shown: str, lowest_clock_mhz: float | None
-) -> list[str]:
-    if unit == "MHz" and lowest_clock_mhz is not None and lowest_clock_mhz <= _MOST_SHOWN:
-        return [f"Clock, lowest under load {lowest_clock_mhz:.0f}\u202fMHz"]
-    return [
-        f"{curve.label}, {shown} "
-        f"{curve.values[-1] if shown == 'now' else max(curve.values):.0f}\u202f{unit}"
-        for curve in curves
-    ]
 
 
 def _curve(name: str, label: str, readings: Sequence[Telemetry]) -> ChartCurve:
     xs: list[float] = []
     ys: list[float] = []
-    gap_s = max(_GAP_S, 4 * _usual_distance_s(readings))
+    # A night keeps only some of the readings.
+    whole_s = readings[-1].at_s - readings[0].at_s if readings else 0.0
+    gap_s = max(_GAP_S, 4 * whole_s / max(len(readings) - 1, 1))
     for one in readings:
         y = getattr(one, name)
         if y is None or y > _MOST_SHOWN:
@@ -185,10 +166,3 @@ def _curve(name: str, label: str, readings: Sequence[Telemetry]) -> ChartCurve:
         xs.append(one.at_s)
         ys.append(y)
     return ChartCurve(name, label, tuple(xs), tuple(ys))
-
-
-def _usual_distance_s(readings: Sequence[Telemetry]) -> float:
-    """Return the distance of the readings; a night keeps only some of them."""
-    if len(readings) < 2:
-        return 0.0
-    return max(readings[-1].at_s - readings[0].at_s, 0.0) / (len(readings) - 1)

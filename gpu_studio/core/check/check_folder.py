@@ -85,15 +85,8 @@ class CheckFolder:
         Raises:
             StudioError: it cannot be written.
         """
-        if self._folder is None:
-            return
-        content = msgspec.json.encode(_KeptState(boot=self._boot, state=state))
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._lock(state.check_id)
-            write_atomically(self._folder / f"{state.check_id}{_STATE}", content, is_private=True)
-        except OSError as error:
-            raise _unwritable(error) from error
+        kept = _KeptState(boot=self._boot, state=state)
+        self._write(f"{state.check_id}{_STATE}", kept, locks=state.check_id)
 
     def forget_state(self, check_id: str) -> None:
         """Remove the state of a check that is over, or whose end was told."""
@@ -124,14 +117,10 @@ class CheckFolder:
         place = self._folder.with_name(f"{self._folder.name}{_LOCK}")
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            turn = open(place, "ab")  # noqa: SIM115  # held until the end
+            self._turn = _locked(place)
         except OSError:
             return True
-        if try_lock(turn.fileno()):
-            self._turn = turn
-            return True
-        turn.close()
-        return False
+        return self._turn is not None
 
     def release(self) -> None:
         """Give the turn to check back; without it, this does nothing."""
@@ -146,13 +135,12 @@ class CheckFolder:
             stored = _decoded(path, _KeptState)
             if stored is None or stored.state.check_id != path.stem or self._is_held(path.stem):
                 continue
-            ended = Interruption(
-                after_s=stored.state.elapsed_s,
-                is_restart=not is_same_boot(stored.boot, self._boot),
-            )
-            ended_at = _changed_at(path)
-            is_recent = time.time() - ended_at <= CONTINUE_WITHIN_S
-            found.append((ended_at, CutOffCheck(stored.state, ended, is_recent)))
+            is_restart = not is_same_boot(stored.boot, self._boot)
+            ended = Interruption(after_s=stored.state.elapsed_s, is_restart=is_restart)
+            with contextlib.suppress(OSError):  # its program has forgotten it meanwhile
+                ended_at = path.stat().st_mtime
+                is_recent = time.time() - ended_at <= CONTINUE_WITHIN_S
+                found.append((ended_at, CutOffCheck(stored.state, ended, is_recent)))
         return tuple(check for _, check in sorted(found, key=lambda one: -one[0]))
 
     def keep_record(self, record: CheckRecord, check_id: str, fingerprint: str) -> None:
@@ -166,17 +154,9 @@ class CheckFolder:
         Raises:
             StudioError: it cannot be written.
         """
-        if self._folder is None:
-            return
         moment = "".join(character for character in record.started_at[:19] if character.isdecimal())
-        content = msgspec.json.encode(_KeptRecord(fingerprint=fingerprint, record=record))
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(
-                self._folder / f"{moment or '0'}-{check_id}{_RECORD}", content, is_private=True
-            )
-        except OSError as error:
-            raise _unwritable(error) from error
+        kept = _KeptRecord(fingerprint=fingerprint, record=record)
+        self._write(f"{moment or '0'}-{check_id}{_RECORD}", kept)
 
     def records(self) -> tuple[CheckRecord, ...]:
         """Return the kept records, the last one first."""
@@ -184,9 +164,7 @@ class CheckFolder:
 
     def earlier(self, fingerprint: str) -> CheckRecord | None:
         """Return the last record of a card, but none with a fault made on purpose."""
-        if not fingerprint:
-            return None
-        same = (one.record for one in self._kept() if one.fingerprint == fingerprint)
+        same = (one.record for one in self._kept() if one.fingerprint == fingerprint != "")
         return next((record for record in same if record.planted is None), None)
 
     def _kept(self) -> tuple[_KeptRecord, ...]:
@@ -195,26 +173,24 @@ class CheckFolder:
         return tuple(stored for stored in read if stored is not None)
 
     def _files(self, ending: str) -> list[Path]:
-        if self._folder is None:
-            return []
         try:
-            return [
-                path
-                for path in self._folder.iterdir()
-                if path.suffix == ending and _NAME.fullmatch(path.stem)
-            ]
+            files = list(self._folder.iterdir()) if self._folder is not None else []
         except OSError:
             return []
+        return [one for one in files if one.suffix == ending and _NAME.fullmatch(one.stem)]
 
-    def _lock(self, check_id: str) -> None:
-        if check_id in self._locks:
+    def _write(self, name: str, kept: _KeptState | _KeptRecord, *, locks: str = "") -> None:
+        if self._folder is None:
             return
-        assert self._folder is not None
-        file = open(self._folder / f"{check_id}{_LOCK}", "ab")  # noqa: SIM115  # held until the end
-        if try_lock(file.fileno()):
-            self._locks[check_id] = file
-        else:
-            file.close()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            if locks and locks not in self._locks:
+                lock = _locked(self._folder / f"{locks}{_LOCK}")
+                self._locks |= {locks: lock} if lock is not None else {}
+            write_atomically(self._folder / name, msgspec.json.encode(kept), is_private=True)
+        except OSError as error:
+            sentence = f"The check could not be kept: {error.strerror or error}."
+            raise StudioError(FailureKind.NOT_SAVED, sentence) from error
 
     def _is_held(self, check_id: str) -> bool:
         """Return whether a process that lives runs this check."""
@@ -222,10 +198,12 @@ class CheckFolder:
             return True
         assert self._folder is not None
         try:
-            with open(self._folder / f"{check_id}{_LOCK}", "ab") as file:
-                return not try_lock(file.fileno())
+            lock = _locked(self._folder / f"{check_id}{_LOCK}")
         except OSError:
             return False
+        if lock is not None:
+            lock.close()
+        return lock is None
 
 
 def is_same_boot(one: str, other: str) -> bool:
@@ -235,21 +213,18 @@ def is_same_boot(one: str, other: str) -> bool:
     return one == other
 
 
+def _locked(path: Path) -> BinaryIO | None:
+    """Return the file with its lock, which it holds until it is closed; None if another has it."""
+    file = open(path, "ab")  # noqa: SIM115
+    if try_lock(file.fileno()):
+        return file
+    file.close()
+    return None
+
+
 def _decoded(path: Path, kind: type[_Kept]) -> _Kept | None:
     try:
         stored = msgspec.json.decode(read_own_file(path, LARGEST_RECORD_BYTES), type=kind)
         return with_plain_texts(stored)
     except (UnusableFileError, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
-
-
-def _changed_at(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
-
-
-def _unwritable(error: OSError) -> StudioError:
-    reason = error.strerror or str(error)
-    return StudioError(FailureKind.NOT_SAVED, f"The check could not be kept: {reason}.")

@@ -1,7 +1,7 @@
 """The record of a check: its result as JSON, to keep, to save in a picture, and to open again.
 
-It has nothing that identifies you, your PC, or this copy of the card, unless you ask for it. A
-record comes back from strangers: only the JSON in their file is read.
+It has nothing that identifies you, your PC, or this copy of the card, beyond the last characters of
+its UUID. A record comes back from strangers: only the JSON in their file is read.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from pathlib import PurePath
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -35,7 +35,7 @@ from gpu_studio.core.units import format_count
 from gpu_studio.core.user_file import SilentDriveError, UnusableFileError, read_part, read_user_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from gpu_studio.core.messages.engine_messages import TorchCard
@@ -45,8 +45,8 @@ MOST_SPANS = 1000
 MOST_READINGS = 400
 """A picture has hardly more columns, and a record stays small."""
 CHUNK = "gpu-studio-check"
-"""The keyword of the picture's text chunk; in pages of older versions, the id of the element."""
-RECORD_ENDINGS = (".png", ".json", ".html", ".htm")
+"""The keyword of the picture's text chunk."""
+RECORD_ENDINGS = (".png", ".json")
 LARGEST_FILE_BYTES = 8 << 20
 _HEAD_BYTES = 1 << 16
 _FINGERPRINT_DIGITS = 16
@@ -60,20 +60,18 @@ _RECORDED = (
 
 
 class StageSpan(msgspec.Struct, frozen=True, kw_only=True):
-    """When a stage ran, in seconds since the start of the check, without interruptions."""
+    """When a stage began, in seconds since the start of the check, without interruptions."""
 
     name: StageName
     round: PositiveCount = 1
     start_s: Seconds
-    end_s: Seconds
 
 
 class CheckRecord(CheckResult, frozen=True, kw_only=True):
     """A whole check.
 
     ``started_at`` is ISO 8601, ``seconds`` the time really spent. ``readings`` are the curves,
-    ``spans`` the times of the stages; an older program wrote none. ``uuid`` and ``serial`` are only
-    there if you asked for them.
+    ``spans`` the times of the stages; an older program wrote none.
     """
 
     schema: int = SCHEMA
@@ -82,8 +80,6 @@ class CheckRecord(CheckResult, frozen=True, kw_only=True):
     readings: Annotated[tuple[Telemetry, ...], Meta(max_length=MOST_READINGS)] = ()
     spans: Annotated[tuple[StageSpan, ...], Meta(max_length=MOST_SPANS)] = ()
     program: ShortText = ""
-    uuid: ShortText | None = None
-    serial: ShortText | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for a contradiction, and for a reading that no device has."""
@@ -137,7 +133,7 @@ def _identified(device: CheckedDevice) -> CheckedDevice:
 
 
 def read_record(path: Path, is_over: Callable[[], bool] = lambda: False) -> CheckRecord:
-    """Return the record in a picture, a JSON file, or a page of an older version, with its origin.
+    """Return the record in a picture or a JSON file, with its origin.
 
     Args:
         path: the file.
@@ -151,7 +147,9 @@ def read_record(path: Path, is_over: Callable[[], bool] = lambda: False) -> Chec
         content = read_user_file(path, LARGEST_FILE_BYTES, is_over)
     except UnusableFileError as error:
         raise _refused(name, str(error)) from error
-    text = _json_in(content, name)
+    text: bytes | None = content
+    if content.startswith(PNG_HEAD):
+        text = png_text(io.BytesIO(content), CHUNK.encode(), LARGEST_RECORD_BYTES)
     if text is None:
         raise _refused(name, "it has no record of a check inside")
     return msgspec.structs.replace(decode_record(text, name), origin=name[:_LONGEST_ORIGIN])
@@ -172,55 +170,39 @@ def has_record(path: Path, is_over: Callable[[], bool] = lambda: False) -> bool:
     return head.startswith(PNG_HEAD) and CHUNK.encode() + b"\0" in head
 
 
-def _json_in(content: bytes, name: str) -> bytes | None:
-    if content.startswith(PNG_HEAD):
-        return png_text(io.BytesIO(content), CHUNK.encode(), LARGEST_RECORD_BYTES)
-    if PurePath(name).suffix.lower() == ".json":
-        return content
-    # A page has it in an element, without characters of markup.
-    _, found, rest = content.partition(f' id="{CHUNK}">'.encode())
-    text, ended, _ = rest.partition(b"<")
-    return text if found and ended else None
-
-
 def _refused(name: str, reason: str) -> StudioError:
     return StudioError(FailureKind.FILE_REFUSED, f"{name} cannot be opened: {reason}.")
 
 
-def recorded(readings: Sequence[Telemetry]) -> tuple[Telemetry, ...]:
-    """Return at most `MOST_READINGS` of a check's readings, in their order, with few sensors each.
+def reading_of(at_s: float, vitals: Telemetry) -> Telemetry | None:
+    """Return what a record has of a reading; None if it has nothing of a curve."""
+    values = {name: getattr(vitals, name) for name in _RECORDED}
+    known = {name: round(value, 1) for name, value in values.items() if value is not None}
+    return Telemetry(at_s=round(at_s, 1), **known) if known else None
+
+
+def thinned(readings: Sequence[Telemetry]) -> tuple[Telemetry, ...]:
+    """Return at most `MOST_READINGS` of a check's readings, in their order.
 
     If there are more, each span of the check keeps two: the hottest, and the one with the lowest
     clock. So no peak and no drop is lost, and no value is a mean that the card never reported.
     """
-    known = [one for one in readings if any(value is not None for value in _values(one))]
-    shown = known if len(known) <= MOST_READINGS else list(_extremes(known))
-    return tuple(_recorded(one) for one in shown)
+    if len(readings) <= MOST_READINGS:
+        return tuple(readings)
+    spans, first_s = MOST_READINGS // 2, readings[0].at_s
+    span_s = max(readings[-1].at_s - first_s, 1.0) / (spans - 1)
+    kept: list[Telemetry] = []
+    for _, group in groupby(readings, lambda one: (one.at_s - first_s) // span_s):
+        those = list(group)
+        hottest = max(those, key=lambda one: one.temperature_c or 0.0)
+        slowest = min(those, key=_clock)
+        one_or_two = (hottest,) if hottest is slowest else (hottest, slowest)
+        kept += sorted(one_or_two, key=lambda one: one.at_s)
+    return tuple(kept)
 
 
-def _values(one: Telemetry) -> tuple[float | None, ...]:
-    return one.temperature_c, one.sm_clock_mhz, one.power_w
-
-
-def _recorded(one: Telemetry) -> Telemetry:
-    values = {name: getattr(one, name) for name in _RECORDED}
-    rounded = {name: round(value, 1) for name, value in values.items() if value is not None}
-    return Telemetry(at_s=round(one.at_s, 1), **rounded)
-
-
-def _extremes(readings: Sequence[Telemetry]) -> Iterator[Telemetry]:
-    spans = MOST_READINGS // 2
-    for span in range(spans):
-        first, last = (len(readings) * one // spans for one in (span, span + 1))
-        places = range(first, last)
-        hottest = max(places, key=lambda place: readings[place].temperature_c or 0.0)
-        slowest = min(places, key=lambda place: _clock(readings[place]))
-        for place in sorted({hottest, slowest}):
-            yield readings[place]
-
-
-def _clock(one: Telemetry) -> float:
-    return float("inf") if one.sm_clock_mhz is None else one.sm_clock_mhz
+def _clock(reading: Telemetry) -> float:
+    return float("inf") if reading.sm_clock_mhz is None else reading.sm_clock_mhz
 
 
 def fingerprint_of(uuid: str | None) -> str:

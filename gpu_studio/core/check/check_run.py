@@ -7,15 +7,18 @@ knows at any time what was found so far. If the engine dies or falls silent, tha
 from __future__ import annotations
 
 import secrets
+from copy import copy
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from gpu_studio.core.check.check_record import (
+    MOST_READINGS,
     MOST_SPANS,
     CheckRecord,
     StageSpan,
-    recorded,
+    reading_of,
+    thinned,
 )
 from gpu_studio.core.check.check_verdict import (
     CheckFigures,
@@ -24,21 +27,14 @@ from gpu_studio.core.check.check_verdict import (
     stage_verdict,
     worse,
 )
-from gpu_studio.core.check.heat import has_moved, joined_heat, steady_gap_c
-from gpu_studio.core.check.stages import (
-    SPARE_TIME_OF,
-    SPARE_TIME_TO,
-    in_order,
-    round_count,
-    round_s,
-    stage_budget_s,
-)
-from gpu_studio.core.check.steps_table import joined_rates, joined_steps
+from gpu_studio.core.check.heat import has_moved, steady_gap_c
+from gpu_studio.core.check.stages import in_order, round_count, round_s, stage_budget_s
 from gpu_studio.core.device_name import address_at, is_cpu, pc_of
 from gpu_studio.core.messages.check_messages import (
     MOST_CHUNKS,
     MOST_FINDINGS,
     STAGE_NAMES,
+    Brake,
     CheckedDevice,
     CheckFinding,
     CheckFindingMade,
@@ -69,6 +65,9 @@ from gpu_studio.core.pause import MOST_PAUSES, Pause
 from gpu_studio.core.telemetry import Telemetry  # noqa: TC001  # msgspec reads it
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.clock_reasons import ClockReason
     from gpu_studio.core.messages.message import Event
 
 START_PATIENCE_S = 120.0
@@ -76,7 +75,6 @@ START_PATIENCE_S = 120.0
 STEP_PATIENCE_S = 60.0
 """A step of a check takes a second at most; a card that is silent this long hangs."""
 _CLOCKS_SETTLE_S = 3.0
-_PARTS: dict[StageName, StageName] = {"steps": "load", "cool": "memory"}
 
 
 class CheckPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +94,7 @@ class StageTrack(msgspec.Struct, kw_only=True):
     """
 
     name: StageName
-    budget_s: Seconds
+    budget_s: Seconds = 0.0
     state: Literal["waiting", "running", "finished"] = "waiting"
     verdict: CheckVerdict | None = None
     tested: str = ""
@@ -112,16 +110,24 @@ class StageTrack(msgspec.Struct, kw_only=True):
         """The errors of all rounds, including the present one."""
         return self.errors + self.round_errors
 
+    def leave(self, verdict: CheckVerdict | None, *, is_over: bool) -> None:
+        """Go no further in this round."""
+        self.verdict, self.state = verdict, "finished" if is_over else "waiting"
+        self.errors, self.round_errors = self.total_errors, 0
+        self.doing, self.fraction = "", float(is_over)
+
 
 class CheckState(CheckFigures, frozen=True, kw_only=True):
-    """Everything that an interrupted check needs to continue, and to be told as a result."""
+    """Everything that an interrupted check needs to continue, and to be told as a result.
+
+    ``elapsed_s`` is the time of the check so far, without interruptions.
+    """
 
     plan: CheckPlan
     check_id: str
     started_at: str
     round: PositiveCount
-    finished: tuple[StageName, ...]
-    stages: tuple[StageOutcome, ...]
+    stages: tuple[StageTrack, ...]
     findings: tuple[CheckFinding, ...]
     elapsed_s: Seconds
     device: CheckedDevice | None = None
@@ -145,8 +151,10 @@ class CheckRun:
         stages: the chosen stages in their order.
         findings: all findings so far.
         vitals: the sensors, each with the seconds since the start of the check.
-        spans: when each stage ran; the last one may still run.
+        readings: the same as a record has them.
+        spans: when each stage began.
         device: the device as the engine describes it; None before its first answer.
+        earlier: the last record of the same card; None if there is none.
     """
 
     def __init__(
@@ -169,14 +177,11 @@ class CheckRun:
         self._forget_results()
 
     def _forget_results(self) -> None:
-        budget_s = round_s(self.plan.minutes)
-        self.stages = tuple(
-            StageTrack(name=name, budget_s=stage_budget_s(name, budget_s))
-            for name in in_order(map(_today, self.plan.stages))
-        )
+        self.stages = tuple(StageTrack(name=name) for name in in_order(self.plan.stages))
+        self._plan_budgets()
         self.findings: list[CheckFinding] = []
         self.vitals: list[Telemetry] = []
-        self._readings: tuple[Telemetry, ...] | None = ()
+        self.readings: list[Telemetry] = []
         self.spans: list[StageSpan] = []
         self.coverage: MemoryCoverage | None = None
         self.load_steps: tuple[LoadStep, ...] = ()
@@ -189,17 +194,29 @@ class CheckRun:
         self.highest_memory_temperature_c: float | None = None
         self.lowest_clock_mhz: float | None = None
         self.highest_power_w: float | None = None
-        self.round, self._rounds_done = 1, 0
+        self.round, self.rounds_done = 1, 0
         self._before_s = self._round_at_s = 0.0  # of the rounds before this one, and of this one
+
+    def _plan_budgets(self) -> None:
+        for track in self.stages:
+            track.budget_s = stage_budget_s(track.name, round_s(self.plan.minutes))
 
     @classmethod
     def resumed(cls, state: CheckState, interruption: Interruption, program: str = "") -> CheckRun:
         """Return an interrupted check that continues after its last finished stage."""
-        run = cls._restored(state, interruption, program)
+        run = cls(state.plan, state.started_at, program=program)
+        for name in ("check_id", "round", "rounds_done", "device", "fingerprint"):
+            setattr(run, name, getattr(state, name))
+        for name in CheckFigures.__struct_fields__:
+            setattr(run, name, getattr(state, name))
+        run.interruptions = (*state.interruptions, interruption)
+        run.findings, run.spans = list(state.findings), list(state.spans)
+        run.readings, run._before_s = list(state.readings), state.elapsed_s
+        run.stages = tuple(map(copy, state.stages))
+        run._plan_budgets()
         for track in run.stages:
-            # The interrupted stage runs again, whole.
-            if track.state != "finished" and track.verdict == "partial":
-                track.verdict = "passed" if state.rounds_done else None
+            if track.state != "finished":
+                run._rewind(track)
         return run
 
     @classmethod
@@ -207,37 +224,9 @@ class CheckRun:
         cls, state: CheckState, interruption: Interruption, program: str = ""
     ) -> CheckRun:
         """Return an interrupted check that is over: the interruption is its result."""
-        run = cls._restored(state, interruption, program)
+        run = cls.resumed(state, interruption, program)
+        run.stages = tuple(map(copy, state.stages))
         run.is_over = True
-        return run
-
-    @classmethod
-    def _restored(cls, state: CheckState, interruption: Interruption, program: str) -> CheckRun:
-        run = cls(state.plan, state.started_at, program=program)
-        run.check_id, run.round = state.check_id, state.round
-        run.device, run.fingerprint = state.device, state.fingerprint
-        run.findings = [
-            msgspec.structs.replace(one, stage=_today(one.stage)) for one in state.findings
-        ]
-        for name in CheckFigures.__struct_fields__:
-            setattr(run, name, getattr(state, name))
-        run.interruptions = (*state.interruptions, interruption)
-        run.vitals, run.spans = list(state.readings), list(state.spans)
-        run._readings = None
-        run._before_s, run._rounds_done = state.elapsed_s, state.rounds_done
-        for outcome in state.stages:
-            if outcome.verdict != "skipped":
-                track = run._track(_today(outcome.name))
-                track.verdict = _joined(track.verdict, outcome.verdict)
-                track.tested = track.tested or outcome.tested
-                track.errors, track.seconds = (
-                    track.errors + outcome.errors,
-                    track.seconds + outcome.seconds,
-                )
-                track.heat = joined_heat(track.heat, outcome.heat)
-        for track in run.stages:
-            if track.name in state.finished:
-                track.state, track.fraction = "finished", 1.0
         return run
 
     @property
@@ -278,22 +267,20 @@ class CheckRun:
 
     def next_request(self) -> RunCheck | None:
         """Return the request for the next round; None if the check is over."""
-        if self.is_over or self.is_stopped:
+        is_finished = all(track.state == "finished" for track in self.stages)
+        if self.is_stopped or (is_finished and self.round >= self.rounds):
             self.is_over = True
+        if self.is_over:
             return None
-        waiting = tuple(track.name for track in self.stages if track.state != "finished")
-        if not waiting:
-            if self.round >= self.rounds:
-                self.is_over = True
-                return None
+        if is_finished:
             self.round += 1
             for track in self.stages:
-                track.state, track.fraction = "waiting", 0.0
-                track.budget_s = stage_budget_s(track.name, round_s(self.plan.minutes))
-            waiting = tuple(track.name for track in self.stages)
+                track.leave(track.verdict, is_over=False)
+            self._plan_budgets()
         self._has_begun = self._is_paused = False
         return RunCheck(
-            check_id=self.check_id, device=self.plan.device, stages=waiting,
+            check_id=self.check_id, device=self.plan.device,
+            stages=tuple(track.name for track in self.stages if track.state != "finished"),
             budget_s=round_s(self.plan.minutes), round=self.round, plant=self.plan.plant,
         )  # fmt: skip
 
@@ -314,15 +301,8 @@ class CheckRun:
             self.pauses = (*self.pauses, Pause(after_s=self.elapsed_s, paused_s=paused_s))
         track = self.present
         self._before_s, self._round_at_s = self.elapsed_s, 0.0
-        if track is None:
-            return
-        verdict = self._verdict_if_cut(track)
-        if verdict == "partial":
-            track.verdict = "passed" if self._rounds_done else None
-        else:
-            track.verdict = verdict
-        track.errors, track.round_errors = track.total_errors, 0
-        track.state, track.doing, track.fraction = "waiting", "", 0.0
+        if track is not None:
+            self._rewind(track)
 
     def give_up(self) -> None:
         """Note that the engine was silent for too long; it still has to be abandoned."""
@@ -334,20 +314,22 @@ class CheckRun:
             return  # of the engine before the pause
         match event:
             case CheckStarted():
-                fingerprint = event.fingerprint
-                if is_cpu(fingerprint):  # each PC has one
-                    fingerprint = address_at(pc_of(self.plan.device), fingerprint)
-                if "" not in (self.fingerprint, fingerprint) and fingerprint != self.fingerprint:
-                    self._begin_anew()
-                self.device, self.fingerprint = event.device, fingerprint
+                self._meet(event)
             case CheckStageBegan():
                 self._has_begun = True
                 track = self._track(event.stage)
                 track.state, track.fraction, track.round_errors = "running", 0.0, 0
-                self._begin_span(event.stage)
                 track.budget_s = event.budget_s
+                if len(self.spans) < MOST_SPANS:
+                    self.spans.append(
+                        StageSpan(name=event.stage, round=self.round, start_s=self.elapsed_s)
+                    )
             case CheckProgressed():
-                self._progress(event)
+                track = self._track(event.stage)
+                track.fraction, track.doing = event.fraction, event.doing
+                track.tested, track.round_errors = event.tested, event.errors
+                self._cover(event.coverage)
+                self._move_to(event.elapsed_s)
             case CheckVitalsRead():
                 self._read(event)
             case CheckFindingMade():
@@ -367,34 +349,28 @@ class CheckRun:
             planted=self.plan.plant, next_action=record.next_action,
         )  # fmt: skip
 
-    @property
-    def readings(self) -> tuple[Telemetry, ...]:
-        """The sensors as a record has them; to thin those of a night takes a while."""
-        if self._readings is None:
-            self._readings = recorded(self.vitals)
-        return self._readings
-
     def record(self) -> CheckRecord:
         """Return the record of the check so far."""
-        figures = self._figures
-        if not has_moved(self.vitals):
+        unknown = CheckedDevice(address=self.plan.device, name=self.plan.device)
+        figures = self._fields_of(CheckFigures)
+        if not has_moved(self.readings):
             figures["highest_hotspot_c"] = None
         return CheckRecord(
-            device=self.device or self._known or self._unknown,
+            device=self.device or self._known or unknown,
             started_at=self.started_at,
             minutes=self.plan.minutes,
             seconds=self.elapsed_s,
-            rounds=self._rounds_done,
+            rounds=self.rounds_done,
             stages=self.outcomes(),
             findings=tuple(self.findings),
             planted=self.plan.plant,
             is_stopped=self.is_stopped,
             failed_before=self.earlier is not None and self.earlier.verdict == "failed",
-            readings=self.readings,
+            readings=thinned(self.readings),
             spans=tuple(self.spans),
             program=self._program,
             **figures,
-        )  # fmt: skip
+        )
 
     def outcomes(self) -> tuple[StageOutcome, ...]:
         """Return each chosen stage's outcome so far; a running stage counts as partial."""
@@ -402,30 +378,16 @@ class CheckRun:
 
     def state(self) -> CheckState:
         """Return what an interrupted check needs to continue."""
-        return CheckState(
-            plan=self.plan,
-            check_id=self.check_id,
-            started_at=self.started_at,
-            round=self.round,
-            finished=tuple(track.name for track in self.stages if track.state == "finished"),
-            stages=self.outcomes(),
-            findings=tuple(self.findings),
-            elapsed_s=self.elapsed_s,
-            device=self.device,
-            fingerprint=self.fingerprint,
-            readings=self.readings,
-            spans=tuple(self.spans),
-            rounds_done=self._rounds_done,
-            **self._figures,
-        )
+        fields = self._fields_of(CheckState) | {
+            "stages": tuple(map(copy, self.stages)),
+            "findings": tuple(self.findings),
+            "readings": thinned(self.readings),
+            "spans": tuple(self.spans),
+        }
+        return CheckState(**fields)
 
-    @property
-    def _figures(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in CheckFigures.__struct_fields__}
-
-    @property
-    def _unknown(self) -> CheckedDevice:
-        return CheckedDevice(address=self.plan.device, name=self.plan.device)
+    def _fields_of(self, kind: type[msgspec.Struct]) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in kind.__struct_fields__}
 
     def _track(self, name: StageName) -> StageTrack:
         return next(track for track in self.stages if track.name == name)
@@ -447,40 +409,51 @@ class CheckRun:
         now = stage_verdict(found, has_tested=bool(track.tested), is_complete=False)
         return _joined(track.verdict, now)
 
-    def _begin_anew(self) -> None:
-        """Forget the results so far: another card has taken the place of the one before."""
-        self._forget_results()
-        sentence = "Another card is in this place than before the interruption: its check is new."
-        self.findings = [
-            CheckFinding(
+    def _rewind(self, track: StageTrack) -> None:
+        """Let a stage run again, whole; what it found stays."""
+        verdict: CheckVerdict | None = self._verdict_if_cut(track)
+        if verdict in ("partial", "skipped"):
+            verdict = "passed" if self.rounds_done else None
+        track.leave(verdict, is_over=False)
+
+    def _meet(self, event: CheckStarted) -> None:
+        """Note whose check it is; forget it all if another card has taken the card's place."""
+        fingerprint = event.fingerprint
+        if is_cpu(fingerprint):  # each PC has one
+            fingerprint = address_at(pc_of(self.plan.device), fingerprint)
+        if "" not in (self.fingerprint, fingerprint) and fingerprint != self.fingerprint:
+            self._forget_results()
+            sentence = (
+                "Another card is in this place than before the interruption: its check is new."
+            )
+            note = CheckFinding(
                 kind="could_not_run", severity="note", stage=self.stages[0].name, sentence=sentence
             )
-        ]
-
-    def _progress(self, event: CheckProgressed) -> None:
-        track = self._track(event.stage)
-        track.fraction, track.doing = event.fraction, event.doing
-        track.tested, track.round_errors = event.tested, event.errors
-        self._cover(event.coverage)
-        self._move_to(event.elapsed_s)
+            self.findings.append(note)
+        self.device, self.fingerprint = event.device, fingerprint
 
     def _read(self, event: CheckVitalsRead) -> None:
-        vitals = event.vitals
-        self.vitals.append(vitals.at(self._before_s + event.elapsed_s))
-        self._readings = None
+        vitals, at_s = event.vitals, self._before_s + event.elapsed_s
         self._move_to(event.elapsed_s)
-        for name in ("temperature_c", "power_w", "hotspot_c", "memory_temperature_c"):
-            highest = _highest(getattr(self, f"highest_{name}"), getattr(vitals, name))
-            setattr(self, f"highest_{name}", highest)
-        self.largest_hotspot_gap_c = _highest(self.largest_hotspot_gap_c, steady_gap_c(self.vitals))
+        self.vitals.append(vitals.at(at_s))
+        if (reading := reading_of(at_s, vitals)) is not None:
+            self.readings.append(reading)
+            if len(self.readings) > 2 * MOST_READINGS:
+                self.readings = list(thinned(self.readings))
+        for name, value in (
+            ("highest_temperature_c", vitals.temperature_c),
+            ("highest_power_w", vitals.power_w),
+            ("highest_hotspot_c", vitals.hotspot_c),
+            ("highest_memory_temperature_c", vitals.memory_temperature_c),
+            ("largest_hotspot_gap_c", steady_gap_c(self.vitals)),
+        ):
+            setattr(self, name, _highest(getattr(self, name), value))
         present = self.present
         # At any other time, the card may rest, and its clock says nothing.
-        if present is None or present.name != "load" or vitals.sm_clock_mhz is None:
+        if present is None or present.name != "load":
             return
         if present.fraction * present.budget_s >= _CLOCKS_SETTLE_S:
-            lowest = self.lowest_clock_mhz
-            clock = vitals.sm_clock_mhz
-            self.lowest_clock_mhz = clock if lowest is None else min(lowest, clock)
+            self.lowest_clock_mhz = _lowest(self.lowest_clock_mhz, vitals.sm_clock_mhz)
 
     def _find(self, finding: CheckFinding) -> None:
         if len(self.findings) < MOST_FINDINGS:
@@ -491,43 +464,25 @@ class CheckRun:
 
     def _finish_stage(self, event: CheckStageFinished) -> None:
         track = self._track(event.stage)
-        track.verdict = _joined(track.verdict, event.verdict)
-        track.tested, track.doing = event.tested, ""
-        track.errors, track.round_errors = track.errors + event.errors, 0
+        track.round_errors = event.errors
+        track.leave(_joined(track.verdict, event.verdict), is_over=True)
+        track.tested = event.tested
         track.seconds += event.seconds
         if self.spans:
             self._move_to(self.spans[-1].start_s - self._before_s + event.seconds)
-        track.state, track.fraction = "finished", 1.0
         self._cover(event.coverage)
-        if event.heat is not None:
-            track.heat = joined_heat(track.heat, self._since_start(event.heat))
+        heat = event.heat
+        if heat is not None and heat.hottest_at_s is not None:  # until now, of the round
+            at_s = self._before_s + heat.hottest_at_s
+            heat = msgspec.structs.replace(heat, hottest_at_s=at_s)
+        track.heat = joined_heat(track.heat, heat)
         self.load_steps = joined_steps(self.load_steps, event.steps)
-        self.memory_rates = joined_rates(self.memory_rates, event.memory_rates)
-        if track.name == SPARE_TIME_OF:
-            self._pass_on(max(0.0, track.budget_s - event.seconds))
-
-    def _since_start(self, heat: StageHeat) -> StageHeat:
-        """Return heat with its time since the start of the check instead of the round."""
-        if heat.hottest_at_s is None:
-            return heat
-        return msgspec.structs.replace(heat, hottest_at_s=self._before_s + heat.hottest_at_s)
-
-    def _pass_on(self, spare_s: float) -> None:
-        """Count the time that one stage leaves to another one, as the engine does."""
-        for track in self.stages:
-            if track.name == SPARE_TIME_TO and track.state == "waiting":
-                track.budget_s += spare_s
-
-    def _begin_span(self, name: StageName) -> None:
-        if len(self.spans) < MOST_SPANS:
-            now_s = self.elapsed_s
-            self.spans.append(StageSpan(name=name, round=self.round, start_s=now_s, end_s=now_s))
+        rates = [one for one in (self.memory_rates, event.memory_rates) if one is not None]
+        self.memory_rates = min(rates, key=lambda one: one.change, default=None)
 
     def _move_to(self, round_at_s: float) -> None:
-        """Note how long the round has run so far, and with it the present stage."""
+        """Note how long the round has run so far."""
         self._round_at_s = max(self._round_at_s, round_at_s)
-        if self.spans and self.present is not None:
-            self.spans[-1] = msgspec.structs.replace(self.spans[-1], end_s=self.elapsed_s)
 
     def _cover(self, coverage: MemoryCoverage | None) -> None:
         """Note what was tested of the memory; a chunk that was bad in one round stays bad."""
@@ -542,7 +497,7 @@ class CheckRun:
         if is_stopped:
             self.is_stopped = self.is_over = True
         elif all(track.state == "finished" for track in self.stages):
-            self._rounds_done += 1
+            self.rounds_done += 1
 
     def _lose(self, event: RequestFailed | EngineEnded) -> None:
         """Turn the end of the engine into the result of the stage that was running."""
@@ -557,17 +512,10 @@ class CheckRun:
             errors = track.round_errors + finding.count
             self._find(finding)
             track.round_errors = errors
-        track.verdict = self._verdict_if_cut(track)
         track.seconds += track.fraction * track.budget_s
-        track.errors, track.round_errors = track.total_errors, 0
-        track.state, track.doing = "finished", ""
+        track.leave(self._verdict_if_cut(track), is_over=True)
         self._before_s, self._round_at_s = self.elapsed_s, 0.0
         self.is_over = True
-
-
-def _today(name: StageName) -> StageName:
-    """Return the stage of which one of an older version is a part today."""
-    return _PARTS.get(name, name)
 
 
 def _joined(before: CheckVerdict | None, now: CheckVerdict) -> CheckVerdict:
@@ -575,6 +523,41 @@ def _joined(before: CheckVerdict | None, now: CheckVerdict) -> CheckVerdict:
 
 
 def _highest(before: float | None, now: float | None) -> float | None:
+    return max((value for value in (before, now) if value is not None), default=None)
+
+
+def _lowest(before: float | None, now: float | None) -> float | None:
+    return min((value for value in (before, now) if value is not None), default=None)
+
+
+def joined_heat(before: StageHeat | None, now: StageHeat | None) -> StageHeat | None:
+    """Return the heat of two rounds of a stage: hottest of both, brakes of both, steady as last."""
     if before is None or now is None:
-        return now if before is None else before
-    return max(before, now)
+        return now or before
+    top = max(before, now, key=lambda one: one.hottest_c if one.hottest_c is not None else -1.0)
+    seconds: dict[ClockReason, float] = {}
+    for brake in (*before.brakes, *now.brakes):
+        seconds[brake.reason] = seconds.get(brake.reason, 0.0) + brake.seconds
+    brakes = tuple(Brake(reason=one, seconds=round(took, 1)) for one, took in seconds.items())
+    return msgspec.structs.replace(
+        now, hottest_c=top.hottest_c, hottest_at_s=top.hottest_at_s, brakes=brakes
+    )
+
+
+def joined_steps(before: Sequence[LoadStep], now: Sequence[LoadStep]) -> tuple[LoadStep, ...]:
+    """Return the steps of two rounds as one: longest periods first, each from low to full load."""
+    steps: dict[tuple[float, float], LoadStep] = {}
+    for one in (*before, *now):
+        place = (-one.period_s, one.duty_percent)
+        earlier = steps.get(place)
+        if earlier is not None:
+            one = msgspec.structs.replace(
+                one,
+                bursts=earlier.bursts + one.bursts,
+                errors=earlier.errors + one.errors,
+                sm_clock_mhz=_lowest(earlier.sm_clock_mhz, one.sm_clock_mhz),
+                memory_clock_mhz=_lowest(earlier.memory_clock_mhz, one.memory_clock_mhz),
+                power_w=_highest(earlier.power_w, one.power_w),
+            )
+        steps[place] = one
+    return tuple(steps[place] for place in sorted(steps))

@@ -47,10 +47,10 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
 )
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.pause import Pauses  # noqa: TC001  # msgspec reads the annotations
-from gpu_studio.core.units import format_bytes, format_count, format_percent
+from gpu_studio.core.units import counted, format_bytes, format_count, format_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from gpu_studio.core.failure import Failure
 
@@ -72,8 +72,6 @@ _SECOND_DISAGREEMENT = (
     "The difference came back after a repetition. Install another version of PyTorch or of the "
     "driver, and run the check again. If the difference stays, check the card in another PC."
 )
-_WITHOUT_PLANT = "Run the check again without the fault made on purpose."
-_TO_THE_END = "Run the check again, and let it finish."
 _MORE_FREE = (
     "Close programs that use video memory, such as browsers and games, and run the check again."
 )
@@ -85,57 +83,57 @@ _ANOTHER_CARD = (
     "Compare the print on the card and on its chip with its name before you buy, sell or keep it. "
     "Its BIOS may be that of another card."
 )
-_SKIPPED = "Nothing was tested: run the check again."
-_UNEXPECTED_RESTART = (
-    "If you did not restart the PC yourself, check {parts}. Then run the check again."
-)
-_PROGRAM_ENDED = "If you did not close GPU Studio yourself, run the check again."
-_UPDATE = f"Update the driver and PyTorch, and {_AGAIN}."
 _CLOSE = f"Close other programs and {_AGAIN}."
-# By the kind of a doubt; the first one that applies is the next action.
-_AFTER_DOUBT: dict[FindingKind, str] = {
-    "card_lost": _REPEAT,
-    "blind": _UPDATE,
-    "ecc_errors": f"Restart the PC and {_AGAIN}. If the count rises again, replace the card.",
-    "memory_spilled": _MORE_FREE,
-    "fan_stopped": "See whether the card's fan turns and whether its cable is plugged in, and "
-    f"{_AGAIN}.",
-    "throttled": f"Clean the card's fan and heat sink, check the PC's air flow, and {_AGAIN}.",
-    "overheated": "Clean the card's fan and heat sink, see whether the fan turns, check the PC's "
-    f"air flow, and {_AGAIN}.",
-    "not_cooling": "Close other programs, see whether the cooler sits firmly on the chip, and "
-    f"{_AGAIN}.",
-    "heat_unknown": f"Update the driver, restart the PC and {_AGAIN}; watch the temperature in "
-    "another program as well.",
-    "slow_memory": f"Let the card cool, see whether air reaches its memory chips, and {_AGAIN}.",
-    "low_clock": "Set the driver's power mode to highest performance, close other programs, and "
-    f"{_AGAIN}.",
-    "link_errors": f"Switch the PC off, reseat the card, leave out any riser cable, and {_AGAIN}.",
-    "slow_link": "Switch the PC off, reseat the card in the long slot next to the processor, and "
-    f"{_AGAIN}.",
-    "slow_sample": _CLOSE,
-    "not_repeatable": _UPDATE,
-    "could_not_run": f"{_CLOSE} If it stops early again, update the driver and PyTorch.",
-}
+_RESEAT = f"Switch the PC off, reseat the card without a riser cable, and {_AGAIN}."
+_CLEAN = f"Clean the card's fan and heat sink, check the PC's air flow, and {_AGAIN}."
 _COOLER = f"Clean the CPU's cooler, check the PC's air flow, and {_AGAIN}."
-_AFTER_DOUBT_OF_CPU: dict[FindingKind, str] = _AFTER_DOUBT | {
-    "blind": f"Update PyTorch, and {_AGAIN}.",
-    "ecc_errors": f"Restart the PC and {_AGAIN}. If the count rises again, replace the RAM.",
-    "memory_spilled": _CLOSE,
-    "fan_stopped": _COOLER,
-    "throttled": _COOLER,
-    "overheated": _COOLER,
-    "not_cooling": f"Close other programs, see whether the CPU's cooler sits firmly, and {_AGAIN}.",
-    "heat_unknown": f"Restart the PC and {_AGAIN}; watch the temperature in another program as "
-    "well.",
-    "slow_memory": _CLOSE,
-    "low_clock": "Set the system's power mode to highest performance, close other programs, and "
-    f"{_AGAIN}.",
-    "link_errors": _CLOSE,
-    "slow_link": _CLOSE,
-    "not_repeatable": f"Update PyTorch, and {_AGAIN}.",
-    "could_not_run": f"{_CLOSE} If it stops early again, update PyTorch.",
-}
+_WATCH = f"{_AGAIN}; watch the temperature in another program as well."
+# By the kind of a doubt: the next action for a card, and for a CPU. The first that applies counts.
+_AFTER_DOUBT: dict[FindingKind, tuple[str, str]] = {
+    "card_lost": (_REPEAT, _REPEAT),
+    "blind": (f"Update the driver and PyTorch, and {_AGAIN}.", f"Update PyTorch, and {_AGAIN}."),
+    "ecc_errors": (
+        f"Restart the PC and {_AGAIN}. If the count rises again, replace the card.",
+        f"Restart the PC and {_AGAIN}. If the count rises again, replace the RAM.",
+    ),
+    "memory_spilled": (_MORE_FREE, _CLOSE),
+    "fan_stopped": (
+        f"See whether the card's fan turns and whether its cable is plugged in, and {_AGAIN}.",
+        _COOLER,
+    ),
+    "throttled": (_CLEAN, _COOLER),
+    "overheated": (_CLEAN, _COOLER),
+    "not_cooling": (
+        f"Close other programs, see whether the cooler sits firmly on the chip, and {_AGAIN}.",
+        f"Close other programs, see whether the CPU's cooler sits firmly, and {_AGAIN}.",
+    ),
+    "heat_unknown": (
+        f"Update the driver, restart the PC and {_WATCH}", f"Restart the PC and {_WATCH}"
+    ),
+    "slow_memory": (
+        f"Let the card cool, see whether air reaches its memory chips, and {_AGAIN}.", _CLOSE
+    ),
+    "low_clock": (
+        "Set the driver's power mode to highest performance, close other programs, and "
+        f"{_AGAIN}.",
+        "Set the system's power mode to highest performance, close other programs, and "
+        f"{_AGAIN}.",
+    ),
+    "link_errors": (_RESEAT, _CLOSE),
+    "slow_link": (
+        "Switch the PC off, reseat the card in the long slot next to the processor, and "
+        f"{_AGAIN}.",
+        _CLOSE,
+    ),
+    "slow_sample": (_CLOSE, _CLOSE),
+    "not_repeatable": (
+        f"Update the driver and PyTorch, and {_AGAIN}.", f"Update PyTorch, and {_AGAIN}."
+    ),
+    "could_not_run": (
+        f"{_CLOSE} If it stops early again, update the driver and PyTorch.",
+        f"{_CLOSE} If it stops early again, update PyTorch.",
+    ),
+}  # fmt: skip
 
 
 class Interruption(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +148,13 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check measured so far; a record and an interrupted check have it alike."""
+    """What a check measured so far; a record and an interrupted check have it alike.
+
+    ``highest_temperature_c`` and ``lowest_clock_mhz`` are those of the load stage and later, None
+    if the card reports none. ``largest_hotspot_gap_c`` is that of `heat.steady_gap_c`.
+    ``load_steps`` is the load in steps over all rounds, ``memory_rates`` the largest loss of
+    bandwidth of all rounds.
+    """
 
     highest_temperature_c: Amount | None = None
     highest_hotspot_c: Amount | None = None
@@ -168,12 +172,9 @@ class CheckFigures(msgspec.Struct, frozen=True, kw_only=True):
 class CheckResult(CheckFigures, frozen=True, kw_only=True):
     """What was checked and found, and what follows from it.
 
-    ``minutes`` is the chosen length. ``highest_temperature_c`` and ``lowest_clock_mhz`` are those
-    of the load stage and later, None if the card reports none. ``largest_hotspot_gap_c`` is that of
-    `hot_spot.steady_gap_c`. ``load_steps`` is the table of the load in steps over all rounds,
-    ``memory_rates`` the largest loss of bandwidth of all rounds. ``failed_before``: the check of
-    the same card before this one failed. ``origin`` is the file from which a result comes that this
-    PC did not make, empty for its own.
+    ``minutes`` is the chosen length. ``failed_before``: the check of the same card before this one
+    failed. ``origin`` is the file from which a result comes that this PC did not make, empty for
+    its own.
     """
 
     device: CheckedDevice
@@ -199,8 +200,18 @@ class CheckResult(CheckFigures, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> CheckVerdict:
-        """What the stages say together."""
-        return whole_verdict(self)
+        """What the stages say together.
+
+        A restart, an end of the program, and what does not fit the card's name make a check without
+        errors inconclusive; without all of its rounds, it is partial.
+        """
+        verdicts = {stage.verdict for stage in self.stages}
+        if "failed" in verdicts:
+            return "failed"
+        if "inconclusive" in verdicts or self.interruptions or self.device.contradiction:
+            return "inconclusive"
+        is_complete = self.rounds >= round_count(self.minutes)
+        return "passed" if verdicts == {"passed"} and is_complete else "partial"
 
     @property
     def sentence(self) -> str:
@@ -221,6 +232,10 @@ class CheckResult(CheckFigures, frozen=True, kw_only=True):
     def errors(self) -> int:
         """The errors of all stages."""
         return sum(stage.errors for stage in self.stages)
+
+    def of(self, severity: Severity) -> list[CheckFinding]:
+        """Return the findings of a severity."""
+        return [finding for finding in self.findings if finding.severity == severity]
 
 
 # ── verdicts ─────────────────────────────────────────────────────────────────────────────────────
@@ -254,77 +269,48 @@ def worse(first: CheckVerdict, second: CheckVerdict) -> CheckVerdict:
     return min(first, second, key=_WORST_FIRST.index)
 
 
-def whole_verdict(result: CheckResult) -> CheckVerdict:
-    """Return the verdict of a check.
-
-    A restart, an end of the program, and what does not fit the card's name make a check without
-    errors inconclusive; without all of its rounds, it is partial.
-    """
-    verdicts = {stage.verdict for stage in result.stages}
-    if "failed" in verdicts:
-        return "failed"
-    if "inconclusive" in verdicts or result.interruptions or result.device.contradiction:
-        return "inconclusive"
-    is_complete = result.rounds >= round_count(result.minutes)
-    return "passed" if verdicts == {"passed"} and is_complete else "partial"
-
-
 class CheckEnd(Enum):
-    """How a check ended, which decides what its largest words may say."""
+    """How a check ended: its largest words and their tone. Only a pass is good.
 
-    PASSED = "passed"
-    ERRORS = "errors"  # errors were counted
-    LOST = "lost"  # the device or its driver ended the check, before any other error
-    DOUBTFUL = "doubtful"  # no error, and a reason not to rely on that
-    INTERRUPTED = "interrupted"  # the PC restarted, or the program ended
-    NOTHING_TESTED = "nothing_tested"
-    STOPPED = "stopped"  # by the user, in the middle
-    PARTIAL = "partial"
+    Without words of its own, the largest is the number of errors: "0 errors" belongs to a pass.
+    """
 
-
-_TONES = {
-    CheckEnd.PASSED: Tone.GOOD,
-    CheckEnd.ERRORS: Tone.FAILURE,
-    CheckEnd.LOST: Tone.FAILURE,
-}
-_WORDS = {
-    CheckEnd.DOUBTFUL: "No clear result",
-    CheckEnd.INTERRUPTED: "Interrupted",
-    CheckEnd.NOTHING_TESTED: "Nothing tested",
-    CheckEnd.STOPPED: "Stopped early",
-    CheckEnd.PARTIAL: "Partly tested",
-}
+    PASSED = ("", Tone.GOOD)
+    ERRORS = ("", Tone.FAILURE)
+    LOST = ("Card failed", Tone.FAILURE)  # the device or its driver ended the check
+    DOUBTFUL = ("No clear result", Tone.AMBER)
+    INTERRUPTED = ("Interrupted", Tone.AMBER)  # the PC restarted, or the program ended
+    NOTHING_TESTED = ("Nothing tested", Tone.AMBER)
+    STOPPED = ("Stopped early", Tone.AMBER)  # by the user, in the middle
+    PARTIAL = ("Partly tested", Tone.AMBER)
 
 
 def end_of(result: CheckResult) -> CheckEnd:
     """Return how the check of a record ended."""
-    if result.verdict == "failed":
-        errors = (one for one in result.findings if one.severity == "error")
-        is_lost = result.errors <= 1 and any(one.kind == "card_lost" for one in errors)
-        return CheckEnd.LOST if is_lost else CheckEnd.ERRORS
+    verdict = result.verdict
+    if verdict == "failed":
+        is_lost = any(one.kind == "card_lost" for one in result.of("error"))
+        return CheckEnd.LOST if is_lost and result.errors <= 1 else CheckEnd.ERRORS
     if not result.has_tested:
         return CheckEnd.NOTHING_TESTED
-    if result.verdict == "inconclusive":
+    if verdict == "inconclusive":
         return CheckEnd.INTERRUPTED if result.interruptions else CheckEnd.DOUBTFUL
-    if result.verdict == "passed":
+    if verdict == "passed":
         return CheckEnd.PASSED
     return CheckEnd.STOPPED if result.is_stopped else CheckEnd.PARTIAL
 
 
 def end_words(result: CheckResult) -> str:
-    """Return the largest words of a record: a number of errors, or why there is none.
-
-    "0 errors" belongs to a pass alone.
-    """
+    """Return the largest words of a record: a number of errors, or why there is none."""
     end = end_of(result)
-    if end is CheckEnd.LOST:
-        return "Check crashed" if is_cpu(result.device.address) else "Card failed"
-    return _WORDS.get(end) or errors_text(result.errors)
+    if end is CheckEnd.LOST and is_cpu(result.device.address):
+        return "Check crashed"
+    return end.value[0] or errors_text(result.errors)
 
 
 def end_tone(result: CheckResult) -> Tone:
-    """Return how good or bad the end is; only a pass is good, and one in a file is neither."""
-    tone = _TONES.get(end_of(result), Tone.AMBER)
+    """Return how good or bad the end is; a pass in a file is neither."""
+    tone = end_of(result).value[1]
     return Tone.PLAIN if result.origin and tone is Tone.GOOD else tone
 
 
@@ -340,80 +326,61 @@ def result_sentence(result: CheckResult) -> str:
     """Return the result of a check in a sentence or two; it claims no more than was tested."""
     address = result.device.address
     share = _memory_share(result.coverage, address)
-    titles = [stage_title(stage.name, address) for stage in result.stages if stage.has_tested]
+    tested = _listed(stage_title(one.name, address) for one in result.stages if one.has_tested)
     if result.verdict == "passed":
-        tested = f"Tested: {_listed(titles)}. Passing cannot rule out every fault."
-        return f"No errors found{share}. {tested}"
+        return f"No errors found{share}. Tested: {tested}. Passing cannot rule out every fault."
     if result.verdict == "failed":
         return _failure(result)
     if result.interruptions:
         return interruption_sentence(result.interruptions[-1])
-    doubt = sentence_finding(result)
-    if not titles:
-        return "Nothing was tested." if doubt is None else doubt.sentence
-    if doubt is not None:
-        return f"No errors found, but the result is doubtful. {doubt.sentence}"
+    doubt = next((one.sentence for one in result.of("doubt")), "")
+    if not tested:
+        return doubt or "Nothing was tested."
+    if doubt:
+        return f"No errors found, but the result is doubtful. {doubt}"
     if says := result.device.contradiction:
         return f"No errors found, but it is not the card that its name says. {says}"
-    return (
-        f"No errors found so far{share}, but not everything was tested. Tested: {_listed(titles)}."
-    )
+    return f"No errors found so far{share}, but not everything was tested. Tested: {tested}."
 
 
 def _memory_share(coverage: MemoryCoverage | None, address: str) -> str:
     """Return the share of all memory that was tested, in words; empty if none was."""
     if coverage is None or not 0 < coverage.tested_bytes <= coverage.total_bytes:
         return ""
+    whole = format_bytes(coverage.total_bytes)
     if is_cpu(address):
-        tested, whole = format_bytes(coverage.tested_bytes), format_bytes(coverage.total_bytes)
-        return f", with {tested} of {whole} of RAM tested"
+        return f", with {format_bytes(coverage.tested_bytes)} of {whole} of RAM tested"
     share = format_percent(coverage.tested_bytes / coverage.total_bytes)
-    return f", with {share} of all {format_bytes(coverage.total_bytes)} of video memory tested"
-
-
-def sentence_finding(result: CheckResult) -> CheckFinding | None:
-    """Return the finding whose sentence is part of the `result_sentence`; None if there is none."""
-    errors = [finding for finding in result.findings if finding.severity == "error"]
-    if result.verdict == "failed":
-        lost = next((finding for finding in errors if finding.kind == "card_lost"), None)
-        return lost or next(iter(errors), None)
-    if result.verdict == "passed" or result.interruptions:
-        return None
-    return next((finding for finding in result.findings if finding.severity == "doubt"), None)
+    return f", with {share} of all {whole} of video memory tested"
 
 
 def interruption_sentence(interruption: Interruption) -> str:
     """Return what happened to a check that ended without its program's consent."""
     minutes = int(interruption.after_s // 60)
-    when = "less than a minute" if not minutes else f"{minutes} minute{'s' * (minutes != 1)}"
-    if interruption.is_restart:
-        return f"The PC restarted {when} into the check."
-    return f"The program ended {when} into the check."
+    when = counted(minutes, "minute") if minutes else "less than a minute"
+    what = "The PC restarted" if interruption.is_restart else "The program ended"
+    return f"{what} {when} into the check."
 
 
 def _failure(result: CheckResult) -> str:
-    kinds = {finding.kind for finding in result.findings if finding.severity == "error"}
-    worst, count = sentence_finding(result), result.errors
-    if worst is not None and kinds == {"disagreement"}:
-        return worst.sentence
-    if worst is not None and worst.kind == "card_lost":
-        return f"{worst.sentence}{_before_the_loss(count - worst.count)}"
-    first = f" {worst.sentence}" if worst is not None else ""
-    return f"{format_count(count)} {'error' if count == 1 else 'errors'} found.{first}"
+    errors = result.of("error")
+    lost = next((one for one in errors if one.kind == "card_lost"), None)
+    if lost is not None:
+        before = result.errors - lost.count
+        were = "error was" if before == 1 else "errors were"
+        also = f" Before that, {format_count(before)} {were} found." if before > 0 else ""
+        return f"{lost.sentence}{also}"
+    first = errors[0].sentence if errors else ""
+    if {one.kind for one in errors} == {"disagreement"}:
+        return first
+    return f"{counted(result.errors, 'error')} found. {first}".strip()
 
 
-def _before_the_loss(count: int) -> str:
-    if count <= 0:
-        return ""
-    noun = "error was" if count == 1 else "errors were"
-    return f" Before that, {format_count(count)} {noun} found."
-
-
-def _listed(titles: Sequence[str]) -> str:
-    lower = [title[0].lower() + title[1:] if title[1:2].islower() else title for title in titles]
-    if len(lower) < 2:
-        return "".join(lower)
-    return f"{', '.join(lower[:-1])} and {lower[-1]}"
+def _listed(titles: Iterable[str]) -> str:
+    *before, last = [
+        title[0].lower() + title[1:] if title[1:2].islower() else title for title in titles
+    ] or [""]
+    return f"{', '.join(before)} and {last}" if before else last
 
 
 # ── the next action ──────────────────────────────────────────────────────────────────────────────
@@ -423,28 +390,32 @@ def next_action(result: CheckResult) -> str:
     """Return the one next action after a check."""
     is_of_cpu = is_cpu(result.device.address)
     if result.planted is not None:
-        return _WITHOUT_PLANT
+        return "Run the check again without the fault made on purpose."
     if result.verdict == "failed":
         return _after_failure(result, is_of_cpu=is_of_cpu)
-    doubts = [finding for finding in result.findings if finding.severity == "doubt"]
+    doubts = result.of("doubt")
+    if not result.has_tested and doubts:
+        return f"Fix this first: {doubts[0].sentence.rstrip('.')}. Then run the check again."
     if not result.has_tested:
-        return _after_nothing(doubts[0].sentence) if doubts else _SKIPPED
+        return "Nothing was tested: run the check again."
     kinds = {finding.kind for finding in doubts}
-    actions = _AFTER_DOUBT_OF_CPU if is_of_cpu else _AFTER_DOUBT
-    action = next((action for kind, action in actions.items() if kind in kinds), None)
-    if action is not None:
-        return action
+    for kind, actions in _AFTER_DOUBT.items():
+        if kind in kinds:
+            return actions[is_of_cpu]
     if result.interruptions:
+        parts = "the CPU's cooler" if is_of_cpu else "the card's power cables"
         if not result.interruptions[-1].is_restart:
-            return _PROGRAM_ENDED
-        cables = "the CPU's cooler" if is_of_cpu else "the card's power cables"
-        return _UNEXPECTED_RESTART.format(parts=f"the power supply and {cables}")
+            return "If you did not close GPU Studio yourself, run the check again."
+        return (
+            f"If you did not restart the PC yourself, check the power supply and {parts}. Then run "
+            "the check again."
+        )
     if result.device.contradiction:
         return _ANOTHER_CARD
     if result.verdict == "passed":
-        return _after_pass(result, is_of_cpu=is_of_cpu)
+        return _after_pass(result, "PC" if is_of_cpu else "card")
     if result.is_stopped:
-        return _TO_THE_END
+        return "Run the check again, and let it finish."
     lacks_memory = result.coverage is not None and not is_enough(result.coverage)
     return _MORE_FREE if lacks_memory and not is_of_cpu else _TOO_SHORT
 
@@ -454,12 +425,11 @@ def _after_failure(result: CheckResult, *, is_of_cpu: bool) -> str:
         return _REPEAT
     if is_of_cpu:
         return _SECOND_FAILURE_OF_CPU
-    kinds = {finding.kind for finding in result.findings if finding.severity == "error"}
+    kinds = {finding.kind for finding in result.of("error")}
     return _SECOND_DISAGREEMENT if kinds == {"disagreement"} else _SECOND_FAILURE
 
 
-def _after_pass(result: CheckResult, *, is_of_cpu: bool) -> str:
-    what = "PC" if is_of_cpu else "card"
+def _after_pass(result: CheckResult, what: str) -> str:
     if result.origin:
         return (
             f"Do not pay for a {what} because of a file: run the check yourself, or watch it run."
@@ -474,10 +444,6 @@ def _after_pass(result: CheckResult, *, is_of_cpu: bool) -> str:
     if result.minutes < OVERNIGHT_MINUTES:
         return "Nothing to do. If errors are rare, only the overnight check finds them."
     return f"Nothing to do. Save the record if you sell or keep the {what}."
-
-
-def _after_nothing(reason: str) -> str:
-    return f"Fix this first: {reason.rstrip('.')}. Then run the check again."
 
 
 # ── an engine that ended ─────────────────────────────────────────────────────────────────────────
@@ -547,16 +513,13 @@ def _of_failure(failure: Failure, title: str, *, has_begun: bool) -> tuple[Sever
 
 def _of_process(event: EngineEnded, title: str, *, is_card: bool) -> tuple[Severity, str]:
     code = event.exit_code
-    number = _signal_in(code)
-    if number == 9:  # SIGKILL, which Windows lacks
+    signal = 0  # as Python or a shell reports it
+    if code is not None:
+        signal = -code if code < 0 else code - 128 if 128 < code < 192 else 0
+    if (signal and signal not in _CRASHES) or code in _ENDED_BY_WINDOWS:
         return "doubt", (
-            f"The system ended the check during “{title}”, usually because the PC ran out of "
-            "memory (RAM)."
-        )
-    if (number and number not in _CRASHES) or code in _ENDED_BY_WINDOWS:
-        return "doubt", (
-            f"The system or another program ended the check during “{title}”: somebody may have "
-            "logged off, or the PC was short of memory (RAM)."
+            f"The system or another program ended the check during “{title}”: the PC may have run "
+            "out of memory (RAM), or somebody logged off."
         )
     if code in _OWN_MISTAKES:
         return "doubt", (
@@ -565,10 +528,3 @@ def _of_process(event: EngineEnded, title: str, *, is_card: bool) -> tuple[Sever
     subject = "The card's driver or a library" if is_card else "A library"
     written = "" if code is None else f" (exit code {code})"
     return "error", f"{subject} ended the check during “{title}”{written}."
-
-
-def _signal_in(exit_code: int | None) -> int:
-    """Return the signal that ended a process, as Python or a shell reports it; 0 for none."""
-    if exit_code is None:
-        return 0
-    return -exit_code if exit_code < 0 else exit_code - 128 if 128 < exit_code < 192 else 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.check.thresholds import STEADY_C, STEADY_FIRST_S, STEADY_S
 from gpu_studio.core.clock_reasons import HELD_BACK, ClockReason
-from gpu_studio.core.messages.check_messages import Brake, StageHeat
+from gpu_studio.core.messages.check_messages import Brake
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,23 +100,6 @@ def is_low(now: Telemetry, limit_mhz: float) -> bool:
     if now.sm_clock_mhz is None or (now.clock_event_reasons or 0) & _IDLE:
         return False
     return now.sm_clock_mhz < limit_mhz
-
-
-def joined_heat(before: StageHeat | None, now: StageHeat | None) -> StageHeat | None:
-    """Return the heat of two rounds of a stage: hottest of both, brakes of both, steady as last."""
-    if before is None or now is None:
-        return now or before
-    top = max(before, now, key=lambda one: one.hottest_c if one.hottest_c is not None else -1.0)
-    seconds: dict[ClockReason, float] = {}
-    for brake in (*before.brakes, *now.brakes):
-        seconds[brake.reason] = seconds.get(brake.reason, 0.0) + brake.seconds
-    return StageHeat(
-        hottest_c=top.hottest_c,
-        hottest_at_s=top.hottest_at_s,
-        brakes=tuple(Brake(reason=one, seconds=round(took, 1)) for one, took in seconds.items()),
-        is_steady=now.is_steady,
-        change_c=now.change_c,
-    )
 
 
 def steady_gap_c(readings: Sequence[Telemetry]) -> float | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.check.check_chart import record_chart, run_chart
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
-from gpu_studio.core.check.check_record import checked_card
+from gpu_studio.core.check.check_record import checked_card, read_record
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import CheckEnd, end_of, interruption_sentence
 from gpu_studio.core.check.stages import NORMAL_MINUTES, stages_for
@@ -20,35 +20,31 @@ from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
     CheckFindingMade,
     CheckStageFinished,
-    CheckStarted,
 )
 from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.core.program_version import program_title
 from gpu_studio.model.awake_timer import AwakeTimer, PauseTimer
-from gpu_studio.model.check.check_keeper import CheckKeeper
 from gpu_studio.model.engine_session import EngineSession, EngineState
-from gpu_studio.model.file_reading import opening
+from gpu_studio.model.file_reading import FileReading, opening
 from gpu_studio.model.headline import Headline, headline_from
 from gpu_studio.model.pages import CHECK
 from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState
+from gpu_studio.model.task_queue import TaskQueue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.check.check_chart import CheckChart
     from gpu_studio.core.check.check_folder import CutOffCheck
     from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.devices.devices import Inventory
+    from gpu_studio.core.failure import Failure
     from gpu_studio.core.messages.check_messages import PlantKind
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.message import Event
-    from gpu_studio.model.check.check_keeper import EarlierCheck
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.pc import Pc
-    from gpu_studio.model.pcs import Pcs
     from gpu_studio.model.studio import Studio
 
 _STOP_PATIENCE_MS = 10_000  # a step of a check takes a second at most, on a slow card some more
@@ -70,48 +66,11 @@ class _Rounds:
         return QueueStep(request) if request is not None else None
 
 
-class _CheckedPc(QObject):
-    """The PC whose device is checked, and the engine there that does nothing else.
-
-    Attributes:
-        pc: that PC; this one again if it was removed.
-    """
-
-    def __init__(self, pcs: Pcs, parent: QObject) -> None:
-        super().__init__(parent)
-        self._here = self.pc = pcs.here
-        self._sessions: dict[Pc, EngineSession] = {}
-        pcs.removed.connect(self._forget)
-
-    @property
-    def session(self) -> EngineSession:
-        """The engine of the check: a bad card may hang or end it, which is then the result."""
-        if self.pc not in self._sessions:
-            self._sessions[self.pc] = EngineSession(
-                self.pc.lab_factory, self,
-                describes=False, stop_patience_ms=_STOP_PATIENCE_MS, leaves_hung=True,
-            )  # fmt: skip
-        return self._sessions[self.pc]
-
-    def close(self) -> None:
-        """End its engine, and those of the PCs that were checked before."""
-        for session in self._sessions.values():
-            session.close()
-
-    def _forget(self, pc: Pc) -> None:
-        session = self._sessions.pop(pc, None)
-        if pc is self.pc:
-            self.pc = self._here
-        if session is not None:
-            session.close()
-            session.deleteLater()
-
-
 class CardCheck(QObject):
     """Runs one check at a time, and shows one record: of this check, or of a file.
 
     While a card is checked, the program's own engine is released: its context would use memory of
-    the card, and its work would disturb the check.
+    the card, and its work would disturb the check. Files are read and written in a thread.
 
     Signals:
         choices_changed(): another device, length or fault is chosen or can be.
@@ -140,25 +99,24 @@ class CardCheck(QObject):
         self.plant: PlantKind | None = None
         self.run: CheckRun | None = None
         self.record: CheckRecord | None = None
+        self.kept: tuple[CheckRecord, ...] = ()
         self._cut_off: tuple[CutOffCheck, ...] = ()
         self._interruption: Headline | None = None
-        self.kept: tuple[CheckRecord, ...] = ()
-        self._has_released = False
-        self._asked_earlier = self._knows_earlier = self._has_ended = False
+        self._checked_pc = studio.pcs.here
+        self._session: EngineSession | None = None
         data = studio.data_folder
-        kept = CheckFolder(data / FOLDER_NAME if data is not None else None, studio.boot)
-        self._keeper = CheckKeeper(kept, self)
-        self._keeper.claimed.connect(self._begin_alone)
-        self._keeper.looked.connect(self._show_found)
-        self._keeper.earlier_found.connect(self._on_earlier_found)
-        self._keeper.delayed.connect(self._on_delayed)
-        self._keeper.opened.connect(self._show_opened)
-        self._keeper.failed.connect(self._fail)
+        self._folder = CheckFolder(data / FOLDER_NAME if data is not None else None, studio.boot)
+        self._files = TaskQueue(self)
+        self._files.failed.connect(self._on_failed)
+        self._path = Path()
+        self._reading = FileReading(self)  # a drive that hangs must not hold what is kept
+        self._reading.delayed.connect(self._on_delayed)
+        self._reading.succeeded.connect(self._on_opened)
+        self._reading.failed.connect(self._on_failed)
         self._queue = RunQueue(self)
         self._queue.step_begun.connect(self._expect_event)
-        self._queue.event_received.connect(self._receive)
+        self._queue.event_received.connect(self._on_event)
         self._queue.finished.connect(self._end)
-        self._checked = _CheckedPc(studio.pcs, self)
         self._silence = AwakeTimer(self)
         self._silence.ended.connect(self._give_up)
         self._pauses = PauseTimer(self)
@@ -166,13 +124,14 @@ class CardCheck(QObject):
         self._keeping = QTimer(self)
         self._keeping.setInterval(round(1000 * STATE_EVERY_S))
         self._keeping.timeout.connect(self._keep_state)
-        studio.board.changed.connect(self.choices_changed)
-        studio.session.state_changed.connect(self.choices_changed)
-        studio.lab.state_changed.connect(self.choices_changed)
-        studio.pcs.session_changed.connect(self.choices_changed)
-        studio.pcs.changed.connect(self._follow_pcs)
+        for changed in (
+            studio.board.changed, studio.session.state_changed, studio.lab.state_changed,
+            studio.pcs.session_changed,
+        ):  # fmt: skip
+            changed.connect(self.choices_changed)
+        studio.pcs.changed.connect(self._on_pcs_changed)
         studio.closing.connect(self.close)
-        self._keeper.look()
+        self._find_kept()
 
     # ── choices ──────────────────────────────────────────────────────────────────────────────
 
@@ -210,7 +169,7 @@ class CardCheck(QObject):
     def is_barred(self) -> bool:
         """Whether the chosen device cannot be checked until something is done about it."""
         is_ready = self.pc.session.description is not None
-        return self.device.obstacle not in (None, Obstacle.NO_ENGINE) if is_ready else False
+        return is_ready and self.device.obstacle not in (None, Obstacle.NO_ENGINE)
 
     @property
     def remedy(self) -> Headline | None:
@@ -219,6 +178,8 @@ class CardCheck(QObject):
         The device is that of the shown check if it tested nothing, otherwise the chosen one.
         """
         session, row = self._studio.session, self.device
+        if self.phase.is_busy:
+            return None
         if self.record is not None:
             if self.record.origin or end_of(self.record) is not CheckEnd.NOTHING_TESTED:
                 return None
@@ -226,7 +187,9 @@ class CardCheck(QObject):
         if row.pc:
             return None  # what is missing there is said, and is done there
         if session.description is None:
-            return _set_up(session.absence) if session.absence else None
+            sentence = session.absence
+            set_up = Headline(code="engine_absent", sentence=sentence, action=Action.SET_UP)
+            return set_up if sentence else None
         if row.obstacle is Obstacle.ASLEEP:
             return Headline(code="card_asleep", sentence=row.reason, action=Action.WAKE_CARDS)
         if row.obstacle is None or row.finding is None:
@@ -243,6 +206,11 @@ class CardCheck(QObject):
     def can_run(self) -> bool:
         """Whether a check can start."""
         return not self.phase.is_busy and not self.reason
+
+    @property
+    def cut_off(self) -> CutOffCheck | None:
+        """The last check that was cut off, and that you can continue or keep as a result."""
+        return self._cut_off[0] if self._cut_off and not self.phase.is_busy else None
 
     @property
     def can_resume(self) -> bool:
@@ -269,26 +237,7 @@ class CardCheck(QObject):
         self.plant = plant
         self.choices_changed.emit()
 
-    def _follow_pcs(self) -> None:
-        """Stop the check of a PC that the user disconnected."""
-        line = self._checked.pc.line
-        if line is not None and line.is_shut:
-            self.stop()
-
-    # ── the check ────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def chart(self) -> CheckChart | None:
-        """The curves of the running check or of the shown record; None if there are none."""
-        if self.record is not None:
-            return record_chart(self.record)
-        is_running = self.phase.is_busy and self.run is not None
-        return run_chart(self.run) if is_running and self.run is not None else None
-
-    @property
-    def cut_off(self) -> CutOffCheck | None:
-        """The last check that was cut off, and that you can continue or keep as a result."""
-        return self._cut_off[0] if self._cut_off and not self.phase.is_busy else None
+    # ── what a person does ───────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
         """Start the chosen check; does nothing while one runs.
@@ -309,8 +258,7 @@ class CardCheck(QObject):
         if cut_off is None or not self.can_resume:
             return
         self._drop_first()
-        address = cut_off.state.plan.device
-        self._identity = self._studio.board.identity_of(address)
+        self._identity = self._studio.board.identity_of(cut_off.state.plan.device)
         self._begin(CheckRun.resumed(cut_off.state, cut_off.interruption, program_title()))
 
     def conclude(self) -> None:
@@ -319,19 +267,17 @@ class CardCheck(QObject):
         if cut_off is None:
             return
         self._drop_first()
-        run = CheckRun.concluded(cut_off.state, cut_off.interruption, program_title())
-        self.run = run
-        record = run.record()
-        self._show_record(record)
-        self._keeper.conclude(run, record)
-        self._keeper.look()
+        self.run = CheckRun.concluded(cut_off.state, cut_off.interruption, program_title())
+        self._keep_result(self.run)
+        self._show_record(self.run.record())
 
     def stop(self) -> None:
         """Stop the check; the results so far are kept."""
         if self.phase is WorkState.RUNNING and self.run is not None:
             self.phase = WorkState.STOPPING
             self.run.stop()
-            self._checked.session.stop()
+            if self._session is not None:
+                self._session.stop()
             self.check_changed.emit()
 
     def open_file(self, path: Path) -> None:
@@ -339,21 +285,14 @@ class CardCheck(QObject):
         if self.phase.is_busy:
             self._fail(_OPEN_LATER)
             return
-        self._keeper.open_file(path)
+        self._path = path
+        self._reading.read(lambda is_over: read_record(path, is_over))
 
     def show_record(self, place: int) -> None:
         """Show a kept record by its place in `kept`."""
         if not self.phase.is_busy and 0 <= place < len(self.kept):
             self.run = None
             self._show_record(self.kept[place])
-
-    def named(self, record: CheckRecord) -> CheckRecord:
-        """Return a record with the card's UUID and serial number, as far as they are known."""
-        row = self._studio.board.at(record.device.address)
-        card = row.device if row is not None else None
-        if card is None or card.name != record.device.name:
-            return record
-        return msgspec.structs.replace(record, uuid=card.uuid, serial=card.serial)
 
     def close(self) -> None:
         """End the engine and a running check.
@@ -363,90 +302,79 @@ class CardCheck(QObject):
         """
         self._keeping.stop()
         run = self.run
-        if self.phase.is_busy and run is not None and not run.plan.plant:
+        if self.phase.is_busy and run is not None:
             if self._studio.is_ended_by_system and not run.is_stopped:
                 self._keep_state()
             else:
                 if not run.is_over:
                     run.stop()
-                self._keeper.conclude(run, run.record())
+                self._keep_result(run)
         self._silence.stop()
-        self._checked.close()
-        self._keeper.close()
+        if self._session is not None:
+            self._session.close()
+        self._reading.close()
+        self._files.close()
+        self._folder.close()
 
-    def _fail(self, sentence: str) -> None:
-        self.notified.emit(Notice(sentence, Tone.FAILURE))
-
-    def _on_delayed(self, path: Path) -> None:
-        self.notified.emit(Notice(opening(path)))
-
-    def _drop_first(self) -> None:
-        """Offer a check that was cut off no longer, nor tell about it."""
-        self._cut_off = self._cut_off[1:]
-        if self._interruption is not None:
-            self._studio.headlines.withdraw(self._interruption)
+    # ── the check that runs ──────────────────────────────────────────────────────────────────
 
     def _begin(self, run: CheckRun) -> None:
         self.notified.emit(Notice())  # what became of a file of the check before
         self.run, self.record = run, None
-        self._checked.pc = self._studio.pcs.of(run.plan.device)
-        self._asked_earlier = self._knows_earlier = self._has_ended = False
+        self._checked_pc = self._studio.pcs.of(run.plan.device)
         self.phase = WorkState.RUNNING
-        self._keeper.claim()
-        self.choices_changed.emit()
-        self.check_changed.emit()
+        self._files.add(self._folder.claim, self._on_claimed, keeps=False)
+        self._emit_all()
 
-    def _begin_alone(self, is_alone: bool) -> None:
+    def _on_claimed(self, is_alone: bool) -> None:
         """Go on if no other program checks: two checks would disturb each other."""
         run = self.run
         if run is None or not self.phase.is_busy:
-            self._keeper.release()
+            self._files.add(self._folder.release)
             return
         if not is_alone:
             self.run, self.phase = None, WorkState.IDLE
             self._fail(_OTHER_CHECK)
-            self.choices_changed.emit()
-            self.check_changed.emit()
+            self._emit_all()
             return
         self._keep_state()
         self._keeping.start()
-        session = self._checked.pc.session
-        ending = session.release() if not is_cpu(run.plan.device) else None
-        self._has_released = ending is not None
-        if ending is not None:
-            if not self._checked.pc.name:  # work on the other PCs goes on
-                self._studio.headlines.notify_check(self.device.label)
-            ending.finished.connect(self._run_rounds)
-        else:
+        ending = None if is_cpu(run.plan.device) else self._checked_pc.session.release()
+        if ending is None:
             self._run_rounds()
+            return
+        if not self._checked_pc.name:  # work on the other PCs goes on
+            self._studio.headlines.notify_check(self.device.label)
+        ending.finished.connect(self._run_rounds)
 
     def _run_rounds(self) -> None:
-        run = self.run
+        run, pc = self.run, self._checked_pc
         if run is None or not self.phase.is_busy:
             return
-        self._checked.session.restart(self._checked.pc.session.environment)
+        if self._session is not None:  # it ended with the check before
+            self._session.close()
+            self._session.deleteLater()
+        # An engine that does nothing else: a bad card may hang or end it, which is the result.
+        self._session = EngineSession(
+            pc.lab_factory, self, environment=pc.session.environment,
+            describes=False, stop_patience_ms=_STOP_PATIENCE_MS, leaves_hung=True,
+        )  # fmt: skip
+        self._session.start()
         self._pauses.start()
         self._studio.wakefulness.need(CHECK, needed=True)
-        self._queue.start(_Rounds(run), self._checked.session)
+        self._queue.start(_Rounds(run), self._session)
         if not self._queue.state.is_busy:  # it was stopped before its first round
             self._end()
 
-    def _receive(self, event: Event) -> None:
-        run = self.run
-        if run is None:
+    def _on_event(self, event: Event) -> None:
+        if self.run is None:
             return
         self._pauses.look()
-        run.apply(event)
+        self.run.apply(event)
         if not self._queue.is_answered:
             self._expect_event()
-        match event:
-            case CheckStarted() if not self._asked_earlier:
-                self._asked_earlier = True
-                self._keeper.find_earlier(run.fingerprint)
-            case CheckStageFinished() | CheckFindingMade():
-                self._keep_state()
-            case _:
-                pass
+        if isinstance(event, (CheckStageFinished, CheckFindingMade)):
+            self._keep_state()
         self.check_changed.emit()
 
     def _expect_event(self) -> None:
@@ -454,67 +382,100 @@ class CardCheck(QObject):
             self._silence.start(round(1000 * self.run.patience_s))
 
     def _give_up(self) -> None:
-        if self.run is None:
+        if self.run is None or self._session is None:
             return
-        if self._checked.session.is_held:
+        if self._session.is_held:
             self._begin_anew(self.run.patience_s)
             return
         self.run.give_up()
-        self._checked.session.restart()
+        self._session.restart()
 
     def _begin_anew(self, pause_s: float) -> None:
         """After a pause, run the stage again with a new engine."""
-        if self.run is not None and not self._queue.is_answered:
-            self.run.pause(pause_s)
-            self._keep_state()
-            self._checked.session.restart()
+        if self.run is None or self._session is None or self._queue.is_answered:
+            return
+        self.run.pause(pause_s)
+        self._keep_state()
+        self._session.restart()
 
     def _end(self) -> None:
         run = self.run
         if run is None or not self.phase.is_busy:
             return
-        self._has_ended = True
         self._silence.stop()
         self._pauses.stop()
-        self._studio.wakefulness.need(CHECK, needed=False)
-        self._checked.session.end()  # its context would use memory of the card
-        if self._asked_earlier and not self._knows_earlier:
-            return  # the next action depends on the last check of this card
-        self.phase = WorkState.IDLE
         self._keeping.stop()
-        if self._has_released:
-            self._has_released = False
-            self._studio.headlines.notify_check("")
-            self._checked.pc.session.restart()
-        record = run.record()
-        self._show_record(record)
-        if not run.plan.plant:
-            self._keeper.conclude(run, record)
-            self._keeper.look()
-        self._keeper.release()
+        self._studio.wakefulness.need(CHECK, needed=False)
+        if self._session is not None:
+            self._session.end()  # its context would use memory of the card
+        # The next action depends on the last check of this card.
+        folder = self._folder
+        self._files.add(lambda: folder.earlier(run.fingerprint), self._on_earlier, keeps=False)
+
+    def _on_earlier(self, earlier: CheckRecord | None) -> None:
+        run = self.run
+        if run is None or not self.phase.is_busy:
+            return
+        run.earlier = earlier
+        self.phase = WorkState.IDLE
+        self._studio.headlines.notify_check("")
+        if not is_cpu(run.plan.device) and self._checked_pc.session.is_released:
+            self._checked_pc.session.restart()
+        self._keep_result(run)
+        self._files.add(self._folder.release)
+        self._show_record(run.record())
         self.choices_changed.emit()
+
+    def _on_pcs_changed(self) -> None:
+        """Stop the check of a PC that the user disconnected."""
+        line = self._checked_pc.line
+        if line is not None and line.is_shut:
+            self.stop()
+
+    # ── what is kept ─────────────────────────────────────────────────────────────────────────
 
     def _keep_state(self) -> None:
         if self.run is not None and not self.run.plan.plant:
-            self._keeper.keep_state(self.run.state())
+            state = self.run.state()
+            self._files.add(lambda: self._folder.keep_state(state))
 
-    def _on_earlier_found(self, earlier: EarlierCheck) -> None:
-        if self.run is not None and self.run.fingerprint == earlier.fingerprint:
-            self.run.earlier = earlier.record
-        self._knows_earlier = True
-        if self._has_ended:
-            self._end()
+    def _keep_result(self, run: CheckRun) -> None:
+        """Keep the record of a check that is over, and forget its state."""
+        if run.plan.plant:
+            return
+        record, folder = run.record(), self._folder
+        if record.has_tested:
+            self._files.add(lambda: folder.keep_record(record, run.check_id, run.fingerprint))
+        self._files.add(lambda: folder.forget_state(run.check_id))
+        self._find_kept()
 
-    def _show_found(self, cut_off: tuple[CutOffCheck, ...], kept: tuple[CheckRecord, ...]) -> None:
-        is_new = bool(cut_off) and not self._cut_off
-        self._cut_off, self.kept = cut_off, kept
+    def _find_kept(self) -> None:
+        folder = self._folder
+        self._files.add(
+            lambda: (folder.cut_off(), folder.records()), self._on_kept_found, keeps=False
+        )
+
+    def _on_kept_found(
+        self, found: tuple[tuple[CutOffCheck, ...], tuple[CheckRecord, ...]]
+    ) -> None:
+        is_new = bool(found[0]) and not self._cut_off
+        self._cut_off, self.kept = found
         if is_new:
-            sentence = interruption_sentence(cut_off[0].interruption)
+            sentence = interruption_sentence(self._cut_off[0].interruption)
             headlines = self._studio.headlines
             self._interruption = headlines.notify(sentence, _CUT_OFF, Action.SHOW_CHECK)
         self.check_changed.emit()
 
-    def _show_opened(self, record: CheckRecord) -> None:
+    def _drop_first(self) -> None:
+        """Offer a check that was cut off no longer, nor tell about it."""
+        self._cut_off = self._cut_off[1:]
+        if self._interruption is not None:
+            self._studio.headlines.withdraw(self._interruption)
+
+    def _on_delayed(self) -> None:
+        self.notified.emit(Notice(opening(self._path)))
+
+    def _on_opened(self, record: CheckRecord) -> None:
         if self.phase.is_busy:
             self._fail(_OPEN_LATER)
             return
@@ -526,6 +487,16 @@ class CardCheck(QObject):
         self.record = record
         self.check_changed.emit()
 
+    def _emit_all(self) -> None:
+        self.choices_changed.emit()
+        self.check_changed.emit()
+
+    def _on_failed(self, failure: Failure) -> None:
+        self._fail(failure.message)
+
+    def _fail(self, sentence: str) -> None:
+        self.notified.emit(Notice(sentence, Tone.FAILURE))
+
 
 def _is_free(pc: Pc) -> bool:
     """Return whether neither the engine of a PC nor an experiment of the memory lab works there.
@@ -533,10 +504,6 @@ def _is_free(pc: Pc) -> bool:
     A reading of the memory is no work: it ends with its engine, and no signal tells its end.
     """
     return pc.session.state.is_idle and pc.lab.state is EngineState.ABSENT
-
-
-def _set_up(absence: str) -> Headline:
-    return Headline(code="engine_absent", sentence=absence, action=Action.SET_UP)
 
 
 def known_device(

@@ -11,7 +11,6 @@ from gpu_studio.core.check.check_verdict import (
     end_words,
     errors_text,
     interruption_sentence,
-    sentence_finding,
 )
 from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
 from gpu_studio.core.check.record_words import (
@@ -34,36 +33,33 @@ if TYPE_CHECKING:
     from gpu_studio.core.check.check_folder import CutOffCheck
     from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.check.check_run import CheckRun, StageTrack
-    from gpu_studio.core.messages.check_messages import (
-        CheckFinding,
-        StageName,
-        StageOutcome,
-    )
+    from gpu_studio.core.messages.check_messages import StageName, StageOutcome
     from gpu_studio.model.check.card_check import CardCheck
     from gpu_studio.model.devices.device_board import DeviceRow
 
-_NOT_YET = "Cannot be checked yet"
 _LOAD = (
     "It loads the device fully, and the desktop may become slow. Save your work first. You can "
     "stop it at any time."
 )
 _CPU = "On the CPU, the check tests the RAM of its own process and computes on all cores."
-_PLANTED = "This check will make a fault on purpose, to show that it is found: {does}"
 
 
 class HeroWords(NamedTuple):
-    """The words at the top of the page.
+    """The words at the top of the page; an empty text is hidden.
 
-    ``device`` and ``when`` say what was checked, when, and for how long; ``words`` are the largest,
-    in a ``tone``.
+    ``subject`` and ``when`` say what was checked, when, and for how long; ``errors`` is the
+    largest, in a ``tone``. ``origin`` marks a record from a file, ``planted`` a fault on purpose.
     """
 
-    device: str
-    when: str
-    words: str
+    subject: str
+    errors: str
     tone: Tone
-    sentence: str
-    next_step: str
+    doing: str
+    next: str
+    when: str = ""
+    origin: str = ""
+    planted: str = ""
+    chip: Notice = Notice()
 
 
 class StageWords(NamedTuple):
@@ -88,67 +84,75 @@ def device_title(device: DeviceRow) -> str:
     return name_at(device.pc, title)
 
 
+def running(check: CardCheck) -> CheckRun | None:
+    """Return the check while it runs."""
+    return check.run if check.phase.is_busy else None
+
+
 def hero(check: CardCheck) -> HeroWords:
     """Return the words at the top: the errors, the current stage, and what is covered."""
-    run, record = check.run, check.record
-    if check.phase.is_busy and run is not None:
+    if (run := running(check)) is not None:
         return _progress(check, run)
-    if record is not None:
-        return HeroWords(
-            device_line(record.device), when_line(record), end_words(record), end_tone(record),
-            record.sentence, f"Next: {record.next_action}",
-        )  # fmt: skip
-    return _question(check)
+    return _result(check.record) if check.record is not None else _question(check)
 
 
 def _question(check: CardCheck) -> HeroWords:
     device, planted = check.device, ""
     if check.plant is not None:
-        planted = _PLANTED.format(does=planted_fault(check.plant).does)
+        does = planted_fault(check.plant).does
+        planted = f"This check will make a fault on purpose, to show that it is found: {does}"
     if check.reason and not device.is_cpu and check.is_barred:
-        return HeroWords(device.label, "", _NOT_YET, Tone.AMBER, check.reason, planted)
-    hint, question = _LOAD, "Is this card sound?"
-    if device.is_cpu:
-        hint, question = f"{_CPU} {_LOAD}", "Does this CPU compute correctly?"
-    count = len(STAGES)
+        words = "Cannot be checked yet"
+        return HeroWords(device.label, words, Tone.AMBER, check.reason, planted)
+    question = "Does this CPU compute correctly?" if device.is_cpu else "Is this card sound?"
+    hint = f"{_CPU} {_LOAD}" if device.is_cpu else _LOAD
     length = length_text(check.minutes)
-    plan = f"{count} stages. {length[0].upper()}{length[1:]}."
+    plan = f"{len(STAGES)} stages. {length[0].upper()}{length[1:]}."
     next_step = " ".join(filter(None, (planted, check.reason or hint)))
-    return HeroWords(device_title(device), "", question, Tone.PLAIN, plan, next_step)
+    return HeroWords(device_title(device), question, Tone.PLAIN, plan, next_step)
 
 
 def _progress(check: CardCheck, run: CheckRun) -> HeroWords:
-    present = run.present
-    doubts = any(one.severity == "doubt" for one in run.findings)
-    tone = Tone.FAILURE if run.errors else Tone.AMBER if doubts else Tone.QUIET
-    words = f"{errors_text(run.errors)} so far" if run.spans else "Starting"
-    device = device_line(run.device) if run.device is not None else check.device.label
-    when = f"{written_moment(run.started_at)} · {length_text(run.plan.minutes)}"
-    if present is None:
-        stage = "Starting." if not run.elapsed_s else "The next stage is starting."
-        return HeroWords(device, when, words, tone, stage, "")
-    doing = present.doing or "Starting"
-    tested = f"Covered so far: {present.tested}." if present.tested else ""
-    title = stage_title(present.name, run.plan.device)
-    final = "The verdict is final after the last stage."
-    if run.errors:
-        final = "The check goes on, to find out how many errors there are."
-    next_step = " ".join(filter(None, (tested, final)))
-    return HeroWords(device, when, words, tone, f"Now: {title}. {doing}.", next_step)
+    present, address = run.present, run.plan.device
+    stage = "The next stage is starting." if run.elapsed_s else "Starting."
+    next_step = ""
+    if present is not None:
+        stage = f"Now: {stage_title(present.name, address)}. {present.doing or 'Starting'}."
+        tested = f"Covered so far: {present.tested}. " if present.tested else ""
+        final = "The verdict is final after the last stage."
+        if run.errors:
+            final = "The check goes on, to find out how many errors there are."
+        next_step = f"{tested}{final}"
+    has_doubt = any(one.severity == "doubt" for one in run.findings)
+    rounds = f"Round {run.round} of {run.rounds}, " if run.rounds > 1 else "Running, "
+    left = f"{rounds}{_left(run.remaining_s)} left"
+    plant = run.plan.plant
+    return HeroWords(
+        subject=device_line(run.device) if run.device is not None else check.device.label,
+        errors=f"{errors_text(run.errors)} so far" if run.spans else "Starting",
+        tone=Tone.FAILURE if run.errors else Tone.AMBER if has_doubt else Tone.QUIET,
+        doing=stage,
+        next=next_step,
+        when=f"{written_moment(run.started_at)} · {length_text(run.plan.minutes)}",
+        planted=f"{PLANTED_MARK} The fault: {planted_fault(plant).does}" if plant else "",
+        chip=Notice("Stopping…" if run.is_stopped else left, Tone.QUIET),
+    )
 
 
-def chip(check: CardCheck) -> Notice:
-    """Return the chip beside the hero."""
-    run, record = check.run, check.record
-    if check.phase.is_busy and run is not None:
-        if check.phase.value == "stopping":
-            return Notice("Stopping…", Tone.QUIET)
-        rounds = f"Round {run.round} of {run.rounds}, " if run.rounds > 1 else "Running, "
-        return Notice(f"{rounds}{_left(run.remaining_s)} left", Tone.QUIET)
-    if record is None or end_of(record) is CheckEnd.NOTHING_TESTED:
-        return Notice()
+def _result(record: CheckRecord) -> HeroWords:
     tone = end_tone(record)
-    return Notice(VERDICT_WORDS[record.verdict], Tone.QUIET if tone is Tone.PLAIN else tone)
+    chip = Notice(VERDICT_WORDS[record.verdict], Tone.QUIET if tone is Tone.PLAIN else tone)
+    return HeroWords(
+        subject=device_line(record.device),
+        errors=end_words(record),
+        tone=tone,
+        doing=record.sentence,
+        next=f"Next: {record.next_action}",
+        when=when_line(record),
+        origin=origin_text(record),
+        planted=planted_text(record),
+        chip=Notice() if end_of(record) is CheckEnd.NOTHING_TESTED else chip,
+    )
 
 
 def _left(seconds: float) -> str:
@@ -158,60 +162,32 @@ def _left(seconds: float) -> str:
     return f"about {minutes}\u202fmin" if minutes < 90 else f"about {minutes / 60:.0f}\u202fh"
 
 
-def planted(check: CardCheck) -> str:
-    """Return the mark of a check with a fault made on purpose; empty for any other."""
-    run, record = check.run, check.record
-    if record is not None:
-        return planted_text(record)
-    if check.phase.is_busy and run is not None and run.plan.plant is not None:
-        return f"{PLANTED_MARK} The fault: {planted_fault(run.plan.plant).does}"
-    return ""
-
-
-def origin(check: CardCheck) -> str:
-    """Return the mark of a record from a file; empty for any other."""
-    return origin_text(check.record) if check.record is not None else ""
-
-
 def heading(check: CardCheck) -> str:
     """Return what the stages belong to: a check of this PC, or a record."""
-    run, record = check.run, check.record
-    if run is not None and check.phase.is_busy:
+    if (run := running(check)) is not None:
         return f"Check of {run.started_at[11:16]}"
-    if record is None:
-        return "Stages"
-    return f"Record of {started_text(record)}"
+    return "Stages" if check.record is None else f"Record of {started_text(check.record)}"
 
 
 def stage_rows(check: CardCheck) -> tuple[StageWords, ...]:
     """Return the rows of the stages, in their order."""
-    run, record = check.run, check.record
-    if check.phase.is_busy and run is not None:
-        return tuple(_running_row(track, run.plan.device) for track in run.stages)
-    if record is not None:
-        return tuple(_finished_row(stage, record.device.address) for stage in record.stages)
-    return tuple(
-        StageWords(one.name, stage_title(one.name, address(check)), "", "", "waiting")
-        for one in STAGES
-    )
+    place = address(check)
+    if (run := running(check)) is not None:
+        return tuple(_running_row(track, place) for track in run.stages)
+    if check.record is not None:
+        return tuple(_finished_row(stage, place) for stage in check.record.stages)
+    titles = ((one.name, stage_title(one.name, place)) for one in STAGES)
+    return tuple(StageWords(name, title, "", "", "waiting") for name, title in titles)
 
 
 def address(check: CardCheck) -> str:
     """Return PyTorch's name for the shown or chosen device, or one of its kind."""
     if check.record is not None:
         return check.record.device.address
-    if check.run is not None and check.phase.is_busy:
-        return check.run.plan.device
+    if (run := running(check)) is not None:
+        return run.plan.device
     row = check.device
     return row.address or row.number or (CPU if row.is_cpu else "cuda:0")
-
-
-def quoted(check: CardCheck) -> CheckFinding | None:
-    """Return the finding whose sentence the hero says already."""
-    record = check.record
-    if record is None:
-        return None
-    return sentence_finding(record)
 
 
 def plan_rows(check: CardCheck) -> tuple[tuple[str, str], ...]:
@@ -223,24 +199,22 @@ def plan_rows(check: CardCheck) -> tuple[tuple[str, str], ...]:
 
 
 def _running_row(track: StageTrack, address: str) -> StageWords:
-    title = stage_title(track.name, address)
+    title, budget = stage_title(track.name, address), clock_text(track.budget_s)
+    detail = _with_errors(track.tested, track.total_errors)
     if track.state == "running":
-        time = f"{clock_text(track.fraction * track.budget_s)} of {clock_text(track.budget_s)}"
-        detail = _with_errors(track.tested or "Starting", track.total_errors)
-        return StageWords(track.name, title, detail, time, "running", track.fraction)
+        time = f"{clock_text(track.fraction * track.budget_s)} of {budget}"
+        return StageWords(track.name, title, detail or "Starting", time, "running", track.fraction)
     if track.state == "finished" and track.verdict is not None:
-        detail = _with_errors(track.tested, track.total_errors)
         return StageWords(track.name, title, detail, clock_text(track.seconds), track.verdict)
-    time = clock_text(track.budget_s)
-    return StageWords(track.name, title, "", time, "waiting")
+    return StageWords(track.name, title, "", budget, "waiting")
 
 
 def _finished_row(outcome: StageOutcome, address: str) -> StageWords:
     verdict = VERDICT_WORDS[outcome.verdict]
     tested = f"{verdict}: {outcome.tested}" if outcome.tested else verdict
     time = clock_text(outcome.seconds) if outcome.seconds else ""
-    title = stage_title(outcome.name, address)
     detail = _with_errors(tested, outcome.errors)
+    title = stage_title(outcome.name, address)
     return StageWords(outcome.name, title, detail, time, outcome.verdict)
 
 
@@ -261,7 +235,5 @@ def cut_off_text(cut_off: CutOffCheck) -> str:
 
 def record_title(record: CheckRecord) -> str:
     """Return the name of a kept record in a list."""
-    mark = ", fault made on purpose" if record.planted is not None else ""
-    verdict = VERDICT_WORDS[record.verdict]
     name = name_at(pc_of(record.device.address), short_name(record.device.name))
-    return f"{started_text(record)}  {name}: {verdict}{mark}"
+    return f"{started_text(record)}  {name}: {VERDICT_WORDS[record.verdict]}"

@@ -5,22 +5,12 @@ from __future__ import annotations
 import json
 import re
 from html import escape
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import (
-    QBuffer,
-    QByteArray,
-    QIODevice,
-    QMarginsF,
-    QPoint,
-    QSizeF,
-    QStandardPaths,
-    QUrl,
-)
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QSizeF, QUrl
 from PySide6.QtGui import (
     QAbstractTextDocumentLayout,
-    QDesktopServices,
     QGuiApplication,
     QImage,
     QPageSize,
@@ -29,20 +19,16 @@ from PySide6.QtGui import (
     QPdfWriter,
     QTextDocument,
 )
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QFileDialog
 
-from gpu_studio.core.check.check_chart import chart_sentence, record_chart
+from gpu_studio.core.check.check_chart import mark_text, record_chart
 from gpu_studio.core.check.check_record import CHUNK, decode_record, encode_record
-from gpu_studio.core.check.check_verdict import (
-    end_tone,
-    end_words,
-    errors_text,
-)
+from gpu_studio.core.check.check_verdict import end_tone, end_words, errors_text
 from gpu_studio.core.check.memory_map import memory_map
 from gpu_studio.core.check.record_words import (
-    FINDING_TONES,
     LIMITS_TITLE,
     PROMISE,
+    SEVERITIES,
     TITLE,
     TRUST_TITLE,
     VERDICT_WORDS,
@@ -57,20 +43,21 @@ from gpu_studio.core.check.record_words import (
     when_line,
 )
 from gpu_studio.core.check.stages import stage_title
-from gpu_studio.core.check.steps_table import STEPS_NOTE, STEPS_TITLE, steps_table
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.shared_texts import without_identifiers
 from gpu_studio.core.units import clock_text
 from gpu_studio.model.settings import Settings
-from gpu_studio.ui.check.check_curves import lane_picture
-from gpu_studio.ui.check.memory_card import MapView
+from gpu_studio.ui.check.check_cards import MapView
+from gpu_studio.ui.check.check_curves import image_of, lane_picture
 from gpu_studio.ui.png import painting_theme, png_bytes
 from gpu_studio.ui.saving import usual_path, write_file
 from gpu_studio.ui.theme import COLOURS, Theme, application_font
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from PySide6.QtWidgets import QWidget
 
     from gpu_studio.core.check.check_record import CheckRecord
 
@@ -81,7 +68,6 @@ _KINDS = {
 _WIDTH, _POINTS = 640, 9.0
 _SCALE, _MARGIN, _TALLEST = 2, 36, 8000  # of the picture
 _PDF_DOTS_PER_INCH = 300
-_FOLDER = "GPU Studio"
 _LONGEST_NAME = 60
 _ROLES = {
     Tone.GOOD: "good", Tone.FAILURE: "failure_ink", Tone.AMBER: "amber", Tone.PLAIN: "text",
@@ -110,44 +96,49 @@ class RecordDocument(QTextDocument):
         self.setTextWidth(_WIDTH)
 
     def _parts(self, record: CheckRecord) -> Iterator[str]:
-        color = COLOURS[_ROLES[end_tone(record)]][0]
-        if origin := origin_text(record):
-            yield f"<p class=failure><b>{_text(origin)}</b></p>"
-        yield f"<p class=muted><b>GPU Studio · {TITLE}</b></p>"
-        yield f"<h2>{_text(device_line(record.device))}</h2>"
-        yield f"<p class=muted>{_text(when_line(record))}</p>"
         verdict = VERDICT_WORDS[record.verdict].lower()
-        yield f'<h1 style="color: {color}">{_text(end_words(record))}: {verdict}</h1>'
-        if planted := planted_text(record):
-            yield f"<p class=failure><b>{_text(planted)}</b></p>"
-        yield f"<p>{_text(record.sentence)}</p><p><b>Next:</b> {_text(record.next_action)}</p>"
+        yield _line(origin_text(record), "failure")
+        yield _line(f"GPU Studio · {TITLE}", "muted")
+        yield f"<h2>{_text(device_line(record.device))}</h2>"
+        yield _line(when_line(record), "muted")
+        yield f"<h1 {_colored(end_tone(record))}>{_text(end_words(record))}: {verdict}</h1>"
+        yield _line(planted_text(record), "failure")
+        yield f"{_line(record.sentence)}<p><b>Next:</b> {_text(record.next_action)}</p>"
         yield from self._curves(record)
         yield from self._memory(record)
         if lines := finding_lines(record.findings):
             yield "<h3>Findings</h3><ul>"
             for line in lines:
-                role = _ROLES[FINDING_TONES[line.severity]]
-                details = "".join(f"<br>{_text(one)}" for one in line.details[1:])
-                ink = COLOURS[role][0]
-                yield f'<li style="color: {ink}">{_text(line.sentence)}{details}</li>'
+                details = "".join(f"<br>{_text(one)}" for one in line.details)
+                tone = SEVERITIES[line.severity][1]
+                yield f"<li {_colored(tone)}>{_text(line.sentence)}{details}</li>"
             yield "</ul>"
-        yield from _steps(record)
-        yield from _stages(record)
+        rows = (
+            (
+                stage_title(one.name, record.device.address), VERDICT_WORDS[one.verdict],
+                errors_text(one.errors), clock_text(one.seconds), one.tested,
+            )
+            for one in record.stages
+        )  # fmt: skip
+        yield f"<h3>Stages</h3>{_table(rows, ('Stage', 'Result', 'Errors', 'Time', 'Tested'))}"
         yield f"<h3>What was checked</h3>{_table(record_facts(record))}"
-        yield _list(LIMITS_TITLE, record_limits(record))
-        yield _list(TRUST_TITLE, record_trust(record))
-        yield f"<p class=muted>Made by {_text(record.program or 'GPU Studio')}. {PROMISE}</p>"
+        for title, sentences in (
+            (LIMITS_TITLE, record_limits(record)),
+            (TRUST_TITLE, record_trust(record)),
+        ):
+            items = "".join(f"<li>{_text(one)}</li>" for one in sentences)
+            yield f"<h3>{title}</h3><ul>{items}</ul>"
+        yield _line(f"Made by {record.program or 'GPU Studio'}. {PROMISE}", "muted")
 
     def _curves(self, record: CheckRecord) -> Iterator[str]:
         chart = record_chart(record)
-        if not chart.lanes:
-            return
-        yield "<h3>Temperature, clock and power</h3>"
+        if chart.lanes:
+            yield "<h3>Temperature, clock and power</h3>"
         for lane in chart.lanes:
             picture = lane_picture(chart, lane, self._theme, _WIDTH, _SCALE)
-            yield f"<p class=muted>{_text(lane.words)}</p>{self._image(lane.title, picture)}"
-        if chart.pauses:
-            yield f"<p class=muted>{_text(chart_sentence(chart))}</p>"
+            yield f"{_line(lane.words, 'muted')}{self._image(lane.title, picture)}"
+        for pause in chart.pauses:
+            yield _line(f"{mark_text(pause)}.", "muted")
 
     def _memory(self, record: CheckRecord) -> Iterator[str]:
         memory = memory_map(record.coverage, record.findings)
@@ -156,37 +147,27 @@ class RecordDocument(QTextDocument):
         squares = MapView(self._theme)
         squares.show_memory(memory)
         squares.resize(_WIDTH, squares.heightForWidth(_WIDTH))
-        image = QImage(squares.size() * _SCALE, QImage.Format.Format_RGB32)
-        image.setDevicePixelRatio(_SCALE)
-        image.fill(COLOURS["card"][0])
-        squares.render(image, QPoint(), renderFlags=QWidget.RenderFlag.DrawChildren)
+        image = image_of(squares, COLOURS["card"][0], _SCALE)
         squares.deleteLater()
-        role = "failure" if memory.bad else "muted"
         yield f"<h3>Memory</h3>{self._image('Memory', image)}"
-        yield f"<p class={role}>{_text(memory.caption)}</p>"
+        yield _line(memory.caption, "failure" if memory.bad else "muted")
 
     def _image(self, name: str, image: QImage) -> str:
         self.addResource(QTextDocument.ResourceType.ImageResource.value, QUrl(name), image)
         return f'<p><img src="{name}" width="{_WIDTH}"></p>'
 
 
-def _stages(record: CheckRecord) -> Iterator[str]:
-    rows = [
-        (
-            stage_title(one.name, record.device.address), VERDICT_WORDS[one.verdict],
-            errors_text(one.errors), clock_text(one.seconds), one.tested,
-        )
-        for one in record.stages
-    ]  # fmt: skip
-    yield f"<h3>Stages</h3>{_table(rows, ('Stage', 'Result', 'Errors', 'Time', 'Tested'))}"
+def _text(text: str) -> str:
+    return escape(breakable(text))
 
 
-def _steps(record: CheckRecord) -> Iterator[str]:
-    table = steps_table(record.load_steps)
-    if table is not None:
-        rows = [(title, *(cell.text for cell in cells)) for title, cells in table.rows]
-        yield f"<h3>{STEPS_TITLE}</h3>{_table(rows, ('Period', *table.heads))}"
-        yield f"<p class=muted>{_text(STEPS_NOTE)}</p>"
+def _line(text: str, role: str = "") -> str:
+    """Return a paragraph; none without a text."""
+    return f'<p class="{role}">{_text(text)}</p>' if text else ""
+
+
+def _colored(tone: Tone) -> str:
+    return f'style="color: {COLOURS[_ROLES[tone]][0]}"'
 
 
 def _table(rows: Iterable[tuple[str, ...]], heads: tuple[str, ...] = ()) -> str:
@@ -196,14 +177,6 @@ def _table(rows: Iterable[tuple[str, ...]], heads: tuple[str, ...] = ()) -> str:
         for first, *rest in rows
     ]
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines if line)}</table>"
-
-
-def _list(title: str, sentences: Iterable[str]) -> str:
-    return f"<h3>{title}</h3><ul>{''.join(f'<li>{_text(one)}</li>' for one in sentences)}</ul>"
-
-
-def _text(text: str) -> str:
-    return escape(breakable(text))
 
 
 def png_of_record(record: CheckRecord) -> bytes:
@@ -262,15 +235,12 @@ def answer(content: bytes) -> bytes:
 def save_record(window: QWidget, record: CheckRecord) -> Notice:
     """Ask for a file and write the record into it; a PDF has it as JSON in a file beside it."""
     suggested = usual_path(f"{record_file_name(record)}.png")
-    path, kind = QFileDialog.getSaveFileName(window, "Save record", suggested, ";;".join(_KINDS))
-    if not path:
+    chosen, kind = QFileDialog.getSaveFileName(window, "Save record", suggested, ";;".join(_KINDS))
+    if not chosen:
         return Notice()
-    if PurePath(path).suffix.lower() not in _KINDS.values():
-        path += _KINDS.get(kind, ".png")
-    return _write(Path(path), record)
-
-
-def _write(path: Path, record: CheckRecord) -> Notice:
+    path = Path(chosen)
+    if path.suffix.lower() not in _KINDS.values():
+        path = path.with_name(f"{path.name}{_KINDS.get(kind, '.png')}")
     ending = path.suffix.lower()
     written = write_file(str(path), file_of_record(record, ending))
     if ending != ".pdf" or written.tone is Tone.FAILURE:
@@ -280,29 +250,6 @@ def _write(path: Path, record: CheckRecord) -> Notice:
     if also.tone is Tone.FAILURE:
         return also
     return Notice(f"{written.sentence}, and beside it {beside.name}, which GPU Studio opens again")
-
-
-def show_to_buyer(record: CheckRecord) -> Notice:
-    """Write document and picture into your documents, and open the document."""
-    documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
-    if not documents:
-        return Notice("This PC has no folder for documents. Use “Save record…”.", Tone.FAILURE)
-    folder = Path(documents) / _FOLDER
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        return Notice(f"Could not make the folder {folder}: {reason}", Tone.FAILURE)
-    name = record_file_name(record)
-    for ending in (".pdf", ".png"):
-        path = folder / f"{name}{ending}"
-        written = write_file(str(path), file_of_record(record, ending))
-        if written.tone is Tone.FAILURE:
-            return written
-    saved = f"Saved as {name}.pdf and {name}.png in {folder}."
-    if QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder / f"{name}.pdf"))):
-        return Notice(f"{saved} Send both: GPU Studio opens the picture again and checks it.")
-    return Notice(f"{saved} No program opened the PDF: open it yourself.", Tone.AMBER)
 
 
 def record_file_name(record: CheckRecord) -> str:

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPen
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QProgressBar,
-    QSizePolicy,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QGridLayout, QProgressBar, QVBoxLayout, QWidget
 
 from gpu_studio.core.check.record_words import VERDICT_WORDS, breakable
 from gpu_studio.core.check.stages import STAGES, stage_words
@@ -25,24 +16,22 @@ from gpu_studio.ui.parts import GAP, Text, rule, set_property
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent
+    from PySide6.QtGui import QKeyEvent, QMouseEvent
 
     from gpu_studio.core.messages.check_messages import StageName
     from gpu_studio.model.check.check_words import StageWords
-    from gpu_studio.ui.theme import Theme
 
-_SIGN_LINES = 1.35
-_USUAL_TIME = "00:00"
 _STEPS = 1000  # of a progress bar
-_ANY_CARD = "cuda:0"
 _CODE_TIP = "Click to see its PyTorch code in the Code drawer (F9)."
-_SIGNS = {"passed": "✓", "failed": "✗", "skipped": "–"}
-_ROLES = {
-    "passed": "allocated", "failed": "failure", "inconclusive": "cpu", "partial": "cpu",
-    "skipped": "other",
-}  # fmt: skip
-_WORDS = {"waiting": "Waiting", "running": "Running"} | {
-    str(verdict): words for verdict, words in VERDICT_WORDS.items()
+# The sign of a state, its tone, and its name.
+_STATES = {
+    "waiting": ("○", Tone.QUIET, "Waiting"),
+    "running": ("●", Tone.PLAIN, "Running"),
+    "passed": ("✓", Tone.GOOD, VERDICT_WORDS["passed"]),
+    "failed": ("✗", Tone.FAILURE, VERDICT_WORDS["failed"]),
+    "inconclusive": ("!", Tone.AMBER, VERDICT_WORDS["inconclusive"]),
+    "partial": ("!", Tone.AMBER, VERDICT_WORDS["partial"]),
+    "skipped": ("–", Tone.QUIET, VERDICT_WORDS["skipped"]),
 }
 
 
@@ -55,11 +44,11 @@ class StageList(QWidget):
 
     chosen = Signal(str)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("check.stages")
         self.setAccessibleName("Stages of the check")
-        self.rows = {stage.name: StageRow(stage.name, theme) for stage in STAGES}
+        self.rows = {stage.name: StageRow(stage.name) for stage in STAGES}
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -86,50 +75,37 @@ class StageRow(QFrame):
 
     Signals:
         pressed(StageName): by the mouse or a key.
+
+    Attributes:
+        state: ``waiting``, ``running`` or a verdict.
     """
 
     pressed = Signal(str)
 
-    def __init__(self, name: StageName, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        stage = stage_words(name, _ANY_CARD)
-        self._name = name
+    def __init__(self, name: StageName) -> None:
+        super().__init__()
+        self._name, self.state = name, "waiting"
         self.setProperty("choosable", True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setObjectName(f"check.stage.{name}")
-        self._sign = StageSign(theme)
-        self._title = Text(stage.title, "value", name=f"check.stage.{name}.title")
+        self._sign = Text("", "value")
+        self._sign.setFixedWidth(2 * self.fontMetrics().averageCharWidth() + GAP)
+        self._title = Text("", "value", name=f"check.stage.{name}.title")
         self._time = Text("", "muted", name=f"check.stage.{name}.time")
         self._detail = Text("", "muted", name=f"check.stage.{name}.tested", wraps=True)
         self._bar = QProgressBar()
         self._bar.setObjectName(f"check.stage.{name}.progress")
-        self._bar.setAccessibleName(f"Progress of {stage.title}")
         self._bar.setRange(0, _STEPS)
         self._bar.setTextVisible(False)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        line = QHBoxLayout()
-        line.setContentsMargins(0, 7, 0, 7)
-        line.setSpacing(GAP)
-        column.addLayout(line)
-        column.addWidget(rule())
-        line.addWidget(self._sign, 0, Qt.AlignmentFlag.AlignTop)
-        words = QVBoxLayout()
-        words.setSpacing(2)
-        line.addLayout(words, 1)
-        head = QHBoxLayout()
-        head.setSpacing(GAP)
-        words.addLayout(head)
-        head.addWidget(self._title, 1)
-        head.addWidget(self._time)
-        words.addWidget(self._detail)
-        words.addWidget(self._bar)
-
-    @property
-    def state(self) -> str:
-        """The state that its sign shows: ``waiting``, ``running`` or a verdict."""
-        return self._sign.state
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 7, 0, 0)
+        grid.setColumnStretch(1, 1)
+        grid.addWidget(self._sign, 0, 0)
+        grid.addWidget(self._title, 0, 1)
+        grid.addWidget(self._time, 0, 2)
+        grid.addWidget(self._detail, 1, 1, 1, 2)
+        grid.addWidget(self._bar, 2, 1, 1, 2)
+        grid.addWidget(rule(), 3, 0, 1, 3)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Show the code of this stage."""
@@ -145,67 +121,24 @@ class StageRow(QFrame):
 
     def show_words(self, words: StageWords, address: str) -> None:
         """Show the stage's present state, with the words for a device."""
+        self.state = words.state
+        sign, tone, state = _STATES[words.state]
         stage = stage_words(self._name, address)
         self.setToolTip(
             plain_tip(
                 f"{stage.tests}\nCatches: {stage.catches}\nCannot find: {stage.misses}\n{_CODE_TIP}"
             )
         )
-        self._sign.show_state(words.state, words.fraction)
-        is_quiet = words.state in ("waiting", "skipped")
-        self._title.set_tone(Tone.QUIET if is_quiet else Tone.PLAIN)
+        self._sign.setText(sign)
+        self._sign.set_tone(tone)
         self._title.setText(words.title)
-        # The widest row decides where the result begins: its time may be still to come.
-        self._time.setMinimumWidth(self._time.fontMetrics().horizontalAdvance(_USUAL_TIME))
+        self._title.set_tone(Tone.QUIET if tone is Tone.QUIET else Tone.PLAIN)
         self._time.setText(words.time)
         self._detail.setText(breakable(words.detail))
+        self._detail.set_tone(Tone.FAILURE if tone is Tone.FAILURE else Tone.PLAIN)
         self._detail.setVisible(bool(words.detail))
-        self._detail.set_role("failure" if words.state == "failed" else "muted")
+        self._bar.setAccessibleName(f"Progress of {words.title}")
         self._bar.setVisible(words.state == "running")
         self._bar.setValue(round(_STEPS * words.fraction))
-        self.setAccessibleName(f"{words.title}: {_WORDS[words.state]}")
+        self.setAccessibleName(f"{words.title}: {state}")
         self.setAccessibleDescription(words.detail)
-
-
-class StageSign(QWidget):
-    """A disc: empty, filling, or with the sign of its verdict."""
-
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
-        self.state, self._fraction = "waiting", 0.0
-        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        theme.changed.connect(self.update)
-
-    def show_state(self, state: str, fraction: float) -> None:
-        """Show a state, and the progress while it runs."""
-        if (state, fraction) != (self.state, self._fraction):
-            self.state, self._fraction = state, fraction
-            self.update()
-
-    def sizeHint(self) -> QSize:
-        """Return a little more than a line of text."""
-        side = math.ceil(_SIGN_LINES * self.fontMetrics().height())
-        return QSize(side, side)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the disc."""
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        radius = min(self.width(), self.height()) / 2 - 1.5
-        painter.translate(self.width() / 2, self.height() / 2)
-        disc = QRectF(-radius, -radius, 2 * radius, 2 * radius)
-        if self.state in _ROLES:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(self._theme.colour(_ROLES[self.state])))
-            painter.drawEllipse(disc)
-            is_clear = self.state in ("passed", "failed")
-            painter.setPen(QColor("white" if is_clear else self._theme.colour("on_device")))
-            painter.drawText(disc, Qt.AlignmentFlag.AlignCenter, _SIGNS.get(self.state, "!"))
-            return
-        painter.setPen(QPen(QColor(self._theme.colour("border")), 2))
-        painter.drawEllipse(disc)
-        if self.state == "running":
-            painter.setPen(QPen(QColor(self._theme.colour("accent")), 2.5))
-            span = round(360 * 16 * max(self._fraction, 0.08))
-            painter.drawArc(disc, 90 * 16, -span)

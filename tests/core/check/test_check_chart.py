@@ -7,12 +7,11 @@ from itertools import accumulate
 import msgspec
 import pytest
 
-from gpu_studio.core.check.check_chart import chart_sentence, record_chart, run_chart
+from gpu_studio.core.check.check_chart import mark_text, record_chart, run_chart
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.memory_map import MOST_SQUARES, memory_map, place_words
 from gpu_studio.core.check.stages import stage_budget_s
-from gpu_studio.core.check.steps_table import steps_table
-from gpu_studio.core.messages.check_messages import STAGE_NAMES, LoadStep, MemoryCoverage, WrongWord
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, MemoryCoverage, WrongWord
 from gpu_studio.core.pause import Pause
 from gpu_studio.core.telemetry import Telemetry
 from tests.fakes.check_answers import COVERAGE, MIB, check_round
@@ -73,8 +72,9 @@ def test_a_sleep_is_in_the_words_of_the_chart() -> None:
     slept = (Pause(after_s=30.0, paused_s=80.0),)
     chart = record_chart(msgspec.structs.replace(check_record(), pauses=slept))
     assert chart.pauses == slept
-    words = "The PC slept for 1:20, or the program was stopped, 0:30 into the check"
-    assert words in chart_sentence(chart)
+    assert mark_text(slept[0]) == (
+        "The PC slept for 1:20, or the program was stopped, 0:30 into the check"
+    )
 
 
 def chunks(*bad: int, **changes: int) -> MemoryCoverage:
@@ -86,12 +86,12 @@ def test_the_map_has_the_bad_places_and_what_was_not_tested() -> None:
     memory = memory_map(chunks(2))
     assert memory is not None
     assert memory.square_bytes == 8 * MIB
-    assert [number for number, one in enumerate(memory.squares) if one.state == "bad"] == [4, 5]
-    states = [square.state for square in memory.squares]
-    assert (states.count("untested"), len(states)) == (75, 250)
+    assert memory.bad == (4, 5)
+    assert "2 bad of 250 squares, marked with a cross: 32\u202fMiB, 40\u202fMiB." in memory.caption
+    assert (memory.squares.count("untested"), len(memory.squares)) == (75, 250)
     running = memory_map(chunks(tested_bytes=160 * MIB), is_running=True)
     assert running is not None
-    assert [one.state for one in running.squares].count("waiting") == 187 - 20
+    assert running.squares.count("waiting") == 187 - 20
     assert memory_map(None) is None
 
 
@@ -112,20 +112,3 @@ def test_a_map_from_a_stranger_is_bounded() -> None:
     assert memory is not None
     assert len(memory.squares) <= MOST_SQUARES
     assert memory_map(msgspec.structs.replace(COVERAGE, total_bytes=0)) is None
-
-
-def test_the_steps_are_a_table_of_periods_and_loads() -> None:
-    def step(period_s: float, duty: float, errors: int = 0) -> LoadStep:
-        return LoadStep(
-            duty_percent=duty, period_s=period_s, bursts=90, errors=errors, sm_clock_mhz=1480.0,
-            power_w=21.0,
-        )  # fmt: skip
-
-    table = steps_table([step(1.0, 40.0, errors=2), step(0.005, 20.0), step(0.005, 40.0)])
-    assert table is not None
-    assert table.heads == ("20\u202f% load", "40\u202f% load")
-    (short, cells), (long, (missing, bad)) = table.rows
-    assert (short, long) == ("5\u202fms", "1\u202fs")
-    assert cells[0].text == "0 of 90 wrong, 1480\u202fMHz, 21\u202fW"
-    assert (missing.text, bad.text.split(",")[0], bad.is_bad) == ("not run", "2 of 90 wrong", True)
-    assert steps_table(()) is None

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.check.heat import is_steady, joined_heat, seconds_of
-from gpu_studio.core.check.steps_table import joined_steps
-from gpu_studio.core.clock_reasons import ClockReason
-from gpu_studio.core.messages.check_messages import Brake, LoadStep, StageHeat
+from gpu_studio.core.check.heat import is_steady, seconds_of
 from gpu_studio.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -58,20 +55,3 @@ def test_readings_that_are_missing_make_nothing_steady() -> None:
 def test_the_time_of_readings_counts_no_gap_between_them() -> None:
     log = [Telemetry(at_s=at_s) for at_s in (0.0, 1.0, 1.2, 50.0)]
     assert seconds_of(log) == pytest.approx(1.0 + 0.2 + 1.0 + 1.0)
-
-
-def test_two_rounds_of_a_stage_add_up() -> None:
-    power, heat = ClockReason.POWER_LIMIT, ClockReason.HARDWARE_HEAT
-    first = StageHeat(hottest_c=81.0, hottest_at_s=70.0, brakes=(Brake(reason=power, seconds=9.0),))
-    second = StageHeat(
-        hottest_c=79.0, hottest_at_s=1900.0, is_steady=True,
-        brakes=(Brake(reason=power, seconds=4.0), Brake(reason=heat, seconds=2.0)),
-    )  # fmt: skip
-    both = joined_heat(first, second)
-    assert both is not None
-    assert (both.hottest_c, both.hottest_at_s, both.is_steady) == (81.0, 70.0, True)
-    assert [(one.reason, one.seconds) for one in both.brakes] == [(power, 13.0), (heat, 2.0)]
-    step = LoadStep(duty_percent=40, period_s=0.2, bursts=7, errors=1, sm_clock_mhz=1468.0)
-    again = LoadStep(duty_percent=40, period_s=0.2, bursts=5, sm_clock_mhz=1400.0, power_w=20.0)
-    (sum_,) = joined_steps([step], [again])
-    assert (sum_.bursts, sum_.errors, sum_.sm_clock_mhz, sum_.power_w) == (12, 1, 1400.0, 20.0)
