@@ -24,7 +24,7 @@ from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import Progress, note, print_bytes
 from gpu_studio.core.device_name import CPU, address_at
-from gpu_studio.core.devices.devices import CardReading, Inventory, Reading
+from gpu_studio.core.devices.devices import Inventory, Reading
 from gpu_studio.core.engine import Engine, EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -421,10 +421,9 @@ def read_inventory(log_path: Path) -> Inventory:
 
 
 def _with_reading(inventory: Inventory, reading: Reading) -> Inventory:
-    by_identity: dict[str, CardReading] = {card.uuid: card for card in reading.cards}
     devices = [msgspec.structs.replace(inventory.cpu, telemetry=reading.cpu)]
     for card in inventory.cards:
-        now = by_identity.get(card.identity)
+        now = reading.card(card)
         if now is None or now.error is not None:
             devices.append(card)
         else:

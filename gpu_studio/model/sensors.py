@@ -19,7 +19,7 @@ from gpu_studio.model.worker import Worker
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpu_studio.core.devices.devices import CardReading, GpuProcess, SensorEvent
+    from gpu_studio.core.devices.devices import GpuProcess, SensorEvent
     from gpu_studio.core.devices.link import Link
     from gpu_studio.core.devices.sensor_history import SensorTrack
     from gpu_studio.core.failure import Failure
@@ -198,11 +198,11 @@ class Sensors(QObject):
 
     def latest(self, device: Device) -> Telemetry | None:
         """Return the newest telemetry of a device; None before the first reading."""
-        return telemetry_of(self.newest, device) if self.newest else None
+        return self.newest.telemetry(device) if self.newest else None
 
     def processes(self, device: Device) -> tuple[GpuProcess, ...]:
         """Return the processes on a card at the newest reading."""
-        card = card_reading_of(self.newest, device) if self.newest else None
+        card = self.newest.card(device) if self.newest else None
         return card.processes if card else device.processes
 
     def close(self) -> None:
@@ -304,16 +304,3 @@ class Sensors(QObject):
         if silent is not self.is_silent:
             self.is_silent = silent
             self.silence_changed.emit(silent)
-
-
-def telemetry_of(reading: Reading, device: Device) -> Telemetry | None:
-    """Return a reading's telemetry of a device."""
-    if device.is_cpu:
-        return reading.cpu
-    card = card_reading_of(reading, device)
-    return None if card is None else card.telemetry
-
-
-def card_reading_of(reading: Reading, device: Device) -> CardReading | None:
-    """Return a reading's telemetry of a card; None if it has none."""
-    return next((card for card in reading.cards if card.uuid == device.identity), None)

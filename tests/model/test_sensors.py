@@ -6,7 +6,7 @@ import pytest
 from gpu_studio.core.devices.devices import ASLEEP, CardReading, Reading
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.model import sensors as module
-from gpu_studio.model.sensors import LOG, Sensors, telemetry_of
+from gpu_studio.model.sensors import LOG, Sensors
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, rtx_3060_card, two_cards
 
 
@@ -71,8 +71,8 @@ def test_a_card_without_a_uuid_is_found_by_its_slot():
         cpu=Telemetry(),
         cards=(CardReading(uuid="00000000:06:00.0", telemetry=telemetry),),
     )
-    assert telemetry_of(taken, card) is telemetry
-    assert telemetry_of(taken, rtx_3060_card(uuid="GPU-other")) is None
+    assert taken.telemetry(card) is telemetry
+    assert taken.telemetry(rtx_3060_card(uuid="GPU-other")) is None
 
 
 def test_cards_are_numbered_as_the_engine_counts_them(qtbot, make):

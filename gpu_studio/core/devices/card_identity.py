@@ -18,6 +18,7 @@ from gpu_studio.core.devices.cards import (
     Disagreement,
     chip_named,
     chip_of_card,
+    completed,
     disagreement,
     known_card,
 )
@@ -115,7 +116,8 @@ def identity_of(card: Device, torch_card: TorchCard | None) -> CardIdentity:
         torch_card: the card according to PyTorch, which knows what an old driver does not say.
     """
     name = f"its name ({card.short_name[:_LONGEST_NAME]})"
-    capability = card.compute_capability or (torch_card.compute_capability if torch_card else None)
+    whole = completed(card, torch_card)
+    capability = whole.compute_capability
     chip, chips = chip_of_card(card), chips_named(card.name)
     known = known_card(card.name)
     fitting: list[str] = []
@@ -153,12 +155,9 @@ def identity_of(card: Device, torch_card: TorchCard | None) -> CardIdentity:
     before = len(fitting)
     # A part of a divided card has a part of its units and of its memory.
     if known is not None and not card.mig_enabled:
-        units = card.multiprocessors or (torch_card.multiprocessors if torch_card else None)
-        compare("multiprocessors", "units", units, known.multiprocessors)
-        bits = card.memory_bus_width_bits
-        bits = bits or (torch_card.memory_bus_width_bits if torch_card else None)
+        bits, total = whole.memory_bus_width_bits, whole.memory_total_bytes
+        compare("multiprocessors", "units", whole.multiprocessors, known.multiprocessors)
         compare("memory bus in bits", "memory bus", bits, known.bus_width_bits)
-        total = card.memory_total_bytes or (torch_card.memory_total_bytes if torch_card else None)
         sizes = tuple(f"{size:g}" for size in known.memory_gib)
         compare("memory in GiB", "memory", _sold_size(total, known.memory_gib), sizes)
     return CardIdentity(

@@ -8,7 +8,7 @@ A card without a driver reports only its device id, but the chip behind that id 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -153,6 +153,19 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
 def torch_card_of(card: Device, torch_cards: tuple[TorchCard, ...]) -> TorchCard | None:
     """Return PyTorch's properties of a card, matched by UUID, then by slot, never by number."""
     return next((torch_card for torch_card in torch_cards if _is_same(card, torch_card)), None)
+
+
+_IN_BOTH = (
+    "compute_capability", "multiprocessors", "memory_bus_width_bits", "memory_total_bytes",
+    "sm_clock_max_mhz", "memory_clock_max_mhz",
+)  # fmt: skip
+_Card = TypeVar("_Card", bound="Device | TorchCard")
+
+
+def completed(card: _Card, torch_card: TorchCard | None) -> _Card:
+    """Return a card with PyTorch's values where its driver, an old one, reports none."""
+    missing = [name for name in _IN_BOTH if torch_card and not getattr(card, name)]
+    return msgspec.structs.replace(card, **{name: getattr(torch_card, name) for name in missing})
 
 
 def disagreements(card: Device, torch_card: TorchCard | None) -> tuple[Disagreement, ...]:

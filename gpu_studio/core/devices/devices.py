@@ -299,6 +299,17 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, tag="reading"):
     cpu: Telemetry
     cards: tuple[CardReading, ...] = ()
 
+    def card(self, device: Device) -> CardReading | None:
+        """Return what was read of a card; None if it was not there."""
+        return next((card for card in self.cards if card.uuid == device.identity), None)
+
+    def telemetry(self, device: Device) -> Telemetry | None:
+        """Return the telemetry of a device, which is empty for a card that cannot be read."""
+        if device.is_cpu:
+            return self.cpu
+        card = self.card(device)
+        return None if card is None else card.telemetry
+
 
 SensorEvent = Inventory | Reading
 

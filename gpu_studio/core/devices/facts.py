@@ -12,7 +12,7 @@ import msgspec
 from gpu_studio.core.clock_reasons import clock_reason_words
 from gpu_studio.core.compute_capability import version_numbers
 from gpu_studio.core.devices.card_identity import identity_of
-from gpu_studio.core.devices.cards import disagreements, silicon_text, torch_card_of
+from gpu_studio.core.devices.cards import completed, disagreements, silicon_text, torch_card_of
 from gpu_studio.core.devices.devices import CUDA_BUILD, CardReading, Device, Inventory, Reading
 from gpu_studio.core.devices.link import widest_link
 from gpu_studio.core.messages.engine_messages import EngineDescribed
@@ -21,7 +21,7 @@ from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.core.units import format_bytes, format_percent, format_rate, three_digits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gpu_studio.core.devices.link import Link
     from gpu_studio.core.devices.peaks import CardPeaks
@@ -76,10 +76,7 @@ class PcSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         """Return the newest telemetry of a device: the last reading's, or the inventory's."""
         if self.reading is None:
             return device.telemetry
-        if device.is_cpu:
-            return self.reading.cpu
-        card = self.card_reading(device)
-        return Telemetry() if card is None else card.telemetry
+        return self.reading.telemetry(device) or Telemetry()
 
     def torch_card(self, device: Device) -> TorchCard | None:
         """Return PyTorch's properties of a card; None if there are none."""
@@ -87,8 +84,7 @@ class PcSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     def card_reading(self, device: Device) -> CardReading | None:
         """Return the last reading of a card."""
-        cards = self.reading.cards if self.reading else ()
-        return next((card for card in cards if card.uuid == device.identity), None)
+        return self.reading.card(device) if self.reading else None
 
     def trouble(self, device: Device) -> str:
         """Return the reason why a card cannot be read, as a sentence; empty if it can."""
@@ -143,6 +139,7 @@ def _number(value: float, unit: str) -> str:
     return f"{value:.0f}" if value == int(value) else three_digits(value)
 
 
+_COMPUTED_BANDWIDTH = "Computed from the highest memory clock and the bus width."
 _COMPUTED = "Computed from the processors and their highest clock. No program can exceed it."
 _PUBLISHED = "From the units, the clock and the bandwidth that the card's maker publishes."
 _TOO_LITTLE = "The card does not report enough to compute it."
@@ -156,23 +153,19 @@ def peaks_of(card: Device | TorchCard, torch_card: TorchCard | None) -> CardPeak
     """Return a card's peaks at its highest clocks; None if the card reports too little."""
     from gpu_studio.core.devices.peaks import card_peaks, published_peaks  # 1 ms
 
-    capability = card.compute_capability
-    count = card.multiprocessors or (torch_card.multiprocessors if torch_card else None)
-    clock_mhz = card.sm_clock_max_mhz or (torch_card.sm_clock_max_mhz if torch_card else None)
-    bus = card.memory_bus_width_bits or (torch_card.memory_bus_width_bits if torch_card else None)
-    memory_mhz = card.memory_clock_max_mhz or (
-        torch_card.memory_clock_max_mhz if torch_card else None
-    )
+    known = completed(card, torch_card)
+    count, clock_mhz = known.multiprocessors, known.sm_clock_max_mhz
+    memory_mhz = known.memory_clock_max_mhz
     try:
-        if capability is None and card.maker in ("AMD", "Intel"):
+        if known.compute_capability is None and card.maker in ("AMD", "Intel"):
             return published_peaks(torch_card.name if torch_card else card.name)
-        if capability is None or not count or not clock_mhz:
+        if known.compute_capability is None or not count or not clock_mhz:
             return None
         return card_peaks(
-            capability,
+            known.compute_capability,
             count,
             clock_mhz * _MHZ,
-            bus,
+            known.memory_bus_width_bits,
             memory_mhz * _MHZ if memory_mhz else None,
             card.name,
         )
@@ -182,78 +175,64 @@ def peaks_of(card: Device | TorchCard, torch_card: TorchCard | None) -> CardPeak
 
 def peak_group(card: Device, torch_card: TorchCard | None) -> FactGroup:
     """Return the rows with a card's theoretical peaks."""
-    peaks = peaks_of(card, torch_card)
+    peaks, is_computed = peaks_of(card, torch_card), card.compute_capability is not None
     arithmetic = peaks.arithmetic_flops if peaks else {}
-    tensor_cores = peaks.tensor_core_flops if peaks else {}
-    no_arithmetic = _NO_ARITHMETIC if peaks else _TOO_LITTLE
+    cores = peaks.tensor_core_flops if peaks else {}
     bandwidth = peaks.memory_bytes_per_s if peaks else None
-    facts = [
+    fastest = max(cores, key=lambda dtype: cores[dtype], default="")
+    how = _COMPUTED if is_computed else _PUBLISHED
+    facts = (
         fact(
             "peak_bandwidth",
             "Memory bandwidth",
             format_rate(bandwidth, "B/s") if bandwidth else None,
             _TOO_LITTLE,
-            "Computed from the highest memory clock and the bus width."
-            if card.compute_capability
-            else _PUBLISHED,
-        )
-    ]
-    how = _COMPUTED if card.compute_capability else _PUBLISHED
-    facts += [
-        fact(f"peak_{dtype}", dtype, _flops(arithmetic.get(dtype)), no_arithmetic, how)
-        for dtype in ("float32", "float16", "float64")
-    ]
-    fastest = max(tensor_cores, key=lambda dtype: tensor_cores[dtype], default="")
-    with_dtype = f"{_flops(tensor_cores[fastest])} in {fastest}" if fastest else None
-    no_cores = _NO_TENSOR_CORES if peaks else _TOO_LITTLE
-    facts.append(
+            _COMPUTED_BANDWIDTH if is_computed else _PUBLISHED,
+        ),
+        *(
+            fact(
+                f"peak_{dtype}",
+                dtype,
+                _flops(arithmetic.get(dtype)),
+                _NO_ARITHMETIC if peaks else _TOO_LITTLE,
+                how,
+            )
+            for dtype in ("float32", "float16", "float64")
+        ),
         fact(
             "peak_tensor",
-            "Tensor cores" if card.compute_capability else "Matrix units",
-            with_dtype,
-            no_cores,
+            "Tensor cores" if is_computed else "Matrix units",
+            f"{_flops(cores[fastest])} in {fastest}" if fastest else None,
+            _NO_TENSOR_CORES if peaks else _TOO_LITTLE,
             how,
-        )
+        ),
     )
-    return FactGroup(title="Theoretical peak", facts=tuple(facts))
+    return FactGroup(title="Theoretical peak", facts=facts)
 
 
 def account_group(card: Device, torch_card: TorchCard | None) -> FactGroup:
     """Return PyTorch's properties of a card beside the driver's, and their contradictions."""
-    rows = (
-        ("name", "Name", card.name, torch_card.name if torch_card else None),
-        (
-            "compute_capability",
-            "Compute capability",
-            card.compute_capability,
-            torch_card.compute_capability if torch_card else None,
-        ),
-        (
-            "multiprocessors",
-            "Multiprocessors",
-            card.multiprocessors,
-            torch_card.multiprocessors if torch_card else None,
-        ),
-        (
-            "memory",
-            "Memory",
-            bytes_text(card.memory_total_bytes),
-            bytes_text(torch_card.memory_total_bytes) if torch_card else None,
-        ),
-        (
-            "bus",
-            "Memory bus",
-            _bits(card.memory_bus_width_bits),
-            _bits(torch_card.memory_bus_width_bits) if torch_card else None,
-        ),
-        ("slot", "PCI address", card.pci_bus_id, torch_card.pci_bus_id if torch_card else None),
+    facts = tuple(
+        fact(
+            f"torch_{key}",
+            label,
+            _both(words(card), words(torch_card) if torch_card else None),
+            _NOT_SEEN,
+        )
+        for key, label, words in _ACCOUNT
     )
-    facts = [
-        fact(f"torch_{key}", label, _both(ours, theirs), _NOT_SEEN)
-        for key, label, ours, theirs in rows
-    ]
-    facts.append(_contradictions(card, torch_card))
-    return FactGroup(title="Seen by PyTorch", facts=tuple(facts))
+    contradictions = _contradictions(card, torch_card)
+    return FactGroup(title="Seen by PyTorch", facts=(*facts, contradictions))
+
+
+_ACCOUNT: tuple[tuple[str, str, Callable[[Device | TorchCard], object]], ...] = (
+    ("name", "Name", lambda card: card.name),
+    ("compute_capability", "Compute capability", lambda card: card.compute_capability),
+    ("multiprocessors", "Multiprocessors", lambda card: card.multiprocessors),
+    ("memory", "Memory", lambda card: bytes_text(card.memory_total_bytes)),
+    ("bus", "Memory bus", lambda card: _bits(card.memory_bus_width_bits)),
+    ("slot", "PCI address", lambda card: card.pci_bus_id),
+)
 
 
 def chip_text(card: Device) -> str | None:
@@ -350,15 +329,12 @@ class _Rows:
     def __init__(self, card: Device, snapshot: PcSnapshot) -> None:
         self._card, self._snapshot = card, snapshot
         self._telemetry = snapshot.telemetry(card)
-        self._why_not = snapshot.trouble(card) or _REFUSED
+        self._trouble = snapshot.trouble(card)
 
-    def _row(self, key: str, label: str, value: str | None, note: str = "") -> Fact:
-        return fact(key, label, value, self._why_not, note)
-
-    def _heat(self, key: str, label: str, value: float | None, note: str = "") -> Fact:
-        """Return a row of the temperatures that many cards and drivers lack."""
-        why_not = self._snapshot.trouble(self._card) or _NO_SUCH_SENSOR
-        return fact(key, label, celsius_text(value), why_not, note)
+    def _row(
+        self, key: str, label: str, value: str | None, note: str = "", why_not: str = _REFUSED
+    ) -> Fact:
+        return fact(key, label, value, self._trouble or why_not, note)
 
     def _amount(
         self,
@@ -373,16 +349,19 @@ class _Rows:
         row = self._row(key, label, amount_text(value, most, unit, most_word))
         if value is not None:
             return row
-        return msgspec.structs.replace(row, reason=self._why_not, is_known=False)
+        why_not = self._trouble or _REFUSED
+        return msgspec.structs.replace(row, reason=why_not, is_known=False)
 
     def now(self) -> FactGroup:
         card, now, row = self._card, self._telemetry, self._row
+        hot, hot_memory = celsius_text(now.hotspot_c), celsius_text(now.memory_temperature_c)
         pstate = None if now.pstate is None else f"P{now.pstate}"
+        no_heat = _NO_SUCH_SENSOR  # many cards and drivers lack these temperatures
         facts = (
             row("utilization", "Utilization", percent_text(now.utilization_percent)),
             row("temperature", "Temperature", celsius_text(now.temperature_c)),
-            self._heat("hotspot", "Hot spot", now.hotspot_c, "The hottest place of the chip."),
-            self._heat("memory_temperature", "VRAM temperature", now.memory_temperature_c),
+            row("hotspot", "Hot spot", hot, "The hottest place of the chip.", no_heat),
+            row("memory_temperature", "VRAM temperature", hot_memory, "", no_heat),
             row("fan", "Fan", fan_text(now)),
             row("pstate", "P-state", pstate, "P0 is the fastest; P8 and above save power."),
             self._amount("power", "Power", now.power_w, now.power_limit_w, "W", "limit"),
@@ -400,15 +379,13 @@ class _Rows:
     def memory(self) -> FactGroup:
         now, row = self._telemetry, self._row
         used, total = now.memory_used_bytes, self._card.memory_total_bytes
-        used_text = bytes_text(used)
-        if used_text and used and total:
-            used_text += f" ({format_percent(used / total)})"
-        reserved = bytes_text(now.memory_reserved_bytes)
+        share = f" ({format_percent(used / total)})" if used and total else ""
+        used_text = None if used is None else f"{format_bytes(used)}{share}"
         facts = (
             row("memory_total", "Total", bytes_text(total), _shared_text(self._card)),
             row("memory_used", "Used", used_text, "By all programs on this card."),
             row("memory_free", "Free", bytes_text(now.memory_free_bytes)),
-            row("memory_kept", "Reserved by the driver", reserved),
+            row("memory_kept", "Reserved by the driver", bytes_text(now.memory_reserved_bytes)),
             self._torch_memory("allocated", "Allocated by PyTorch"),
             self._torch_memory("reserved", "Reserved by PyTorch"),
         )
@@ -416,20 +393,20 @@ class _Rows:
 
     def card(self) -> FactGroup:
         card, row = self._card, self._row
-        bits = card.memory_bus_width_bits
-        display = None
-        if card.display_active is not None:
-            display = "drives your monitor" if card.display_active else "no monitor"
+        torch_card = self._snapshot.torch_card(card)
+        l2_cache = bytes_text(torch_card.l2_cache_bytes) if torch_card else None
+        cores = ((card.multiprocessors, "SMs"), (card.cuda_cores, "cores"))
+        processors = ", ".join(f"{count} {unit}" for count, unit in cores if count)
         facts = (
             fact("name", "Name", card.name),
             fact("numbers", "Numbers", identity_line(card)),
             row("architecture", "Architecture", card.architecture),
             row("compute_capability", "Compute capability", card.compute_capability),
-            row("cores", "Processors", self._processors()),
-            row("memory_bus", "Memory bus", f"{bits}{SPACE}bit" if bits else None),
+            row("cores", "Processors", processors),
+            row("memory_bus", "Memory bus", _bits(card.memory_bus_width_bits)),
             row("resizable_bar", "Resizable BAR", resizable_bar_text(card)),
-            fact("l2_cache", "L2 cache", self._l2_cache(), _ONLY_PYTORCH),
-            row("display", "Display", display),
+            fact("l2_cache", "L2 cache", l2_cache, _ONLY_PYTORCH),
+            row("display", "Display", _switch(card.display_active, _MONITOR)),
             row("compute_mode", "Compute mode", card.compute_mode),
             row("ecc", "ECC", _switch(card.ecc_enabled)),
             row("mig", "MIG", _switch(card.mig_enabled)),
@@ -467,14 +444,6 @@ class _Rows:
             return fact(key, label, "no CUDA context yet", note=_NO_CONTEXT)
         return fact(key, label, bytes_text(size_bytes), note="Only in GPU Studio's engine.")
 
-    def _processors(self) -> str | None:
-        parts = []
-        if self._card.multiprocessors:
-            parts.append(f"{self._card.multiprocessors} SMs")
-        if self._card.cuda_cores:
-            parts.append(f"{self._card.cuda_cores} cores")
-        return ", ".join(parts) or None
-
     def _pcie(self) -> str | None:
         card, now = self._card, self._telemetry
         if now.pcie_generation is None or now.pcie_width is None:
@@ -494,10 +463,6 @@ class _Rows:
             text += f" (the card alone: gen {alone})"
         return text
 
-    def _l2_cache(self) -> str | None:
-        torch_card = self._snapshot.torch_card(self._card)
-        return bytes_text(torch_card.l2_cache_bytes) if torch_card else None
-
     def _traffic(self) -> str | None:
         received, sent = self._telemetry.pcie_rx_bytes_per_s, self._telemetry.pcie_tx_bytes_per_s
         if received is None or sent is None:
@@ -505,10 +470,11 @@ class _Rows:
         return f"{format_rate(received, 'B/s')} in, {format_rate(sent, 'B/s')} out"
 
 
-def _switch(state: bool | None) -> str | None:
-    if state is None:
-        return None
-    return "on" if state else "off"
+_MONITOR = ("drives your monitor", "no monitor")
+
+
+def _switch(state: bool | None, words: tuple[str, str] = ("on", "off")) -> str | None:
+    return None if state is None else words[0] if state else words[1]
 
 
 _NO_CPU_SENSOR = "The system has no such sensor for this CPU."

@@ -41,8 +41,8 @@ def is_busy(now: Telemetry) -> bool:
 def link_under_load(card: Device, readings: Iterable[Reading]) -> Link | None:
     """Return the fastest link that a card had under load; None if it was never seen busy."""
     best: Link | None = None
-    for now in (card.telemetry, *_telemetry_of(card, readings)):
-        best = faster(best, link_at_work(now))
+    for now in (card.telemetry, *(reading.telemetry(card) for reading in readings)):
+        best = faster(best, link_at_work(now) if now else None)
     return best
 
 
@@ -65,13 +65,6 @@ def widest_link(card: Device) -> Link | None:
     if not card.pcie_generation_max or not card.pcie_width_max:
         return None
     return Link(generation=card.pcie_generation_max, width=card.pcie_width_max)
-
-
-def _telemetry_of(card: Device, readings: Iterable[Reading]) -> Iterable[Telemetry]:
-    for reading in readings:
-        for card_reading in reading.cards:
-            if card_reading.uuid == card.identity and card_reading.error is None:
-                yield card_reading.telemetry
 
 
 def links_under_load(cards: Iterable[Device], readings: Sequence[Reading]) -> dict[str, Link]:

@@ -285,8 +285,7 @@ class PcFacts:
 
     def reading_of(self, card: Device) -> CardReading | None:
         """Return the last reading of a card."""
-        cards = self.readings[-1].cards if self.readings else ()
-        return next((reading for reading in cards if reading.uuid == card.identity), None)
+        return self.readings[-1].card(card) if self.readings else None
 
     def table_differences(self) -> tuple[str, ...]:
         """Return the differences between PyTorch's own table of builds and this program's."""

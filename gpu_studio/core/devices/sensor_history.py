@@ -123,8 +123,8 @@ class SensorTrack:
 
     def append(self, reading: Reading) -> None:
         """Add a reading of the device; a lost card adds nothing."""
-        telemetry = _telemetry(reading, self.device)
-        if telemetry is None:
+        card, telemetry = reading.card(self.device), reading.telemetry(self.device)
+        if telemetry is None or (card is not None and card.error is not None):
             return
         if self._count:
             last_s = self._buffer[_TIME, self._count - 1]
@@ -217,13 +217,6 @@ def signed(kind: SensorKind, change: float) -> str:
     return f"{'+' if change > 0 else '−'}{kind.words(abs(change))}"
 
 
-def _telemetry(reading: Reading, device: Device) -> Telemetry | None:
-    if device.is_cpu:
-        return reading.cpu
-    cards = (card for card in reading.cards if card.uuid == device.identity)
-    return next((card.telemetry for card in cards if card.error is None), None)
-
-
 def _scale(
     kind: SensorKind, values: NDArray[np.float64], most: float | None
 ) -> tuple[float, float]:
@@ -271,10 +264,9 @@ def csv_lines(reading: Reading, inventory: Inventory, time_text: str) -> str:
         inventory: the devices of that reading.
         time_text: the time of day, ISO 8601.
     """
-    cards = {card.uuid: card for card in reading.cards}
     lines = []
     for device in inventory.devices:
-        card = cards.get(device.identity)
+        card = reading.card(device)
         if device.is_cpu:
             lines.append(_device_line(device, reading, time_text, reading.cpu, ""))
         elif card is not None:

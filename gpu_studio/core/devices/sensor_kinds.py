@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.telemetry import Telemetry
 
+_CLOCK = "clock"
+
 
 @dataclass(frozen=True, slots=True)
 class SensorKind:
@@ -23,19 +25,33 @@ class SensorKind:
     Attributes:
         unit: the unit of the plot's axis: ``"%"``, ``"bytes"``, ``"°C"``, ``"W"``, ``"MHz"`` or
             ``"B/s"``.
-        value: gets the value from a reading; None if the device does not report it.
-        most: the end of the scale, None if there is none.
+        field: the field of `Telemetry`; None in it if the device does not report it.
         words: the value as text.
+        most_from: the end of the scale: a number, or the field of the device or of the reading that
+            has it; None if there is none.
         change_from: the smallest change over a span that is worth showing; None is never.
     """
 
     key: str
     title: str
     unit: str
-    value: Callable[[Telemetry], float | None]
-    most: Callable[[Device, Telemetry], float | None]
+    field: str
     words: Callable[[float], str]
+    most_from: float | str | None = None
     change_from: float | None = None
+
+    def value(self, now: Telemetry) -> float | None:
+        """Return the sensor's value in a reading."""
+        value: float | None = getattr(now, self.field)
+        return value
+
+    def most(self, device: Device, now: Telemetry) -> float | None:
+        """Return the end of the scale."""
+        if not isinstance(self.most_from, str):
+            return self.most_from
+        owner = device if hasattr(device, self.most_from) else now
+        most: float | None = getattr(owner, self.most_from)
+        return most
 
 
 def sensors_of(device: Device) -> tuple[SensorKind, ...]:
@@ -44,138 +60,54 @@ def sensors_of(device: Device) -> tuple[SensorKind, ...]:
         return CPU_SENSORS
     if device.build_kind == CUDA_BUILD:
         return CARD_SENSORS
-    titles = {_CLOCK: "GPU clock"} | ({_MEMORY: "Shared memory"} if device.is_integrated else {})
-    return tuple(replace(kind, title=titles.get(kind, kind.title)) for kind in CARD_SENSORS)
-
-
-def _or_empty(words: Callable[[float], str | None]) -> Callable[[float], str]:
-    return lambda value: words(value) or ""
+    titles = {_CLOCK: "GPU clock"} | ({"memory": "Shared memory"} if device.is_integrated else {})
+    return tuple(replace(kind, title=titles.get(kind.key, kind.title)) for kind in CARD_SENSORS)
 
 
 def _bytes_words(value: float) -> str:
     return bytes_text(int(value)) or ""
 
 
-def _watts(value: float) -> str:
-    return f"{three_digits(value)}{SPACE}W"
+def _percent(value: float) -> str:
+    return percent_text(value) or ""
 
 
-def _megahertz(value: float) -> str:
-    return f"{value:.0f}{SPACE}MHz"
+def _celsius(value: float) -> str:
+    return celsius_text(value) or ""
 
 
 def _rate_words(value: float) -> str:
     return format_rate(value, "B/s")
 
 
-def _hundred(_device: Device, _telemetry: Telemetry) -> float:
-    return 100.0
+def _with_unit(unit: str, number: Callable[[float], str]) -> Callable[[float], str]:
+    return lambda value: f"{number(value)}{SPACE}{unit}"
 
 
-def _open(_device: Device, _telemetry: Telemetry) -> None:
-    return None
+_watts, _megahertz = _with_unit("W", three_digits), _with_unit("MHz", "{:.0f}".format)
 
-
-_UTILIZATION = SensorKind(
-    "utilization",
-    "GPU load",
-    "%",
-    lambda telemetry: telemetry.utilization_percent,
-    _hundred,
-    _or_empty(percent_text),
-)
-_MEMORY = SensorKind(
-    "memory",
-    "VRAM",
-    "bytes",
-    lambda telemetry: telemetry.memory_used_bytes,
-    lambda device, _telemetry: device.memory_total_bytes,
-    _bytes_words,
-    change_from=16 << 20,
-)
-_TEMPERATURE = SensorKind(
-    "temperature",
-    "GPU temperature",
-    "°C",
-    lambda telemetry: telemetry.temperature_c,
-    _open,
-    _or_empty(celsius_text),
-    change_from=1.0,
-)
-_HOT_SPOT = SensorKind(
-    "hotspot",
-    "Hot spot",
-    "°C",
-    lambda telemetry: telemetry.hotspot_c,
-    _open,
-    _or_empty(celsius_text),
-    change_from=1.0,
-)
-_MEMORY_TEMPERATURE = SensorKind(
-    "memory_temperature",
-    "VRAM temperature",
-    "°C",
-    lambda telemetry: telemetry.memory_temperature_c,
-    _open,
-    _or_empty(celsius_text),
-    change_from=1.0,
-)
-_POWER = SensorKind(
-    "power",
-    "Power",
-    "W",
-    lambda telemetry: telemetry.power_w,
-    lambda _device, telemetry: telemetry.power_limit_w,
-    _watts,
-)
-_CLOCK = SensorKind(
-    "clock",
-    "SM clock",
-    "MHz",
-    lambda telemetry: telemetry.sm_clock_mhz,
-    lambda device, _telemetry: device.sm_clock_max_mhz,
-    _megahertz,
-)
-_MEMORY_CLOCK = SensorKind(
-    "memory_clock",
-    "Memory clock",
-    "MHz",
-    lambda telemetry: telemetry.memory_clock_mhz,
-    lambda device, _telemetry: device.memory_clock_max_mhz,
-    _megahertz,
-)
-_FAN = SensorKind(
-    "fan",
-    "Fan",
-    "%",
-    lambda telemetry: telemetry.fan_percent,
-    _hundred,
-    _or_empty(percent_text),
-)
-_PCIE_IN = SensorKind(
-    "pcie_in",
-    "PCIe to the card",
-    "B/s",
-    lambda telemetry: telemetry.pcie_rx_bytes_per_s,
-    _open,
-    _rate_words,
-)
-_PCIE_OUT = SensorKind(
-    "pcie_out",
-    "PCIe from the card",
-    "B/s",
-    lambda telemetry: telemetry.pcie_tx_bytes_per_s,
-    _open,
-    _rate_words,
-)
-
-# The first three have the same keys for both, so that the same plots can show either device.
-CPU_SENSORS = (
-    replace(_UTILIZATION, title="CPU load"),
-    replace(_MEMORY, title="RAM"),
-    replace(_TEMPERATURE, title="CPU temperature"),
-)
-CARD_SENSORS = (
-    _UTILIZATION, _MEMORY, _TEMPERATURE, _HOT_SPOT, _MEMORY_TEMPERATURE, _POWER, _CLOCK,
-    _MEMORY_CLOCK, _FAN, _PCIE_IN, _PCIE_OUT,
+# Per kind: the key, the title, the unit, the field of `Telemetry`, the value as text, the end of
+# the scale (a number, or a field of the device or of the telemetry), and the smallest change.
+_HUNDRED = 100.0
+_ROWS: tuple[
+    tuple[str, str, str, str, Callable[[float], str], float | str | None, float | None], ...
+] = (
+    ("utilization", "GPU load", "%", "utilization_percent", _percent, _HUNDRED, None),
+    ("memory", "VRAM", "bytes", "memory_used_bytes", _bytes_words, "memory_total_bytes", 16 << 20),
+    ("temperature", "GPU temperature", "°C", "temperature_c", _celsius, None, 1.0),
+    ("hotspot", "Hot spot", "°C", "hotspot_c", _celsius, None, 1.0),
+    ("memory_temperature", "VRAM temperature", "°C", "memory_temperature_c", _celsius, None, 1.0),
+    ("power", "Power", "W", "power_w", _watts, "power_limit_w", None),
+    (_CLOCK, "SM clock", "MHz", "sm_clock_mhz", _megahertz, "sm_clock_max_mhz", None),
+    ("memory_clock", "Memory clock", "MHz", "memory_clock_mhz", _megahertz,
+     "memory_clock_max_mhz", None),
+    ("fan", "Fan", "%", "fan_percent", _percent, _HUNDRED, None),
+    ("pcie_in", "PCIe to the card", "B/s", "pcie_rx_bytes_per_s", _rate_words, None, None),
+    ("pcie_out", "PCIe from the card", "B/s", "pcie_tx_bytes_per_s", _rate_words, None, None),
 )  # fmt: skip
+CARD_SENSORS = tuple(SensorKind(*row) for row in _ROWS)
+# The first three have the same keys for both, so that the same plots can show either device.
+CPU_SENSORS = tuple(
+    replace(kind, title=title)
+    for kind, title in zip(CARD_SENSORS, ("CPU load", "RAM", "CPU temperature"), strict=False)
+)
