@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.units import format_bytes
-
 if TYPE_CHECKING:
     from gpu_studio.core.messages.memory_messages import MemoryRead
 
@@ -17,7 +15,6 @@ WINDOW_S = 120.0
 _GAP_S = 4.0  # a longer time without readings is a gap in the curve
 _MOST_MARKS = 400
 _SAME_MARK_S = 1.0  # a loop may free at every step: one mark is enough for this long
-_ROWS_SHOWN = 200
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +32,6 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     at_s: float
     lower_bytes: int
     upper_bytes: int | None = None
-    free_bytes: int | None = None
 
 
 class MemoryHistory:
@@ -57,7 +53,6 @@ class MemoryHistory:
                 at_s=at_s,
                 lower_bytes=lower,
                 upper_bytes=read.reserved_bytes,
-                free_bytes=read.free_bytes,
             )
         )
         self._times.append(at_s)
@@ -66,9 +61,8 @@ class MemoryHistory:
         return True
 
     def _forget(self, before_s: float) -> None:
-        """Keep what the curve and the table show: an experiment reads 60 times a second."""
-        out_of_sight = bisect_left(self._times, before_s) - 1
-        spare = max(min(out_of_sight, len(self.points) - _ROWS_SHOWN), 0)
+        """Keep what the curve shows: an experiment reads 60 times a second."""
+        spare = max(bisect_left(self._times, before_s) - 1, 0)
         del self.points[:spare], self._times[:spare]
 
     def mark(self, mark: Mark) -> None:
@@ -103,27 +97,3 @@ class MemoryHistory:
             xs.append(point.at_s)
             ys.append(float(value))
         return xs, ys
-
-    def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """Return the newest readings and marks as a table, newest first.
-
-        Columns: seconds, allocated or process, reserved, free, event.
-        """
-        rows = [
-            (
-                point.at_s,
-                _bytes(point.lower_bytes),
-                _bytes(point.upper_bytes),
-                _bytes(point.free_bytes),
-                "",
-            )
-            for point in self.points[-_ROWS_SHOWN:]
-        ]
-        first_s = rows[0][0] if rows else 0.0
-        rows += [(m.at_s, "", "", "", m.label) for m in self.marks if m.at_s >= first_s]
-        rows.sort(key=lambda row: row[0], reverse=True)
-        return [(f"{row[0]:.1f}", *row[1:]) for row in rows]
-
-
-def _bytes(size_bytes: int | None) -> str:
-    return "n/a" if size_bytes is None else format_bytes(size_bytes)

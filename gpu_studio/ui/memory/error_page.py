@@ -5,24 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QHeaderView, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPlainTextEdit, QWidget
 
 from gpu_studio.core.memory.allocator.errors import card_full
 from gpu_studio.core.memory.oom_reader import explain_oom_text
-from gpu_studio.core.memory.oom_text import rounding_bytes
 from gpu_studio.core.notice import Tone
-from gpu_studio.core.units import format_bytes
-from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.parts import GAP, Card, Text, button, section, show_whole_rows, table
+from gpu_studio.ui.parts import GAP, Card, Text, button, section
 from gpu_studio.ui.scroll_page import PageColumn
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QMimeData
 
     from gpu_studio.core.memory.oom_reader import OomExplanation
-    from gpu_studio.core.memory.oom_text import OomNumbers
     from gpu_studio.ui.theme import Theme
 
 _AFTER_TYPING_MS = 150
@@ -37,18 +33,6 @@ _NOTHING = (
     "This text contains no out-of-memory error. Include the lines with “out of memory” or “Tried "
     "to allocate”."
 )
-_LABELS = {
-    "tried_bytes": "Tried to allocate",
-    "total_bytes": "The card",
-    "free_bytes": "Free on the card",
-    "in_use_bytes": "In use by this process",
-    "limit_bytes": "Allowed",
-    "allocated_bytes": "Allocated by PyTorch",
-    "reserved_bytes": "Reserved by PyTorch",
-    "unallocated_bytes": "Reserved, unallocated",
-    "private_pools_bytes": "In private pools",
-    "other_bytes": "Held by Metal itself",
-}
 
 
 class _ErrorText(QPlainTextEdit):
@@ -130,16 +114,6 @@ class ErrorPage(QWidget):
         self._advice = Text(name="memory.error.advice", wraps=True)
         for widget in (self._headline, self._meaning, self._tank, self._part, self._advice):
             self._account.column.addWidget(widget)
-        self._numbers_card = Card(name="memory.error.numbers_card")
-        self._rows = TextRows(("In the text", "Size", "Precision"), numbers=(1, 2), parent=self)
-        self._table = table(
-            self._rows, name="memory.error.numbers", accessible_name="Numbers in the text"
-        )
-        header = self._table.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        header.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
-        self._numbers_card.column.addWidget(self._table)
-        page.column.addWidget(self._numbers_card)
         page.column.addStretch(1)
         return page
 
@@ -178,10 +152,6 @@ class ErrorPage(QWidget):
         self._unnamed_part = _sizes_of(explained) if explained else ""
         self._describe_part("")
         self._part.setVisible(not self._tank.isHidden())
-        rows = _rows_of(explained.numbers) if explained else []
-        self._rows.set_rows(rows)
-        self._numbers_card.setVisible(bool(rows))
-        show_whole_rows(self._table)
 
     def _which_of(self, errors: int) -> str:
         """Return which of several errors is explained; empty for a single error."""
@@ -209,19 +179,3 @@ def _sizes_of(explained: OomExplanation) -> str:
     if explained.tank is None or explained.tank.card_bytes is None:
         return sentence
     return f"{sentence} The line marks the end of the {'card' if is_of_card else 'limit'}."
-
-
-def _rows_of(numbers: OomNumbers) -> list[tuple[str, str, str]]:
-    sizes = {label: getattr(numbers, key) for key, label in _LABELS.items()}
-    sizes |= {f"Process {process.pid}": process.bytes for process in numbers.processes}
-    return [
-        (label, format_bytes(size_bytes), _exactness(size_bytes))
-        for label, size_bytes in sizes.items()
-        if size_bytes is not None
-    ]
-
-
-def _exactness(size_bytes: int) -> str:
-    """Return how far the size may differ from PyTorch's own number."""
-    off_bytes = rounding_bytes(size_bytes)
-    return f"± {format_bytes(off_bytes)}" if off_bytes else "exact"

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QPushButton, QTableView, QWidget
-
 from gpu_studio.model.memory.memory_history import WINDOW_S
-from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.parts import GAP, Card, Text, button, table
+from gpu_studio.ui.parts import GAP, Card, Text, button
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from PySide6.QtGui import QShowEvent
+    from PySide6.QtWidgets import QWidget
 
     from gpu_studio.model.memory.memory_history import Mark
     from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.ui.theme import Theme
 
 _SPANS_S = (30.0, 60.0, WINDOW_S)  # the first minutes are enlarged
-_HEAD = ("Second", "Allocated", "Reserved", "Free", "Event")
 _LABEL_GAP, _AXIS_WIDTH = 16, 70
 _LEAST_TOP_BYTES = 4 << 20
 _EMPTY = "Empty cache"
@@ -30,17 +27,15 @@ _LEAST_LINES = 12  # of text: a lower plot is a strip
 
 
 class MemoryCurves(Card):
-    """Scrolling curves, their table, and the button that empties PyTorch's cache."""
+    """Scrolling curves, and the button that empties PyTorch's cache."""
 
     def __init__(self, model: MemoryModel, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent, name="memory.curves")
         self._model = model
         self._is_stale = False  # another device was chosen while this was hidden
         self._title = Text(role="title", name="memory.curves.title")
-        self._as_table = toggle("Table", "memory.plot.as_table", "Show the readings as a table")
-        self._as_table.toggled.connect(self._toggle_table)
         self._empty_cache = button(_EMPTY, model.empty_cache, name="memory.empty_cache")
-        controls = (self._title, self._empty_cache, self._as_table)
+        controls = (self._title, self._empty_cache)
         self.column.addWidget(FlowRow(*controls, fills=self._title, spacing=GAP))
         self._plot = LivePlot(
             theme,
@@ -51,8 +46,6 @@ class MemoryCurves(Card):
             empty="The memory of the last minutes appears here.",
         )
         self._plot.setAccessibleName("Memory over time")
-        self._rows = TextRows(_HEAD, numbers=(0, 1, 2, 3), parent=self)
-        self._table: QTableView | None = None  # created on first use
         self._cache_text = Text(role="muted", name="memory.cache", wraps=True)
         self._plot.setMinimumHeight(_LEAST_LINES * self.fontMetrics().height())
         self.column.addWidget(self._plot, 1)
@@ -64,7 +57,7 @@ class MemoryCurves(Card):
         self._show_chosen()
 
     def follow(self) -> None:
-        """Update the curves and their table."""
+        """Update the curves."""
         start_s, end_s = self._span_s()
         points = self._model.history.since(start_s)
         highest = max(
@@ -76,7 +69,6 @@ class MemoryCurves(Card):
         now = f" Now: {tank.sentence}" if tank and points else " No readings yet."
         self._plot.describe(f"{self._title.text()} over the last two minutes.{now}")
         self._show_marks()
-        self._fill_table()
 
     # ── showing ──────────────────────────────────────────────────────────────────────────────
 
@@ -122,14 +114,6 @@ class MemoryCurves(Card):
     def _upper(self) -> tuple[list[float], list[float]]:
         return self._model.visible_curve("upper")
 
-    def _fill_table(self) -> None:
-        """Fill the table, twice a second: an experiment brings 60 readings a second."""
-        if self._table is not None and self._as_table.isChecked():
-            is_card = not self._model.chosen.is_cpu
-            self._rows.set_head(_HEAD if is_card else ("Second", "Engine", *_HEAD[2:]))
-            self._rows.set_rows(self._model.history.rows())
-            self._table.setColumnHidden(2, not is_card)
-
     def _show_cache(self) -> None:
         self._empty_cache.setEnabled(self._model.can_empty_cache)
         self._empty_cache.setText("Emptying…" if self._model.emptying.is_going_on else _EMPTY)
@@ -138,14 +122,6 @@ class MemoryCurves(Card):
         self._cache_text.setVisible(bool(text))
         self._empty_cache.setToolTip(text)
         self._empty_cache.setAccessibleDescription(text)
-
-    def _toggle_table(self, shown: bool) -> None:
-        if self._table is None:
-            self._table = table(self._rows, name="memory.table", accessible_name="Memory over time")
-            self.column.insertWidget(self.column.indexOf(self._plot), self._table, 1)
-        self._table.setVisible(shown)
-        self._plot.setVisible(not shown)
-        self._fill_table()
 
     # ── marks ────────────────────────────────────────────────────────────────────────────────
 
@@ -156,25 +132,12 @@ class MemoryCurves(Card):
         return now_s - span_s, now_s
 
     def _show_marks(self) -> None:
-        """Mark the events in the shown time span; one without a mark is only in the table.
-
-        An experiment on another page adds many at once.
-        """
+        """Mark the events in the shown time span: an experiment on another page adds many."""
         if self._plot.plot is not None and not self.isVisible():
             return  # `showEvent` shows them
         span_s = self._span_s()
         shown = [mark for mark in self._model.history.marks if mark.at_s >= span_s[0]]
         self._plot.set_markers(markers(shown, span_s, self._plot))
-
-
-def toggle(text: str, name: str, tip: str) -> QPushButton:
-    """Return a checkable button."""
-    button = QPushButton(text)
-    button.setObjectName(name)
-    button.setCheckable(True)
-    button.setToolTip(tip)
-    button.setAccessibleName(tip)
-    return button
 
 
 def markers(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QComboBox, QInputDialog, QTableView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QInputDialog, QVBoxLayout, QWidget
 
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.failure import StudioError
@@ -17,15 +17,14 @@ from gpu_studio.model.memory.memory_devices import choice_title
 from gpu_studio.model.memory.memory_model import ENGINE_NAMES, LAB, MAIN, MemoryModel
 from gpu_studio.model.memory.oom_experiment import OomState
 from gpu_studio.model.pages import BREAK_IT, CURVES, MEMORY, READ_ERROR, SEGMENTS, WHAT_IF
-from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.combo_box import ComboBox, ElidingCombo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.lazy_page import LazyPage
-from gpu_studio.ui.memory.memory_curves import MemoryCurves, toggle
+from gpu_studio.ui.memory.memory_curves import MemoryCurves
 from gpu_studio.ui.memory.oom_page import OomPage
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.page_bar import PageBar
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, keep_room, letters, show_whole_rows, table
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, keep_room, letters
 from gpu_studio.ui.tabs import TabContents, tab_of
 
 if TYPE_CHECKING:
@@ -152,14 +151,10 @@ class TankCard(Card):
         self._title = Text(role="headline", name="memory.title")
         self._badge = Text("SIMULATED", role="section", name="memory.modelled")
         self._badge.setToolTip("Computed by the rules of PyTorch's allocator, without a card")
-        self._numbers = toggle("Numbers", "memory.tank.numbers", "Show the bar as a table")
-        self._numbers.toggled.connect(self._toggle_numbers)
         self._make_choices()
         self._lay_out_head()
         self._tank = TankBar(theme, name="memory.tank")
         self._tank.part_described.connect(self._show_sentence)
-        self._rows = TextRows(("Part", "Memory", "Share", "Meaning"), numbers=(1, 2), parent=self)
-        self._table: QTableView | None = None  # created on first use
         self._sentence = Text(role="muted", name="memory.sentence", wraps=True)
         self._programs = Text(role="muted", name="memory.programs", wraps=True)
         keep_room(self._programs)
@@ -189,9 +184,14 @@ class TankCard(Card):
     def _lay_out_head(self) -> None:
         between = QWidget()
         self._head = FlowRow(
-            self._title, self._badge, between, self._engines, self._cards, self._numbers,
-            fills=between, spacing=GAP,
-        )  # fmt: skip
+            self._title,
+            self._badge,
+            between,
+            self._engines,
+            self._cards,
+            fills=between,
+            spacing=GAP,
+        )
         self.column.addWidget(self._head)
 
     # ── the device ───────────────────────────────────────────────────────────────────────────
@@ -254,9 +254,6 @@ class TankCard(Card):
             title = f"This PC's RAM{size}"
         self._title.setText(title)
         self._tank.show_tank(tank)
-        if self._table is not None and self._numbers.isChecked() and tank is not None:
-            self._rows.set_rows(tank.rows())
-            show_whole_rows(self._table)
         self._show_programs()
         self._show_sentence("")
 
@@ -269,18 +266,6 @@ class TankCard(Card):
 
     def _show_sentence(self, words: str) -> None:
         self._sentence.setText(words or what_is_shown(self._model, self._model.pc.session))
-
-    def _toggle_numbers(self, shown: bool) -> None:
-        if self._table is None:
-            self._table = table(self._rows, name="memory.tank.table", accessible_name="Memory use")
-            self.column.insertWidget(self.column.count() - 1, self._table)
-            self._table.horizontalScrollBar().rangeChanged.connect(self._fit_table)
-        self._table.setVisible(shown)
-        self._show_memory()
-
-    def _fit_table(self) -> None:
-        if self._table is not None:
-            show_whole_rows(self._table)
 
 
 def what_is_shown(model: MemoryModel, session: EngineSession) -> str:

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.memory.oom_text import read_oom_text
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.memory.tank import tank_of_error
-from gpu_studio.core.units import format_bytes
 from gpu_studio.model.memory.oom_experiment import EXPANDABLE
-from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.eliding import RoomText
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.oom_panel import OomPanel
@@ -26,8 +24,6 @@ from gpu_studio.ui.parts import (
     button,
     laid_out_once,
     letters,
-    show_whole_rows,
-    table,
 )
 from gpu_studio.ui.saving import ask_save_path
 from gpu_studio.ui.scroll_page import PageColumn
@@ -82,7 +78,6 @@ class OomPage(QWidget):
         self._actions = self._make_actions()
         page.column.addWidget(self._actions)
         page.column.addWidget(self._results)
-        page.column.addWidget(self._results.numbers)
         page.column.addStretch(1)
         self._experiment.outcome_changed.connect(self._show_outcome)
         self._experiment.results_changed.connect(self._show_results)
@@ -266,7 +261,7 @@ class ResultCard(Card):
 
 
 class LabResults(QWidget):
-    """One result, or two side by side; `numbers` is the card with the table of both."""
+    """One result, or two side by side."""
 
     def __init__(
         self,
@@ -287,16 +282,8 @@ class LabResults(QWidget):
         self.second = ResultCard(theme, "memory.oom.other")
         side_by_side.addWidget(self.first, 1)
         side_by_side.addWidget(self.second, 1)
-        self.numbers = Card(name="memory.oom.numbers_card")
-        self._rows = TextRows(("", _DEFAULT, ""), numbers=(1, 2), parent=self)
-        self._table = table(
-            self._rows, name="memory.oom.numbers", accessible_name="Numbers of the experiment"
-        )
-        self._table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        self.numbers.column.addWidget(self._table)
         self.first.hide()
         self.second.hide()
-        self.numbers.hide()
 
     def show_now(self, outcome: Notice, number: int, *, conf: str, is_modelled: bool) -> None:
         """Show the progress of the run that follows this many results."""
@@ -314,12 +301,6 @@ class LabResults(QWidget):
         self._shown = results
         for index, card in enumerate(cards):
             card.setVisible(index < len(results))
-        rows = _rows_of(results)
-        self.numbers.setVisible(bool(rows))
-        self._rows.set_head(("", *(result.conf or _DEFAULT for result in results), "")[:3])
-        self._rows.set_rows(rows)
-        self._table.setColumnHidden(2, len(results) < 2)
-        show_whole_rows(self._table)
 
 
 def _is_the_errors(result: LabResult) -> bool:
@@ -329,34 +310,3 @@ def _is_the_errors(result: LabResult) -> bool:
         return False
     counted = (read.free_bytes, read.total_bytes)
     return counted == (finished.free_bytes, finished.total_bytes)
-
-
-def _rows_of(results: tuple[LabResult, ...]) -> list[tuple[str, str, str]]:
-    """Return the numbers that any result has: the label, the first result's, the second's."""
-    columns = [_numbers_of(result) for result in results]
-    rows = []
-    for key in dict.fromkeys(key for column in columns for key in column):
-        cells = [column.get(key, "–") for column in columns]
-        rows.append((key, cells[0], cells[1] if len(cells) > 1 else ""))
-    return rows
-
-
-def _numbers_of(result: LabResult) -> dict[str, str]:
-    finished = result.finished
-    if finished is None:
-        return {}
-    sizes = {
-        "Last request": finished.tried_bytes or finished.tensor_bytes,
-        "Allocated": finished.allocated_bytes,
-        "Reserved": finished.reserved_bytes,
-        "Largest available block": finished.largest_block_bytes,
-        "Total free": finished.free_total_bytes,
-        "Budget": finished.budget_bytes,
-    }
-    numbers = {key: format_bytes(size) for key, size in sizes.items() if size is not None}
-    if finished.budget_bytes is None:
-        numbers["Budget"] = "whole card"
-    for stage in finished.stages:
-        if stage.batch is not None:
-            numbers[f"Largest batch, {stage.stage.replace('_', ' ')}"] = str(stage.batch)
-    return {"Tensors at the end": str(finished.tensors), **numbers}

@@ -296,10 +296,9 @@ class TankLayout:
         self._tank, self._width = tank, width
         self._label_height = label_height(metrics)
         widths = [_label_width(part.label, part.size_bytes, metrics) for part in tank.parts]
-        flow = self._flow(widths)
         self.stretches = self._stretches()
-        self.lines = max((line for line, _ in flow), default=0) + 1
-        self.labels = self._labels(widths, flow)
+        self.lines = 1
+        self.labels = self._labels(widths)
 
     @property
     def labels_height(self) -> int:
@@ -324,40 +323,17 @@ class TankLayout:
             x += width + (_BETWEEN if is_shown else 0.0)
         return stretches
 
-    def _flow(self, widths: list[float]) -> list[tuple[int, float]]:
-        """Return each name's line and x, in rows from the left."""
-        flow: list[tuple[int, float]] = []
-        line, x = 0, 0.0
+    def _labels(self, widths: list[float]) -> list[QRectF]:
+        """Return the place of each name, in rows from the left."""
+        labels, line, x = [], 0, 0.0
         for width in widths:
             if x and x + width > self._width:
                 line, x = line + 1, 0.0
-            flow.append((line, x))
+            y = BAR_HEIGHT + 6.0 + line * self._label_height
+            labels.append(QRectF(x, y, width, self._label_height - _LINE_GAP))
             x += width + _LABEL_GAP
-        return flow
-
-    def _labels(self, widths: list[float], flow: list[tuple[int, float]]) -> list[QRectF]:
-        """Return the place of each name.
-
-        Each is under its part, moved aside if two would overlap. If they need more than one line,
-        they are in rows from the left.
-        """
-        xs = [x for _, x in flow] if self.lines > 1 else self._under(widths)
-        y, height = BAR_HEIGHT + 6.0, self._label_height
-        return [
-            QRectF(x, y + line * height, width, height - _LINE_GAP)
-            for x, width, (line, _) in zip(xs, widths, flow, strict=True)
-        ]
-
-    def _under(self, widths: list[float]) -> list[float]:
-        xs: list[float] = []
-        for stretch, width in zip(self.stretches, widths, strict=True):
-            least = xs[-1] + widths[len(xs) - 1] + _LABEL_GAP if xs else 0.0
-            xs.append(max(stretch.x() if width else least, least))
-        limit = float(self._width)
-        for index in reversed(range(len(xs))):
-            xs[index] = min(xs[index], limit - widths[index])
-            limit = xs[index] - _LABEL_GAP
-        return xs
+        self.lines = line + 1
+        return labels
 
 
 def label_height(metrics: QFontMetrics) -> int:

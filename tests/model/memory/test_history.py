@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 
-from gpu_studio.model.memory import memory_history as history_module
 from gpu_studio.model.memory.memory_history import WINDOW_S, Mark, MemoryHistory
 from tests.fakes.memory_answers import (
     memory_read,
 )
 from tests.model.memory.looks import (
     MIB,
-    plain,
 )
 
 
@@ -32,19 +30,7 @@ def test_a_curve_begins_with_what_still_held():
     assert history.curve(7.5)[0] == [7.0, 8.0, 9.0]
 
 
-def test_the_table_has_readings_and_marks_newest_first():
-    history = MemoryHistory()
-    history.add(memory_read(allocated=64, reserved=128), 1.0)
-    history.mark(Mark(at_s=1.5, label="run"))
-    history.add(memory_read("cpu"), 2.0)
-    assert [row[0] for row in history.rows()] == ["2.0", "1.5", "1.0"]
-    assert plain(history.rows()[2][1]) == "64 MiB"
-    assert history.rows()[0][2] == "n/a"
-    assert history.rows()[1][4] == "run"
-
-
-def test_an_old_history_is_let_go(monkeypatch):
-    monkeypatch.setattr(history_module, "_ROWS_SHOWN", 10)
+def test_an_old_history_is_let_go():
     history = MemoryHistory()
     for tenth in range(0, 10_000, 5):
         history.add(memory_read(allocated=tenth, reserved=128), tenth / 10)
@@ -52,14 +38,6 @@ def test_an_old_history_is_let_go(monkeypatch):
     assert history.points[-1].at_s == 999.5
     assert history.since(900.2)[0].at_s == 900.0
     assert history.since(999.5 - WINDOW_S)[0].at_s <= 999.5 - WINDOW_S
-
-
-def test_the_rows_of_the_table_stay_however_old_they_are(monkeypatch):
-    monkeypatch.setattr(history_module, "_ROWS_SHOWN", 10)
-    history = MemoryHistory()
-    for number in range(30):
-        history.add(memory_read(allocated=number, reserved=128), number * WINDOW_S)
-    assert len(history.rows()) == 10
 
 
 def test_a_loop_that_frees_at_every_step_is_one_mark_a_second():

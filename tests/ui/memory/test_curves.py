@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import (
-    QTableView,
-)
-
 from gpu_studio.core.messages.memory_messages import EmptyCache, ReadMemory
 from gpu_studio.model.memory.memory_history import Mark
 from gpu_studio.model.memory.memory_model import MemoryModel
@@ -19,7 +15,7 @@ from tests.fakes.memory_answers import (
 )
 
 
-def test_the_curves_are_allocated_and_reserved_and_have_a_table(tab, studio, qtbot):
+def test_the_curves_are_allocated_and_reserved(tab, studio, qtbot):
     start(tab, studio)
     plot = find(tab, "memory.plot", LivePlot)
     assert set(plot.curve_keys) == {"allocated", "reserved"}
@@ -28,11 +24,6 @@ def test_the_curves_are_allocated_and_reserved_and_have_a_table(tab, studio, qtb
     assert tab._curves._upper()[1][-1] == 120 * MIB
     assert len(xs) == len(ys)
     qtbot.waitUntil(lambda: "Now: 2" in plot.accessibleDescription())
-    click(tab, "memory.plot.as_table")
-    table = find(tab, "memory.table", QTableView)
-    qtbot.waitUntil(lambda: table.isVisible() and table.model().rowCount() > 0)
-    assert not plot.isVisible()
-    assert table.model().index(0, 1).data().startswith("100")
 
 
 def test_another_device_has_its_curves_once_the_page_is_shown(tab, studio, qtbot):
@@ -53,24 +44,6 @@ def test_the_legend_covers_no_reading(tab, studio, qtbot):
     start(tab, studio)
     plot = find(tab, "memory.plot", LivePlot)
     qtbot.waitUntil(lambda: names_above(plot) == {"allocated", "reserved"})
-
-
-def test_the_table_is_filled_at_its_own_pace_and_not_at_each_reading(tab, studio):
-    # An experiment brings 60 readings a second; each filling measures 200 rows.
-    start(tab, studio)
-    click(tab, "memory.plot.as_table")
-    tab._polls.stop()
-    rows, result = find(tab, "memory.table", QTableView).model(), []
-    for changed in (rows.modelReset, rows.dataChanged, rows.headerDataChanged):
-        changed.connect(lambda *_: result.append(1))
-    before = rows.rowCount()
-    for second in range(30):
-        tab.model.history.add(memory_read(allocated=100 + second), 1000.0 + second)
-        tab.model.memory_changed.emit()
-    assert not result
-    tab._curves.follow()
-    assert len(result) == 1
-    assert rows.rowCount() == before + 30
 
 
 def test_empty_cache_by_its_button(tab, scripts, studio, qtbot):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QCheckBox, QPlainTextEdit, QTableView
+from PySide6.QtWidgets import QCheckBox, QPlainTextEdit
 
 from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.ui.memory.error_page import ErrorPage
@@ -39,9 +39,6 @@ def test_an_error_becomes_a_tank_a_meaning_and_what_to_try(reader, qtbot):
     assert {part.key for part in tank.parts} >= {"tensors", "holes", "free", "not_told"}
     assert "20 MiB" in text(reader, "memory.error.meaning")
     assert "expandable_segments" in text(reader, "memory.error.advice")
-    rows = find(reader, "memory.error.numbers", QTableView).model()
-    exact = [[rows.index(row, column).data() for column in (1, 2)] for row in range(2)]
-    assert exact == [["20\u202fMiB", "± 5.12\u202fKiB"], ["3.95\u202fGiB", "± 5.12\u202fMiB"]]
     assert text(reader, "memory.error.part")  # how exact the error's numbers are
 
 
@@ -52,7 +49,6 @@ def test_an_error_without_numbers_has_a_meaning_and_no_tank(reader, qtbot):
     qtbot.waitUntil(lambda: text(reader, "memory.error.headline") == headline)
     assert "cuBLAS" in headline
     assert find(reader, "memory.error.tank").isHidden()
-    assert find(reader, "memory.error.numbers_card").isHidden()
 
 
 @pytest.mark.parametrize("words", ["hello", "\0" * 50, "<b>CUDA</b> " * 1000])
@@ -76,20 +72,16 @@ def test_the_example_is_one_and_clear_takes_it_away(reader, qtbot):
 
 
 def test_of_several_errors_the_first_is_explained_or_the_last(reader, qtbot):
-    def free():
-        numbers = find(reader, "memory.error.numbers", QTableView).model()
-        rows = [[numbers.index(r, c).data() for c in (0, 1)] for r in range(numbers.rowCount())]
-        return dict(rows)["Free on the card"].replace("\u202f", " ")
-
     last = find(reader, "memory.error.last", QCheckBox)
     assert last.isHidden()
     one = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 1.95 GiB "
     paste(reader, f"{one}of which 1.00 GiB is free.\n{one}of which 3.00 MiB is free.")
     qtbot.waitUntil(lambda: "2 errors" in text(reader, "memory.error.meaning"))
-    assert (free(), last.isVisible()) == ("1 GiB", True)
+    assert last.isVisible()
+    assert "1 GiB of 1.95" in text(reader, "memory.error.meaning")
     last.click()
     assert "last" in text(reader, "memory.error.meaning")
-    assert free() == "3 MiB"
+    assert "3 MiB of 1.95" in text(reader, "memory.error.meaning")
     paste(reader, f"{one}of which 1.00 GiB is free.")
     qtbot.waitUntil(last.isHidden)
     assert "errors" not in text(reader, "memory.error.meaning")

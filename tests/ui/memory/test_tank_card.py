@@ -9,18 +9,17 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import (
     QComboBox,
     QInputDialog,
-    QTableView,
 )
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import ReadMemory, RunMemoryExperiment
-from gpu_studio.model.pages import BREAK_IT, CURVES, FIT, SEGMENTS
+from gpu_studio.model.pages import BREAK_IT
 from gpu_studio.ui.combo_box import ElidingCombo
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.devices import show_reading
 from tests.driving.memory import run, start
-from tests.driving.window import click, find, plain, sees, text
+from tests.driving.window import find, plain, sees, text
 from tests.fakes.memory_answers import (
     memory_read,
     no_context,
@@ -100,18 +99,6 @@ def test_the_tank_reports_what_is_pointed_at(tab, studio, qtbot):
     qtbot.waitUntil(lambda: text(tab, "memory.sentence").startswith("Free"))
 
 
-def test_the_tank_has_a_table(tab, studio, qtbot):
-    start(tab, studio)
-    click(tab, "memory.tank.numbers")
-    table = find(tab, "memory.tank.table", QTableView)
-    qtbot.waitUntil(lambda: table.isVisible() and table.model().rowCount() == 5)
-    cells = [table.model().index(2, column).data() for column in range(4)]
-    assert cells[0] == "Tensors"
-    assert cells[1].startswith("100")
-    click(tab, "memory.tank.numbers")
-    assert not table.isVisible()
-
-
 def test_without_a_context_it_says_when_numbers_begin(tab, scripts, studio, sensor_source, qtbot):
     scripts[ReadMemory] = [no_context()]
     start(tab, studio)
@@ -122,36 +109,6 @@ def test_without_a_context_it_says_when_numbers_begin(tab, scripts, studio, sens
     assert "not used this card" in text(tab, "memory.sentence")
     assert not find(tab, "memory.empty_cache").isEnabled()
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
-
-
-@pytest.mark.parametrize("height", [900, 560])
-def test_the_table_has_all_its_rows_under_the_bar_however_low_the_window_is(
-    tab, studio, qtbot, height
-):
-    start(tab, studio)
-    for page in (SEGMENTS, BREAK_IT, FIT, CURVES):
-        tab.pages.go_to(page)
-    tab.resize(760, height)
-    bar, sentence = find(tab, "memory.tank", TankBar), find(tab, "memory.sentence")
-    qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
-    click(tab, "memory.tank.numbers")
-    table = find(tab, "memory.tank.table", QTableView)
-    card = find(tab, "memory.tank_card")
-
-    def is_laid_out():
-        return (
-            table.isVisible()
-            and bar.isVisible()
-            and table.viewport().height() == 5 * table.rowHeight(0)
-            and bar.geometry().bottom() < table.geometry().top()
-            and table.geometry().bottom() < sentence.geometry().top()
-            and sentence.geometry().bottom() < card.height()
-            and sentence.height() >= sentence.heightForWidth(sentence.width())
-        )
-
-    qtbot.waitUntil(is_laid_out)  # a layout may ask for another one
-    click(tab, "memory.tank.numbers")
-    assert table.isHidden()
 
 
 @pytest.mark.parametrize("inventory", [cpu_only()])
