@@ -12,10 +12,8 @@ import pytest
 from gpu_studio.core.memory import experiment as experiment_module
 from gpu_studio.core.memory.activation_calls import ReplayedNetwork
 from gpu_studio.core.memory.experiment import run_experiment
-from gpu_studio.core.memory.memory_bench import MemoryBench
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
-from gpu_studio.core.memory.presets import find_preset, moments_of
 from gpu_studio.core.memory.segments import SegmentMap
 from gpu_studio.core.messages.memory_messages import (
     MOST_BLOCKS,
@@ -105,15 +103,6 @@ def test_a_budget_larger_than_what_is_free_is_no_room():
     _, finished = run(experiment("one_big", budget_bytes=1 << 40))
     assert finished.tensor_bytes > card.read().free_bytes
     assert finished.outcome == "card_full"
-
-
-def test_moments_do_not_begin_before_they_are_asked_for():
-    bench = MemoryBench(ModelledMemory(card_at("model:1996")), 100 * MIB)
-    moments = moments_of("gt1030", bench)
-    assert bench.steps == 0
-    assert next(moments) == "allocated"
-    assert bench.steps == 1
-    assert find_preset("gt1030").source.startswith("“How can I run any code on my GPU")
 
 
 def test_a_second_network_needs_no_working_memory_of_cublas():

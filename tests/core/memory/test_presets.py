@@ -71,13 +71,6 @@ def test_a_fragmented_card_has_more_free_than_was_asked_for():
     assert run(experiment("fragmentation"), EXPANDABLE)[1].outcome == "fits"
 
 
-def test_each_part_of_a_fragmentation_is_named_when_it_begins():
-    events, _ = run(experiment("fragmentation", reads_every_step=True))
-    stages = only(StageBegan, events)
-    assert [event.stage for event in stages] == ["scattering", "asking"]
-    assert all(event.sentence.endswith(".") for event in stages)
-
-
 def test_without_a_budget_the_options_own_limit_counts():
     conf = "per_process_memory_fraction:0.3"
     events, finished = run(experiment("gt1030", whole_card=True), conf)

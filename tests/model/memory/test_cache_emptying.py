@@ -14,25 +14,8 @@ from tests.fakes.memory_answers import (
 from tests.model.memory.looks import (
     MIB,
     idle,
-    parts,
     plain,
 )
-
-
-def test_empty_cache_says_before_what_it_will_free_and_then_what_it_freed(model, scripts, qtbot):
-    before = memory_read(allocated=100, reserved=336, releasable_bytes=128 * MIB)
-    scripts[ReadMemory] = [before]
-    scripts[EmptyCache] = [cache_emptied(before, 128)]
-    model.poll()
-    idle(qtbot, model.parent())
-    can_free = plain(model.cache_sentence)
-    assert "empty_cache can free 128 MiB of 236 MiB" in can_free
-    assert "108 MiB share segments" in can_free
-    model.empty_cache()
-    assert not model.can_empty_cache, "one at a time"
-    idle(qtbot, model.parent())
-    assert plain(model.cache_sentence).startswith("empty_cache freed 128 MiB, as predicted.")
-    assert parts(model)["holes"] == 108
 
 
 def test_empty_cache_admits_that_it_freed_something_else(model, scripts, qtbot):

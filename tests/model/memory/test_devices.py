@@ -6,44 +6,18 @@ import pytest
 
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.placement_messages import UseDevice
 from gpu_studio.model.memory.memory_devices import choice_title
 from gpu_studio.model.memory.memory_model import MemoryModel
-from tests.fakes.descriptions import described, described_with_cuda
-from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.pc import gt_1030, reading, two_cards
 from tests.fakes.scripted_engine import Pause
 from tests.model.memory.looks import (
-    MIB,
     idle,
     parts,
-    real,
 )
-
-
-def test_the_first_usable_card_is_chosen(model):
-    assert [(choice_title(c), c.address) for c in real(model)] == [
-        ("This PC's RAM", "cpu"),
-        ("cuda:0 GT 1030", "cuda:0"),
-    ]
-    assert model.chosen.address == "cuda:0"
-
-
-@pytest.mark.parametrize("inventory", [cpu_only()])
-def test_without_a_card_the_modelled_gt_1030_is_offered(scripts, studio, qtbot):
-    scripts[DescribeEngine] = [described()]
-    model = MemoryModel(studio, studio)
-    assert model.chosen.address == "cpu", "no device is known yet"
-    studio.start()
-    qtbot.waitUntil(lambda: model.chosen.is_modelled)
-    assert model.chosen.address == "model:1996"
-    assert choice_title(model.chosen) == "Simulated: GT 1030, 2 GiB"
-    assert not model.devices.has_usable_card
-    idle(qtbot, studio)
-    model.devices.choose("cpu")
-    assert model.chosen.is_cpu
 
 
 def test_a_card_that_pytorch_cannot_use_has_no_address_but_a_reason(engines, ready_studio):
@@ -105,11 +79,3 @@ def test_readings_stay_with_their_card_when_numbers_change(model, scripts, qtbot
     model.devices.choose(model.devices.choices[1].identity)
     assert "CUDA_VISIBLE_DEVICES" in model.chosen.reason
     assert model.history.points == []
-
-
-def test_a_card_of_ones_own_size_can_be_modelled(model):
-    model.devices.choose_own(3000)
-    assert model.chosen.address == "model:3000"
-    assert model.sizes_bytes[0] == 3000 * MIB
-    with pytest.raises(StudioError):
-        model.devices.choose_own(1)

@@ -64,19 +64,6 @@ def test_what_was_reached_without_a_failure_is_the_end(model, scripts, engines, 
     assert result.segments.read == result.reached
 
 
-def test_a_running_experiment_is_stopped(model, scripts, engines, qtbot):
-    scripts[RunMemoryExperiment] = lambda engine, request: breaking(
-        Pause(), oom_finished("stopped", tensors=4)
-    )
-    model.experiment.run(EXPERIMENT)
-    at_the_pause(qtbot, engines)
-    model.experiment.stop()
-    assert model.experiment.state is OomState.STOPPING
-    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
-    assert model.experiment.outcome.sentence == "Stopped."
-    assert "4 tensors" in model.experiment.outcome.detail
-
-
 @pytest.mark.usefixtures("impatient")
 def test_an_experiment_that_hears_no_stop_ends_with_its_engine(model, scripts, engines, qtbot):
     scripts[RunMemoryExperiment] = lambda engine, request: breaking(Pause(deaf=True))
@@ -151,13 +138,6 @@ def test_a_card_without_memory_for_an_experiment_is_no_result_of_it(model, scrip
     assert "too little memory" in outcome.detail
     assert "Tried to allocate 256 MiB." in outcome.detail
     assert "Close the programs" in outcome.next_step
-
-
-def test_options_of_the_users_own_environment_are_reported(model, scripts, qtbot):
-    scripts[RunMemoryExperiment] = [oom_finished(conf="max_split_size_mb:64")]
-    model.experiment.run(EXPERIMENT)
-    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
-    assert model.experiment.results[0].conf == "max_split_size_mb:64"
 
 
 def test_the_default_budget_is_three_quarters_of_what_is_free_and_never_the_whole_card():

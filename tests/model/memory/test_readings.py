@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from gpu_studio.core.messages.engine_messages import EngineEnded
-from gpu_studio.core.messages.memory_messages import ReadMemory, ReadSegments
+from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.memory.memory_model import MemoryModel
 from tests.fakes.memory_answers import (
     memory_read,
-    no_context,
-    segments_read,
 )
 from tests.fakes.scripted_engine import Pause
 from tests.model.memory.looks import (
-    MIB,
     idle,
     parts,
     real,
 )
-
-
-def test_a_poll_reads_and_the_tank_sums_to_the_card(model, qtbot):
-    model.poll()
-    idle(qtbot, model.parent())
-    assert parts(model) == {
-        "driver": 52, "not_told": 338, "tensors": 100, "holes": 20, "free": 1538,
-    }  # fmt: skip
-    assert sum(parts(model).values()) == 2048
 
 
 def test_nothing_is_asked_while_the_engine_works(model, engines, scripts, qtbot):
@@ -52,16 +40,6 @@ def test_polls_do_not_pile_up(model, engines, scripts, qtbot):
     engines.latest.go()
     idle(qtbot, model.parent())
     assert sum(isinstance(asked, ReadMemory) for asked in engines.requests) == 1
-
-
-def test_without_a_context_there_are_no_numbers_of_pytorch(model, scripts, qtbot):
-    scripts[ReadMemory] = [no_context()]
-    model.poll()
-    idle(qtbot, model.parent())
-    assert not model.has_allocator_numbers
-    assert model.history.points == []
-    assert model.cache_sentence == ""
-    assert not model.can_empty_cache
 
 
 def test_an_engine_that_died_holds_nothing_any_more(model, scripts, qtbot):
@@ -101,14 +79,3 @@ def test_without_a_sensor_reader_the_cards_are_those_the_engine_counts(
     qtbot.waitUntil(lambda: model.tank is not None)
     assert parts(model) == {"not_told": 338, "tensors": 100, "holes": 20, "free": 1538}
     idle(qtbot, studio)
-
-
-def test_segments_are_read_only_for_the_map(model, scripts, engines, qtbot):
-    scripts[ReadSegments] = lambda _engine, request: [
-        segments_read(memory_read(request.device, allocated=100, reserved=120))
-    ]
-    model.poll(with_segments=True)
-    qtbot.waitUntil(lambda: model.segments is not None)
-    assert engines.requests[-1] == ReadSegments(device="cuda:0")
-    assert model.latest.allocated_bytes == 100 * MIB, "the counters come with them"
-    assert model.segments.largest_block_bytes == 5 * MIB

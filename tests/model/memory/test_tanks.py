@@ -66,13 +66,6 @@ def test_nothing_is_learned_while_memory_is_taken_and_what_is_known_stays(memory
     assert context_of(tanks, memory) == 90
 
 
-def test_a_process_that_the_driver_does_not_list_has_no_context(memory):
-    tanks = Tanks(Listed(8, 600), {})
-    receive(memory, 512, 0.0)
-    tanks.learn(CARD.identity, CARD, memory)
-    assert context_of(tanks, memory) is None
-
-
 def test_what_the_driver_reported_the_engine_itself_counts_before_all_else(memory):
     """Of the same moment, and to the byte: at the end of an experiment too short to be listed."""
     tanks = Tanks(Listed(7, 512 + 90), {})

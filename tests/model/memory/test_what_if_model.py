@@ -97,16 +97,6 @@ def chosen(model: WhatIfModel, qtbot, **changes: object) -> None:
         model.choose(msgspec.structs.replace(CHOICES, **changes))
 
 
-def test_nothing_is_known_or_asked_without_a_history_or_choices(model, opening, asking, qtbot):
-    chosen(model, qtbot)
-    assert (model.on_card, model.smallest) == (None, None)
-    assert asking.questions == []
-    model.choices = None
-    opened(model, opening, b"one")
-    assert (model.on_card, model.smallest) == (None, None)
-    assert asking.questions == []
-
-
 def test_the_most_urgent_is_asked_first_and_each_answer_is_its_own_questions(
     model, opening, asking, qtbot
 ):
@@ -121,17 +111,6 @@ def test_the_most_urgent_is_asked_first_and_each_answer_is_its_own_questions(
     assert [type(one) for one in asking.questions] == [AskWhatIf, AskSmallest]
     assert {one.history for one in asking.questions} == {b"one"}
     assert not asking.is_busy
-
-
-def test_what_is_being_asked_is_not_asked_again(model, opening, asking, qtbot):
-    opened(model, opening, b"one")
-    chosen(model, qtbot)
-    chosen(model, qtbot, card_bytes=4 * GIB)
-    assert [one.card_bytes for one in asking.questions] == [2 * GIB, 4 * GIB]
-    model.choose(CHOICES)
-    chosen(model, qtbot, card_bytes=4 * GIB)
-    assert len(asking.questions) == 2
-    assert asking.is_busy
 
 
 def test_another_history_is_asked_the_same_anew(model, opening, asking, qtbot):

@@ -70,7 +70,6 @@ class AllocatorModel:
 
     Raises:
         ValueError: ``conf`` is wrong (see `parse_configuration`), a size or a fraction cannot be.
-        TypeError: what is no whole number of bytes, no fraction, or no text.
     """
 
     def __init__(
@@ -82,8 +81,6 @@ class AllocatorModel:
         fraction: float = 1.0,
     ) -> None:
         check_fraction(fraction)
-        if not isinstance(conf, str):
-            raise TypeError(f"conf is a text such as “max_split_size_mb:128”, not {conf!r}")
         self._options = options = parse_configuration(conf)
         self.card = ModelledCard(whole_bytes(capacity_bytes), whole_bytes(other_bytes))
         self._statistics = statistics = Statistics(options.max_split_bytes)
@@ -116,7 +113,6 @@ class AllocatorModel:
 
         Raises:
             ValueError: no share from 0 to 1.
-            TypeError: no number.
         """
         check_fraction(fraction)
         self.memory_fraction = fraction
@@ -133,7 +129,6 @@ class AllocatorModel:
         Raises:
             ModelledOutOfMemory: there is no such block; PyTorch's error with exact numbers.
             ValueError: a negative number.
-            TypeError: not a whole number.
         """
         if type(nbytes) is not int:
             nbytes = whole_bytes(nbytes)
@@ -169,10 +164,7 @@ class AllocatorModel:
 
         Raises:
             ValueError: the block is not in use, or is another allocator's.
-            TypeError: it is no block.
         """
-        if type(block) is not Block:
-            raise TypeError(f"{block!r} is not a block: free takes what allocate returned")
         if block.state != IN_USE:
             raise ValueError(f"{block!r} is not in use")
         pool = block.pool

@@ -89,6 +89,17 @@ def test_expandable_segments_grow_and_shrink_as_pytorchs():
         assert steps.model.card.free_bytes == (1996 - CONTEXT_MIB) * MIB - found["reserved"], seen
 
 
+def test_a_block_is_freed_once_and_by_its_own_allocator():
+    model, other = model_of(), model_of()
+    saved, block, theirs = model.allocate(1000), model.allocate(1000), other.allocate(512)
+    model.free(block)
+    with pytest.raises(ValueError, match="is not in use"):
+        model.free(block)
+    with pytest.raises(ValueError, match="is another allocator's"):
+        model.free(theirs)
+    assert model.stats()["allocated_bytes.all.current"] == saved.size_bytes == 1024
+
+
 def test_no_bytes_need_no_memory():
     model = model_of()
     block = model.allocate(0)

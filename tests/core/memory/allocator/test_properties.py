@@ -131,19 +131,6 @@ def test_memory_is_accounted_for(conf, fraction, calls):
 
 
 @settings(deadline=None)
-@given(conf=CONFS, fraction=FRACTIONS, calls=CALLS)
-def test_an_empty_cache_stays_empty(conf, fraction, calls):
-    model = AllocatorModel(CARD_BYTES, OTHER_BYTES, conf=conf, fraction=fraction)
-    after(model, calls)
-    model.empty_cache()
-    stats, snapshot = model.stats(), model.snapshot()
-    model.empty_cache()
-    assert model.snapshot() == snapshot
-    changed = {key for key, value in model.stats().items() if value != stats[key]}
-    assert changed == {"num_sync_all_streams"}
-
-
-@settings(deadline=None)
 @given(conf=CONFS, fraction=FRACTIONS, calls=CALLS, order=st.randoms(use_true_random=False))
 def test_everything_freed_is_everything_given_back(conf, fraction, calls, order):
     model = AllocatorModel(CARD_BYTES, OTHER_BYTES, conf=conf, fraction=fraction)
@@ -156,28 +143,3 @@ def test_everything_freed_is_everything_given_back(conf, fraction, calls, order)
     assert model.snapshot()["segments"] == []
     assert model.card.free_bytes == CARD_BYTES - OTHER_BYTES
     assert not any(value for key, value in model.stats().items() if key.endswith(".current"))
-
-
-@settings(deadline=None)
-@given(conf=CONFS, calls=CALLS, size=SIZES)
-def test_a_free_undoes_an_allocation(conf, calls, size):
-    model = AllocatorModel(CARD_BYTES, OTHER_BYTES, conf=conf)
-    after(model, calls)
-    model.empty_cache()
-
-    def used() -> list[tuple[int, int]]:
-        blocks = [b for segment in model.snapshot()["segments"] for b in segment["blocks"]]
-        return [(b["address"], b["size"]) for b in blocks if b["state"] == "active_allocated"]
-
-    before, reserved = used(), model.stats()["reserved_bytes.all.current"]
-    try:
-        block = model.allocate(size)
-    except ModelledOutOfMemory:
-        assert used() == before
-        return
-    assert len(used()) == len(before) + (size > 0)
-    model.free(block)
-    model.empty_cache()
-    assert used() == before
-    assert model.stats()["reserved_bytes.all.current"] == reserved
-    check_segments(model, is_expandable="expandable" in conf)
