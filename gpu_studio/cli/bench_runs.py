@@ -176,9 +176,9 @@ class BenchRuns:
             lines.append(_NO_TRANSFERS.format(compute=format_duration(result.median_s)))
         for line in lines:
             # A workload's findings are the same at every size: print them once.
-            if line not in self._printed or line not in result.findings:
+            if line not in self._printed or line not in result.details.findings:
                 print_line(f"{_INDENT}{line}")
-        self._printed.update(result.findings)
+        self._printed.update(result.details.findings)
 
     def _note_failure(self, event: Event, run: Run) -> None:
         if isinstance(event, (RunFailed, RequestFailed, EngineEnded)) and run.failure:
@@ -193,18 +193,18 @@ def remarks(result: RunFinished, card: TorchCard | None = None) -> Iterator[str]
         yield f"in doubt: {doubt}"
     if is_worth_a_line(result):
         yield is_this_normal(result, card)
-    if result.loaded_s is not None and not is_cpu(result.device):
-        loaded = format_duration(result.loaded_s)
+    if result.conditions.loaded_s is not None and not is_cpu(result.device):
+        loaded = format_duration(result.conditions.loaded_s)
         yield f"the card was already under load for {loaded} before the first sample"
-    if result.computed_in not in ("", result.dtype):
+    if result.conditions.computed_in not in ("", result.dtype):
         yield computed_in_words(result)
-    if len(result.parts_s) > 1:
-        yield f"per call: {_parts(result.parts_s.items())}"
-    if result.peak_allocated_bytes is not None:
-        yield f"peak memory: {result.peak_allocated_bytes / (1 << 20):.1f} MiB"
-    if result.naive is not None:
-        yield f"timed naively: {result.naive.sentence}"
-    yield from result.findings
+    if len(result.details.parts_s) > 1:
+        yield f"per call: {_parts(result.details.parts_s.items())}"
+    if result.details.peak_allocated_bytes is not None:
+        yield f"peak memory: {result.details.peak_allocated_bytes / (1 << 20):.1f} MiB"
+    if result.details.naive is not None:
+        yield f"timed naively: {result.details.naive.sentence}"
+    yield from result.details.findings
 
 
 def _parts(parts_s: Iterable[tuple[str, float]]) -> str:

@@ -31,6 +31,7 @@ from gpu_studio.core.messages import (
 from gpu_studio.core.messages.engine_messages import Heartbeat
 from gpu_studio.core.messages.line_messages import LineOpening
 from gpu_studio.core.messages.message import Event, Message, Request
+from gpu_studio.core.messages.run_messages import in_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -91,6 +92,16 @@ def decode_request(line: bytes) -> Request:
 def decode_event(line: bytes) -> Event:
     """Return the event in a line; raise `msgspec.DecodeError` for anything else."""
     return _event_decoder().decode(line)
+
+
+def decode_recorded(line: bytes) -> Event:
+    """Return the event in a line of a recording, which an older version may have written."""
+    try:
+        return decode_event(line)
+    except msgspec.ValidationError:
+        older = in_parts(msgspec.json.decode(line))
+        event: Event = msgspec.convert(older, _one_of(messages_of(Event)))
+        return event
 
 
 def decode_line(line: bytes) -> Event | Heartbeat:

@@ -7,27 +7,42 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError, first_line
+from gpu_studio.core.messages.run_messages import in_parts
 from gpu_studio.core.plain_text import with_plain_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 LARGEST_RECORD_BYTES = 1 << 20
-_T = TypeVar("_T", bound=msgspec.Struct)
+_T = TypeVar("_T")
+_Record = TypeVar("_Record", bound=msgspec.Struct)
 
 
 class _Version(msgspec.Struct):
     schema: int
 
 
+def decode_results(content: bytes, kind: type[_T]) -> _T:
+    """Return JSON as a type that has results of runs in it; those of older versions as well.
+
+    Raises:
+        msgspec.MsgspecError: it is not of that type.
+        RecursionError, UnicodeDecodeError: it is no JSON that this program wrote.
+    """
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.ValidationError:
+        return msgspec.convert(in_parts(msgspec.json.decode(content)), kind)
+
+
 def decode_record_of(
-    kind: type[_T],
+    kind: type[_Record],
     text: bytes,
     schema: int,
     refused: Callable[[str], StudioError],
     name: str,
     look: Callable[[bytes], None] = lambda _text: None,
-) -> _T:
+) -> _Record:
     """Return a record, with plain texts.
 
     Args:
@@ -51,6 +66,6 @@ def decode_record_of(
         if found < schema:
             raise refused("its schema number is invalid")
         look(text)
-        return with_plain_texts(msgspec.json.decode(text, type=kind))
+        return with_plain_texts(decode_results(text, kind))
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise refused(first_line(str(error), 200)) from error

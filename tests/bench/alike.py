@@ -66,7 +66,7 @@ def main() -> None:
     results = [result for pair in pairs for result in pair]
     middle_s = statistics.median(result.median_s for result in results)
     held = sum(low <= middle_s <= high for low, high in (one.ci95_s for one in results))
-    busy = sum(bool(result.other_processes) for result in results)
+    busy = sum(bool(result.conditions.other_processes) for result in results)
     print(f"winners: {winners} of {len(claims)} pairs")
     print(f"intervals that contain the median of all medians: {held} of {len(results)}")
     print(f"runs beside other programs: {busy} of {len(results)}")

@@ -170,8 +170,8 @@ def test_the_load_is_the_last_run_of_each_device(type_in) -> None:
     _, output, _ = type_in(on_an_old_card, "--json")
     events = [json.loads(line) for line in output.splitlines()]
     ended = [one for one in events if one["type"] == "run_finished"]
-    assert [one["device"] for one in ended if one.get("heat")] == ["cpu", "cuda:0"]
-    assert all(one.get("heat") for one in ended[-2:])
+    assert [one["device"] for one in ended if one["conditions"].get("heat")] == ["cpu", "cuda:0"]
+    assert all(one["conditions"].get("heat") for one in ended[-2:])
 
 
 def test_a_reader_sees_both_devices_and_one_sentence(type_in) -> None:

@@ -13,6 +13,7 @@ from gpu_studio.core.messages.run_messages import (
     RunFinished,
     RunStarted,
     RunStopped,
+    RunTimes,
     RunWorkload,
     SamplesMeasured,
     WorkloadDescription,
@@ -36,8 +37,7 @@ def recorded_run(size):
         RunFinished(
             run_id=run_id, device_name="Test", median_s=2.0, iqr_s=1.0, ci95_s=(1.0, 3.0),
             p99_s=3.0, samples=3, calls_per_sample=1, throughput=1.0, throughput_unit="FLOP/s",
-            bytes_per_call=3.0, first_call_s=1.0, warm_up_s=0.3,
-            elapsed_s=6.0, **common,
+            times=RunTimes(first_call_s=1.0, warm_up_s=0.3, elapsed_s=6.0), **common,
         ),
     ]  # fmt: skip
 

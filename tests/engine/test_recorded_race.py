@@ -68,7 +68,7 @@ def test_every_contestant_gets_its_own_run_again(runs: list[Run]):
         *_, last = engine.run(run.request)
         assert isinstance(last, RunFinished)
         assert last.outcome == run.result.outcome
-        assert last.cpu_threads == run.result.cpu_threads
+        assert last.conditions.cpu_threads == run.result.conditions.cpu_threads
         assert last.recording == "Test: a race"
 
 
@@ -90,7 +90,7 @@ def test_a_contestant_is_kept_with_its_way(runs: list[Run]):
     again = run_of(saved)
     assert again.request.race == runs[0].request.race
     assert again.result.outcome == runs[0].result.outcome
-    assert again.result.curves["sharpness"] == runs[0].result.curves["sharpness"]
+    assert again.result.details.curves["sharpness"] == runs[0].result.details.curves["sharpness"]
 
 
 def test_a_race_that_kept_its_frames_is_replayed_with_its_pictures(shown: tuple[Run, RaceTrack]):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceOutcome
@@ -17,7 +16,7 @@ from gpu_studio.core.messages.run_messages import (
 )
 from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.race.pictures import lake
-from tests.fakes.run_answers import batch, finished, samples_of, started
+from tests.fakes.run_answers import batch, changed, finished, samples_of, started
 from tests.fakes.scripted_engine import Pause
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def race_run(
         request, samples_s, race=request.race, outcome=outcome, cpu_threads=threads or 4,
         curves=curves,
     )  # fmt: skip
-    yield msgspec.structs.replace(plain, **changes)
+    yield changed(plain, **changes)
 
 
 def race_in_turns(request: RunInTurns) -> Iterator[Event | Pause]:

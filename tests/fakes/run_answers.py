@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpu_studio.core.messages.run_messages import (
+    CeilingShare,
+    RunConditions,
+    RunDetails,
     RunFinished,
     RunPhaseChanged,
     RunStarted,
+    RunTimes,
     RunWorkload,
     SamplesMeasured,
 )
@@ -69,14 +73,36 @@ def finished(request: RunWorkload, samples_s: tuple[float, ...], **changes: Any)
         median_s=summary.median_s, iqr_s=summary.iqr_s, ci95_s=median_interval(sorted(samples_s)),
         p99_s=summary.p99_s, samples=summary.samples, calls_per_sample=4,
         throughput=2.0 * request.size**2 / summary.median_s, throughput_unit=unit,
-        bytes_per_call=8.0 * request.size**2,
-        first_call_s=2 * summary.median_s, warm_up_s=0.3, elapsed_s=request.budget_s,
+        times=RunTimes(
+            first_call_s=2 * summary.median_s, warm_up_s=0.3, elapsed_s=request.budget_s
+        ),
+        conditions=RunConditions(
+            throttled=None if request.device == "cpu" else False, cpu_threads=4,
+            torch_version="2.13.0",
+        ),
+        details=RunDetails(bytes_per_call=8.0 * request.size**2),
         verified=True, verification="matches float64 on the CPU",
-        throttled=None if request.device == "cpu" else False, cpu_threads=4,
-        torch_version="2.13.0", options=request.options, cache=request.cache,
+        options=request.options, cache=request.cache,
         transfers=request.transfers, sustained=request.sustained,
     )  # fmt: skip
-    return msgspec.structs.replace(plain, **changes)
+    return changed(plain, **changes)
+
+
+_REACHED = {"share_of_ceiling": "share", "ceiling": "ceiling", "limit": "limit"}
+
+
+def changed(result: RunFinished, **changes: Any) -> RunFinished:
+    """Return a result with other fields, each by its name, also if it is of a part."""
+    replace = msgspec.structs.replace
+    for name in ("times", "conditions", "details"):
+        part = getattr(result, name)
+        own = {field: changes.pop(field) for field in part.__struct_fields__ if field in changes}
+        result = replace(result, **{name: replace(part, **own)})
+    reached = {new: changes.pop(old) for old, new in _REACHED.items() if old in changes}
+    if reached:
+        whole = replace(result.reached or CeilingShare(share=0.0), **reached)
+        changes["reached"] = whole if whole.share is not None else None
+    return replace(result, **changes)
 
 
 def in_turns(

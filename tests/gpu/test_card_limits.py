@@ -95,17 +95,17 @@ def test_a_sustained_run_loads_the_card_first(
     monkeypatch.setattr(sustained, "SUSTAINED_LOAD_S", _LOAD_S)
     result = finished(run_on(ask, card, size=256, sustained=True, rest_s=0.04))
     assert result.sustained
-    assert result.loaded_s is not None
-    assert result.loaded_s >= _LOAD_S
-    assert result.warm_up_s >= _LOAD_S
+    assert result.conditions.loaded_s is not None
+    assert result.conditions.loaded_s >= _LOAD_S
+    assert result.times.warm_up_s >= _LOAD_S
 
 
 def test_a_careless_script_pays_for_the_start_of_cuda(card: str, ask: Ask) -> None:
     result = finished(run_on(ask, card, size=256, naive=True))
-    assert result.naive is not None, result.findings
-    assert result.naive.printed_s <= result.naive.finished_s
-    assert result.naive.printed_s > result.median_s
-    assert "starting CUDA" in result.naive.sentence
+    assert result.details.naive is not None, result.details.findings
+    assert result.details.naive.printed_s <= result.details.naive.finished_s
+    assert result.details.naive.printed_s > result.median_s
+    assert "starting CUDA" in result.details.naive.sentence
 
 
 @pytest.mark.real_kernels

@@ -172,7 +172,7 @@ def test_the_kernels_are_as_many_as_the_finding_says(
     from torch.profiler import ProfilerActivity, profile
 
     result = run_on(ask, card, workload="elementwise", size=512, options={"form": form})
-    assert f"runs {kernels} kernels" in result.findings[0]
+    assert f"runs {kernels} kernels" in result.details.findings[0]
     one = find_workload("elementwise")
     case = make_case(one.description, resolve(card), 512, options={"form": form})
     call = one.prepare(case)
@@ -189,7 +189,7 @@ def test_the_kernels_are_as_many_as_the_finding_says(
 def test_the_parts_of_a_call_are_its_time(card: str, ask: Ask) -> None:
     """A large product is computing alone; nearly all of the copying is the slot's speed."""
     result = run_on(ask, card, workload="matmul", size=4096)
-    parts_s = result.parts_s
+    parts_s = result.details.parts_s
     assert parts_s["compute"] == pytest.approx(result.median_s, rel=0.1)
     assert parts_s["launch"] < 0.1 * parts_s["compute"] + 1e-4
     with_copies = run_on(ask, card, workload="matmul", size=4096, transfers=True)
@@ -218,12 +218,12 @@ def test_pinned_memory_is_copied_no_slower(card: str, ask: Ask) -> None:
 def test_nothing_is_faster_than_its_ceiling(card: str, ask: Ask) -> None:
     for workload, size in (("matmul", 4096), ("copy", 256)):
         result = run_on(ask, card, workload=workload, size=size)
-        if result.share_of_ceiling is None:
+        if result.reached is None:
             pytest.skip("this card's ceilings are not known")
-        assert 0.2 < result.share_of_ceiling <= 1.02, result.ceiling
+        assert 0.2 < result.reached.share <= 1.02, result.reached.ceiling
 
 
 def test_the_naive_stopwatch_stops_before_the_card_has(card: str, ask: Ask) -> None:
     result = run_on(ask, card, workload="matmul", size=8192, naive=True)
-    assert result.naive is not None
-    assert result.naive.finished_s - result.naive.printed_s > 0.5 * result.median_s
+    assert result.details.naive is not None
+    assert result.details.naive.finished_s - result.details.naive.printed_s > 0.5 * result.median_s

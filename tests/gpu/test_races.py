@@ -45,7 +45,7 @@ def test_a_race_is_verified_and_reaches_its_line(
         assert isinstance(result, RunFinished)
         assert result.verified, (dtype, result.verification)
         assert result.outcome.reached, (dtype, result.outcome)
-        assert set(result.parts_s) == {"launch", "compute"}
+        assert set(result.details.parts_s) == {"launch", "compute"}
 
 
 def test_a_card_learns_over_steps_like_float64(card: str) -> None:

@@ -78,12 +78,12 @@ def test_a_run_ends_with_the_card_it_was_asked_for(card: str, workload: str, ask
     result = finished(ask(quickest_on(card, workload)))
     device = resolve(card)
     assert (result.device, result.device_name) == (card, torch.cuda.get_device_name(device))
-    assert result.torch_version == torch.__version__
+    assert result.conditions.torch_version == torch.__version__
     assert result.verified is not None
     is_ampere = torch.cuda.get_device_capability(device) >= (8, 0)
     # cuDNN, which computes convolutions, has a switch of its own.
     switch = torch.backends.cudnn if workload == "conv2d" else torch.backends.cuda.matmul
-    assert (result.computed_in == "tf32") is (is_ampere and switch.allow_tf32)
+    assert (result.conditions.computed_in == "tf32") is (is_ampere and switch.allow_tf32)
 
 
 @pytest.mark.real_kernels
@@ -177,8 +177,8 @@ def test_samples_are_batches_within_the_budget(card: str, ask: Ask) -> None:
     timed_s = sum(samples_s) * result.calls_per_sample
     assert timed_s <= lines[-1].spent_s * (1 + _DRIFT) + _CLOCK_STEP_S * len(samples_s)
     assert lines[-1].spent_s >= 0.3
-    assert result.first_call_s > 0
-    assert result.warm_up_s >= 0.3
+    assert result.times.first_call_s > 0
+    assert result.times.warm_up_s >= 0.3
 
 
 def test_a_run_reads_its_own_cards_memory_and_leaves_nothing(card: str, ask: Ask) -> None:
@@ -200,7 +200,7 @@ def test_the_stamp_has_what_the_driver_reports(card: str, ask: Ask) -> None:
     assert now is not None
     result = finished(ask(run_on(card)))
     is_told = now.clock_event_reasons is not None or now.sm_clock_mhz is not None
-    assert (result.throttled is not None) == is_told
+    assert (result.conditions.throttled is not None) == is_told
 
 
 def test_a_stop_ends_a_run_between_two_calls(card: str, engine: EngineChild) -> None:

@@ -101,7 +101,7 @@ def test_a_call_takes_its_kernels_time(
     fastest_s = min(min(line.samples_s) for line in only(SamplesMeasured, events))
     assert 0.99 * call_s <= fastest_s < 3 * call_s
     assert result.median_s * result.calls_per_sample >= 1.9e-3
-    assert result.first_call_s >= call_s
+    assert result.times.first_call_s >= call_s
 
 
 def test_a_wrong_card_is_reported_as_one(soft_pc: MakePc, engine: StartEngine) -> None:
@@ -122,14 +122,14 @@ def test_the_stamp_knows_what_the_driver_says(soft_pc: MakePc, engine: StartEngi
         return result
 
     result = result_with()
-    assert (result.throttled, result.other_processes) == (False, False)
-    assert result_with(event_reasons=0x40).throttled is True
+    assert (result.conditions.throttled, result.conditions.other_processes) == (False, False)
+    assert result_with(event_reasons=0x40).conditions.throttled is True
     # far below the highest boost, as a laptop at its power limit: that is no throttling
     capped = result_with(event_reasons=0x4, sm_mhz=int(0.7 * GTX_1650.clock_mhz))
-    assert (capped.throttled, capped.power_capped) == (False, True)
-    assert result_with(event_reasons=None, sm_mhz=None).throttled is None
+    assert (capped.conditions.throttled, capped.conditions.power_capped) == (False, True)
+    assert result_with(event_reasons=None, sm_mhz=None).conditions.throttled is None
     pc.set_others(0, Other(4711, 100 * MIB))
-    assert result_with().other_processes is True
+    assert result_with().conditions.other_processes is True
 
 
 def test_a_game_that_draws_before_a_run_makes_it_doubtful(
@@ -142,10 +142,10 @@ def test_a_game_that_draws_before_a_run_makes_it_doubtful(
     alone, beside = (one.ask(run_on(device))[-1] for device in ("cuda:0", "cuda:1"))
     assert isinstance(alone, RunFinished)
     assert isinstance(beside, RunFinished)
-    assert alone.other_load is None
-    assert beside.other_processes is True
-    assert beside.other_load is not None
-    assert beside.other_load.percent == 97
+    assert alone.conditions.other_load is None
+    assert beside.conditions.other_processes is True
+    assert beside.conditions.other_load is not None
+    assert beside.conditions.other_load.percent == 97
     assert any("97\u202f% busy before the run" in doubt for doubt in stamp_of(beside).doubts)
 
 
@@ -154,7 +154,7 @@ def test_our_own_work_is_no_load_of_others(soft_pc: MakePc, engine: StartEngine)
     for _ in range(3):
         result = one.ask(run_on("cuda:0"))[-1]
         assert isinstance(result, RunFinished)
-        assert result.other_load is None
+        assert result.conditions.other_load is None
 
 
 def test_a_run_needs_no_nvml(soft_pc: MakePc, engine: StartEngine) -> None:
@@ -164,7 +164,7 @@ def test_a_run_needs_no_nvml(soft_pc: MakePc, engine: StartEngine) -> None:
     pc.fault("nvmlInit*", 18)
     result = one.ask(run_on("cuda:0"))[-1]
     assert isinstance(result, RunFinished)
-    assert (result.throttled, result.other_processes) == (None, None)
+    assert (result.conditions.throttled, result.conditions.other_processes) == (None, None)
 
 
 def test_a_stop_ends_a_run_between_two_calls(soft_pc: MakePc, engine: StartEngine) -> None:

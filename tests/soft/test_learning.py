@@ -100,12 +100,12 @@ def test_learning_happens_on_its_card_and_its_memory_is_reported(shared: Shared)
         result, launches, _ = shared.run("train_step", 64, amp=amp)
         # Weights, gradients and momentum; with AMP no step counts here, as nothing computes.
         least = 3 if amp == "off" else 2
-        assert result.peak_allocated_bytes is not None
-        assert least * weights_bytes < result.peak_allocated_bytes < 12 * weights_bytes
+        assert result.details.peak_allocated_bytes is not None
+        assert least * weights_bytes < result.details.peak_allocated_bytes < 12 * weights_bytes
         assert result.verified is False
-        assert len(result.curves["loss"]) >= 3
+        assert len(result.details.curves["loss"]) >= 3
         assert launches > 1000
-    assert "AMP multiplied in float16" in result.findings[1]
+    assert "AMP multiplied in float16" in result.details.findings[1]
     (read,) = shared.one.ask(ReadMemory(device="cuda:1"))
     assert read.allocated_bytes < 20 << 20  # cuBLAS keeps its workspace, a run nothing
 
@@ -118,11 +118,11 @@ def test_every_sample_arrives_by_every_way(way: str, shared: Shared) -> None:
     epochs = copied_bytes / SET_BYTES
     if way == "whole_set":
         assert epochs < 5  # for the check and for the run, and the few weights
-        assert "once, before the timing" in result.findings[1]
+        assert "once, before the timing" in result.details.findings[1]
     else:
         assert epochs > result.samples
-    assert result.peak_allocated_bytes is not None
-    assert (result.peak_allocated_bytes >= SET_BYTES) == (way == "whole_set")
+    assert result.details.peak_allocated_bytes is not None
+    assert (result.details.peak_allocated_bytes >= SET_BYTES) == (way == "whole_set")
 
 
 def test_pinned_memory_is_copied_twice_as_fast(soft_pc: MakePc, child: MakeChild) -> None:
@@ -147,7 +147,7 @@ def test_workers_load_for_a_card_and_never_touch_it(shared: Shared) -> None:
     options = {"data_set": "1000x10", "way": "pinned", "num_workers": "2"}
     result, _, _ = shared.run("dataloader", 100, **options)
     assert result.verification.startswith("every sample arrived")
-    assert "Starting the workers took" in result.findings[1]
+    assert "Starting the workers took" in result.details.findings[1]
     assert shared.users() == [shared.one.process.pid]
 
 
@@ -155,9 +155,9 @@ def test_workers_load_for_a_card_and_never_touch_it(shared: Shared) -> None:
 def test_a_convolution_runs_with_every_switch(cudnn: str, shared: Shared) -> None:
     result, launches, _ = shared.run("conv2d", 2, cudnn=cudnn)
     assert result.verified is False
-    assert f"With “{cudnn}”" in result.findings[0]
-    assert "The first call of this kind took" in result.findings[1]
-    assert "cuDNN is switched off here" in result.findings[2]
+    assert f"With “{cudnn}”" in result.details.findings[0]
+    assert "The first call of this kind took" in result.details.findings[1]
+    assert "cuDNN is switched off here" in result.details.findings[2]
     assert launches > 10
 
 
@@ -176,8 +176,8 @@ def test_float32_convolutions_use_tf32_on_newer_cards_and_say_so(
 def test_the_own_kernel_runs_through_the_engine(shared: Shared) -> None:
     result, launches, _ = shared.run("custom_kernel", 64)
     assert result.verified is False  # accepted unread: nothing was computed
-    assert "compiled it for sm_86" in result.findings[0]
-    assert result.peak_allocated_bytes == 4 * 64 * 64 * 4
+    assert "compiled it for sm_86" in result.details.findings[0]
+    assert result.details.peak_allocated_bytes == 4 * 64 * 64 * 4
     assert launches > result.samples * result.calls_per_sample
 
 
@@ -237,11 +237,13 @@ def test_a_group_of_processes_shares_two_cards(shared: Shared) -> None:
     """Soft cards have no NCCL, so this is also how a PC is served if NCCL cannot work."""
     options = {"way": "DistributedDataParallel", "processes": "2"}
     result = run(shared.one, "data_parallel", 64, "cuda:1", **options)
-    assert "32 on cuda:1, 32 on cuda:0" in result.findings[0]
-    assert "by gloo. NCCL does not work here" in result.findings[1]
-    assert result.curves["sharers"] == (1.0, 2.0)
+    assert "32 on cuda:1, 32 on cuda:0" in result.details.findings[0]
+    assert "by gloo. NCCL does not work here" in result.details.findings[1]
+    assert result.details.curves["sharers"] == (1.0, 2.0)
     assert result.verified is False
-    assert result.peak_allocated_bytes is None  # it is of other processes, and not asked for
+    assert (
+        result.details.peak_allocated_bytes is None
+    )  # it is of other processes, and not asked for
 
 
 def test_a_missing_nccl_is_one_sentence(shared: Shared) -> None:

@@ -74,7 +74,7 @@ def test_with_transfers_each_call_copies_in_and_out(pc: SoftPc, engine: EngineCh
     assert after[1].copied_in_bytes - before[1].copied_in_bytes > calls * 2 * _MATRIX_BYTES
     assert after[1].copied_out_bytes - before[1].copied_out_bytes > calls * _MATRIX_BYTES
     assert after[0] == before[0]
-    assert result.ceiling.startswith("PCIe link")
+    assert result.reached.ceiling.startswith("PCIe link")
 
 
 def test_without_transfers_nothing_is_copied_in_a_call(pc: SoftPc, engine: EngineChild) -> None:
@@ -93,7 +93,7 @@ def test_with_a_cold_cache_something_larger_is_written_before_each_call(
     assert (result.cache, result.calls_per_sample) == ("cold", 1)
     assert launches >= 2 * result.samples
     # What is written over the cache is none of the run's own memory.
-    assert result.peak_allocated_bytes == 3 * _MATRIX_BYTES
+    assert result.details.peak_allocated_bytes == 3 * _MATRIX_BYTES
 
 
 def test_the_naive_stopwatch_does_not_wait_for_the_card(
@@ -101,12 +101,12 @@ def test_the_naive_stopwatch_does_not_wait_for_the_card(
 ) -> None:
     result = run_on(engine, "cuda:2", naive=True)
     assert result.median_s >= 0.99 * 14 * _VERY_SLOW_S
-    assert result.naive is not None
+    assert result.details.naive is not None
     # Its process starts CUDA and has the kernels queued long before the card is done.
-    assert result.naive.finished_s - result.naive.printed_s >= 0.5 * result.median_s
-    assert result.naive.finished_s >= 0.99 * 14 * _VERY_SLOW_S
-    assert "starting CUDA" in result.naive.sentence
-    assert "without waiting" in result.naive.sentence
+    assert result.details.naive.finished_s - result.details.naive.printed_s >= 0.5 * result.median_s
+    assert result.details.naive.finished_s >= 0.99 * 14 * _VERY_SLOW_S
+    assert "starting CUDA" in result.details.naive.sentence
+    assert "without waiting" in result.details.naive.sentence
 
 
 def test_the_parts_of_a_call_are_told_apart(
@@ -115,13 +115,13 @@ def test_the_parts_of_a_call_are_told_apart(
     pc.set(2, host_copy_mb_s=10)
     result = run_on(engine, "cuda:2", workload="matmul")
     pc.set(2, host_copy_mb_s=SLOW.host_copy_mb_s)
-    assert list(result.parts_s) == ["copy in", "launch", "compute", "copy out"]
-    assert result.parts_s["compute"] >= 0.99 * _VERY_SLOW_S
-    assert result.parts_s["launch"] < _VERY_SLOW_S  # it does not wait
+    assert list(result.details.parts_s) == ["copy in", "launch", "compute", "copy out"]
+    assert result.details.parts_s["compute"] >= 0.99 * _VERY_SLOW_S
+    assert result.details.parts_s["launch"] < _VERY_SLOW_S  # it does not wait
     # Two matrices are copied in, one out, as fast as this card copies.
     copy_s = _MATRIX_BYTES / 10e6
-    assert result.parts_s["copy out"] >= 0.99 * copy_s
-    assert result.parts_s["copy in"] >= 0.99 * 2 * copy_s
+    assert result.details.parts_s["copy out"] >= 0.99 * copy_s
+    assert result.details.parts_s["copy in"] >= 0.99 * 2 * copy_s
 
 
 @pytest.mark.parametrize(
@@ -150,12 +150,12 @@ def test_a_copy_goes_where_it_says(
     assert (after[1].copied_in_bytes - before[1].copied_in_bytes > calls_bytes) is copied_in
     assert (after[1].copied_out_bytes - before[1].copied_out_bytes > calls_bytes) is copied_out
     assert after[0] == before[0]
-    assert result.ceiling.startswith("PCIe link" if options else "memory bandwidth")
+    assert result.reached.ceiling.startswith("PCIe link" if options else "memory bandwidth")
 
 
 def test_asking_and_waiting_are_told_apart(very_slow: None, engine: EngineChild) -> None:
     result = run_on(engine, "cuda:2", workload="launch", size=1)
-    (finding,) = result.findings
+    (finding,) = result.details.findings
     asked, waited = (
         float(number) * {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3}[unit]
         for number, unit in re.findall(r"([\d.]+)\s(ns|µs|ms)", finding)[:2]
@@ -182,7 +182,7 @@ def test_it_runs_on_the_card_it_was_asked_for(
     assert after[1].launches - before[1].launches > result.samples * result.calls_per_sample
     assert after[0] == before[0]
     assert result.options == options
-    assert result.share_of_ceiling > 0
+    assert result.reached.share > 0
 
 
 def test_what_a_card_needs_in_the_cpus_memory_is_refused_in_a_sentence(

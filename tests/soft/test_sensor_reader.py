@@ -252,5 +252,5 @@ def test_the_terminal_benchmarks_a_card(soft_pc: MakePc):
     # A soft card computes nothing, and the check says so.
     assert results["cuda:0"]["verified"] is False
     assert results["cuda:0"]["device_name"] == "NVIDIA GeForce RTX 3060"
-    assert results["cuda:0"]["other_processes"] is False
+    assert results["cuda:0"]["conditions"]["other_processes"] is False
     assert done.returncode == 0

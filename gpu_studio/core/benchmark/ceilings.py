@@ -16,7 +16,7 @@ from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.devices.facts import peaks_of
 from gpu_studio.core.devices.link import link_bytes_per_s
-from gpu_studio.core.messages.run_messages import Limit
+from gpu_studio.core.messages.run_messages import CeilingShare, Limit
 from gpu_studio.core.units import format_duration, format_percent, format_rate
 
 if TYPE_CHECKING:
@@ -67,18 +67,6 @@ class Ceilings(msgspec.Struct, frozen=True, kw_only=True):
             Limit.MEMORY: self.memory_bytes_per_s,
             Limit.LINK: self.link_bytes_per_s,
         }[limit]
-
-
-class CeilingShare(msgspec.Struct, frozen=True):
-    """How close a call came to its device's ceiling.
-
-    ``share`` is the shortest time that the ceilings allow, divided by the actual time. ``limit`` is
-    the ceiling that sets this shortest time, ``ceiling`` its name: ``memory bandwidth, 48.1 GB/s``.
-    """
-
-    share: float
-    limit: Limit
-    ceiling: str
 
 
 def cpu_ceilings(measured: MeasuredCeilings, dtype: str) -> Ceilings:
@@ -163,7 +151,8 @@ def share_of_ceiling(
     limit = max(least_s, key=lambda one: least_s[one])
     unit = "FLOP/s" if limit is Limit.ARITHMETIC else "B/s"
     peak_text = format_rate(ceilings.peak(limit) or 0.0, unit)
-    return CeilingShare(least_s[limit] / median_s, limit, f"{_WORDS[limit]}, {peak_text}")
+    ceiling = f"{_WORDS[limit]}, {peak_text}"
+    return CeilingShare(share=least_s[limit] / median_s, ceiling=ceiling, limit=limit)
 
 
 # A call this short is mostly overhead: a launch takes some microseconds (`launch` measures it).
@@ -177,20 +166,20 @@ _LARGE_BYTES = 256 << 20
 
 def likely_causes(result: RunFinished, device: Device | TorchCard | None) -> Iterator[str]:
     """Yield the likely causes of a low share, the most likely first."""
-    limit = result.limit
+    limit = _limit(result)
     if limit is not Limit.LINK:
         # Neither heat nor other programs explain a call with next to no work.
         yield from _asking(result)
-    if result.throttled:
+    if result.conditions.throttled:
         yield "The card slowed itself down: it was too hot, or its power supply is too weak."
-    elif result.power_capped:
+    elif result.conditions.power_capped:
         yield "The card was at its power limit, as most cards are under load."
     if is_cpu(result.device) and result.dtype in _SLOW_ON_CPUS and limit is not Limit.LINK:
         yield (
             f"Many CPUs have no instructions for {result.dtype}, and compute it slowly: compare it "
             "with float32."
         )
-    if result.other_processes:
+    if result.conditions.other_processes:
         yield "Other programs used the same device."
     yield from _other_parts(result)
     if limit is Limit.LINK or result.transfers:
@@ -205,7 +194,7 @@ def likely_causes(result: RunFinished, device: Device | TorchCard | None) -> Ite
     if not is_cpu(result.device):
         if limit is Limit.ARITHMETIC:
             yield from _slow_dtype(result.dtype, device)
-    elif limit is Limit.MEMORY and result.bytes_per_call >= _LARGE_BYTES:
+    elif limit is Limit.MEMORY and result.details.bytes_per_call >= _LARGE_BYTES:
         yield (
             "PyTorch may request new memory from the system for each large result, and the system "
             "clears every page of it first."
@@ -214,9 +203,9 @@ def likely_causes(result: RunFinished, device: Device | TorchCard | None) -> Ite
 
 def _other_parts(result: RunFinished) -> Iterator[str]:
     """Yield the longest part of a call, if that is feeding the device."""
-    whole_s = sum(result.parts_s.values())
+    whole_s = sum(result.details.parts_s.values())
     for name in ("loading", "copying"):
-        share = result.parts_s.get(name, 0.0) / whole_s if whole_s else 0.0
+        share = result.details.parts_s.get(name, 0.0) / whole_s if whole_s else 0.0
         if share > 0.5:
             yield f"{format_percent(share)} of a call is {name}, while the device waits."
 
@@ -229,7 +218,7 @@ def _asking(result: RunFinished) -> Iterator[str]:
                 "size shows the CPU's real speed."
             )
         return
-    launch_s = result.parts_s.get("launch", 0.0)
+    launch_s = result.details.parts_s.get("launch", 0.0)
     if launch_s > result.median_s / 2:
         yield (
             f"The launch takes {format_duration(launch_s)} of "
@@ -308,16 +297,17 @@ def handicap_of(result: RunFinished, device: Device | TorchCard | None) -> Handi
         result: its dtype and the name of its card.
         device: the card's facts; without them only its name decides.
     """
-    if is_cpu(result.device) or result.limit is not Limit.ARITHMETIC:
+    if is_cpu(result.device) or _limit(result) is not Limit.ARITHMETIC:
         return None
     name = device.name if device else result.device_name
     if _MINING_CARD.search(name):
         return _MINING
-    of_dtype = _dtype_handicap(result.computed_in or result.dtype, device) if device else None
+    computed_in = result.conditions.computed_in or result.dtype
+    of_dtype = _dtype_handicap(computed_in, device) if device else None
     if of_dtype is not None:
         return of_dtype
-    is_low_power = bool(_LOW_POWER_CARD.search(name) or result.power_capped)
-    if result.throttled:
+    is_low_power = bool(_LOW_POWER_CARD.search(name) or result.conditions.power_capped)
+    if result.conditions.throttled:
         return None
     return _LOW_POWER if is_low_power else _BELOW_HIGHEST_CLOCK
 
@@ -357,21 +347,21 @@ def is_this_normal(result: RunFinished, device: Device | TorchCard | None = None
     Empty if its ceiling is unknown.
 
     Args:
-        result: with its ``share_of_ceiling``.
+        result: with what it ``reached``.
         device: the card of the run, for causes that only its facts reveal.
     """
-    share = result.share_of_ceiling
-    if share is None:
+    if result.reached is None:
         return ""
+    share, of_ceiling = result.reached.share, f"this {_noun(result)}'s {result.reached.ceiling}"
     if stays_in_cache(result):
         return (
-            f"Faster than this {_noun(result)}'s {result.ceiling}: the operands stay in a cache. "
+            f"Faster than {of_ceiling}: the operands stay in a cache. "
             "A larger size measures the memory itself."
         )
     if share > ABOVE_FROM:
-        return f"Cannot compare with this {_noun(result)}'s {result.ceiling}: {_above(result)}."
-    text = f"{_percent(share)} of this {_noun(result)}'s {result.ceiling}"
-    if share >= NORMAL_FROM and is_cpu(result.device) and result.other_processes:
+        return f"Cannot compare with {of_ceiling}: {_above(result)}."
+    text = f"{_percent(share)} of {of_ceiling}"
+    if share >= NORMAL_FROM and is_cpu(result.device) and result.conditions.other_processes:
         return f"{text}. Other programs kept the CPU busy, so its real peak may be higher."
     if share >= NORMAL_FROM:
         return f"{text}: normal."
@@ -386,8 +376,8 @@ def is_this_normal(result: RunFinished, device: Device | TorchCard | None = None
 
 def stays_in_cache(result: RunFinished) -> bool:
     """Return whether a result beats its device's memory, which only a cache can do."""
-    share = result.share_of_ceiling
-    return share is not None and share > ABOVE_FROM and result.limit is Limit.MEMORY
+    share = _share(result)
+    return share is not None and share > ABOVE_FROM and _limit(result) is Limit.MEMORY
 
 
 def believed_share(result: RunFinished) -> float | None:
@@ -396,7 +386,7 @@ def believed_share(result: RunFinished) -> float | None:
     Calls that do next to nothing have no ceiling. A share above the ceiling means that the ceiling
     is wrong, not that the result is good.
     """
-    share = result.share_of_ceiling
+    share = _share(result)
     if share is None or share > ABOVE_FROM or _is_asking_alone(result):
         return None
     return share
@@ -422,9 +412,17 @@ def _percent(share: float) -> str:
 
 def is_worth_a_line(result: RunFinished) -> bool:
     """Return whether a share is neither normal nor a cache's, so that its cause should be shown."""
-    share = result.share_of_ceiling
+    share = _share(result)
     is_normal = share is None or NORMAL_FROM <= share <= ABOVE_FROM
     return not (is_normal or stays_in_cache(result) or _is_asking_alone(result))
+
+
+def _share(result: RunFinished) -> float | None:
+    return result.reached.share if result.reached else None
+
+
+def _limit(result: RunFinished) -> Limit | None:
+    return result.reached.limit if result.reached else None
 
 
 def _is_asking_alone(result: RunFinished) -> bool:

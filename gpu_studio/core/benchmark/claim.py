@@ -191,7 +191,7 @@ def claim_of(
     shared = 0
     if reference.device != device.device:
         shared = _is_shared(device) - _is_shared(reference)
-    busy = {side for side, one in ((-1, reference), (1, device)) if one.other_processes}
+    busy = {side for side, one in ((-1, reference), (1, device)) if one.conditions.other_processes}
     return _judged(
         Claim(Outcome.UNCLEAR, ratio, min(low, ratio), max(high, ratio), _each_once(doubts)),
         rounds=[one / other for one, other in pairs],
@@ -213,7 +213,7 @@ def _each_once(doubts: Iterable[Doubt]) -> tuple[Doubt, ...]:
 
 def _is_shared(result: RunFinished) -> bool:
     """Return whether a card works for other programs as well."""
-    return bool(result.other_processes) and not is_cpu(result.device)
+    return bool(result.conditions.other_processes) and not is_cpu(result.device)
 
 
 def _judged(

@@ -88,7 +88,8 @@ def _other_way(result: RunFinished, other: RunFinished) -> Iterator[str]:
         yield f"it was {its}, not {own}"
     ours, theirs = _version(result), _version(other)
     if ours and theirs and ours[0] != theirs[0]:
-        yield f"it used PyTorch {other.torch_version}, not {result.torch_version}"
+        versions = [one.conditions.torch_version for one in (other, result)]
+        yield f"it used PyTorch {versions[0]}, not {versions[1]}"
 
 
 def _other_arithmetic(result: RunFinished, other: RunFinished) -> Iterator[str]:
@@ -103,7 +104,7 @@ def _other_arithmetic(result: RunFinished, other: RunFinished) -> Iterator[str]:
 def _notes(result: RunFinished, other: RunFinished) -> Iterator[str]:
     ours, theirs = _version(result), _version(other)
     if ours and theirs and ours[0] == theirs[0] and ours != theirs:
-        yield f"PyTorch {other.torch_version}"
+        yield f"PyTorch {other.conditions.torch_version}"
     elif not theirs:
         yield "its PyTorch version is unknown"
     if other.device_name != result.device_name:
@@ -111,10 +112,10 @@ def _notes(result: RunFinished, other: RunFinished) -> Iterator[str]:
     if other.has_own_kernel and not result.has_own_kernel:
         yield "a custom CUDA kernel"
     is_same_cpu = is_cpu(result.device) and result.device == other.device
-    if is_same_cpu and other.cpu_threads != result.cpu_threads:
+    if is_same_cpu and other.conditions.cpu_threads != result.conditions.cpu_threads:
         yield (
-            counted(other.cpu_threads, "CPU thread")
-            if other.cpu_threads
+            counted(other.conditions.cpu_threads, "CPU thread")
+            if other.conditions.cpu_threads
             else "an unknown number of CPU threads"
         )
     if other.verified is False:
@@ -129,4 +130,8 @@ def _kind(result: RunFinished) -> str:
 
 def _version(result: RunFinished) -> tuple[str, ...]:
     """Return the major and minor version of a result's PyTorch; empty if unknown."""
-    return tuple(result.torch_version.split("+")[0].split(".")[:2]) if result.torch_version else ()
+    return (
+        tuple(result.conditions.torch_version.split("+")[0].split(".")[:2])
+        if result.conditions.torch_version
+        else ()
+    )

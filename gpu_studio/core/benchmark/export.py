@@ -167,11 +167,14 @@ def _device_words(run: Run) -> str:
 def _cells(run: Run, results: Sequence[RunFinished]) -> dict[str, Cell]:
     cells: dict[str, Cell] = dict.fromkeys(_HEAD)
     if run.result is not None:
-        fields = msgspec.structs.asdict(run.result)
+        result = run.result
+        parts = (result, result.times, result.conditions, result.details, result.reached)
+        fields = {k: v for one in parts if one for k, v in msgspec.structs.asdict(one).items()}
         cells |= {name: fields[name] for name in _HEAD if name in fields}
         cells["speed_up"], cells["speed_up_claim"] = _claimed(run, results)
-        cells["share_of_ceiling"] = believed_share(run.result)
-        cells["naive_printed_s"] = run.result.naive.printed_s if run.result.naive else None
+        cells["share_of_ceiling"] = believed_share(result)
+        naive = result.details.naive
+        cells["naive_printed_s"] = naive.printed_s if naive else None
     for name in ("workload", "size", "dtype", "device", "budget_s", "cache", "transfers"):
         cells[name] = getattr(run.request, name)
     options = run.result.options if run.result else run.request.options

@@ -20,6 +20,7 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.message import LONGEST_S, SHORTEST_S, Message
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.core.plain_text import plain_text
+from gpu_studio.core.record_json import decode_results
 from gpu_studio.core.statistics import quantile
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
@@ -121,7 +122,7 @@ def run_of(kept: KeptRun) -> Run:
             run_id=result.run_id,
             **result.parameters,
             budget_s=kept.budget_s,
-            naive=result.naive is not None,
+            naive=result.details.naive is not None,
         )
     )
     samples_s = kept.samples_s
@@ -175,7 +176,7 @@ def check_result(result: RunFinished) -> RunFinished:
         raise refused("its interval does not contain its median")
     if not 1 <= result.size <= _LARGEST_SIZE:
         raise refused(_INVALID_COUNT)
-    if sum(map(len, result.curves.values())) > _MOST_POINTS:
+    if sum(map(len, result.details.curves.values())) > _MOST_POINTS:
         raise refused("it has a curve that is too long")
     _check_race(result)
     return check_texts(result)
@@ -186,7 +187,7 @@ def _check_race(result: RunFinished) -> None:
 
     Such a run is raced against, so it must not be faster than its own steps.
     """
-    outcome, timed_s = result.outcome, result.timed_s
+    outcome, timed_s = result.outcome, result.times.timed_s
     if outcome is None:
         return
     if outcome.reached and outcome.progress < 1:
@@ -196,7 +197,7 @@ def _check_race(result: RunFinished) -> None:
         raise refused("the seconds of its race contradict the steps and their median")
     if timed_s is not None and not are_alike(timed_s, outcome.seconds):
         raise refused("the seconds of its race contradict its timed seconds")
-    check_way(result.curves.get("seconds", ()), outcome.seconds)
+    check_way(result.details.curves.get("seconds", ()), outcome.seconds)
 
 
 def check_way(elapsed_s: Sequence[float], seconds: float) -> None:
@@ -246,7 +247,11 @@ def check_samples(result: RunFinished, samples: bytes) -> None:
         raise refused("its samples contradict its median")
     is_raced = result.outcome is not None
     sampled_s = float(values.sum()) * result.calls_per_sample
-    if is_raced and result.timed_s is not None and not are_alike(sampled_s, result.timed_s):
+    if (
+        is_raced
+        and result.times.timed_s is not None
+        and not are_alike(sampled_s, result.times.timed_s)
+    ):
         raise refused("its samples contradict its timed seconds")
 
 
@@ -279,7 +284,7 @@ def decode_json(content: bytes, kind: type[_T]) -> _T:
         StudioError: it is not of that type, or is nested deeper than this program's files.
     """
     try:
-        return msgspec.json.decode(content, type=kind)
+        return decode_results(content, kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         reason = out_of_range(error) or "it is damaged, or not a GPU Studio result"
         raise refused(reason) from error

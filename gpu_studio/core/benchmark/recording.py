@@ -26,7 +26,7 @@ from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.messages.engine_messages import EngineDescribed, RecordingHeader
 from gpu_studio.core.messages.message import Event
-from gpu_studio.core.protocol import decode_event, messages_of
+from gpu_studio.core.protocol import decode_recorded, messages_of
 from gpu_studio.core.tensors import LARGEST_SIZE
 from gpu_studio.core.units import format_duration, format_size
 
@@ -192,7 +192,7 @@ def _header_of_results(results: Sequence[RunFinished], file_name: str) -> Record
         title=clean_name(f"{devices[: LONGEST_NAME // 2]}, from {file_name}"),
         device_name=devices[: LONGEST_NAME // 2],
         driver_version=None,
-        torch_version=results[-1].torch_version,
+        torch_version=results[-1].conditions.torch_version,
         recorded_at="",
         source=clean_name(file_name),
     )
@@ -208,7 +208,7 @@ def _event(line: bytes, number: int) -> Event | None:
     if len(line) > _LONGEST_LINE_BYTES:
         raise refused(f"its line {number} is longer than {_LONGEST_LINE_BYTES >> 20} MiB")
     try:
-        return decode_event(line)
+        return decode_recorded(line)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         kind = _kind_of(line)
         if kind is None:

@@ -146,8 +146,8 @@ def _timed_calls(result: RunFinished) -> int:
 
 
 def _iterations_s(published: PublishedRow, result: RunFinished) -> float:
-    if result.timed_s is not None and _timed_calls(result) == published.iterations:
-        return result.timed_s
+    if result.times.timed_s is not None and _timed_calls(result) == published.iterations:
+        return result.times.timed_s
     return published.iterations * result.median_s
 
 

@@ -374,10 +374,10 @@ _MEANINGS = {
 
 def part_rows(result: RunFinished) -> list[tuple[str, str, str]]:
     """Return each part of a call with its time and its share of the total."""
-    total_s = sum(result.parts_s.values())
+    total_s = sum(result.details.parts_s.values())
     return [
         (name, format_duration(part_s), format_percent(part_s / total_s) if total_s else "–")
-        for name, part_s in result.parts_s.items()
+        for name, part_s in result.details.parts_s.items()
     ]
 
 
@@ -395,11 +395,11 @@ def parts_sentence(result: RunFinished, device: str) -> str:
         result: with its ``parts_s``.
         device: the name of its device.
     """
-    total_s = sum(result.parts_s.values())
+    total_s = sum(result.details.parts_s.values())
     if not total_s:
         return ""
-    name, longest_s = max(result.parts_s.items(), key=lambda part: part[1])
-    if len(result.parts_s) == 1:
+    name, longest_s = max(result.details.parts_s.items(), key=lambda part: part[1])
+    if len(result.details.parts_s) == 1:
         return f"{device}: all of {format_duration(total_s)} is {_MEANINGS.get(name, name)}."
     return (
         f"{device}: {format_percent(longest_s / total_s)} of {format_duration(total_s)} is "

@@ -213,7 +213,7 @@ def _device(
         compute_capability=known.compute_capability if known else None,
         architecture=known.architecture if known else None,
         driver=_driver_of(device, inventory),
-        build=next((one.torch_version for one in results), build),
+        build=next((one.conditions.torch_version for one in results), build),
         figures=tuple(
             _figure(item, runs.get(item.key), made_at)
             for item in STANDARD_1
@@ -255,15 +255,15 @@ def _cleaned(result: RunFinished, key: str, turns: str) -> RunFinished:
         key: the item's, in place of the run's own id.
         turns: a name for its turns that no other PC has; empty if it was alone.
     """
-    other_load = result.other_load
-    return msgspec.structs.replace(
+    replace, load = msgspec.structs.replace, result.conditions.other_load
+    nameless = OtherLoad(percent=load.percent) if load is not None else None
+    return replace(
         result,
         run_id=key,
         device=address_there(result.device),
-        other_load=OtherLoad(percent=other_load.percent) if other_load is not None else None,
+        conditions=replace(result.conditions, other_load=nameless),
         verification=_PATH.sub("…", result.verification),
-        findings=(),
-        curves={},
+        details=replace(result.details, findings=(), curves={}),
         turns=turns,
     )
 
@@ -273,7 +273,7 @@ def _load(run: Run | None) -> StandardLoad | None:
     if run is None or run.result is None:
         return None
     held = held_speed(run.series.values, run.result.calls_per_sample)
-    heat = run.result.heat
+    heat = run.result.conditions.heat
     if held is None or not held.first_s or not held.steady_s or not held.ratio_ci95[0]:
         return None
     return StandardLoad(

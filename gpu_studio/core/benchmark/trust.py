@@ -106,9 +106,9 @@ def _doubts(result: RunFinished) -> Iterable[Doubt]:
         shown = format_percent(spread)
         text = f"times varied by {shown}"
         yield Doubt("spread", f"spread {shown}", text)
-    if result.throttled:
+    if result.conditions.throttled:
         yield _doubt("throttled", "the card slowed itself down during the run")
-    if result.other_processes:
+    if result.conditions.other_processes:
         yield _doubt(*_shared(result))
     yield from (_doubt(*item) for item in result.doubts.items())
     if result.recording:
@@ -129,7 +129,7 @@ def _shared(result: RunFinished) -> tuple[str, str]:
     """Return the word and the sentence for a device that other programs used, too."""
     if is_cpu(result.device):
         return "busy CPU", "other programs kept the CPU busy"
-    load = result.other_load
+    load = result.conditions.other_load
     if load is None:
         return "shared card", "another program used the card"
     who = load.program or "another program"
@@ -139,19 +139,18 @@ def _shared(result: RunFinished) -> tuple[str, str]:
 
 def _load_facts(result: RunFinished) -> Iterator[str]:
     """Yield how long the device had been under load before its first sample, and its effect."""
-    if result.loaded_s is None:
+    if result.conditions.loaded_s is None:
         return
     kind = "sustained: " if result.sustained else ""
-    yield f"{kind}loaded for {format_duration(result.loaded_s)} before the first sample"
-    if not is_cpu(result.device) and result.loaded_s < BOOST_HELD_S:
+    yield f"{kind}loaded for {format_duration(result.conditions.loaded_s)} before the first sample"
+    if not is_cpu(result.device) and result.conditions.loaded_s < BOOST_HELD_S:
         yield f"a card may keep a higher clock for its first {BOOST_HELD_S:.0f}\u202fs"
 
 
 def computed_in_words(result: RunFinished) -> str:
     """Return the type of the arithmetic in words: ``computed in TF32``; empty if it is unknown."""
-    if not result.computed_in:
-        return ""
-    return f"computed in {'TF32' if result.computed_in == 'tf32' else result.computed_in}"
+    kind = result.conditions.computed_in
+    return f"computed in {'TF32' if kind == 'tf32' else kind}" if kind else ""
 
 
 def _facts(result: RunFinished) -> list[str]:
@@ -161,14 +160,14 @@ def _facts(result: RunFinished) -> list[str]:
         f"{result.cache} cache",
         "with copies" if result.transfers else "without copies",
     ]
-    if result.cpu_threads is not None:
-        facts.append(counted(result.cpu_threads, "CPU thread"))
+    if result.conditions.cpu_threads is not None:
+        facts.append(counted(result.conditions.cpu_threads, "CPU thread"))
     computed = computed_in_words(result)
     if computed:
         facts.append(computed)
-    if result.throttled is None and not is_cpu(result.device):
+    if result.conditions.throttled is None and not is_cpu(result.device):
         facts.append("throttling unknown")
-    if result.power_capped:
+    if result.conditions.power_capped:
         facts.append("at its power limit, which is normal under load")
     facts += _load_facts(result)
     return facts

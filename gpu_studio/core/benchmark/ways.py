@@ -86,9 +86,9 @@ def _speed(results: Mapping[str, RunFinished]) -> Iterable[str]:
 
 def _memory(results: Mapping[str, RunFinished]) -> Iterable[str]:
     peaks = {
-        label: result.peak_allocated_bytes
+        label: result.details.peak_allocated_bytes
         for label, result in results.items()
-        if result.peak_allocated_bytes is not None
+        if result.details.peak_allocated_bytes is not None
     }
     if len(peaks) == len(results) and min(peaks.values()) < max(peaks.values()):
         least, most = min(peaks, key=peaks.__getitem__), max(peaks, key=peaks.__getitem__)
@@ -111,7 +111,7 @@ def _doubts_of(results: Mapping[str, RunFinished]) -> Iterable[str]:
 
 def findings_of(results: Mapping[str, RunFinished]) -> Sequence[str]:
     """Return the findings of the runs, each sentence once, with its run's label."""
-    findings = _labels_by({label: result.findings for label, result in results.items()})
+    findings = _labels_by({label: result.details.findings for label, result in results.items()})
     return [
         finding if len(labels) == len(results) else f"{', '.join(labels)}: {finding}"
         for finding, labels in findings.items()

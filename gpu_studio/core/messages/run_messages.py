@@ -85,7 +85,7 @@ class RunWorkload(RunParameters, Request, frozen=True, kw_only=True):
     them while nothing is timed. ``showing`` asks a run of a race for frames.
 
     ``load`` keeps the device at full load in one piece, without rests, and reads its sensors
-    (`RunFinished.heat`). A run whose call takes longer than ``longest_call_s`` is refused.
+    (`RunConditions.heat`). A run whose call takes longer than ``longest_call_s`` is refused.
     ``with_findings`` False leaves out what is measured after the timing: parts, curves, findings.
 
     A race has a number of steps that takes its fastest contestant about ``budget_s``, or ``calls``
@@ -250,32 +250,80 @@ class RunHeat(msgspec.Struct, frozen=True, kw_only=True):
     was_throttled: bool | None = None
 
 
+class RunTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How long a run took; ``timed_s`` is the sum of all timed calls, null in older versions."""
+
+    first_call_s: Seconds
+    warm_up_s: Seconds
+    elapsed_s: Seconds
+    timed_s: Seconds | None = None
+
+
+class RunConditions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The conditions of a run: what its device did besides, and what computed.
+
+    ``throttled`` means heat, a hardware slowdown, or a clock far below the base clock.
+    ``power_capped`` means that the power limit set the clock, which is normal under load. These two
+    and ``other_processes`` are null if unknown. ``other_load`` is set if other programs kept the
+    card busy before the load; ``other_processes`` is true then. ``loaded_s`` is the time that the
+    device had worked without a pause before the first sample, including earlier runs. ``heat`` is a
+    load's. ``computed_in`` is the type of the arithmetic: a dtype's name, or ``tf32``; empty in
+    older versions.
+    """
+
+    throttled: bool | None = None
+    power_capped: bool | None = None
+    other_processes: bool | None = None
+    other_load: OtherLoad | None = None
+    loaded_s: Seconds | None = None
+    heat: RunHeat | None = None
+    computed_in: str = ""
+    cpu_threads: Count | None = None
+    torch_version: str = ""
+
+
+class CeilingShare(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How close a call came to its device's ceiling.
+
+    ``share`` is the shortest time that the ceilings allow, divided by the actual time. ``limit`` is
+    the ceiling that sets this shortest time, ``ceiling`` its name: ``memory bandwidth, 48.1 GB/s``.
+    """
+
+    share: Amount
+    ceiling: str = ""
+    limit: Limit | None = None
+
+
+class RunDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What else a run found out about its work.
+
+    ``parts_s`` splits one call by name (``copy in``, ``launch``, ``compute``, ``copy out``;
+    ``loading``, …), ``curves`` has values that the work itself produced (``loss``), ``findings``
+    its results in sentences. ``bytes_per_call`` is what a call reads and writes in memory.
+    """
+
+    parts_s: dict[str, Seconds] = msgspec.field(default_factory=dict)
+    curves: dict[str, tuple[Ordinate, ...]] = msgspec.field(default_factory=dict)
+    findings: tuple[str, ...] = ()
+    naive: NaiveTime | None = None
+    bytes_per_call: Amount = 0.0
+    peak_allocated_bytes: Bytes | None = None
+
+
 class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True, omit_defaults=True):
     """The end of a run and its result.
 
-    ``verified`` is true or false, or null if it could not be checked. ``throttled`` means heat, a
-    hardware slowdown, or a clock far below the base clock. ``power_capped`` means that the power
-    limit set the clock, which is normal under load. These two, ``other_processes`` and
-    ``share_of_ceiling`` are null if unknown, and so is ``limit``, what the ``ceiling`` is one of.
-    ``throughput`` is in ``throughput_unit`` (``B/s``,
-    ``FLOP/s``), from the median.
+    ``options`` includes the defaults. ``throughput`` is in ``throughput_unit`` (``B/s``,
+    ``FLOP/s``), from the median. ``rounds_s`` has the median of each round, which ``ci95_s`` comes
+    from; empty if the run was one piece. In a race, they are the mean step of each slice. ``turns``
+    is as in `RunStarted`.
 
-    ``options`` includes the defaults. ``parts_s`` splits one call by name (``copy in``, ``launch``,
-    ``compute``, ``copy out``; ``loading``, …), ``curves`` has values that the work itself produced
-    (``loss``), ``findings`` its results in sentences. ``doubts`` are the work's own reasons against
-    them: sentences, each with a short name. ``computed_in`` is the type of the arithmetic: a
-    dtype's name, or ``tf32``. ``loaded_s`` is
-    the time that the device had worked without a pause before the first sample, including earlier
-    runs. ``timed_s`` is the sum of all timed calls. ``other_load`` is set if other programs kept
-    the card busy before that load; ``other_processes`` is true then.
+    ``verified`` is true or false, or null if it could not be checked. ``doubts`` are the work's own
+    reasons against the result: sentences, each with a short name. ``reached`` is null if a ceiling
+    is unknown. ``outcome`` says how far a run of a race came; null for every other run.
 
-    ``outcome`` says how far a run of a race came; null for every other run. ``heat`` is a load's.
-
-    ``rounds_s`` has the median of each round, which ``ci95_s`` comes from; empty if the run was
-    one piece. In a race, they are the mean step of each slice. ``turns`` is as in `RunStarted`.
-
-    Older versions leave ``computed_in`` empty, and ``loaded_s`` and ``timed_s`` null. What is as
-    its default is left out of the JSON.
+    What is as its default is left out of the JSON. `in_parts` reads the results of versions that
+    had the fields of the parts here.
     """
 
     run_id: str
@@ -284,40 +332,46 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True, omit_default
     iqr_s: Seconds
     ci95_s: tuple[CallSeconds, CallSeconds]
     p99_s: CallSeconds
+    rounds_s: Annotated[tuple[CallSeconds, ...], Meta(max_length=MOST_ROUNDS)] = ()
     samples: Count
     calls_per_sample: PositiveCount
     throughput: Amount
     throughput_unit: str
-    bytes_per_call: Amount
-    first_call_s: Seconds
-    warm_up_s: Seconds
-    elapsed_s: Seconds
-    timed_s: Seconds | None = None
+    times: RunTimes
+    conditions: RunConditions = RunConditions()
+    details: RunDetails = RunDetails()
+    reached: CeilingShare | None = None
     verified: bool | None = None
     verification: str = ""
-    throttled: bool | None = None
-    power_capped: bool | None = None
-    other_processes: bool | None = None
-    other_load: OtherLoad | None = None
-    share_of_ceiling: Amount | None = None
-    ceiling: str = ""
-    limit: Limit | None = None
-    parts_s: dict[str, Seconds] = msgspec.field(default_factory=dict)
-    curves: dict[str, tuple[Ordinate, ...]] = msgspec.field(default_factory=dict)
-    findings: tuple[str, ...] = ()
     doubts: dict[str, str] = msgspec.field(default_factory=dict)
-    peak_allocated_bytes: Bytes | None = None
-    naive: NaiveTime | None = None
-    size_text: str = SQUARE
-    computed_in: str = ""
-    loaded_s: Seconds | None = None
-    cpu_threads: Count | None = None
-    torch_version: str = ""
-    recording: str | None = None
     outcome: RaceOutcome | None = None
-    rounds_s: Annotated[tuple[CallSeconds, ...], Meta(max_length=MOST_ROUNDS)] = ()
+    size_text: str = SQUARE
+    recording: str | None = None
     turns: str = ""
-    heat: RunHeat | None = None
+
+
+_PARTS = {"times": RunTimes, "conditions": RunConditions, "details": RunDetails}
+
+
+def in_parts(value: Any) -> Any:
+    """Return decoded JSON with the results of older versions in it in their present form.
+
+    Those had the fields of `RunTimes`, `RunConditions`, `CeilingShare` and `RunDetails` side by
+    side in the result.
+    """
+    if isinstance(value, list):
+        return [in_parts(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    whole = {name: in_parts(entry) for name, entry in value.items()}
+    if whole.get("type") == "run_finished" and "times" not in whole:
+        for name, part in _PARTS.items():
+            fields = part.__struct_fields__
+            whole[name] = {field: whole.pop(field) for field in fields if field in whole}
+        share = whole.pop("share_of_ceiling", None)
+        ceiling = {name: whole.pop(name) for name in ("ceiling", "limit") if name in whole}
+        whole["reached"] = {"share": share, **ceiling} if share is not None else None
+    return whole
 
 
 class RunStopped(RunEnd, frozen=True, kw_only=True):

@@ -119,7 +119,7 @@ def contestant_result(run: Run) -> ContestantResult:
         )
     return ContestantResult(
         device=request.device,
-        threads=result.cpu_threads if is_cpu(request.device) else None,
+        threads=result.conditions.cpu_threads if is_cpu(request.device) else None,
         dtype=request.dtype,
         steps=outcome.steps,
         seconds=outcome.seconds,
@@ -172,7 +172,7 @@ def _threads_words(run: Run, owner: str) -> str:
         return "one CPU thread"
     if threads is not None:
         return f"{threads} CPU threads"
-    known = run.result.cpu_threads if run.result else None
+    known = run.result.conditions.cpu_threads if run.result else None
     if not known or known == 1:
         return f"{owner} CPU"
     return "both CPU threads" if known == 2 else f"all {known} CPU threads"

@@ -31,6 +31,7 @@ from gpu_studio.core.messages.run_messages import RunFinished  # noqa: TC001  # 
 from gpu_studio.core.packed_frame import PackedFrame, thinned
 from gpu_studio.core.plain_text import with_plain_texts
 from gpu_studio.core.race.contestant import contestant_name
+from gpu_studio.core.record_json import decode_results
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -162,7 +163,8 @@ def _shared_run(name: str, run: Run, track: RaceTrack) -> SharedRun:
     result = run.result
     if points and result is not None:
         # The points say the same in few: with the curves, a race of many would be too large.
-        result = msgspec.structs.replace(result, curves={})
+        details = msgspec.structs.replace(result.details, curves={})
+        result = msgspec.structs.replace(result, details=details)
     return SharedRun(name=_clipped(name), points=points, result=result)
 
 
@@ -184,7 +186,7 @@ def decode_shared(text: str) -> SharedRace:
     if len(text) > LARGEST_BYTES:
         raise _refused("it is too large")
     try:
-        shared = with_plain_texts(msgspec.json.decode(text, type=SharedRace))
+        shared = with_plain_texts(decode_results(text.encode(), SharedRace))
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise _refused("it is damaged") from error
     if shared.schema != SCHEMA:

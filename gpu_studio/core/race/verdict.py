@@ -104,34 +104,35 @@ def reason_of(picture: WorkloadDescription, runs: Sequence[Run]) -> str:
         result = run.result
         if result is None or is_cpu(result.device):
             continue
-        total_s = sum(result.parts_s.values())
-        launch_s = result.parts_s.get("launch", 0.0)
+        total_s = sum(result.details.parts_s.values())
+        launch_s = result.details.parts_s.get("launch", 0.0)
         if total_s and launch_s >= _LAUNCH_DECIDES * total_s:
             return (
                 f"Launch cost: {format_percent(launch_s / total_s)} of a step on "
                 f"{contestant_name(run)} is launching kernels, not computing."
             )
-        if result.ceiling and result.share_of_ceiling is not None:
-            share = format_percent(result.share_of_ceiling)
-            name = contestant_name(run)
-            return f"{name[:1].upper()}{name[1:]} reaches {share} of its limit: {result.ceiling}."
+        reached = result.reached
+        if reached is not None and reached.ceiling:
+            share, name = format_percent(reached.share), contestant_name(run)
+            return f"{name[:1].upper()}{name[1:]} reaches {share} of its limit: {reached.ceiling}."
     return _threads_reason(runs)
 
 
 def _threads_reason(runs: Sequence[Run]) -> str:
     """Return what more threads gave on the CPU."""
-    results = [run.result for run in runs if run.result is not None and run.result.cpu_threads]
-    if len(results) != 2 or any(not is_cpu(result.device) for result in results):
+    known = [(run.result.conditions.cpu_threads or 0, run.result) for run in runs if run.result]
+    counted = sorted((one for one in known if one[0]), key=lambda one: one[0])
+    if len(counted) != 2 or any(not is_cpu(result.device) for _, result in counted):
         return ""
-    few, many = sorted(results, key=lambda result: result.cpu_threads or 0)
-    if few.cpu_threads == many.cpu_threads or few.dtype != many.dtype:
+    (fewer, few), (more, many) = counted
+    if fewer == more or few.dtype != many.dtype:
         return ""
     # The means, which agree with the steps a second.
     one, other = (_mean_step_s(result) or result.median_s for result in (few, many))
     return (
-        f"A step takes {format_duration(one)} with {few.cpu_threads} "
-        f"{'thread' if few.cpu_threads == 1 else 'threads'} and {format_duration(other)} "
-        f"with {many.cpu_threads}."
+        f"A step takes {format_duration(one)} with {fewer} "
+        f"{'thread' if fewer == 1 else 'threads'} and {format_duration(other)} "
+        f"with {more}."
     )
 
 

@@ -10,12 +10,18 @@ import torch
 
 from gpu_studio.core.benchmark.ceilings import (
     ABOVE_FROM,
-    CeilingShare,
     MeasuredCeilings,
     share_of_ceiling,
 )
 from gpu_studio.core.devices.finding import DOUBT, NOT_TESTED, is_tested
-from gpu_studio.core.messages.run_messages import Limit, RunFinished
+from gpu_studio.core.messages.run_messages import (
+    CeilingShare,
+    Limit,
+    RunConditions,
+    RunDetails,
+    RunFinished,
+    RunTimes,
+)
 from gpu_studio.core.statistics import interval_of_rounds, round_medians, summarize
 from gpu_studio.engine.benchmark.ceilings import ceilings_of
 from gpu_studio.engine.benchmark.cold_cache import last_level_bytes
@@ -93,7 +99,6 @@ def finish(
     assert found.watch is not None
     work = workload.work(case)
     computed_in = workload.computes_in(case)
-    reached = _share(case, work, found, summary.median_s, computed_in)
     return RunFinished(
         run_id=request.run_id,
         **{**request.parameters, "options": dict(case.options)},
@@ -108,34 +113,38 @@ def finish(
         calls_per_sample=found.calls_per_sample,
         throughput=work.throughput_work / summary.median_s,
         throughput_unit=workload.description.throughput_unit,
-        bytes_per_call=work.bytes_moved,
-        first_call_s=found.first_call_s,
-        warm_up_s=found.warm_up_s,
-        elapsed_s=elapsed_s,
-        timed_s=math.fsum(found.samples_s) * found.calls_per_sample,
+        times=RunTimes(
+            first_call_s=found.first_call_s,
+            warm_up_s=found.warm_up_s,
+            elapsed_s=elapsed_s,
+            timed_s=math.fsum(found.samples_s) * found.calls_per_sample,
+        ),
+        conditions=RunConditions(
+            throttled=found.watch.throttled,
+            power_capped=found.watch.power_capped,
+            other_processes=found.other_load is not None or found.watch.other_processes,
+            other_load=found.other_load,
+            loaded_s=found.loaded_s,
+            heat=found.heat,
+            computed_in=computed_in,
+            cpu_threads=torch.get_num_threads(),
+            torch_version=str(torch.__version__),
+        ),
+        details=RunDetails(
+            # The CPU needs no copies and has no driver to ask.
+            parts_s=found.parts_s or ({} if case.is_on_card else {"compute": summary.median_s}),
+            curves=found.curves,
+            findings=found.sentences + _remarks(case, found),
+            naive=_naive(found, summary.median_s, case),
+            bytes_per_call=work.bytes_moved,
+            peak_allocated_bytes=found.peak_allocated_bytes,
+        ),
+        reached=_reached(case, work, found, summary.median_s, computed_in),
         verified=found.verification.verified,
         verification=found.verification.sentence,
-        throttled=found.watch.throttled,
-        power_capped=found.watch.power_capped,
-        other_processes=found.other_load is not None or found.watch.other_processes,
-        other_load=found.other_load,
-        # The CPU needs no copies and has no driver to ask.
-        parts_s=found.parts_s or ({} if case.is_on_card else {"compute": summary.median_s}),
-        curves=found.curves,
-        findings=found.sentences + _remarks(case, found),
         doubts={**found.doubts, **_doubts_of(case.device)},
-        naive=_naive(found, summary.median_s, case),
-        peak_allocated_bytes=found.peak_allocated_bytes,
-        share_of_ceiling=reached.share if reached else None,
-        ceiling=reached.ceiling if reached else "",
-        limit=reached.limit if reached else None,
-        computed_in=computed_in,
-        loaded_s=found.loaded_s,
-        cpu_threads=torch.get_num_threads(),
-        torch_version=str(torch.__version__),
         outcome=found.outcome,
         turns=turns,
-        heat=found.heat,
     )
 
 
@@ -148,7 +157,7 @@ def _doubts_of(device: torch.device) -> dict[str, str]:
     return {} if is_tested(accelerator_of(device).maker) else {DOUBT: NOT_TESTED}
 
 
-def _share(
+def _reached(
     case: Case, work: Work, found: RunFacts, median_s: float, computed_in: str
 ) -> CeilingShare | None:
     card = found.watch.card if found.watch else None

@@ -136,7 +136,7 @@ def track_of(result: RunFinished) -> RaceTrack:
 
 
 def _way(result: RunFinished) -> Iterator[tuple[float, float, float, float]]:
-    curves = dict(result.curves)
+    curves = dict(result.details.curves)
     seconds, steps = curves.pop("seconds", ()), curves.pop("steps", ())
     measures = next(iter(curves.values()), ())
     last = result.outcome

@@ -99,7 +99,7 @@ def name_of(result: RunFinished, device_name: str = "") -> str:
     """
     name = device_name or name_at(pc_of(result.device), short_name(result.device_name))
     if is_cpu(result.device):
-        count = result.cpu_threads or 0
+        count = result.conditions.cpu_threads or 0
         name = f"CPU, {count} {'thread' if count == 1 else 'threads'}"
         name = name_at(pc_of(result.device), name)
     if result.has_own_kernel:

@@ -250,7 +250,7 @@ class BenchmarkResults(Card):
         unused: dict[int, bool] = {
             Column.WORKLOAD: len({run.request.workload for run in runs}) < 2,
             Column.MODE: not any(mode_words(run, with_copies=False) for run in runs),
-            Column.CEILING: all(result.share_of_ceiling is None for result in results),
+            Column.CEILING: all(result.reached is None for result in results),
             Column.FASTER: len({run.request.device for run in runs}) < 2,
         }
         if len(medians) > 1:

@@ -192,7 +192,7 @@ class Explanation(PageColumn):
             self._findings.show_result(run.result, beside)
 
     def _show_stopwatches(self, run: Run, result: RunFinished) -> None:
-        naive = result.naive
+        naive = result.details.naive
         self._naive_bars.setVisible(naive is not None)
         if naive is None:
             self._naive.setText(
@@ -217,7 +217,9 @@ class Explanation(PageColumn):
         self._naive.setText(naive.sentence)
 
     def _show_parts(self, run: Run) -> None:
-        split = [other for other in self._beside(run) if other.result and other.result.parts_s]
+        split = [
+            other for other in self._beside(run) if other.result and other.result.details.parts_s
+        ]
         bars, rows, sentences = [], [], []
         for other in split:
             assert other.result is not None
@@ -225,7 +227,7 @@ class Explanation(PageColumn):
             bars.append(_parts_bar(label, other.result, self._theme.run_role(other)))
             rows += [(label, *row) for row in part_rows(other.result)]
             sentences.append(parts_sentence(other.result, label))
-        if any(len(other.result.parts_s) > 1 for other in split if other.result):
+        if any(len(other.result.details.parts_s) > 1 for other in split if other.result):
             sentences.append(PARTS_BESIDE_MEDIAN)
         self._part_bars.setVisible(bool(bars))
         self._part_table.setVisible(bool(rows))
@@ -238,9 +240,9 @@ class Explanation(PageColumn):
 
     def _show_ceiling(self, run: Run, result: RunFinished) -> None:
         known = [
-            (other, shown, there.share_of_ceiling)
+            (other, shown, there.reached.share)
             for other in self._beside(run)
-            if (there := other.result) is not None and there.share_of_ceiling is not None
+            if (there := other.result) is not None and there.reached is not None
             # A share that is not credible has no text, and gets no bar.
             if (shown := share_text(there))
         ]
@@ -274,9 +276,9 @@ def _parts_bar(label: str, result: RunFinished, role: str) -> ResultBar:
             _part_role(name, role),
             _HATCHES.get(name, Qt.BrushStyle.SolidPattern),
         )
-        for name, part_s in result.parts_s.items()
+        for name, part_s in result.details.parts_s.items()
     )
-    whole_s = sum(result.parts_s.values())
+    whole_s = sum(result.details.parts_s.values())
     return ResultBar(label, role, whole_s, format_duration(whole_s), parts=parts)
 
 
@@ -304,23 +306,23 @@ class FindingsCard(Card):
             result: the explained result.
             beside: all results of the same work by label, including this one.
         """
-        lines = [*result.findings]
+        lines = [*result.details.findings]
         peaks = [
-            f"{label} {format_bytes(other.peak_allocated_bytes)}"
+            f"{label} {format_bytes(other.details.peak_allocated_bytes)}"
             for label, other in beside.items()
-            if other.peak_allocated_bytes is not None
+            if other.details.peak_allocated_bytes is not None
         ]
         if peaks:
             lines.append(f"Peak allocated memory: {', '.join(peaks)}.")
         lines.append(
-            f"The first call of the warm-up took {format_duration(result.first_call_s)}. The "
+            f"The first call of the warm-up took {format_duration(result.times.first_call_s)}. The "
             "median leaves it out."
         )
         self._text.setText("\n".join(lines))
         self._show_curves(result)
 
     def _show_curves(self, result: RunFinished) -> None:
-        if result.curves and self.plot is None:
+        if result.details.curves and self.plot is None:
             self.plot = LivePlot(
                 self._theme, name="benchmark.findings.plot", x_label="step", x_unit="count"
             )
@@ -330,9 +332,9 @@ class FindingsCard(Card):
         if self.plot is None:
             return
         self.plot.clear()
-        self.plot.setVisible(bool(result.curves))
+        self.plot.setVisible(bool(result.details.curves))
         curves_in_words = []
-        for name, values in result.curves.items():
+        for name, values in result.details.curves.items():
             role = self._theme.device_role(result.device)
             self.plot.set_curve(name, Curve(name, role, partial(_steps, values), smooth=True))
             if values:

@@ -342,7 +342,9 @@ def _sentence(entry: HistoryEntry) -> str:
     result = entry.header.result
     interval = interval_words(result.ci95_s, result.samples, len(result.rounds_s))
     counted = f", {result.samples} samples" if result.samples > 1 else ""
-    torch = f", PyTorch {result.torch_version}" if result.torch_version else ""
+    torch = (
+        f", PyTorch {result.conditions.torch_version}" if result.conditions.torch_version else ""
+    )
     recorded = f" Recorded: {result.recording}." if result.recording else ""
     doubt = doubt_note(entry.header)
     return (

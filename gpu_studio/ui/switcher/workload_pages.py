@@ -361,7 +361,7 @@ class ComparisonCard(Card):
         bars = [
             _bar(label, result, self._theme.device_role(result.device))
             for label, result in results.items()
-            if len(result.parts_s) > 1
+            if len(result.details.parts_s) > 1
         ]
         self._bars.show_bars(bars)
         self._bars.setVisible(bool(bars))
@@ -371,9 +371,9 @@ class ComparisonCard(Card):
 
     def _show_losses(self, results: dict[str, RunFinished]) -> None:
         curves = {
-            label: result.curves["loss"]
+            label: result.details.curves["loss"]
             for label, result in results.items()
-            if result.curves.get("loss")
+            if result.details.curves.get("loss")
         }
         if curves and self._plot is None:
             self._plot = LossPlot(self._theme, name=f"{self._name}.loss")
@@ -395,11 +395,11 @@ def _cells(label: str, run: Run) -> tuple[str, ...]:
         summary = run.summary
         state = run.phase if not run.state.is_over and run.phase else run.state.value
         return label, format_duration(summary.median_s) if summary else "–", "–", "–", state
-    peak = result.peak_allocated_bytes
+    peak = result.details.peak_allocated_bytes
     state = RunState.FINISHED.value
     if run.stamp is not None and run.stamp.doubts:
         state = f"doubtful: {run.stamp.doubts[0]}"
-    parts = ", ".join(f"{name} {format_duration(s)}" for name, s in result.parts_s.items())
+    parts = ", ".join(f"{name} {format_duration(s)}" for name, s in result.details.parts_s.items())
     return (
         label, format_duration(result.median_s), "–" if peak is None else format_bytes(peak),
         parts or "–", state,
@@ -409,11 +409,11 @@ def _cells(label: str, run: Run) -> tuple[str, ...]:
 def _bar(label: str, result: RunFinished, role: str) -> ResultBar:
     """Return a run's parts: its work in the device's color, the rest in hatched grays."""
     parts, others = [], 0
-    for name, part_s in result.parts_s.items():
+    for name, part_s in result.details.parts_s.items():
         if name in _WORK:
             parts.append(BarPart(name, part_s, role))
         else:
             parts.append(BarPart(name, part_s, "other", _HATCHES[others % len(_HATCHES)]))
             others += 1
-    whole_s = sum(result.parts_s.values())
+    whole_s = sum(result.details.parts_s.values())
     return ResultBar(label, role, whole_s, format_duration(whole_s), parts=tuple(parts))

@@ -9,7 +9,7 @@ import msgspec
 from gpu_studio.core.benchmark.kept_run import KeptRun, kept_of
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.messages.run_messages import RunWorkload
-from tests.fakes.run_answers import run_events
+from tests.fakes.run_answers import changed, run_events
 
 KEPT_AT = "2026-03-01T12:23:47.000+00:00"
 
@@ -25,4 +25,4 @@ def finished_run(size: int = 64, device: str = "cpu", **request: Any) -> Run:
 def kept_run(kept_at: str = KEPT_AT, **changes: Any) -> KeptRun:
     """Return a kept run; ``changes`` are fields of its result."""
     kept = kept_of(finished_run(), kept_at)
-    return msgspec.structs.replace(kept, result=msgspec.structs.replace(kept.result, **changes))
+    return msgspec.structs.replace(kept, result=changed(kept.result, **changes))

@@ -13,7 +13,7 @@ from gpu_studio.core.benchmark.standard_record import (
     StandardLoad,
     StandardRun,
 )
-from tests.fakes.run_answers import finished, samples_of
+from tests.fakes.run_answers import changed, finished, samples_of
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import RunFinished
@@ -25,7 +25,7 @@ def item_result(item: StandardItem, device: str = "cpu", **changes: Any) -> RunF
     """Return an invented result of an item, with a throughput that is that of its median."""
     request = item.request("run-1", device, item.budget_s)
     plain = finished(request, samples_of(request), run_id=item.key, throughput_unit=item.unit)
-    result = msgspec.structs.replace(plain, **changes)
+    result = changed(plain, **changes)
     return msgspec.structs.replace(result, throughput=item.work / result.median_s)
 
 

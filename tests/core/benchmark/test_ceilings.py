@@ -27,6 +27,7 @@ from gpu_studio.core.telemetry import Telemetry
 from tests.core.benchmark.cards import GT_1030
 from tests.core.benchmark.kept_runs import finished_run
 from tests.core.benchmark.published_cards import CARDS, PublishedCard
+from tests.fakes.run_answers import changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,7 +108,7 @@ def result(device: str = "cuda:0", share: float = 0.1, **changes: Any) -> RunFin
         "share_of_ceiling": share, "ceiling": "peak arithmetic, 1.13 TFLOP/s",
         "limit": Limit.ARITHMETIC, "median_s": 1e-3,
     }  # fmt: skip
-    return msgspec.structs.replace(found, **(usual | changes))
+    return changed(found, **(usual | changes))
 
 
 def answer_text(found: RunFinished, device: Device | None = GT_1030) -> str:
@@ -137,7 +138,7 @@ def test_a_share_of_next_to_nothing_is_not_called_nothing() -> None:
 
 
 def test_nothing_is_reported_without_a_ceiling() -> None:
-    assert is_this_normal(msgspec.structs.replace(result(), share_of_ceiling=None)) == ""
+    assert is_this_normal(changed(result(), share_of_ceiling=None)) == ""
 
 
 def test_more_than_memory_can_do_came_from_a_cache() -> None:
@@ -299,8 +300,8 @@ def test_what_is_usual_for_a_card_is_normal_and_has_its_reason(
     device: Device, dtype: str, tflops: float, reason: str
 ) -> None:
     found = share_of(device, dtype, tflops)
-    assert found.share_of_ceiling is not None
-    assert found.share_of_ceiling < 0.5
+    assert found.reached.share is not None
+    assert found.reached.share < 0.5
     text = answer_text(found, device)
     assert ": normal here. " in text
     assert reason in text
@@ -337,7 +338,7 @@ def test_what_is_not_usual_for_a_card_stays_low(device: Device, dtype: str, tflo
 
 def test_a_hot_laptop_is_not_normal_and_a_capped_card_is() -> None:
     found = share_of(RTX_3080_LAPTOP, "float32", 10.0)
-    hot = msgspec.structs.replace(found, throttled=True, power_capped=True)
+    hot = changed(found, throttled=True, power_capped=True)
     assert "slowed itself down" in answer_text(hot, RTX_3080_LAPTOP)
     capped = result(share=0.4, power_capped=True)
     assert ": normal here. The power limit" in answer_text(capped)

@@ -8,6 +8,7 @@ import pytest
 from gpu_studio.core.benchmark.comparability import comparability_of
 from gpu_studio.core.messages.race_messages import RaceParameters
 from tests.core.benchmark.kept_runs import finished_run
+from tests.fakes.run_answers import changed
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import RunFinished
@@ -17,7 +18,7 @@ def result(device: str = "cpu", **changes: Any) -> RunFinished:
     found = finished_run(512, device).result
     assert found is not None
     usual: dict[str, Any] = {"torch_version": "2.13.0+cpu"}
-    return msgspec.structs.replace(found, **(usual | changes))
+    return changed(found, **(usual | changes))
 
 
 def test_the_same_work_in_the_same_way_is_comparable_without_a_word() -> None:

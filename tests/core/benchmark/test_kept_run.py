@@ -25,6 +25,7 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.race_messages import RaceOutcome
 from tests.core.benchmark.kept_runs import KEPT_AT, finished_run, kept_run
 from tests.core.race.racing import CARD, over
+from tests.fakes.run_answers import changed
 
 
 def test_a_kept_run_reads_back_as_the_run_that_was_kept() -> None:
@@ -53,11 +54,14 @@ def test_a_list_needs_no_samples() -> None:
 
 
 def altered(**changes: Any) -> bytes:
-    """Return a file whose JSON was changed; a key ``result.x`` is inside the result."""
+    """Return a file whose JSON was changed; a key ``result__times__x`` is inside a part of it."""
     content = json.loads(encode_kept(kept_run())) | {"sha256": ""}
     for name, value in changes.items():
-        place, _, field = name.rpartition("__")
-        (content[place] if place else content)[field] = value
+        *places, field = name.split("__")
+        part = content
+        for place in places:
+            part = part.setdefault(place, {})
+        part[field] = value
     return json.dumps(content).encode()
 
 
@@ -71,7 +75,7 @@ def of_a_race(seconds: float, steps: int = 200, **changes: Any) -> bytes:
     """Return a file with a race's run of 200 steps of 10 ms, with changes."""
     kept = kept_of(over(CARD, 0.01), KEPT_AT)
     outcome = RaceOutcome(reached=True, steps=steps, seconds=seconds, measure=30.0, progress=1.0)
-    result = msgspec.structs.replace(kept.result, outcome=outcome, **changes)
+    result = changed(kept.result, outcome=outcome, **changes)
     return encode_kept(msgspec.structs.replace(kept, result=result))
 
 
@@ -98,12 +102,15 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "a negative time": (altered(result__p99_s=-1.0), "not above zero"),
     "an interval elsewhere": (altered(result__ci95_s=[1.0, 2.0]), "does not contain its median"),
     "a negative spread": (altered(result__iqr_s=-1.0), "negative number"),
-    "a negative whole": (altered(result__timed_s=-1.0), "negative number"),
-    "a negative part": (altered(result__parts_s={"compute": -1.0}), "negative number"),
+    "a negative whole": (altered(result__times__timed_s=-1.0), "negative number"),
+    "a negative part": (altered(result__details__parts_s={"compute": -1.0}), "negative number"),
     "a negative naive time": (
-        altered(result__naive={"printed_s": -1.0, "finished_s": 1.0, "sentence": ""}), "negative",
+        altered(result__details__naive={"printed_s": -1.0, "finished_s": 1.0, "sentence": ""}),
+        "negative",
     ),
-    "a very long curve": (altered(result__curves={"loss": [1.0] * 200_000}), "curve that is"),
+    "a very long curve": (
+        altered(result__details__curves={"loss": [1.0] * 200_000}), "curve that is",
+    ),
     "a negative size": (altered(result__size=-64), "size or a count"),
     "a size beyond numbers": (altered(result__size=1 << 62), "size or a count"),
     "a time of ages": (altered(result__median_s=1e300, result__p99_s=1e300), "number out of range"),
@@ -111,19 +118,19 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
         altered(result__median_s=5e-324, result__ci95_s=[5e-324, 1.0]), "not above zero",
     ),
     "samples that have no inverse": (altered(samples=samples(*[5e-324] * 40)), "not a time"),
-    "a whole of ages": (altered(result__elapsed_s=1e300), "number out of range"),
-    "a part of ages": (altered(result__parts_s={"compute": 1e300}), "number out of range"),
+    "a whole of ages": (altered(result__times__elapsed_s=1e300), "number out of range"),
+    "a part of ages": (altered(result__details__parts_s={"compute": 1e300}), "number out of range"),
     "a curve beyond any plot": (
-        altered(result__curves={"loss": [-1e308, 1e308]}), "number out of range",
+        altered(result__details__curves={"loss": [-1e308, 1e308]}), "number out of range",
     ),
-    "a negative amount of work": (altered(result__bytes_per_call=-1.0), "negative number"),
-    "a negative traffic": (altered(result__bytes_per_call=-1.0), "negative number"),
+    "a negative amount of work": (altered(result__details__bytes_per_call=-1.0), "negative number"),
+    "a negative traffic": (altered(result__details__bytes_per_call=-1.0), "negative number"),
     "an endless speed": (altered(result__throughput=1e300), "number out of range"),
-    "a share beyond numbers": (altered(result__share_of_ceiling=1e300), "number out of range"),
-    "a negative memory": (altered(result__peak_allocated_bytes=-1), "size or a count"),
-    "a negative load": (altered(result__loaded_s=-1.0), "negative number"),
+    "a share beyond numbers": (altered(result__reached__share=1e300), "number out of range"),
+    "a negative memory": (altered(result__details__peak_allocated_bytes=-1), "size or a count"),
+    "a negative load": (altered(result__conditions__loaded_s=-1.0), "negative number"),
     "very many calls": (altered(result__calls_per_sample=2**63 - 1), "size or a count"),
-    "very many threads": (altered(result__cpu_threads=2**63 - 1), "size or a count"),
+    "very many threads": (altered(result__conditions__cpu_threads=2**63 - 1), "size or a count"),
     "samples of ages": (altered(samples=samples(*[1e300] * 40)), "not a time"),
     "no calls": (altered(result__calls_per_sample=0), "size or a count"),
     "a budget of nothing": (altered(budget_s=0), "time budget"),
@@ -132,7 +139,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "very many options": (
         altered(result__options={str(number): "x" for number in range(5000)}), "list that is",
     ),
-    "very many findings": (altered(result__findings=["x"] * 5000), "list that is"),
+    "very many findings": (altered(result__details__findings=["x"] * 5000), "list that is"),
     "deeply nested": (DEEP, "too deeply"),
     "another kind of event": (altered(result__type="run_failed"), "damaged"),
     "samples that are no base64": (altered(samples="!!!"), "damaged"),
@@ -206,14 +213,14 @@ def test_texts_from_outside_are_one_line_without_control_characters() -> None:
     nasty = "<img onerror=alert(1)>\n\x1b[2J\u202eevil\x00"
     kept = msgspec.structs.replace(kept_run(device_name=nasty, findings=(nasty,)), name=nasty)
     read = decode_kept(encode_kept(kept))
-    for text in (read.name, read.result.device_name, *read.result.findings):
+    for text in (read.name, read.result.device_name, *read.result.details.findings):
         assert "<img onerror=alert(1)>" in text  # shown as it is, as plain text
         assert not {"\n", "\x1b", "\x00", "\u202e"} & set(text)
 
 
 def test_a_number_keeps_its_unit_on_its_line() -> None:
     read = decode_kept(encode_kept(kept_run(findings=("1.5\u202fms",))))
-    assert read.result.findings == ("1.5\u202fms",)
+    assert read.result.details.findings == ("1.5\u202fms",)
 
 
 def test_a_name_is_short_and_one_line() -> None:

@@ -30,6 +30,7 @@ from gpu_studio.core.messages.run_messages import (
     RunPhaseChanged,
     RunStarted,
     RunStopped,
+    RunTimes,
     RunWorkload,
     WorkloadDescription,
 )
@@ -236,7 +237,10 @@ BATCH = LAST - 1
         (changed(BATCH, samples_s=(1e300,)), "out of range"),
         (changed(BATCH, samples_s=(5e-324,)), "not above zero"),
         (changed(LAST, calls_per_sample=2**63 - 1), "size or a count"),
-        (changed(LAST, bytes_per_call=-1.0), "negative number"),
+        (
+            changed(LAST, times=RunTimes(first_call_s=-1.0, warm_up_s=0.1, elapsed_s=1.0)),
+            "negative number",
+        ),
         (changed(LAST, throughput=1e300), "number out of range"),
         (changed(4, expected_call_s=1e300), "number out of range"),
         (changed(4, expected_call_s=-1.0), "negative number"),
@@ -411,7 +415,7 @@ def test_the_lines_of_an_older_version_are_read() -> None:
     assert run.samples_s == [0.25, 0.25, 0.5]
     assert run.result is not None
     assert run.result.parameters == asked.parameters
-    assert (run.result.median_s, run.result.cpu_threads) == (0.25, 8)
+    assert (run.result.median_s, run.result.conditions.cpu_threads) == (0.25, 8)
 
 
 def test_an_older_recording_is_replayed_for_the_run_that_it_has() -> None:

@@ -16,7 +16,7 @@ from gpu_studio.core.benchmark.reference import (
 )
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.core.resources import MissingResourceError
-from tests.fakes.run_answers import finished
+from tests.fakes.run_answers import changed, finished
 
 
 @pytest.fixture
@@ -77,9 +77,7 @@ def test_enough_calls_are_not_called_scaled(table: PublishedTable) -> None:
 
 
 def test_the_time_of_the_full_length_is_that_of_its_calls_together(table: PublishedTable) -> None:
-    one_by_one = msgspec.structs.replace(
-        result(512, "cpu", 1e-3), samples=128, calls_per_sample=4, timed_s=0.75
-    )
+    one_by_one = changed(result(512, "cpu", 1e-3), samples=128, calls_per_sample=4, timed_s=0.75)
     (row,) = experiment_rows(table, [one_by_one])
     assert row.iterations_s == {"cpu": 0.75}
     assert row.label("cpu") == "from 512 calls"

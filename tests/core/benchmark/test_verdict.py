@@ -13,7 +13,7 @@ from gpu_studio.core.benchmark.verdict import (
 )
 from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
-from tests.fakes.run_answers import finished, in_turns
+from tests.fakes.run_answers import changed, finished, in_turns
 
 
 def result(
@@ -287,7 +287,7 @@ def test_equality_needs_an_interval_of_the_ratio_inside_five_percent() -> None:
     assert "their times overlap" in text_of(results)
     narrow = [result(512, 1.0), result(512, 0.98, "cuda:0", ci95_s=(0.97, 0.99))]
     assert "is as fast as the CPU" in text_of(narrow)
-    narrow[0] = msgspec.structs.replace(narrow[0], other_processes=True)
+    narrow[0] = changed(narrow[0], other_processes=True)
     assert "as fast" not in text_of(narrow)
     assert "other programs were running" in text_of(narrow)
 

@@ -10,7 +10,7 @@ from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.messages.race_messages import RaceOutcome
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import LEARN
-from tests.fakes.run_answers import batch, finished, started
+from tests.fakes.run_answers import batch, changed, finished, started
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
@@ -51,7 +51,7 @@ def result(
             finish_steps=steps if reached else round(steps / 0.6),
         ),
     )
-    return msgspec.structs.replace(whole, **changes)
+    return changed(whole, **changes)
 
 
 def over(contestant: Contestant, step_s: float, steps: int = 200, **changes: Any) -> Run:

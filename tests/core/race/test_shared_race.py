@@ -23,6 +23,7 @@ from gpu_studio.core.race.shared_race import (
 from gpu_studio.core.race.stage_view import decode_order, encode_order
 from gpu_studio.core.race.verdict import judge
 from tests.core.race.racing import over
+from tests.fakes.run_answers import changed
 
 # Digits as in a real way to the finish line.
 _CURVE = tuple(1000 / 3 - 1 / (7 + number) for number in range(1000))
@@ -66,7 +67,7 @@ def test_a_saved_race_has_the_way_to_the_finish_line_once() -> None:
 
     assert run.points
     assert run.result is not None
-    assert not run.result.curves
+    assert not run.result.details.curves
 
 
 def two(**changes: Any) -> SharedRace:
@@ -74,7 +75,7 @@ def two(**changes: Any) -> SharedRace:
     shared = order_of_many(2).shared
     first, second = shared.runs
     assert first.result is not None
-    result = msgspec.structs.replace(first.result, **changes)
+    result = changed(first.result, **changes)
     return msgspec.structs.replace(
         shared, runs=(msgspec.structs.replace(first, result=result), second)
     )

@@ -160,8 +160,8 @@ def _measures_items_of_the_standard_run(events):
         result = results[f"standard {item.key}"]
         assert item.is_of(result)
         assert result.throughput * result.median_s == pytest.approx(item.work)
-        assert result.heat is None
-    assert results["standard load"].heat == RunHeat()  # a stand-in has no sensors
+        assert result.conditions.heat is None
+    assert results["standard load"].conditions.heat == RunHeat()  # a stand-in has no sensors
 
 
 def _says_what_it_is_built_for(maker, events):
@@ -217,10 +217,10 @@ def _refuses_float64_without_its_arithmetic(maker, events):
 def _names_the_switches_of_convolutions_or_lacks_them(maker, events):
     (run,) = [one for one in only(RunFinished, events) if one.run_id == "conv2d"]
     word = {"amd": "MIOpen", "intel": "oneDNN"}[maker]
-    assert word in " ".join(run.findings)
+    assert word in " ".join(run.details.findings)
     # Without a way to let the card wait, launching and computing cannot be told apart.
     (launched,) = [one for one in only(RunFinished, events) if one.run_id == "launch"]
-    assert bool(launched.parts_s) is (maker == "amd")
+    assert bool(launched.details.parts_s) is (maker == "amd")
 
 
 def _every_stage_finds_the_card_good(maker, events):

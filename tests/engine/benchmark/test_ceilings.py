@@ -49,11 +49,13 @@ def test_only_what_can_be_a_limit_is_measured():
 def test_a_result_says_its_share_of_what_the_cpu_can_do():
     result = ask(run_request(size=64))[-1]
     assert isinstance(result, RunFinished)
-    assert result.share_of_ceiling == pytest.approx(result.bytes_per_call / 20e9 / result.median_s)
-    assert result.ceiling.replace("\u202f", " ") == "memory bandwidth, 20.0 GB/s"
+    assert result.reached.share == pytest.approx(
+        result.details.bytes_per_call / 20e9 / result.median_s
+    )
+    assert result.reached.ceiling.replace("\u202f", " ") == "memory bandwidth, 20.0 GB/s"
     result = ask(run_request(size=512, workload="matmul"))[-1]
-    assert result.share_of_ceiling == pytest.approx(2 * 512**3 / 300e9 / result.median_s)
-    assert result.ceiling.replace("\u202f", " ") == "peak arithmetic, 300 GFLOP/s"
+    assert result.reached.share == pytest.approx(2 * 512**3 / 300e9 / result.median_s)
+    assert result.reached.ceiling.replace("\u202f", " ") == "peak arithmetic, 300 GFLOP/s"
 
 
 def test_a_copy_counts_what_is_read_and_what_is_written(monkeypatch: pytest.MonkeyPatch):
@@ -120,7 +122,7 @@ def test_what_fits_no_cache_disproves_a_ceiling_that_it_beats(
     monkeypatch.setattr(engine_result, "last_level_bytes", lambda: cache_bytes)
     result = ask(run_request(size=512))[-1]
     assert isinstance(result, RunFinished)
-    assert (result.share_of_ceiling is not None) is is_cached
+    assert (result.reached is not None) is is_cached
 
 
 def test_the_cpu_is_not_measured_for_a_card():
@@ -209,10 +211,10 @@ def test_a_result_says_what_it_was_computed_in(
     request = run_request(workload="train_step", size=8, budget_s=0.01, options=options)
     result = ask(request)[-1]
     assert isinstance(result, RunFinished)
-    assert result.computed_in == computed_in
+    assert result.conditions.computed_in == computed_in
     rate = 1e6 * getattr(torch, computed_in).itemsize
     operations = TrainStep().work(make_case(TrainStep.description, CPU, 8)).operations
-    assert result.share_of_ceiling == pytest.approx(operations / rate / result.median_s, rel=0.01)
+    assert result.reached.share == pytest.approx(operations / rate / result.median_s, rel=0.01)
 
 
 @pytest.mark.parametrize(("workload", "operands"), [(Elementwise(), 3), (Matmul(), 2)])

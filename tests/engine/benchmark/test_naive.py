@@ -146,9 +146,9 @@ def test_a_run_has_it_on_request_and_says_what_it_does(monkeypatch: pytest.Monke
     assert "naive" in [event.phase for event in only(RunPhaseChanged, events)]
     result = events[-1]
     assert isinstance(result, RunFinished)
-    assert result.naive is not None
-    assert (result.naive.printed_s, result.naive.finished_s) == (2.0, 2.0)
-    assert ask(run_request())[-1].naive is None
+    assert result.details.naive is not None
+    assert (result.details.naive.printed_s, result.details.naive.finished_s) == (2.0, 2.0)
+    assert ask(run_request())[-1].details.naive is None
 
 
 def test_a_run_without_it_says_why(monkeypatch: pytest.MonkeyPatch):
@@ -156,5 +156,5 @@ def test_a_run_without_it_says_why(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(run, "time_naively", lambda *arguments: failed)
     result = ask(run_request(naive=True))[-1]
     assert isinstance(result, RunFinished)
-    assert result.naive is None
-    assert any("CUDA out of memory." in finding for finding in result.findings)
+    assert result.details.naive is None
+    assert any("CUDA out of memory." in finding for finding in result.details.findings)

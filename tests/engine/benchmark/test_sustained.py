@@ -74,8 +74,8 @@ def test_a_sustained_run_loads_long_times_long_and_never_rests(
     assert rests[-1] == 0.0
     assert (usual.sustained, lasting.sustained) == (False, True)
     assert least_loads_s == [None, 0.2]
-    assert lasting.warm_up_s >= 0.2 - _TICK_S
-    assert lasting.timed_s >= 0.199
+    assert lasting.times.warm_up_s >= 0.2 - _TICK_S
+    assert lasting.times.timed_s >= 0.199
     assert "not steady" not in usual.doubts
 
 
@@ -135,8 +135,10 @@ def test_a_result_says_how_long_the_device_had_worked(monkeypatch: pytest.Monkey
     monkeypatch.setattr(load, "_loads", {})
     monkeypatch.setattr(load, "_LONGEST_PAUSE_S", 3600.0)
     first, second = finished(), finished()
-    assert first.loaded_s >= first.warm_up_s - _TICK_S
-    assert second.loaded_s >= first.loaded_s + second.warm_up_s - _TICK_S
+    assert first.conditions.loaded_s >= first.times.warm_up_s - _TICK_S
+    assert (
+        second.conditions.loaded_s >= first.conditions.loaded_s + second.times.warm_up_s - _TICK_S
+    )
 
 
 def test_a_pause_ends_a_load_and_each_device_has_its_own(monkeypatch: pytest.MonkeyPatch):
@@ -177,7 +179,7 @@ def test_a_load_is_one_piece_without_rests_and_reads_the_sensors(
     assert isinstance(result, RunFinished)
     assert rests == [0.0]
     assert result.rounds_s == (result.median_s,)
-    heat = result.heat
+    heat = result.conditions.heat
     assert heat is not None
     assert heat.steady_clock_mhz == 3000.0
     assert heat.highest_temperature_c >= 41.0
@@ -244,6 +246,6 @@ def test_a_call_that_the_time_has_no_room_for_is_refused_before_it_is_made():
 def test_a_run_without_findings_only_times():
     usual = finished(workload="train_step", size=32)
     bare = finished(workload="train_step", size=32, with_findings=False)
-    assert usual.curves
-    assert usual.findings
-    assert (bare.curves, bare.findings) == ({}, ())
+    assert usual.details.curves
+    assert usual.details.findings
+    assert (bare.details.curves, bare.details.findings) == ({}, ())

@@ -120,12 +120,12 @@ def finished(events: list[Event]) -> RunFinished:
 @pytest.mark.usefixtures("knitting")
 def test_what_the_call_reports_is_in_the_result():
     result = finished(ask(run_request(size=1)))
-    assert result.parts_s == {"needles": 1.0, "wool": 2.0}
-    assert result.curves == {"length": (1.0, 2.0)}
-    assert result.findings == ("It is a scarf.",)
+    assert result.details.parts_s == {"needles": 1.0, "wool": 2.0}
+    assert result.details.curves == {"length": (1.0, 2.0)}
+    assert result.details.findings == ("It is a scarf.",)
     assert result.size_text == "{size} rows"
     assert result.throughput == 1 / result.median_s
-    assert result.share_of_ceiling is None
+    assert result.reached is None
 
 
 def test_every_timed_call_is_made(knitting: Knitting):

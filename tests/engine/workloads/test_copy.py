@@ -26,10 +26,10 @@ def test_a_cpu_copies_within_its_memory(monkeypatch: pytest.MonkeyPatch):
     assert result.verified is True
     assert result.verification.replace("\u202f", " ").endswith("all of 1 MiB")
     assert result.options == {"direction": "d2d", "memory": "pageable"}
-    assert result.bytes_per_call == 2 << 20  # read and written
+    assert result.details.bytes_per_call == 2 << 20  # read and written
     assert result.throughput == (2 << 20) / result.median_s
-    assert list(result.parts_s) == ["copy"]
-    assert result.ceiling.startswith("memory bandwidth")
+    assert list(result.details.parts_s) == ["copy"]
+    assert result.reached.ceiling.startswith("memory bandwidth")
 
 
 @pytest.mark.parametrize(

@@ -115,8 +115,8 @@ def test_an_epoch_is_one_sample_of_all_samples():
     assert result.calls_per_sample == 1
     assert result.throughput == pytest.approx(1000 / result.median_s)
     assert result.throughput_unit == "samples/s"
-    assert list(result.parts_s) == ["loading", "copying", "computing"]
-    assert min(result.parts_s.values()) > 0
+    assert list(result.details.parts_s) == ["loading", "copying", "computing"]
+    assert min(result.details.parts_s.values()) > 0
 
 
 def test_the_parts_are_where_the_time_goes(monkeypatch: pytest.MonkeyPatch):

@@ -61,7 +61,7 @@ def test_a_run_says_how_many_operations_it_took(form: str, operations: int):
     result = ask(run_request(options={"form": form}))[-1]
     assert isinstance(result, RunFinished)
     assert result.options == {"form": form}
-    finding, moved = result.findings
+    finding, moved = result.details.findings
     assert finding.startswith(f"One call runs {operations} operations")
     assert "all operations of a call move " in moved
 

@@ -110,7 +110,7 @@ def test_it_runs_in_every_mode_or_says_why_not(
         return
     result = smallest(description, **MODES[mode])
     assert result.verified is True
-    assert (result.cache == "cold", result.transfers, result.naive is not None) == tuple(
+    assert (result.cache == "cold", result.transfers, result.details.naive is not None) == tuple(
         mode == name for name in MODES
     )
 
@@ -122,9 +122,9 @@ def test_it_says_how_much_it_does_and_where_the_time_goes(workload: Workload):
     assert work.throughput_work > 0
     assert work.memory_bytes > 0
     assert result.throughput == work.throughput_work / result.median_s
-    assert all(seconds > 0 for seconds in result.parts_s.values())
-    assert result.parts_s
-    assert result.peak_allocated_bytes is None  # the CPU's memory has no such counter
+    assert all(seconds > 0 for seconds in result.details.parts_s.values())
+    assert result.details.parts_s
+    assert result.details.peak_allocated_bytes is None  # the CPU's memory has no such counter
 
 
 class Counted(TorchDispatchMode):
@@ -208,4 +208,4 @@ def test_its_snippet_runs_as_it_stands(workload: Workload, capsys: pytest.Captur
 
 def test_without_anything_to_transfer_a_run_says_so():
     result = smallest(WORKLOADS[0].description, transfers=True)
-    assert any("nothing to transfer" in finding for finding in result.findings)
+    assert any("nothing to transfer" in finding for finding in result.details.findings)

@@ -21,7 +21,7 @@ def test_asking_runs_and_is_verified(dtype: str):
     assert result.verified is True
     assert result.verification.endswith("all of 1 number")
     assert result.calls_per_sample > 1
-    assert result.findings == ()  # no launch is asked of the CPU
+    assert result.details.findings == ()  # no launch is asked of the CPU
 
 
 def test_a_wrong_sign_is_found():

@@ -53,7 +53,7 @@ def test_each_run_of_a_race_is_kept_once(
     history.close()
 
     entries = History(tmp_path / "data" / FOLDER_NAME).contents().entries
-    assert sorted(entry.header.result.cpu_threads for entry in entries) == [1, 4]
+    assert sorted(entry.header.result.conditions.cpu_threads for entry in entries) == [1, 4]
 
 
 def test_a_run_that_ended_before_the_window_closed_in_a_race_is_kept(
@@ -70,7 +70,7 @@ def test_a_run_that_ended_before_the_window_closed_in_a_race_is_kept(
     history.close()
 
     (entry,) = History(tmp_path / "data" / FOLDER_NAME).contents().entries
-    assert entry.header.result.cpu_threads == 1
+    assert entry.header.result.conditions.cpu_threads == 1
 
 
 def test_an_earlier_run_is_a_ghost_with_its_way_but_without_pictures(

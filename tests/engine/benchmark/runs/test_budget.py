@@ -28,7 +28,7 @@ def test_the_whole_budget_goes_to_the_timed_part():
         for sample in event.samples_s
     )
     assert timed_s == pytest.approx(spent_s[-1])
-    assert result.elapsed_s >= spent_s[-1] + result.warm_up_s
+    assert result.times.elapsed_s >= spent_s[-1] + result.times.warm_up_s
 
 
 @pytest.mark.parametrize(("chosen", "batch"), [(1, 1), (3, 3), (7, 10), (21, 30), (400, 60)])
@@ -49,7 +49,7 @@ def test_a_run_makes_exactly_the_calls_that_were_asked_for(
     assert isinstance(result, RunFinished)
     assert timed == [batch] * (60 // batch)
     assert result.samples * result.calls_per_sample == 60
-    assert result.timed_s == 60.0
+    assert result.times.timed_s == 60.0
     assert sum(len(line.samples_s) for line in only(SamplesMeasured, events)) == result.samples
 
 

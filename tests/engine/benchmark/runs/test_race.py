@@ -70,9 +70,9 @@ def test_it_ends_at_the_finish_line():
     assert outcome.reached
     assert outcome.progress == 1.0
     assert outcome.steps == outcome.finish_steps
-    assert outcome.measure > result.curves["sharpness"][0]
+    assert outcome.measure > result.details.curves["sharpness"][0]
     assert outcome.steps == result.samples * result.calls_per_sample
-    assert outcome.seconds == pytest.approx(result.timed_s)
+    assert outcome.seconds == pytest.approx(result.times.timed_s)
     assert result.verified
 
 
@@ -95,15 +95,15 @@ def test_a_race_of_more_than_five_minutes_sends_no_more_slices_than_a_message_ho
 def test_warming_up_does_not_learn():
     """The first point of the curve is the untrained network, however long the warm-up was."""
     result = finished(ask(race()))
-    assert result.curves["steps"][0] == 0.0
-    untrained = result.curves["sharpness"][0]
+    assert result.details.curves["steps"][0] == 0.0
+    untrained = result.details.curves["sharpness"][0]
     case = msgspec.structs.replace(_case(), size=16)
     assert untrained == pytest.approx(LearnDrawing(case, _lake(16)).measure(), abs=0.01)
 
 
 def test_the_way_there_is_kept_without_frames():
     result = finished(ask(race()))
-    curves = result.curves
+    curves = result.details.curves
     assert list(curves) == ["steps", "seconds", "sharpness"]
     assert curves["steps"][-1] == result.outcome.steps
     assert curves["seconds"][-1] == pytest.approx(result.outcome.seconds)
@@ -256,9 +256,9 @@ def test_a_side_that_fails_within_a_slice_leaves_the_other_one_its_result(
 
 def test_it_uses_its_threads_and_gives_them_back():
     before = torch.get_num_threads()
-    assert finished(ask(race(calls=2))).cpu_threads == 1
+    assert finished(ask(race(calls=2))).conditions.cpu_threads == 1
     assert torch.get_num_threads() == before
-    assert finished(ask(race(calls=2, race=RaceParameters()))).cpu_threads == before
+    assert finished(ask(race(calls=2, race=RaceParameters()))).conditions.cpu_threads == before
 
 
 def test_a_stopped_race_gives_the_threads_back():

@@ -98,7 +98,7 @@ def test_the_result_is_the_summary_of_every_sample_that_was_sent():
     assert 2 <= len(result.rounds_s) <= 12  # a stall may take the time of several
     assert result.ci95_s[0] <= result.median_s <= result.ci95_s[1]
     assert result.p99_s == summary.p99_s
-    assert result.throughput == result.bytes_per_call / result.median_s
+    assert result.throughput == result.details.bytes_per_call / result.median_s
     assert result.calls_per_sample == only(SamplesMeasured, events)[0].calls_per_sample
 
 
@@ -117,8 +117,8 @@ def test_the_load_of_other_programs_before_the_run_is_in_the_result(
     monkeypatch.setattr(WorkloadRun, "_other_load", lambda _run, _case: load)
     result = ask(run_request())[-1]
     assert isinstance(result, RunFinished)
-    assert result.other_load == load
-    assert result.other_processes is True
+    assert result.conditions.other_load == load
+    assert result.conditions.other_processes is True
     assert "busy CPU" in stamp_of(result).words
 
 
@@ -133,6 +133,6 @@ def test_a_result_says_where_and_how_it_was_obtained(monkeypatch):
     result = ask(run_request(), dispatcher)[-1]
     assert isinstance(result, RunFinished)
     assert result.device_name == "Ryzen 7 5700G"
-    assert result.cpu_threads == torch.get_num_threads()
-    assert result.torch_version == torch.__version__
-    assert (result.throttled, result.other_processes) == (None, None)
+    assert result.conditions.cpu_threads == torch.get_num_threads()
+    assert result.conditions.torch_version == torch.__version__
+    assert (result.conditions.throttled, result.conditions.other_processes) == (None, None)

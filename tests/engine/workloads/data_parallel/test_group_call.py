@@ -40,10 +40,10 @@ def test_a_run_checks_and_times_the_same_processes(monkeypatch: pytest.MonkeyPat
     assert isinstance(result, RunFinished)
     assert result.verified is True, result.verification
     assert result.calls_per_sample == 1
-    assert result.curves["sharers"] == (1.0, 2.0)
-    assert "8 on cpu, 8 on cpu" in result.findings[0]
-    assert "by gloo" in result.findings[1]
-    assert "2 processes " in result.findings[2]
+    assert result.details.curves["sharers"] == (1.0, 2.0)
+    assert "8 on cpu, 8 on cpu" in result.details.findings[0]
+    assert "by gloo" in result.details.findings[1]
+    assert "2 processes " in result.details.findings[2]
     (group,) = started
     # torchrun and its two; on Windows, also what starts the two, and their console.
     assert len(processes) == (6 if sys.platform == "win32" else 3)
