@@ -14,7 +14,6 @@ from gpu_studio.cli.command import DONE, FAILED, Command
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
-from gpu_studio.core.check.check_chart import mark_text
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_record import encode_record
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
@@ -24,6 +23,7 @@ from gpu_studio.core.check.record_words import (
     TRUST_TITLE,
     device_line,
     finding_lines,
+    paused_text,
     planted_text,
     record_facts,
     record_limits,
@@ -170,7 +170,7 @@ class _Terminal:
         self._run.pause(pause_s)
         if not self._as_json:
             self._work.progress.clear()
-            note(f"{mark_text(self._run.pauses[-1])}.")
+            note(f"{paused_text(self._run.pauses[-1])}.")
 
     def _save(self) -> None:
         run = self._run
@@ -225,7 +225,7 @@ def _print_result(run: CheckRun) -> None:
         print_line(f"  {fact.title.removesuffix('?')}: {fact.value}")
     print_line()
     if record.planted is not None:
-        print_line(planted_text(record))
+        print_line(planted_text(record.planted))
     for title, sentences in (
         (LIMITS_TITLE, record_limits(record)),
         (TRUST_TITLE, record_trust(record)),

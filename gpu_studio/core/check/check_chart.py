@@ -9,8 +9,6 @@ import math
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gpu_studio.core.check.stages import stage_title
-from gpu_studio.core.pause import pause_text
-from gpu_studio.core.units import clock_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.check.check_record import CheckRecord, StageSpan
     from gpu_studio.core.check.check_run import CheckRun
     from gpu_studio.core.messages.check_messages import CheckedDevice
-    from gpu_studio.core.pause import Pause
     from gpu_studio.core.telemetry import Telemetry
 
 _GAP_S = 15.0
@@ -71,13 +68,11 @@ class CheckChart(NamedTuple):
     """A chart from 0 to ``end_s`` seconds; without readings it has no lanes.
 
     ``marks`` are (seconds, word): where a stage began, or in a check of several rounds a round.
-    The axis leaves ``pauses`` out.
     """
 
     end_s: float
     marks: tuple[tuple[float, str], ...]
     lanes: tuple[ChartLane, ...]
-    pauses: tuple[Pause, ...] = ()
 
 
 def record_chart(record: CheckRecord) -> CheckChart:
@@ -85,19 +80,14 @@ def record_chart(record: CheckRecord) -> CheckChart:
     last_s = max((one.at_s for one in record.readings), default=0.0)
     lanes = tuple(_lanes(record.device, record.readings, record.lowest_clock_mhz))
     marks = _marks(record.spans, record.device.address)
-    return CheckChart(max(record.seconds, last_s, 1.0), marks, lanes, record.pauses)
+    return CheckChart(max(record.seconds, last_s, 1.0), marks, lanes)
 
 
 def run_chart(run: CheckRun) -> CheckChart:
     """Return the curves of a check that runs, with the room for the rest of its round."""
     lanes = tuple(_lanes(run.device, run.readings, is_running=True))
     end_s = run.elapsed_s + min(run.remaining_s, 60.0 * run.plan.minutes / run.rounds)
-    return CheckChart(max(end_s, 1.0), _marks(run.spans, run.plan.device), lanes, run.pauses)
-
-
-def mark_text(pause: Pause) -> str:
-    """Return a pause of a check in words, without a full stop."""
-    return f"{pause_text(pause)}, {clock_text(pause.after_s)} into the check"
+    return CheckChart(max(end_s, 1.0), _marks(run.spans, run.plan.device), lanes)
 
 
 def _marks(spans: Sequence[StageSpan], address: str) -> tuple[tuple[float, str], ...]:

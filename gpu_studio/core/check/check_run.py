@@ -27,7 +27,6 @@ from gpu_studio.core.check.check_verdict import (
     stage_verdict,
     worse,
 )
-from gpu_studio.core.check.heat import has_moved, steady_gap_c
 from gpu_studio.core.check.stages import in_order, round_count, round_s, stage_budget_s
 from gpu_studio.core.device_name import address_at, is_cpu, pc_of
 from gpu_studio.core.messages.check_messages import (
@@ -46,7 +45,6 @@ from gpu_studio.core.messages.check_messages import (
     CheckStarted,
     CheckVerdict,
     CheckVitalsRead,
-    LoadStep,
     MemoryCoverage,
     MemoryRates,
     PlantKind,
@@ -65,8 +63,6 @@ from gpu_studio.core.pause import MOST_PAUSES, Pause
 from gpu_studio.core.telemetry import Telemetry  # noqa: TC001  # msgspec reads it
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gpu_studio.core.clock_reasons import ClockReason
     from gpu_studio.core.messages.message import Event
 
@@ -144,8 +140,6 @@ class CheckRun:
         plan: what was asked for.
         started_at: the time in ISO 8601.
         program: the name and version of this program, for the record.
-        known: what is known of the device without its engine, for the record of a check whose
-            engine never answers; None if nothing is.
 
     Attributes:
         stages: the chosen stages in their order.
@@ -157,14 +151,7 @@ class CheckRun:
         earlier: the last record of the same card; None if there is none.
     """
 
-    def __init__(
-        self,
-        plan: CheckPlan,
-        started_at: str,
-        *,
-        program: str = "",
-        known: CheckedDevice | None = None,
-    ) -> None:
+    def __init__(self, plan: CheckPlan, started_at: str, *, program: str = "") -> None:
         self.plan = plan
         self.started_at = started_at
         self.check_id = secrets.token_hex(4)
@@ -172,7 +159,7 @@ class CheckRun:
         self.fingerprint = ""
         self.earlier: CheckRecord | None = None
         self.is_stopped = self.is_over = False
-        self._program, self._known = program, known
+        self._program = program
         self._is_silent = self._is_paused = self._has_begun = False
         self._forget_results()
 
@@ -184,13 +171,11 @@ class CheckRun:
         self.readings: list[Telemetry] = []
         self.spans: list[StageSpan] = []
         self.coverage: MemoryCoverage | None = None
-        self.load_steps: tuple[LoadStep, ...] = ()
         self.memory_rates: MemoryRates | None = None
         self.interruptions: tuple[Interruption, ...] = ()
         self.pauses: tuple[Pause, ...] = ()
         self.highest_temperature_c: float | None = None
         self.highest_hotspot_c: float | None = None
-        self.largest_hotspot_gap_c: float | None = None
         self.highest_memory_temperature_c: float | None = None
         self.lowest_clock_mhz: float | None = None
         self.highest_power_w: float | None = None
@@ -352,11 +337,8 @@ class CheckRun:
     def record(self) -> CheckRecord:
         """Return the record of the check so far."""
         unknown = CheckedDevice(address=self.plan.device, name=self.plan.device)
-        figures = self._fields_of(CheckFigures)
-        if not has_moved(self.readings):
-            figures["highest_hotspot_c"] = None
         return CheckRecord(
-            device=self.device or self._known or unknown,
+            device=self.device or unknown,
             started_at=self.started_at,
             minutes=self.plan.minutes,
             seconds=self.elapsed_s,
@@ -369,7 +351,7 @@ class CheckRun:
             readings=thinned(self.readings),
             spans=tuple(self.spans),
             program=self._program,
-            **figures,
+            **self._fields_of(CheckFigures),
         )
 
     def outcomes(self) -> tuple[StageOutcome, ...]:
@@ -445,7 +427,6 @@ class CheckRun:
             ("highest_power_w", vitals.power_w),
             ("highest_hotspot_c", vitals.hotspot_c),
             ("highest_memory_temperature_c", vitals.memory_temperature_c),
-            ("largest_hotspot_gap_c", steady_gap_c(self.vitals)),
         ):
             setattr(self, name, _highest(getattr(self, name), value))
         present = self.present
@@ -476,7 +457,6 @@ class CheckRun:
             at_s = self._before_s + heat.hottest_at_s
             heat = msgspec.structs.replace(heat, hottest_at_s=at_s)
         track.heat = joined_heat(track.heat, heat)
-        self.load_steps = joined_steps(self.load_steps, event.steps)
         rates = [one for one in (self.memory_rates, event.memory_rates) if one is not None]
         self.memory_rates = min(rates, key=lambda one: one.change, default=None)
 
@@ -542,22 +522,3 @@ def joined_heat(before: StageHeat | None, now: StageHeat | None) -> StageHeat | 
     return msgspec.structs.replace(
         now, hottest_c=top.hottest_c, hottest_at_s=top.hottest_at_s, brakes=brakes
     )
-
-
-def joined_steps(before: Sequence[LoadStep], now: Sequence[LoadStep]) -> tuple[LoadStep, ...]:
-    """Return the steps of two rounds as one: longest periods first, each from low to full load."""
-    steps: dict[tuple[float, float], LoadStep] = {}
-    for one in (*before, *now):
-        place = (-one.period_s, one.duty_percent)
-        earlier = steps.get(place)
-        if earlier is not None:
-            one = msgspec.structs.replace(
-                one,
-                bursts=earlier.bursts + one.bursts,
-                errors=earlier.errors + one.errors,
-                sm_clock_mhz=_lowest(earlier.sm_clock_mhz, one.sm_clock_mhz),
-                memory_clock_mhz=_lowest(earlier.memory_clock_mhz, one.memory_clock_mhz),
-                power_w=_highest(earlier.power_w, one.power_w),
-            )
-        steps[place] = one
-    return tuple(steps[place] for place in sorted(steps))

@@ -29,7 +29,6 @@ from gpu_studio.core.messages.check_messages import (
     CheckFinding,
     CheckVerdict,
     FindingKind,
-    LoadSteps,
     MemoryCoverage,
     MemoryRates,
     PlantKind,
@@ -151,19 +150,15 @@ class CheckFigures(msgspec.Struct, frozen=True, kw_only=True):
     """What a check measured so far; a record and an interrupted check have it alike.
 
     ``highest_temperature_c`` and ``lowest_clock_mhz`` are those of the load stage and later, None
-    if the card reports none. ``largest_hotspot_gap_c`` is that of `heat.steady_gap_c`.
-    ``load_steps`` is the load in steps over all rounds, ``memory_rates`` the largest loss of
-    bandwidth of all rounds.
+    if the card reports none. ``memory_rates`` is the largest loss of bandwidth of all rounds.
     """
 
     highest_temperature_c: Amount | None = None
     highest_hotspot_c: Amount | None = None
-    largest_hotspot_gap_c: Amount | None = None
     highest_memory_temperature_c: Amount | None = None
     lowest_clock_mhz: Amount | None = None
     highest_power_w: Amount | None = None
     coverage: MemoryCoverage | None = None
-    load_steps: LoadSteps = ()
     memory_rates: MemoryRates | None = None
     interruptions: Annotated[tuple[Interruption, ...], Meta(max_length=MOST_INTERRUPTIONS)] = ()
     pauses: Pauses = ()

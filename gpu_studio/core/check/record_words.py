@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.core.check.check_chart import mark_text
 from gpu_studio.core.check.check_verdict import errors_text
-from gpu_studio.core.check.heat import USUAL_GAP
-from gpu_studio.core.check.memory_map import place_words
 from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
 from gpu_studio.core.check.stages import OVERNIGHT_MINUTES, stage_title, stage_words
 from gpu_studio.core.clock_reasons import held_back_words
@@ -17,6 +14,7 @@ from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.messages.check_messages import STAGE_NAMES
 from gpu_studio.core.moments import written_moment
 from gpu_studio.core.notice import Tone
+from gpu_studio.core.pause import pause_text
 from gpu_studio.core.units import (
     clock_text,
     counted,
@@ -27,17 +25,19 @@ from gpu_studio.core.units import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.messages.check_messages import (
         CheckedDevice,
         CheckFinding,
         CheckVerdict,
-        LoadStep,
         MemoryCoverage,
+        PlantKind,
         Severity,
+        WrongWord,
     )
+    from gpu_studio.core.pause import Pause
 
 TITLE = "Record of a check"
 LIMITS_TITLE = "What this record cannot rule out"
@@ -115,11 +115,9 @@ def origin_text(record: CheckRecord) -> str:
     return f"From the file {record.origin}: GPU Studio cannot know whether it is true."
 
 
-def planted_text(record: CheckRecord) -> str:
-    """Return the mark of a record with a fault made on purpose; empty for any other."""
-    if record.planted is None:
-        return ""
-    return f"{PLANTED_MARK} The fault: {planted_fault(record.planted).does}"
+def planted_text(plant: PlantKind | None) -> str:
+    """Return the mark of a result with a fault made on purpose; empty for any other."""
+    return f"{PLANTED_MARK} The fault: {planted_fault(plant).does}" if plant else ""
 
 
 def coverage_text(coverage: MemoryCoverage) -> str:
@@ -127,6 +125,11 @@ def coverage_text(coverage: MemoryCoverage) -> str:
     tested, free = coverage.tested_bytes, coverage.free_bytes
     share = format_percent(min(tested / free, 1.0) if free else 0.0)
     return f"{format_bytes(tested)} of {format_bytes(free)} free ({share})"
+
+
+def paused_text(pause: Pause) -> str:
+    """Return a pause of a check in words, without a full stop."""
+    return f"{pause_text(pause)}, {clock_text(pause.after_s)} into the check"
 
 
 # ── what to think of it ──────────────────────────────────────────────────────────────────────────
@@ -182,12 +185,12 @@ def record_facts(record: CheckRecord) -> tuple[RecordFact, ...]:
     """Return the facts of a record, the device first."""
     facts = [*device_facts(record.device), *_check_facts(record)]
     if record.has_tested:
-        facts += [*_sensor_facts(record), *_heat_facts(record), *_load_facts(record)]
+        facts += [*_sensor_facts(record), *_heat_facts(record)]
         facts.append(RecordFact("Errors", errors_text(record.errors)))
     for stop in record.interruptions:
         what = "The PC restarted" if stop.is_restart else "The program ended"
         facts.append(RecordFact("Interruption", f"{what} after {clock_text(stop.after_s)}"))
-    facts += [RecordFact("Interruption", mark_text(pause)) for pause in record.pauses]
+    facts += [RecordFact("Interruption", paused_text(pause)) for pause in record.pauses]
     return tuple(facts)
 
 
@@ -228,17 +231,13 @@ def _check_facts(record: CheckRecord) -> Iterator[RecordFact]:
 
 def _sensor_facts(record: CheckRecord) -> Iterator[RecordFact]:
     device = record.device
-    gap_c, base_mhz = record.largest_hotspot_gap_c, device.base_clock_mhz
+    base_mhz = device.base_clock_mhz
     highest = _amount(device, record.highest_temperature_c, "°C")
     if device.slowdown_c is not None and record.highest_temperature_c is not None:
         highest += f" (slows down at {_amount(device, device.slowdown_c, '°C')})"
     yield RecordFact("Highest temperature", highest)
     if not is_cpu(device.address):
         yield RecordFact("Highest hot spot", _amount(device, record.highest_hotspot_c, "°C"))
-        if record.highest_hotspot_c is not None:
-            never = "the temperature was never steady for 10 seconds"
-            gap = never if gap_c is None else _amount(device, gap_c, "°C")
-            yield RecordFact("Hot spot over the chip", f"{gap} ({USUAL_GAP})")
         memory = _amount(device, record.highest_memory_temperature_c, "°C")
         yield RecordFact("Highest memory temperature", memory)
     lowest = _amount(device, record.lowest_clock_mhz, "MHz")
@@ -250,7 +249,7 @@ def _sensor_facts(record: CheckRecord) -> Iterator[RecordFact]:
 
 
 def _heat_facts(record: CheckRecord) -> Iterator[RecordFact]:
-    """Yield what the stages said of steady heat and of brakes."""
+    """Yield what the stages said of steady heat, of brakes, and of the memory's speed."""
     device = record.device
     heats = [
         (stage_title(stage.name, device.address), stage.heat)
@@ -261,10 +260,6 @@ def _heat_facts(record: CheckRecord) -> Iterator[RecordFact]:
     if known:
         title, top = max(known, key=lambda one: one[1].hottest_c or 0.0)
         yield RecordFact("Hottest", f"after {clock_text(top.hottest_at_s or 0.0)}, in “{title}”")
-    if heats and not is_cpu(device.address):
-        yield RecordFact("Fan", "not measured: drivers report the speed that they ask for")
-        if device.base_clock_mhz is None:
-            yield RecordFact("Base clock", "not known: compared with the clock at the beginning")
     for title, heat in heats:
         if heat.is_steady is not None:
             change = f": {heat.change_c:+.1f}\u202f°C" if heat.change_c is not None else ""
@@ -276,36 +271,12 @@ def _heat_facts(record: CheckRecord) -> Iterator[RecordFact]:
                 for one in heat.brakes
             )
             yield RecordFact(f"Held back, {title}", "; ".join(brakes))
-
-
-def _load_facts(record: CheckRecord) -> Iterator[RecordFact]:
-    """Yield the bursts of each period, and the speed of the memory when cold and hot."""
-    for period_s in sorted({one.period_s for one in record.load_steps}):
-        steps = [one for one in record.load_steps if one.period_s == period_s and one.bursts]
-        if steps:
-            period = f"{1000 * period_s:.0f}\u202fms"
-            yield RecordFact(f"Load in steps, {period}", _steps_text(record.device, steps))
     if (rates := record.memory_rates) is not None:
         first, hot = (
             format_rate(min(one.median_bytes_per_s, _FASTEST), "B/s")
             for one in (rates.first, rates.hot)
         )
         yield RecordFact("Speed of the memory", f"{first} first, {hot} when hot")
-
-
-def _steps_text(device: CheckedDevice, steps: Sequence[LoadStep]) -> str:
-    """Return the bursts of one period: ``0 of 540 wrong at 20 to 100 % load, …``."""
-    loads = dict.fromkeys(f"{one.duty_percent:.0f}" for one in steps)
-    errors, bursts = sum(one.errors for one in steps), sum(one.bursts for one in steps)
-    wrong = f"{format_count(errors)} of {format_count(bursts)} bursts wrong"
-    parts = [f"{wrong} at {', '.join(loads)}\u202f% load"]
-    clocks = [one.sm_clock_mhz for one in steps if one.sm_clock_mhz is not None]
-    powers = [one.power_w for one in steps if one.power_w is not None]
-    if clocks:
-        parts.append(f"lowest clock {_amount(device, min(clocks), 'MHz')}")
-    if powers:
-        parts.append(f"up to {_amount(device, max(powers), 'W')}")
-    return ", ".join(parts)
 
 
 def _missing(device: CheckedDevice) -> str:
@@ -352,3 +323,15 @@ def _line(group: list[CheckFinding]) -> GroupedFinding:
     places = (place for one in group if one.bits is not None for place in one.bits.places)
     words = dict.fromkeys(place_words(place) for place in places)
     return GroupedFinding(group[0].severity, sentence, (*others, *words))
+
+
+def place_words(place: WrongWord) -> str:
+    """Return what was wrong at a place: its address, its bits and what was written."""
+    expected, seen = int(place.expected, 16), int(place.seen, 16)
+    bits = [bit for bit in range(64) if (expected ^ seen) >> bit & 1]
+    written = f", written: {place.pattern}" if place.pattern else ""
+    words = f"{len(bits)} bits wrong, {place.seen} instead of {place.expected}"
+    if len(bits) == 1:
+        now, was = (seen >> bits[0]) & 1, (expected >> bits[0]) & 1
+        words = f"bit {bits[0]} read {now} instead of {was}"
+    return f"Byte {place.at_byte:#x}: {words}{written}"

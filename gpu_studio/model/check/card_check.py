@@ -5,19 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
-from gpu_studio.core.check.check_record import checked_card, read_record
+from gpu_studio.core.check.check_record import read_record
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.check.check_verdict import CheckEnd, end_of, interruption_sentence
+from gpu_studio.core.check.check_verdict import interruption_sentence
 from gpu_studio.core.check.stages import NORMAL_MINUTES, stages_for
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import Obstacle
-from gpu_studio.core.devices.devices import uuid_tail
 from gpu_studio.core.messages.check_messages import (
-    CheckedDevice,
     CheckFindingMade,
     CheckStageFinished,
 )
@@ -27,7 +24,6 @@ from gpu_studio.core.program_version import program_title
 from gpu_studio.model.awake_timer import AwakeTimer, PauseTimer
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.file_reading import FileReading, opening
-from gpu_studio.model.headline import Headline, headline_from
 from gpu_studio.model.pages import CHECK
 from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState
 from gpu_studio.model.task_queue import TaskQueue
@@ -38,12 +34,11 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.check.check_folder import CutOffCheck
     from gpu_studio.core.check.check_record import CheckRecord
-    from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.messages.check_messages import PlantKind
-    from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.message import Event
     from gpu_studio.model.devices.device_board import DeviceRow
+    from gpu_studio.model.headline import Headline
     from gpu_studio.model.pc import Pc
     from gpu_studio.model.studio import Studio
 
@@ -172,37 +167,6 @@ class CardCheck(QObject):
         return is_ready and self.device.obstacle not in (None, Obstacle.NO_ENGINE)
 
     @property
-    def remedy(self) -> Headline | None:
-        """What makes the device usable, with its button; None if nothing has to be done.
-
-        The device is that of the shown check if it tested nothing, otherwise the chosen one.
-        """
-        session, row = self._studio.session, self.device
-        if self.phase.is_busy:
-            return None
-        if self.record is not None:
-            if self.record.origin or end_of(self.record) is not CheckEnd.NOTHING_TESTED:
-                return None
-            row = self._studio.board.at(self.record.device.address) or row
-        if row.pc:
-            return None  # what is missing there is said, and is done there
-        if session.description is None:
-            sentence = session.absence
-            set_up = Headline(code="engine_absent", sentence=sentence, action=Action.SET_UP)
-            return set_up if sentence else None
-        if row.obstacle is Obstacle.ASLEEP:
-            return Headline(code="card_asleep", sentence=row.reason, action=Action.WAKE_CARDS)
-        if row.obstacle is None or row.finding is None:
-            return None
-        return self._studio.headlines.offered(headline_from(row.finding))
-
-    @property
-    def known(self) -> CheckedDevice:
-        """What the window itself knows of the chosen device, for the record."""
-        pc = self.pc
-        return known_device(self.device, pc.session.description, pc.sensors.inventory)
-
-    @property
     def can_run(self) -> bool:
         """Whether a check can start."""
         return not self.phase.is_busy and not self.reason
@@ -250,7 +214,7 @@ class CardCheck(QObject):
         self._identity = self.device.identity  # while its engine is released, no card is usable
         stages = stages_for(self.minutes)
         plan = CheckPlan(device=address, minutes=self.minutes, stages=stages, plant=self.plant)
-        self._begin(CheckRun(plan, local_now(), program=program_title(), known=self.known))
+        self._begin(CheckRun(plan, local_now(), program=program_title()))
 
     def resume(self) -> None:
         """Continue the check that was cut off, after its last finished stage."""
@@ -504,23 +468,3 @@ def _is_free(pc: Pc) -> bool:
     A reading of the memory is no work: it ends with its engine, and no signal tells its end.
     """
     return pc.session.state.is_idle and pc.lab.state is EngineState.ABSENT
-
-
-def known_device(
-    row: DeviceRow, engine: EngineDescribed | None, inventory: Inventory | None
-) -> CheckedDevice:
-    """Return a device as the sensors and the engine's description of itself have it."""
-    device = row.device
-    torch_version = engine.torch_version if engine is not None else ""
-    address = row.address or row.number or row.identity
-    if device is None:
-        return CheckedDevice(address=address, name=row.name, torch_version=torch_version)
-    # The inventory's first driver is NVIDIA's, and only its cards have a compute capability.
-    is_of_driver = inventory is not None and device.compute_capability is not None
-    version = inventory.driver.version if inventory and is_of_driver else device.driver_version
-    return msgspec.structs.replace(
-        checked_card(device, address),
-        driver_version=version,
-        torch_version=torch_version,
-        uuid_tail=uuid_tail(device.uuid),
-    )

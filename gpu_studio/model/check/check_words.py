@@ -12,7 +12,7 @@ from gpu_studio.core.check.check_verdict import (
     errors_text,
     interruption_sentence,
 )
-from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
+from gpu_studio.core.check.plants import planted_fault
 from gpu_studio.core.check.record_words import (
     VERDICT_WORDS,
     device_line,
@@ -102,8 +102,8 @@ def _question(check: CardCheck) -> HeroWords:
         does = planted_fault(check.plant).does
         planted = f"This check will make a fault on purpose, to show that it is found: {does}"
     if check.reason and not device.is_cpu and check.is_barred:
-        words = "Cannot be checked yet"
-        return HeroWords(device.label, words, Tone.AMBER, check.reason, planted)
+        words, fix = "Cannot be checked yet", "The Devices tab says how to fix it."
+        return HeroWords(device.label, words, Tone.AMBER, check.reason, planted or fix)
     question = "Does this CPU compute correctly?" if device.is_cpu else "Is this card sound?"
     hint = f"{_CPU} {_LOAD}" if device.is_cpu else _LOAD
     length = length_text(check.minutes)
@@ -126,7 +126,6 @@ def _progress(check: CardCheck, run: CheckRun) -> HeroWords:
     has_doubt = any(one.severity == "doubt" for one in run.findings)
     rounds = f"Round {run.round} of {run.rounds}, " if run.rounds > 1 else "Running, "
     left = f"{rounds}{_left(run.remaining_s)} left"
-    plant = run.plan.plant
     return HeroWords(
         subject=device_line(run.device) if run.device is not None else check.device.label,
         errors=f"{errors_text(run.errors)} so far" if run.spans else "Starting",
@@ -134,7 +133,7 @@ def _progress(check: CardCheck, run: CheckRun) -> HeroWords:
         doing=stage,
         next=next_step,
         when=f"{written_moment(run.started_at)} · {length_text(run.plan.minutes)}",
-        planted=f"{PLANTED_MARK} The fault: {planted_fault(plant).does}" if plant else "",
+        planted=planted_text(run.plan.plant),
         chip=Notice("Stopping…" if run.is_stopped else left, Tone.QUIET),
     )
 
@@ -150,7 +149,7 @@ def _result(record: CheckRecord) -> HeroWords:
         next=f"Next: {record.next_action}",
         when=when_line(record),
         origin=origin_text(record),
-        planted=planted_text(record),
+        planted=planted_text(record.planted),
         chip=Notice() if end_of(record) is CheckEnd.NOTHING_TESTED else chip,
     )
 

@@ -1,16 +1,13 @@
-"""The cards of the Check tab: rows of words, a check that was cut off, and the tested memory."""
+"""The cards of the Check tab: rows of words, and a check that was cut off."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from PySide6.QtCore import QLineF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter
-from PySide6.QtWidgets import QGridLayout, QSizePolicy, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QGridLayout
 
-from gpu_studio.core.check.memory_map import MemoryMap
-from gpu_studio.core.check.record_words import breakable, coverage_text
+from gpu_studio.core.check.record_words import breakable
 from gpu_studio.core.notice import Tone
 from gpu_studio.model.check import check_words
 from gpu_studio.model.tool_tip import plain_tip
@@ -20,18 +17,7 @@ from gpu_studio.ui.parts import GAP, Card, Text, button
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from PySide6.QtGui import QPaintEvent
-
-    from gpu_studio.core.check.memory_map import SquareState
-    from gpu_studio.core.messages.check_messages import MemoryCoverage
     from gpu_studio.model.check.card_check import CardCheck
-    from gpu_studio.ui.theme import Theme
-
-_FEW_COLUMNS = 12
-_SQUARE = 0.86  # of the distance of two
-_ROLES: dict[SquareState, str] = {
-    "good": "allocated", "bad": "failure", "waiting": "disabled", "untested": "track",
-}  # fmt: skip
 
 
 class Row(NamedTuple):
@@ -102,89 +88,3 @@ class CutOffCard(Card):
             self._text.setText(check_words.cut_off_text(cut_off))
             self._resume.setVisible(cut_off.can_continue)
             self._resume.setEnabled(self._check.can_resume)
-
-
-class MemoryCard(Card):
-    """The tested memory in squares; hidden if none was tested."""
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__(name="check.memory")
-        self.view = MapView(theme)
-        self._coverage = Text("", "muted", name="check.coverage", wraps=True)
-        self._caption = Text("", "muted", name="check.memory.caption", wraps=True)
-        self.column.addWidget(Text("Memory", "title"))
-        for part in (self._coverage, self.view, self._caption):
-            self.column.addWidget(part)
-
-    def show_memory(self, memory: MemoryMap | None, coverage: MemoryCoverage | None) -> None:
-        """Show a map and how much it covers."""
-        self.setVisible(memory is not None)
-        if memory is None or coverage is None:
-            return
-        self._coverage.setText(coverage_text(coverage))
-        self._caption.setText(memory.caption)
-        self._caption.set_tone(Tone.FAILURE if memory.bad else Tone.PLAIN)
-        self.view.show_memory(memory)
-
-
-class MapView(QWidget):
-    """The squares of a map.
-
-    Attributes:
-        memory: what is drawn.
-    """
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self.setObjectName("check.map")
-        self.setAccessibleName("Map of the tested memory")
-        self.memory = MemoryMap(1, ())
-        self._theme = theme
-        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
-        policy.setHeightForWidth(True)
-        self.setSizePolicy(policy)
-        theme.changed.connect(self.update)
-
-    def show_memory(self, memory: MemoryMap) -> None:
-        """Show another map."""
-        self.memory = memory
-        self.setAccessibleDescription(memory.caption)
-        self.updateGeometry()
-        self.update()
-
-    def sizeHint(self) -> QSize:
-        """Return the size of a map about three times as wide as high."""
-        width = round(self._pitch * max(math.sqrt(3 * len(self.memory.squares)), _FEW_COLUMNS))
-        return QSize(width, self.heightForWidth(width))
-
-    def minimumSizeHint(self) -> QSize:
-        """Return room for a few squares; the height follows from the width."""
-        return QSize(round(_FEW_COLUMNS * self._pitch), round(self._pitch))
-
-    def heightForWidth(self, width: int) -> int:
-        """Return the height of all squares, in pixels."""
-        rows = -(-len(self.memory.squares) // self._columns(width))
-        return math.ceil(rows * self._pitch)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Draw the squares; a bad one has a cross."""
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QColor(self._theme.colour("card")))
-        side = _SQUARE * self._pitch
-        for number, state in enumerate(self.memory.squares):
-            row, column = divmod(number, self._columns(self.width()))
-            place = QRectF(column * self._pitch, row * self._pitch, side, side)
-            painter.fillRect(place, QColor(self._theme.colour(_ROLES[state])))
-            if state == "bad":
-                inner = place.adjusted(side / 4, side / 4, -side / 4, -side / 4)
-                painter.drawLine(QLineF(inner.topLeft(), inner.bottomRight()))
-                painter.drawLine(QLineF(inner.bottomLeft(), inner.topRight()))
-
-    @property
-    def _pitch(self) -> float:
-        """The distance of two squares: most of a line of text."""
-        return QFontMetricsF(self.font()).height() / 1.25
-
-    def _columns(self, width: int) -> int:
-        return max(int(width / self._pitch), 1)

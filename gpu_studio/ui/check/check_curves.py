@@ -9,14 +9,13 @@ from PySide6.QtCore import QPoint
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QWidget
 
-from gpu_studio.core.check.check_chart import CheckChart, mark_text
 from gpu_studio.ui.parts import GAP, Card, Text
 from gpu_studio.ui.plots.live_plot import Curve, Level, LivePlot, Marker
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
-    from gpu_studio.core.check.check_chart import ChartLane, Unit
+    from gpu_studio.core.check.check_chart import ChartLane, CheckChart, Unit
     from gpu_studio.ui.theme import Theme
 
 _LINES: dict[Unit, int] = {"°C": 9, "MHz": 6, "W": 6}
@@ -78,8 +77,6 @@ class LanePlot(LivePlot):
                 continue
             ends[row] = x + self.fontMetrics().horizontalAdvance(words) + GAP
             markers.append(Marker(at_s, words, "muted", row=row))
-        slept = "slept" * is_first
-        markers += [Marker(one.after_s, slept, "amber", dashed=True) for one in self._chart.pauses]
         self.set_markers(markers)
 
     def _points(self, name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -96,11 +93,9 @@ class CheckCurves(Card):
         self._words = {
             unit: Text("", "muted", name=f"check.words.{unit}", wraps=True) for unit in _LINES
         }
-        self._pauses = Text("", "muted", name="check.pauses", wraps=True)
         for unit, plot in self._plots.items():
             self.column.addWidget(self._words[unit])
             self.column.addWidget(plot)
-        self.column.addWidget(self._pauses)
 
     def show_chart(self, chart: CheckChart | None) -> None:
         """Show a chart; None, and one without curves, for nothing to show."""
@@ -114,8 +109,6 @@ class CheckCurves(Card):
             if unit in lanes:
                 self._words[unit].setText(lanes[unit].words)
                 plot.show_lane(lanes[unit], chart)
-        self._pauses.setText("\n".join(f"{mark_text(pause)}." for pause in chart.pauses))
-        self._pauses.setVisible(bool(chart.pauses))
 
 
 def lane_picture(
@@ -126,17 +119,11 @@ def lane_picture(
     plot.resize(width, plot.height())
     plot.show_lane(lane, chart)
     plot.lay_out()
-    picture = image_of(plot, theme.colour("card"), scale)
-    plot.deleteLater()
-    return picture
-
-
-def image_of(widget: QWidget, background: str, scale: int) -> QImage:
-    """Return a widget that is not on the screen as a picture."""
-    image = QImage(widget.size() * scale, QImage.Format.Format_RGB32)
+    image = QImage(plot.size() * scale, QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(scale)
-    image.fill(background)
+    image.fill(theme.colour("card"))
     painter = QPainter(image)
-    widget.render(painter, QPoint(), renderFlags=QWidget.RenderFlag.DrawChildren)
+    plot.render(painter, QPoint(), renderFlags=QWidget.RenderFlag.DrawChildren)
     painter.end()
+    plot.deleteLater()
     return image

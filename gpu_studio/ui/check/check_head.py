@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Qt
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from gpu_studio.core.check.check_record import RECORD_ENDINGS
@@ -21,14 +20,12 @@ from gpu_studio.ui.combo_box import narrow_combo, show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, saves, stops
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, show_label
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button
 from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.trust_chip import TrustChip
 
 if TYPE_CHECKING:
     from gpu_studio.model.check.card_check import CardCheck
-    from gpu_studio.model.headline import Headline
-    from gpu_studio.model.studio import Studio
     from gpu_studio.ui.parts import Role
     from gpu_studio.ui.theme import Theme
 
@@ -157,12 +154,10 @@ class CheckHead(FlowRow):
 class CheckHero(Card):
     """The result in large words; before a check, the question of the page."""
 
-    def __init__(self, studio: Studio, check: CardCheck, theme: Theme) -> None:
+    def __init__(self, check: CardCheck, theme: Theme) -> None:
         super().__init__(name="check.hero")
-        self._studio, self._check = studio, check
-        self._remedy: Headline | None = None
+        self._check = check
         self._chip = TrustChip(theme, name="check.chip")
-        self._fix = button("", self._fix_it, name="check.fix", primary=True)
         self._texts = {
             name: Text("", role, name=f"check.{name}", wraps=True) for name, role in _TEXTS.items()
         }
@@ -176,7 +171,6 @@ class CheckHero(Card):
                 line.addWidget(self._chip, 0, Qt.AlignmentFlag.AlignVCenter)
             else:
                 self.column.addWidget(label)
-        self.column.addWidget(self._fix, 0, Qt.AlignmentFlag.AlignLeft)
 
     def show_check(self) -> None:
         """Show the present state of the check, or the shown record."""
@@ -188,15 +182,3 @@ class CheckHero(Card):
         self._texts["errors"].set_tone(words.tone)
         self.set_tone(words.tone)
         self._chip.show_notice(words.chip)
-        self._remedy = remedy = self._check.remedy
-        action = remedy.action_label or "Copy command" * bool(remedy.command) if remedy else ""
-        show_label(self._fix, action)
-
-    def _fix_it(self) -> None:
-        remedy = self._remedy
-        if remedy is None:
-            return
-        if remedy.action is not None:
-            self._studio.headlines.act(remedy)
-        else:
-            QGuiApplication.clipboard().setText(remedy.command)

@@ -8,26 +8,23 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.check.check_chart import record_chart, run_chart
-from gpu_studio.core.check.memory_map import memory_map
+from gpu_studio.core.check.check_code import check_code
 from gpu_studio.core.check.record_words import (
     LIMITS_TITLE,
     SEVERITIES,
     TRUST_TITLE,
-    device_facts,
     finding_lines,
     record_facts,
     record_limits,
     record_trust,
 )
-from gpu_studio.core.check.stage_code import stage_code
 from gpu_studio.core.device_name import address_there
-from gpu_studio.core.messages.check_messages import STAGE_NAMES
 from gpu_studio.core.notice import Notice
 from gpu_studio.core.switcher.whole_snippet import complete
 from gpu_studio.model.check import check_words
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.model.pages import CHECK
-from gpu_studio.ui.check.check_cards import CutOffCard, MemoryCard, Row, RowCard
+from gpu_studio.ui.check.check_cards import CutOffCard, Row, RowCard
 from gpu_studio.ui.check.check_curves import CheckCurves
 from gpu_studio.ui.check.check_head import CheckHead, CheckHero
 from gpu_studio.ui.check.stage_list import StageList
@@ -37,7 +34,6 @@ from gpu_studio.ui.tabs import TabContents
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent, QShowEvent
 
-    from gpu_studio.core.messages.check_messages import StageName
     from gpu_studio.model.pages import Destination
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
@@ -53,16 +49,13 @@ class CheckTab(TabContents):
         super().__init__(parent)
         self._studio = studio
         self.check = CardCheck(studio, self)
-        self._coded, self._began = STAGE_NAMES[0], ""
         self._head = CheckHead(self.check, theme)
         self._heading = Text("", "title", name="check.heading", wraps=True)
         self._stages = StageList()
-        self._stages.chosen.connect(self._choose_stage)
-        self._hero = CheckHero(studio, self.check, theme)
+        self._hero = CheckHero(self.check, theme)
         self._cut_off = CutOffCard(self.check)
         self._plan = RowCard("What the stages test", name="check.plan")
         self._curves = CheckCurves(theme)
-        self._memory = MemoryCard(theme)
         self._findings = RowCard("Findings", name="check.findings")
         self._facts = RowCard("Record of the check", name="check.facts")
         self._limits = RowCard(LIMITS_TITLE, name="check.limits")
@@ -112,8 +105,8 @@ class CheckTab(TabContents):
         result.setSpacing(GAP)
         self._halves.addLayout(result, 5)
         for card in (
-            self._hero, self._cut_off, self._plan, self._curves, self._memory, self._findings,
-            self._facts, self._limits, self._trust,
+            self._hero, self._cut_off, self._plan, self._curves, self._findings, self._facts,
+            self._limits, self._trust,
         ):  # fmt: skip
             result.addWidget(card)
         result.addStretch(1)
@@ -140,18 +133,15 @@ class CheckTab(TabContents):
             self._plan.show_rows(check_words.plan_rows(check))
             self._show_measured()
             self._show_record()
-        self._follow_stage()
+        self._show_code()
 
     def _show_measured(self) -> None:
-        """Show curves, memory and findings of the check that runs, or of the record."""
+        """Show curves and findings of the check that runs, or of the record."""
         run, record = check_words.running(self.check), self.check.record
         chart = run_chart(run) if run is not None else record_chart(record) if record else None
         self._curves.show_chart(chart)
         source = run or record
-        coverage = source.coverage if source is not None else None
         findings = source.findings if source is not None else ()
-        memory = memory_map(coverage, findings, is_running=run is not None)
-        self._memory.show_memory(memory, coverage)
         self._findings.show_rows(
             Row(*SEVERITIES[one.severity], one.sentence, "\n".join(one.details))
             for one in finding_lines(findings)
@@ -159,34 +149,15 @@ class CheckTab(TabContents):
 
     def _show_record(self) -> None:
         record = self.check.record
-        facts = record_facts(record) if record is not None else ()
-        if self.check.is_barred and record is None and not self.check.phase.is_busy:
-            facts = tuple(device_facts(self.check.known))  # what the record would have
-        self._facts.show_rows(facts)
+        self._facts.show_rows(record_facts(record) if record else ())
         self._limits.show_rows(("•", one) for one in (record_limits(record) if record else ()))
         self._trust.show_rows(("•", one) for one in (record_trust(record) if record else ()))
-
-    def _choose_stage(self, name: StageName) -> None:
-        """Show the code of a stage, until the next one begins."""
-        self._coded = name
-        self._stages.mark(name)
-        self._show_code()
-
-    def _follow_stage(self) -> None:
-        """Show the code of a stage that began."""
-        run = check_words.running(self.check)
-        present = run.present if run is not None else None
-        if present is not None and present.name != self._began:
-            self._coded = present.name
-            self._stages.mark(None)
-        self._began = present.name if present is not None else ""
-        self._show_code()
 
     def _show_code(self) -> None:
         pc = self.check.pc
         inventory = pc.sensors.inventory
         code = complete(
-            stage_code(self._coded, address_there(check_words.address(self.check))),
+            check_code(address_there(check_words.address(self.check))),
             device_count=len(inventory.cards) if inventory is not None else 0,
             visible_devices=pc.session.environment.visible_devices,
         )

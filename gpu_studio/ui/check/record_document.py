@@ -21,10 +21,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFileDialog
 
-from gpu_studio.core.check.check_chart import mark_text, record_chart
+from gpu_studio.core.check.check_chart import record_chart
 from gpu_studio.core.check.check_record import CHUNK, decode_record, encode_record
 from gpu_studio.core.check.check_verdict import end_tone, end_words, errors_text
-from gpu_studio.core.check.memory_map import memory_map
 from gpu_studio.core.check.record_words import (
     LIMITS_TITLE,
     PROMISE,
@@ -48,8 +47,7 @@ from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.shared_texts import without_identifiers
 from gpu_studio.core.units import clock_text
 from gpu_studio.model.settings import Settings
-from gpu_studio.ui.check.check_cards import MapView
-from gpu_studio.ui.check.check_curves import image_of, lane_picture
+from gpu_studio.ui.check.check_curves import lane_picture
 from gpu_studio.ui.png import painting_theme, png_bytes
 from gpu_studio.ui.saving import usual_path, write_file
 from gpu_studio.ui.theme import COLOURS, Theme, application_font
@@ -102,10 +100,9 @@ class RecordDocument(QTextDocument):
         yield f"<h2>{_text(device_line(record.device))}</h2>"
         yield _line(when_line(record), "muted")
         yield f"<h1 {_colored(end_tone(record))}>{_text(end_words(record))}: {verdict}</h1>"
-        yield _line(planted_text(record), "failure")
+        yield _line(planted_text(record.planted), "failure")
         yield f"{_line(record.sentence)}<p><b>Next:</b> {_text(record.next_action)}</p>"
         yield from self._curves(record)
-        yield from self._memory(record)
         if lines := finding_lines(record.findings):
             yield "<h3>Findings</h3><ul>"
             for line in lines:
@@ -137,20 +134,6 @@ class RecordDocument(QTextDocument):
         for lane in chart.lanes:
             picture = lane_picture(chart, lane, self._theme, _WIDTH, _SCALE)
             yield f"{_line(lane.words, 'muted')}{self._image(lane.title, picture)}"
-        for pause in chart.pauses:
-            yield _line(f"{mark_text(pause)}.", "muted")
-
-    def _memory(self, record: CheckRecord) -> Iterator[str]:
-        memory = memory_map(record.coverage, record.findings)
-        if memory is None:
-            return
-        squares = MapView(self._theme)
-        squares.show_memory(memory)
-        squares.resize(_WIDTH, squares.heightForWidth(_WIDTH))
-        image = image_of(squares, COLOURS["card"][0], _SCALE)
-        squares.deleteLater()
-        yield f"<h3>Memory</h3>{self._image('Memory', image)}"
-        yield _line(memory.caption, "failure" if memory.bad else "muted")
 
     def _image(self, name: str, image: QImage) -> str:
         self.addResource(QTextDocument.ResourceType.ImageResource.value, QUrl(name), image)

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QGridLayout, QProgressBar, QVBoxLayout, QWidget
 
 from gpu_studio.core.check.record_words import VERDICT_WORDS, breakable
 from gpu_studio.core.check.stages import STAGES, stage_words
 from gpu_studio.core.notice import Tone
 from gpu_studio.model.tool_tip import plain_tip
-from gpu_studio.ui.parts import GAP, Text, rule, set_property
+from gpu_studio.ui.parts import GAP, Text, rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from PySide6.QtGui import QKeyEvent, QMouseEvent
 
     from gpu_studio.core.messages.check_messages import StageName
     from gpu_studio.model.check.check_words import StageWords
 
 _STEPS = 1000  # of a progress bar
-_CODE_TIP = "Click to see its PyTorch code in the Code drawer (F9)."
 # The sign of a state, its tone, and its name.
 _STATES = {
     "waiting": ("○", Tone.QUIET, "Waiting"),
@@ -36,13 +33,7 @@ _STATES = {
 
 
 class StageList(QWidget):
-    """The rows; one of a stage that is not part of the check is hidden.
-
-    Signals:
-        chosen(StageName): the user wants to see the code of a stage.
-    """
-
-    chosen = Signal(str)
+    """The rows; one of a stage that is not part of the check is hidden."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,12 +45,6 @@ class StageList(QWidget):
         column.setSpacing(0)
         for row in self.rows.values():
             column.addWidget(row)
-            row.pressed.connect(self.chosen)
-
-    def mark(self, name: StageName | None) -> None:
-        """Mark the stage whose code is shown."""
-        for one, row in self.rows.items():
-            set_property(row, "chosen", one == name)
 
     def show_stages(self, stages: Sequence[StageWords], address: str) -> None:
         """Show the stages of a check of a device."""
@@ -73,19 +58,13 @@ class StageList(QWidget):
 class StageRow(QFrame):
     """One stage; its tool tip says what it catches and what it cannot find.
 
-    Signals:
-        pressed(StageName): by the mouse or a key.
-
     Attributes:
         state: ``waiting``, ``running`` or a verdict.
     """
 
-    pressed = Signal(str)
-
     def __init__(self, name: StageName) -> None:
         super().__init__()
         self._name, self.state = name, "waiting"
-        self.setProperty("choosable", True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setObjectName(f"check.stage.{name}")
         self._sign = Text("", "value")
@@ -107,27 +86,13 @@ class StageRow(QFrame):
         grid.addWidget(self._bar, 2, 1, 1, 2)
         grid.addWidget(rule(), 3, 0, 1, 3)
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Show the code of this stage."""
-        super().mousePressEvent(event)
-        self.pressed.emit(self._name)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Show the code of this stage with Space or Return."""
-        if event.key() in (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self.pressed.emit(self._name)
-        else:
-            super().keyPressEvent(event)
-
     def show_words(self, words: StageWords, address: str) -> None:
         """Show the stage's present state, with the words for a device."""
         self.state = words.state
         sign, tone, state = _STATES[words.state]
         stage = stage_words(self._name, address)
         self.setToolTip(
-            plain_tip(
-                f"{stage.tests}\nCatches: {stage.catches}\nCannot find: {stage.misses}\n{_CODE_TIP}"
-            )
+            plain_tip(f"{stage.tests}\nCatches: {stage.catches}\nCannot find: {stage.misses}")
         )
         self._sign.setText(sign)
         self._sign.set_tone(tone)

@@ -7,14 +7,12 @@ from itertools import accumulate
 import msgspec
 import pytest
 
-from gpu_studio.core.check.check_chart import mark_text, record_chart, run_chart
+from gpu_studio.core.check.check_chart import record_chart, run_chart
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.check.memory_map import MOST_SQUARES, memory_map, place_words
 from gpu_studio.core.check.stages import stage_budget_s
-from gpu_studio.core.messages.check_messages import STAGE_NAMES, MemoryCoverage, WrongWord
-from gpu_studio.core.pause import Pause
+from gpu_studio.core.messages.check_messages import STAGE_NAMES
 from gpu_studio.core.telemetry import Telemetry
-from tests.fakes.check_answers import COVERAGE, MIB, check_round
+from tests.fakes.check_answers import check_round
 from tests.fakes.check_records import STARTED_AT, check_record
 
 ENDS_S = [*accumulate(stage_budget_s(name, 360.0) for name in STAGE_NAMES)]
@@ -66,49 +64,3 @@ def test_a_reading_that_no_sensor_has_is_not_drawn() -> None:
     readings = tuple(Telemetry(at_s=float(s), power_w=10.0**s) for s in range(99))
     (lane,) = record_chart(msgspec.structs.replace(check_record(), readings=readings)).lanes
     assert max(lane.curves[0].values) == 1e6
-
-
-def test_a_sleep_is_in_the_words_of_the_chart() -> None:
-    slept = (Pause(after_s=30.0, paused_s=80.0),)
-    chart = record_chart(msgspec.structs.replace(check_record(), pauses=slept))
-    assert chart.pauses == slept
-    assert mark_text(slept[0]) == (
-        "The PC slept for 1:20, or the program was stopped, 0:30 into the check"
-    )
-
-
-def chunks(*bad: int, **changes: int) -> MemoryCoverage:
-    sizes = {"chunk_bytes": 16 * MIB} | changes
-    return msgspec.structs.replace(COVERAGE, bad_chunks=bad, **sizes)
-
-
-def test_the_map_has_the_bad_places_and_what_was_not_tested() -> None:
-    memory = memory_map(chunks(2))
-    assert memory is not None
-    assert memory.square_bytes == 8 * MIB
-    assert memory.bad == (4, 5)
-    assert "2 bad of 250 squares, marked with a cross: 32\u202fMiB, 40\u202fMiB." in memory.caption
-    assert (memory.squares.count("untested"), len(memory.squares)) == (75, 250)
-    running = memory_map(chunks(tested_bytes=160 * MIB), is_running=True)
-    assert running is not None
-    assert running.squares.count("waiting") == 187 - 20
-    assert memory_map(None) is None
-
-
-def test_a_word_is_reported_with_its_bit() -> None:
-    word = WrongWord(at_byte=4096, expected="f" * 16, seen="f" * 15 + "e", pattern="ones")
-    assert place_words(word) == "Byte 0x1000: bit 0 read 0 instead of 1, written: ones"
-    many = msgspec.structs.replace(word, seen="0" * 16)
-    assert "64 bits wrong" in place_words(many)
-
-
-def test_a_map_from_a_stranger_is_bounded() -> None:
-    huge = 1 << 62
-    coverage = MemoryCoverage(
-        tested_bytes=huge, free_bytes=1, total_bytes=huge, reserve_bytes=huge,
-        chunk_bytes=huge, bad_chunks=(0, (1 << 31) - 1),
-    )  # fmt: skip
-    memory = memory_map(coverage)
-    assert memory is not None
-    assert len(memory.squares) <= MOST_SQUARES
-    assert memory_map(msgspec.structs.replace(COVERAGE, total_bytes=0)) is None

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from gpu_studio.core.check.heat import largest_steady_gap_c, steady_gap_c
-from gpu_studio.core.check.record_words import record_facts
 from gpu_studio.core.telemetry import Telemetry
-from tests.fakes.check_records import check_record
 
 
 def readings(*pairs: tuple[float | None, float | None]) -> list[Telemetry]:
@@ -48,19 +45,3 @@ def test_without_both_for_ten_seconds_there_is_no_gap(
 def test_the_largest_gap_of_a_stage_may_be_in_its_middle() -> None:
     stage = readings(*[(60.0, 72.0)] * 12, *[(70.0, 101.0)] * 14, *[(60.0, 70.0)] * 12)
     assert largest_steady_gap_c(stage) == 31.0
-
-
-def test_the_record_has_the_gap_with_its_source_and_says_what_is_missing() -> None:
-    hot = msgspec.structs.replace(
-        check_record(), highest_hotspot_c=96.0, largest_hotspot_gap_c=31.0,
-        highest_memory_temperature_c=104.0,
-    )  # fmt: skip
-    facts = {fact.title: fact.value for fact in record_facts(hot)}
-    assert facts["Highest hot spot"].startswith("96")
-    assert facts["Hot spot over the chip"].startswith("31")
-    assert "repairers" in facts["Hot spot over the chip"]
-    assert facts["Highest memory temperature"].startswith("104")
-    without = {fact.title: fact.value for fact in record_facts(check_record())}
-    assert without["Highest hot spot"] == without["Highest memory temperature"]
-    assert "not reported" in without["Highest hot spot"]
-    assert "Hot spot over the chip" not in without

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.check.record_words import record_facts, record_limits
-from gpu_studio.core.messages.check_messages import LoadStep
+from gpu_studio.core.check.record_words import finding_lines, record_facts, record_limits
+from gpu_studio.core.messages.check_messages import WrongWord
+from gpu_studio.core.pause import Pause
+from tests.fakes.check_answers import wrong_bit
 from tests.fakes.check_records import check_record
 
 if TYPE_CHECKING:
@@ -45,20 +47,19 @@ def test_the_facts_of_a_card_have_its_heat_and_clock_with_their_limits() -> None
     assert not {"VBIOS", "Card"} & set(of_cpu)
     assert of_cpu["Highest temperature"] == of_cpu["Lowest clock under load"]
     assert of_cpu["Lowest clock under load"] == "not reported by this PC"
-    assert not [title for title in facts if title.startswith("Load in steps")]
     assert of_cpu["Memory tested"].endswith("GiB free (74\u202f%), in this program's own RAM")
 
 
-def test_the_load_in_steps_is_a_line_for_each_period() -> None:
-    def step(period_s: float, duty: float, errors: int = 0) -> LoadStep:
-        return LoadStep(
-            duty_percent=duty, period_s=period_s, bursts=90, errors=errors,
-            sm_clock_mhz=1500.0 - duty, power_w=duty,
-        )  # fmt: skip
-
-    steps = (step(1.0, 40.0, errors=2), step(0.005, 20.0), step(0.005, 40.0))
-    facts = dict(record_facts(msgspec.structs.replace(check_record(), load_steps=steps)))
-    assert facts["Load in steps, 5\u202fms"] == (
-        "0 of 180 bursts wrong at 20, 40\u202f% load, lowest clock 1460\u202fMHz, up to 40\u202fW"
+def test_a_finding_has_its_wrong_bits_and_a_record_its_pauses() -> None:
+    word = WrongWord(at_byte=4096, expected="f" * 16, seen="f" * 15 + "e", pattern="ones")
+    many = msgspec.structs.replace(word, seen="0" * 16)
+    bits = msgspec.structs.replace(wrong_bit().bits, places=(word, many))
+    (line,) = finding_lines([msgspec.structs.replace(wrong_bit(), bits=bits)])
+    assert line.details == (
+        "Byte 0x1000: bit 0 read 0 instead of 1, written: ones",
+        f"Byte 0x1000: 64 bits wrong, {'0' * 16} instead of {'f' * 16}, written: ones",
     )
-    assert facts["Load in steps, 1000\u202fms"].startswith("2 of 90 bursts wrong at 40\u202f%")
+    slept = (Pause(after_s=30.0, paused_s=80.0),)
+    facts = record_facts(msgspec.structs.replace(check_record(), pauses=slept))
+    words = "The PC slept for 1:20, or the program was stopped, 0:30 into the check"
+    assert ("Interruption", words) in facts

@@ -14,12 +14,9 @@ from gpu_studio.core.check.check_folder import CheckFolder
 from gpu_studio.core.check.check_record import encode_record, read_record
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.plants import PLANTED_FAULTS, PLANTED_MARK
-from gpu_studio.core.devices.access import Obstacle
-from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
 from gpu_studio.core.messages.engine_messages import RequestFailed
-from gpu_studio.core.notice import Action
 from gpu_studio.model.pages import CHECK
 from gpu_studio.ui.check.check_curves import LanePlot
 from gpu_studio.ui.check.record_document import RecordDocument, png_of_record
@@ -103,7 +100,7 @@ def test_a_fresh_tab_asks_about_the_first_card(tab: CheckTab) -> None:
     assert chip(tab) == ("", "")
     assert find(tab, "check.run").isEnabled()
     assert not find(tab, "check.save").isEnabled()
-    for name in ("check.stop", "check.planted", "check.cut_off", "check.fix"):
+    for name in ("check.stop", "check.planted", "check.cut_off"):
         assert not sees(tab, name), name
 
 
@@ -121,7 +118,7 @@ def test_a_pc_without_a_card_checks_its_cpu_and_says_so(tab: CheckTab, engines: 
     (request,) = requests_of(engines)
     assert (request.device, request.budget_s) == ("cpu", 60.0)
     assert not sees(tab, "check.sensors"), "the CPU reports no sensors to the check"
-    assert "free" in text(tab, "check.coverage"), "how much of its RAM was tested"
+    assert "free" in text(tab, "check.stage.memory.tested"), "how much of its RAM was tested"
     assert "RAM" in text(tab, "check.stage.memory.title")
 
 
@@ -141,7 +138,6 @@ def test_a_running_check_says_what_runs_what_is_covered_and_how_hot_it_is(
     assert property_of(tab, "check.errors", "tone") == "amber", "there is a doubt already"
     assert "Video memory" in text(tab, "check.doing")
     assert "9 steps" in text(tab, "check.next")
-    assert text(tab, "check.coverage").startswith("1.37 GiB of 1.86 GiB free")
     assert text(tab, "check.findings.0").startswith("The card slowed itself down")
     shown = [text(tab, f"check.words.{unit}") for unit in ("°C", "MHz", "W")]
     assert [words.split(", ")[1] for words in shown] == ["now 63 °C", "now 1468 MHz", "now 21 W"]
@@ -166,6 +162,9 @@ def test_a_running_check_says_what_runs_what_is_covered_and_how_hot_it_is(
 
 @with_cards
 def test_a_pass_says_what_was_tested_and_no_more(tab: CheckTab) -> None:
+    tab._studio.snippets.turn_to(CHECK)
+    assert 'torch.device("cuda:0")' in tab._studio.snippets.snippet
+    assert "PCI_BUS_ID" in tab._studio.snippets.snippet, "of two cards, it means the same one"
     run(tab)
 
     assert text(tab, "check.errors") == "0 errors"
@@ -221,34 +220,6 @@ def test_nothing_tested_is_never_green(tab: CheckTab, engines: Engines) -> None:
     facts = [text(tab, f"check.facts.{row}") for row in range(9)]
     assert {"NVIDIA GeForce GT 1030", "GP108 (1d01)", "580.95.05", "2.7.1+cu126"} <= {*facts}
     assert not tab.check.kept, "it is no result"
-
-
-@with_cards
-def test_a_card_without_code_has_the_button_that_installs_it(
-    tab: CheckTab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    card = tab.check.device
-    finding = Finding(
-        code="no_code_for_card", sentence="This PyTorch has no code for it.", build_tag="cu126",
-        action=Action.SET_UP, device_uuid=card.identity,
-    )  # fmt: skip
-    barred = msgspec.structs.replace(
-        card, obstacle=Obstacle.NO_CODE, address=None, reason=finding.sentence, finding=finding
-    )
-    board = tab._studio.board
-    board.rows = tuple(barred if one is card else one for one in board.rows)
-    tab.check.choose_device(card.identity)
-
-    assert text(tab, "check.errors") == "Cannot be checked yet"
-    assert property_of(tab, "check.errors", "tone") == "amber"
-    assert text(tab, "check.doing") == finding.sentence
-    assert find(tab, "check.fix", QPushButton).text() == "Set up the engine"
-    assert not find(tab, "check.run").isEnabled(), "it stays in its place"
-    assert text(tab, "check.facts.0") == card.name, "the window knows the card"
-    wanted: list[None] = []
-    tab._studio.headlines.set_up_wanted.connect(lambda: wanted.append(None))
-    click(tab, "check.fix")
-    assert wanted
 
 
 # ── records ──────────────────────────────────────────────────────────────────────────────────────
@@ -354,51 +325,6 @@ def test_earlier_checks_of_this_pc_can_be_seen_again(tab: CheckTab, engines: Eng
     records.activated.emit(records.currentIndex())
     wait_until(lambda: text(tab, "check.errors") == "1 error")
     assert tab.check.record == first
-
-
-# ── the code ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def code(tab: CheckTab) -> str:
-    """Return the title in the first line of the shown code."""
-    tab._studio.snippets.turn_to(CHECK)
-    return tab._studio.snippets.snippet.partition("\n")[0]
-
-
-@with_cards
-def test_the_code_is_that_of_the_chosen_stage_and_follows_the_check(
-    tab: CheckTab, engines: Engines
-) -> None:
-    assert code(tab) == "# Load and heat"
-    row = find(tab, "check.stage.link")
-    QTest.mouseClick(row, Qt.MouseButton.LeftButton)
-    assert code(tab) == "# PCIe link"
-    assert row.property("chosen") is True
-    QTest.keyClick(find(tab, "check.stage.compute"), Qt.Key.Key_Space)
-    assert code(tab) == "# Compute"
-    assert row.property("chosen") is False
-
-    answers(engines, pause_in="memory")
-    click(tab, "check.run")
-    engine = paused(engines)
-    wait_until(lambda: code(tab) == "# Video memory")
-    assert 'torch.device("cuda:0")' in tab._studio.snippets.snippet
-    assert "PCI_BUS_ID" in tab._studio.snippets.snippet, "of two cards, it means the same one"
-    QTest.mouseClick(row, Qt.MouseButton.LeftButton)
-    tab.check.check_changed.emit()
-    wait_until(lambda: tab.is_up_to_date)
-    assert code(tab) == "# PCIe link", "your choice stays until the next stage begins"
-    engine.go()
-    wait_over(tab)
-    assert code(tab) == "# PCIe link"
-
-    answers(engines, pause_in="compute")
-    click(tab, "check.run")
-    engine = paused(engines)
-    wait_until(lambda: code(tab) == "# Compute")
-    assert row.property("chosen") is False
-    engine.go()
-    wait_over(tab)
 
 
 # ── a check that was cut off ─────────────────────────────────────────────────────────────────────
