@@ -70,12 +70,15 @@ class LanePlot(LivePlot):
         ends = [0.0] * _MARK_ROWS  # of the last name in each row, in pixels
         markers = []
         for at_s, words in self._chart.marks:
-            x = self.width() * at_s / self._chart.end_s
-            row = next((row for row, end in enumerate(ends) if end <= x), None)
+            place = at_s / self._chart.end_s
+            width = self.fontMetrics().horizontalAdvance(words) + GAP
+            # In the right half, pyqtgraph puts the name of a line at its left.
+            left = self.width() * place - width * (place > 0.5)
+            row = next((row for row, end in enumerate(ends) if end <= left), None)
             if row is None or not is_first:
                 markers.append(Marker(at_s, "", "muted"))
                 continue
-            ends[row] = x + self.fontMetrics().horizontalAdvance(words) + GAP
+            ends[row] = left + width
             markers.append(Marker(at_s, words, "muted", row=row))
         self.set_markers(markers)
 
