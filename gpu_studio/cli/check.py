@@ -19,15 +19,10 @@ from gpu_studio.core.check.check_record import encode_record
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import end_words, interruption_sentence
 from gpu_studio.core.check.record_words import (
-    LIMITS_TITLE,
-    TRUST_TITLE,
     device_line,
-    finding_lines,
     paused_text,
     planted_text,
-    record_facts,
-    record_limits,
-    record_trust,
+    record_parts,
     when_line,
 )
 from gpu_studio.core.check.stages import (
@@ -89,7 +84,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     if options.json:
         print_bytes(encode(run.finished()))
     else:
-        _print_result(run)
+        _print_result(run.record())
     if options.save is not None:
         _save(options.save, run.record())
     return DONE if run.record().verdict == "passed" else FAILED
@@ -214,26 +209,17 @@ def _shared(event: Event) -> Event:
     return event
 
 
-def _print_result(run: CheckRun) -> None:
-    record = run.record()
-    for line in finding_lines(record.findings):
-        print_line(f"  {line.severity}: {line.sentence}")
-        for detail in line.details:
-            print_line(f"    {detail}")
-    print_line()
-    for fact in record_facts(record):
-        print_line(f"  {fact.title.removesuffix('?')}: {fact.value}")
-    print_line()
+def _print_result(record: CheckRecord) -> None:
+    for part in (part for part in record_parts(record) if part.rows):
+        print_line(part.title)
+        for row in part.rows:
+            title = f"{row.title.removesuffix('?')}: " if row.title else ""
+            print_line(f"  {title}{row.words}")
+            for detail in row.details:
+                print_line(f"    {detail}")
+        print_line()
     if record.planted is not None:
         print_line(planted_text(record.planted))
-    for title, sentences in (
-        (LIMITS_TITLE, record_limits(record)),
-        (TRUST_TITLE, record_trust(record)),
-    ):
-        print_line(title)
-        for sentence in sentences:
-            print_line(f"  {sentence}")
-        print_line()
     print_line(f"{device_line(record.device)}, {when_line(record)}")
     print_line(f"{end_words(record)} ({record.verdict}). {record.sentence}")
     print_line(f"next: {record.next_action}")

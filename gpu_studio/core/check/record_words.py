@@ -40,14 +40,12 @@ if TYPE_CHECKING:
     from gpu_studio.core.pause import Pause
 
 TITLE = "Record of a check"
-LIMITS_TITLE = "What this record cannot rule out"
-TRUST_TITLE = "Can you rely on this record?"
 PROMISE = "It says what was tested on that day. Passing cannot rule out every fault."
 VERDICT_WORDS: dict[CheckVerdict, str] = {
     "passed": "Passed", "failed": "Failed", "inconclusive": "Inconclusive", "partial": "Partial",
     "skipped": "Skipped",
 }  # fmt: skip
-SEVERITIES: dict[Severity, tuple[str, Tone]] = {
+_SEVERITIES: dict[Severity, tuple[str, Tone]] = {
     "error": ("Error", Tone.FAILURE), "doubt": ("Doubt", Tone.AMBER), "note": ("Note", Tone.PLAIN),
 }  # fmt: skip
 """The name of a severity and its tone, the worst first."""
@@ -68,11 +66,21 @@ _FRESH = (
 )
 
 
-class RecordFact(NamedTuple):
-    """A line of a record."""
+class Row(NamedTuple):
+    """A line of a record; one of a list has no title. ``details`` say more about the words."""
 
     title: str
-    value: str
+    words: str
+    tone: Tone = Tone.PLAIN
+    details: tuple[str, ...] = ()
+
+
+class Part(NamedTuple):
+    """A part of a record; its name is for the window."""
+
+    name: str
+    title: str
+    rows: tuple[Row, ...]
 
 
 def breakable(text: str) -> str:
@@ -132,27 +140,34 @@ def paused_text(pause: Pause) -> str:
     return f"{pause_text(pause)}, {clock_text(pause.after_s)} into the check"
 
 
-# ── what to think of it ──────────────────────────────────────────────────────────────────────────
-
-
-def record_trust(record: CheckRecord) -> tuple[str, ...]:
-    """Return how far a record itself can be trusted, and how to get a better one."""
-    tail = record.device.uuid_tail
-    which = (
-        f"The UUID of the checked card ends in {tail}: compare that with what the seller's PC "
-        "shows in GPU Studio (Devices, All facts) or prints after “nvidia-smi -L”."
-        if tail
-        else "It does not say which copy of the card was checked: it has no part of a UUID."
+def record_parts(record: CheckRecord) -> tuple[Part, ...]:
+    """Return all that a record says below its verdict; window, terminal and paper show it alike."""
+    limits = tuple(Row("", one) for one in _limits(record))
+    trust = tuple(Row("", one) for one in _trust(record))
+    return (
+        findings_part(record.findings),
+        Part("facts", "What was checked", record_facts(record)),
+        Part("limits", "What this record cannot rule out", limits),
+        Part("trust", "Can you rely on this record?", trust),
     )
-    return (_FORGED, *(() if is_cpu(record.device.address) else (which,)), _FRESH)
 
 
-def record_limits(record: CheckRecord) -> tuple[str, ...]:
-    """Return what a record cannot rule out, the most important first."""
-    return tuple(_limits(record))
+def _trust(record: CheckRecord) -> Iterator[str]:
+    """Yield how far a record itself can be trusted, and how to get a better one."""
+    tail = record.device.uuid_tail
+    yield _FORGED
+    if tail:
+        yield (
+            f"The UUID of the checked card ends in {tail}: compare that with what the seller's PC "
+            "shows in GPU Studio (Devices, All facts) or prints after “nvidia-smi -L”."
+        )
+    elif not is_cpu(record.device.address):
+        yield "It does not say which copy of the card was checked: it has no part of a UUID."
+    yield _FRESH
 
 
 def _limits(record: CheckRecord) -> Iterator[str]:
+    """Yield what a record cannot rule out, the most important first."""
     address, coverage = record.device.address, record.coverage
     ran = [stage.name for stage in record.stages if stage.has_tested]
     missing = [stage_title(name, address) for name in STAGE_NAMES if name not in ran]
@@ -168,8 +183,7 @@ def _limits(record: CheckRecord) -> Iterator[str]:
         yield "Everything about the PC's graphics cards: this was a check of its CPU and RAM."
     elif record.highest_hotspot_c is None and record.has_tested:
         yield "Old thermal paste under the chip: this card reported no hot spot."
-    for name in ran:
-        words = stage_words(name, address)
+    for words in (stage_words(name, address) for name in ran):
         misses = words.misses
         if misses[1:2].islower():  # a name in capitals keeps them
             misses = misses[0].lower() + misses[1:]
@@ -181,102 +195,89 @@ def _limits(record: CheckRecord) -> Iterator[str]:
 # ── facts ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def record_facts(record: CheckRecord) -> tuple[RecordFact, ...]:
+def record_facts(record: CheckRecord) -> tuple[Row, ...]:
     """Return the facts of a record, the device first."""
-    facts = [*device_facts(record.device), *_check_facts(record)]
+    facts = [*_device_facts(record.device), *_check_facts(record)]
     if record.has_tested:
         facts += [*_sensor_facts(record), *_heat_facts(record)]
-        facts.append(RecordFact("Errors", errors_text(record.errors)))
+        facts.append(("Errors", errors_text(record.errors)))
     for stop in record.interruptions:
         what = "The PC restarted" if stop.is_restart else "The program ended"
-        facts.append(RecordFact("Interruption", f"{what} after {clock_text(stop.after_s)}"))
-    facts += [RecordFact("Interruption", paused_text(pause)) for pause in record.pauses]
-    return tuple(facts)
+        facts.append(("Interruption", f"{what} after {clock_text(stop.after_s)}"))
+    facts += [("Interruption", paused_text(pause)) for pause in record.pauses]
+    return tuple(Row(title, words) for title, words in facts if words)
 
 
-def device_facts(device: CheckedDevice) -> Iterator[RecordFact]:
-    """Yield what a buyer compares with the card in the hand: name, memory, driver, limits."""
-    is_card, missing = not is_cpu(device.address), _missing(device)
+def _device_facts(device: CheckedDevice) -> Iterator[tuple[str, str]]:
+    """Yield what a buyer compares with the card in the hand: name, memory, driver."""
     memory = device.memory_total_bytes
-    unknown = "Not known: this program does not know what a card of this name has."
-    yield RecordFact("Card" if is_card else "Processor", device.name)
-    if is_card:
-        yield RecordFact("Chip", device.silicon or "unknown")
-        yield RecordFact("Is it that card?", device.contradiction or device.agreement or unknown)
-        yield RecordFact("VBIOS", device.vbios or missing)
-        yield RecordFact("Driver", device.driver_version or missing)
-    for title, value in (
-        ("This copy", device.uuid_tail and f"its UUID ends in {device.uuid_tail}"),
-        ("Video memory" if is_card else "RAM", memory is not None and format_bytes(memory)),
-        ("Resizable BAR", device.resizable_bar),
-        ("Error correction", device.ecc),
-        ("PyTorch", device.torch_version or "unknown"),
-        ("This check", device.untested),
-    ):
-        if value:
-            yield RecordFact(title, value)
+    size = "" if memory is None else format_bytes(memory)
+    if is_cpu(device.address):
+        yield from (("Processor", device.name), ("RAM", size))
+    else:
+        unknown = "Not known: this program does not know what a card of this name has."
+        yield "Card", device.name
+        yield "Chip", device.silicon or "unknown"
+        yield "Is it that card?", device.contradiction or device.agreement or unknown
+        yield "VBIOS", device.vbios or _missing(device)
+        yield "Driver", device.driver_version or _missing(device)
+        yield "UUID ends in", device.uuid_tail
+        yield "Video memory", size
+    yield "Resizable BAR", device.resizable_bar
+    yield "Error correction", device.ecc
+    yield "PyTorch", device.torch_version or "unknown"
+    yield "This check", device.untested
 
 
-def _check_facts(record: CheckRecord) -> Iterator[RecordFact]:
-    yield RecordFact("Started", written_moment(record.started_at, with_zone=True))
+def _check_facts(record: CheckRecord) -> Iterator[tuple[str, str]]:
+    yield "Started", written_moment(record.started_at, with_zone=True)
     rounds = f", {record.rounds} rounds" if record.rounds > 1 else ""
-    length = f"{length_text(record.minutes)}; ran for {clock_text(record.seconds)}{rounds}"
-    yield RecordFact("Length", length)
+    yield "Length", f"{length_text(record.minutes)}; ran for {clock_text(record.seconds)}{rounds}"
     if record.coverage is not None:
         own = ", in this program's own RAM" if is_cpu(record.device.address) else ""
-        yield RecordFact("Memory tested", f"{coverage_text(record.coverage)}{own}")
+        yield "Memory tested", f"{coverage_text(record.coverage)}{own}"
     elif not record.has_tested:
-        yield RecordFact("Tested", "nothing")
+        yield "Tested", "nothing"
 
 
-def _sensor_facts(record: CheckRecord) -> Iterator[RecordFact]:
+def _sensor_facts(record: CheckRecord) -> Iterator[tuple[str, str]]:
     device = record.device
-    base_mhz = device.base_clock_mhz
-    highest = _amount(device, record.highest_temperature_c, "°C")
+    slowdown = base = ""
     if device.slowdown_c is not None and record.highest_temperature_c is not None:
-        highest += f" (slows down at {_amount(device, device.slowdown_c, '°C')})"
-    yield RecordFact("Highest temperature", highest)
+        slowdown = f" (slows down at {_amount(device, device.slowdown_c, '°C')})"
+    if device.base_clock_mhz is not None and record.lowest_clock_mhz is not None:
+        base = f" (base clock {_amount(device, device.base_clock_mhz, 'MHz')})"
+    heat = _amount(device, record.highest_temperature_c, "°C")
+    yield "Highest temperature", f"{heat}{slowdown}"
     if not is_cpu(device.address):
-        yield RecordFact("Highest hot spot", _amount(device, record.highest_hotspot_c, "°C"))
+        yield "Highest hot spot", _amount(device, record.highest_hotspot_c, "°C")
         memory = _amount(device, record.highest_memory_temperature_c, "°C")
-        yield RecordFact("Highest memory temperature", memory)
-    lowest = _amount(device, record.lowest_clock_mhz, "MHz")
-    if base_mhz is not None and record.lowest_clock_mhz is not None:
-        lowest += f" (base clock {_amount(device, base_mhz, 'MHz')})"
-    yield RecordFact("Lowest clock under load", lowest)
+        yield "Highest memory temperature", memory
+    yield "Lowest clock under load", f"{_amount(device, record.lowest_clock_mhz, 'MHz')}{base}"
     if record.highest_power_w is not None:
-        yield RecordFact("Highest power", _amount(device, record.highest_power_w, "W"))
-
-
-def _heat_facts(record: CheckRecord) -> Iterator[RecordFact]:
-    """Yield what the stages said of steady heat, of brakes, and of the memory's speed."""
-    device = record.device
-    heats = [
-        (stage_title(stage.name, device.address), stage.heat)
-        for stage in record.stages
-        if stage.heat is not None
-    ]
-    known = [(title, one) for title, one in heats if one.hottest_c is not None]
-    if known:
-        title, top = max(known, key=lambda one: one[1].hottest_c or 0.0)
-        yield RecordFact("Hottest", f"after {clock_text(top.hottest_at_s or 0.0)}, in “{title}”")
-    for title, heat in heats:
-        if heat.is_steady is not None:
-            change = f": {heat.change_c:+.1f}\u202f°C" if heat.change_c is not None else ""
-            steady = "yes, under 1\u202f°C in a minute" if heat.is_steady else f"not yet{change}"
-            yield RecordFact("Temperature steady", steady)
-        if heat.brakes:
-            brakes = (
-                f"{held_back_words(one.reason)} for {clock_text(one.seconds)}"
-                for one in heat.brakes
-            )
-            yield RecordFact(f"Held back, {title}", "; ".join(brakes))
+        yield "Highest power", _amount(device, record.highest_power_w, "W")
     if (rates := record.memory_rates) is not None:
         first, hot = (
             format_rate(min(one.median_bytes_per_s, _FASTEST), "B/s")
             for one in (rates.first, rates.hot)
         )
-        yield RecordFact("Speed of the memory", f"{first} first, {hot} when hot")
+        yield "Speed of the memory", f"{first} first, {hot} when hot"
+
+
+def _heat_facts(record: CheckRecord) -> Iterator[tuple[str, str]]:
+    """Yield what the stages said of steady heat and of brakes."""
+    for stage in record.stages:
+        heat = stage.heat
+        if heat is None:
+            continue
+        if heat.is_steady is not None:
+            change = f": {heat.change_c:+.1f}\u202f°C" if heat.change_c is not None else ""
+            steady = "yes, under 1\u202f°C in a minute" if heat.is_steady else f"not yet{change}"
+            yield "Temperature steady", steady
+        brakes = (
+            f"{held_back_words(one.reason)} for {clock_text(one.seconds)}" for one in heat.brakes
+        )
+        yield f"Held back, {stage_title(stage.name, record.device.address)}", "; ".join(brakes)
 
 
 def _missing(device: CheckedDevice) -> str:
@@ -293,27 +294,19 @@ def _amount(device: CheckedDevice, value: float | None, unit: str) -> str:
 # ── findings ─────────────────────────────────────────────────────────────────────────────────────
 
 
-class GroupedFinding(NamedTuple):
-    """Findings of one kind in one stage.
+def findings_part(findings: Iterable[CheckFinding]) -> Part:
+    """Return the findings of a check as lines, the worst first, equal ones as one.
 
-    ``details`` are the sentences of the others, each once, and the known wrong words of all.
+    The details are the sentences of the others, each once, and the known wrong words of all.
     """
-
-    severity: Severity
-    sentence: str
-    details: tuple[str, ...]
-
-
-def finding_lines(findings: Iterable[CheckFinding]) -> tuple[GroupedFinding, ...]:
-    """Return the findings of a check as lines, the worst first."""
     groups: dict[tuple[str, str, str], list[CheckFinding]] = {}
     for one in findings:
         groups.setdefault((one.severity, one.kind, one.stage), []).append(one)
-    lines = (_line(group) for group in groups.values())
-    return tuple(sorted(lines, key=lambda line: list(SEVERITIES).index(line.severity)))
+    worst_first = sorted(groups.values(), key=lambda group: [*_SEVERITIES].index(group[0].severity))
+    return Part("findings", "Findings", tuple(_finding_row(group) for group in worst_first))
 
 
-def _line(group: list[CheckFinding]) -> GroupedFinding:
+def _finding_row(group: list[CheckFinding]) -> Row:
     sentence, *others = dict.fromkeys(one.sentence for one in group)
     times = format_count(len(group) - bool(others))
     if others:
@@ -321,11 +314,12 @@ def _line(group: list[CheckFinding]) -> GroupedFinding:
     elif len(group) > 1:
         sentence += f" ({times} times)"
     places = (place for one in group if one.bits is not None for place in one.bits.places)
-    words = dict.fromkeys(place_words(place) for place in places)
-    return GroupedFinding(group[0].severity, sentence, (*others, *words))
+    words = dict.fromkeys(_place_words(place) for place in places)
+    name, tone = _SEVERITIES[group[0].severity]
+    return Row(name, sentence, tone, (*others, *words))
 
 
-def place_words(place: WrongWord) -> str:
+def _place_words(place: WrongWord) -> str:
     """Return what was wrong at a place: its address, its bits and what was written."""
     expected, seen = int(place.expected, 16), int(place.seen, 16)
     bits = [bit for bit in range(64) if (expected ^ seen) >> bit & 1]

@@ -15,10 +15,14 @@ from gpu_studio.core.check.check_verdict import (
 from gpu_studio.core.check.plants import planted_fault
 from gpu_studio.core.check.record_words import (
     VERDICT_WORDS,
+    Part,
+    Row,
     device_line,
+    findings_part,
     length_text,
     origin_text,
     planted_text,
+    record_parts,
     started_text,
     when_line,
 )
@@ -189,12 +193,15 @@ def address(check: CardCheck) -> str:
     return row.address or row.number or (CPU if row.is_cpu else "cuda:0")
 
 
-def plan_rows(check: CardCheck) -> tuple[tuple[str, str], ...]:
-    """Return what each stage tests, before a check; nothing during and after one."""
-    if check.phase.is_busy or check.record is not None:
-        return ()
+def parts(check: CardCheck) -> tuple[Part, ...]:
+    """Return what stands below: the plan, the findings of a running check, or the record."""
+    if (run := running(check)) is not None:
+        return (findings_part(run.findings),)
+    if check.record is not None:
+        return record_parts(check.record)
     words = (stage_words(one.name, address(check)) for one in STAGES)
-    return tuple((one.title, one.tests) for one in words)
+    rows = tuple(Row(one.title, one.tests) for one in words)
+    return (Part("plan", "What the stages test", rows),)
 
 
 def _running_row(track: StageTrack, address: str) -> StageWords:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout
@@ -15,50 +15,45 @@ from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, Card, Text, button
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from gpu_studio.core.check.record_words import Part
     from gpu_studio.model.check.card_check import CardCheck
 
 
-class Row(NamedTuple):
-    """A line of a card: a quiet title, and words that wrap; ``tip`` says more about them."""
+class PartCard(Card):
+    """A part of a record; hidden without any rows. The words of row 2 are the label ``NAME.2``."""
 
-    title: str
-    tone: Tone
-    words: str
-    tip: str = ""
-
-
-class RowCard(Card):
-    """Rows under a title; hidden without any. The words of row 2 are the label ``NAME.2``."""
-
-    def __init__(self, title: str, *, name: str) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__(name=name)
-        self.column.addWidget(Text(title, "title"))
+        self._title = Text("", "title")
         self._grid = QGridLayout()
         self._grid.setHorizontalSpacing(2 * GAP)
         self._grid.setColumnStretch(1, 1)
+        self.column.addWidget(self._title)
         self.column.addLayout(self._grid)
         self._labels: list[tuple[Text, Text]] = []
 
-    def show_rows(self, rows: Iterable[tuple[str, str] | Row]) -> None:
-        """Show these rows, or these titles and words."""
-        shown = [row if isinstance(row, Row) else Row(row[0], Tone.PLAIN, row[1]) for row in rows]
-        self.setVisible(bool(shown))
-        while len(self._labels) < len(shown):
-            number = len(self._labels)
-            pair = (Text("", "muted"), Text("", name=f"{self.objectName()}.{number}", wraps=True))
-            for column, label in enumerate(pair):
-                self._grid.addWidget(label, number, column, Qt.AlignmentFlag.AlignTop)
-            self._labels.append(pair)
-        for number, (title, words) in enumerate(self._labels):
-            row = shown[number] if number < len(shown) else Row("", Tone.PLAIN, "")
-            title.setText(breakable(row.title))
+    def show_part(self, part: Part | None) -> None:
+        """Show a part; None for nothing to show."""
+        rows = part.rows if part is not None else ()
+        self.setVisible(bool(rows))
+        self._title.setText(part.title if part is not None else "")
+        while len(self._labels) < len(rows):
+            self._add_row()
+        for number, labels in enumerate(self._labels):
+            for label in labels:
+                label.setVisible(number < len(rows))
+        for (title, words), row in zip(self._labels, rows, strict=False):
+            title.setText(breakable(row.title) or "•")
             words.setText(breakable(row.words))
             words.set_tone(row.tone)
-            words.setToolTip(plain_tip(row.tip) if row.tip else "")
-            title.setVisible(number < len(shown))
-            words.setVisible(number < len(shown))
+            words.setToolTip(plain_tip("\n".join(row.details)) if row.details else "")
+
+    def _add_row(self) -> None:
+        number = len(self._labels)
+        pair = Text("", "muted"), Text("", name=f"{self.objectName()}.{number}", wraps=True)
+        for column, label in enumerate(pair):
+            self._grid.addWidget(label, number, column, Qt.AlignmentFlag.AlignTop)
+        self._labels.append(pair)
 
 
 class CutOffCard(Card):

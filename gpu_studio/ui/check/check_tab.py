@@ -9,22 +9,13 @@ from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.check.check_chart import record_chart, run_chart
 from gpu_studio.core.check.check_code import check_code
-from gpu_studio.core.check.record_words import (
-    LIMITS_TITLE,
-    SEVERITIES,
-    TRUST_TITLE,
-    finding_lines,
-    record_facts,
-    record_limits,
-    record_trust,
-)
 from gpu_studio.core.device_name import address_there
 from gpu_studio.core.notice import Notice
 from gpu_studio.core.switcher.whole_snippet import complete
 from gpu_studio.model.check import check_words
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.model.pages import CHECK
-from gpu_studio.ui.check.check_cards import CutOffCard, Row, RowCard
+from gpu_studio.ui.check.check_cards import CutOffCard, PartCard
 from gpu_studio.ui.check.check_curves import CheckCurves
 from gpu_studio.ui.check.check_head import CheckHead, CheckHero
 from gpu_studio.ui.check.stage_list import StageList
@@ -38,6 +29,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
+_PARTS = ("plan", "findings", "facts", "limits", "trust")
 _WIDE_LETTERS = 96
 _WORDS_MS = 200  # words that change faster cannot be read
 
@@ -54,12 +46,8 @@ class CheckTab(TabContents):
         self._stages = StageList()
         self._hero = CheckHero(self.check, theme)
         self._cut_off = CutOffCard(self.check)
-        self._plan = RowCard("What the stages test", name="check.plan")
         self._curves = CheckCurves(theme)
-        self._findings = RowCard("Findings", name="check.findings")
-        self._facts = RowCard("Record of the check", name="check.facts")
-        self._limits = RowCard(LIMITS_TITLE, name="check.limits")
-        self._trust = RowCard(TRUST_TITLE, name="check.trust")
+        self._parts = {name: PartCard(f"check.{name}") for name in _PARTS}
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
         self._soon.setInterval(_WORDS_MS)
@@ -104,10 +92,7 @@ class CheckTab(TabContents):
         result = QVBoxLayout()
         result.setSpacing(GAP)
         self._halves.addLayout(result, 5)
-        for card in (
-            self._hero, self._cut_off, self._plan, self._curves, self._findings, self._facts,
-            self._limits, self._trust,
-        ):  # fmt: skip
+        for card in (self._hero, self._cut_off, self._curves, *self._parts.values()):
             result.addWidget(card)
         result.addStretch(1)
 
@@ -130,28 +115,13 @@ class CheckTab(TabContents):
             self._cut_off.show_check()
             self._heading.setText(check_words.heading(check))
             self._stages.show_stages(check_words.stage_rows(check), check_words.address(check))
-            self._plan.show_rows(check_words.plan_rows(check))
-            self._show_measured()
-            self._show_record()
+            run, record = check_words.running(check), check.record
+            chart = run_chart(run) if run is not None else record_chart(record) if record else None
+            self._curves.show_chart(chart)
+            parts = {part.name: part for part in check_words.parts(check)}
+            for name, card in self._parts.items():
+                card.show_part(parts.get(name))
         self._show_code()
-
-    def _show_measured(self) -> None:
-        """Show curves and findings of the check that runs, or of the record."""
-        run, record = check_words.running(self.check), self.check.record
-        chart = run_chart(run) if run is not None else record_chart(record) if record else None
-        self._curves.show_chart(chart)
-        source = run or record
-        findings = source.findings if source is not None else ()
-        self._findings.show_rows(
-            Row(*SEVERITIES[one.severity], one.sentence, "\n".join(one.details))
-            for one in finding_lines(findings)
-        )
-
-    def _show_record(self) -> None:
-        record = self.check.record
-        self._facts.show_rows(record_facts(record) if record else ())
-        self._limits.show_rows(("•", one) for one in (record_limits(record) if record else ()))
-        self._trust.show_rows(("•", one) for one in (record_trust(record) if record else ()))
 
     def _show_code(self) -> None:
         pc = self.check.pc

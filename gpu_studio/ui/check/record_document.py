@@ -25,20 +25,16 @@ from gpu_studio.core.check.check_chart import record_chart
 from gpu_studio.core.check.check_record import CHUNK, decode_record, encode_record
 from gpu_studio.core.check.check_verdict import end_tone, end_words, errors_text
 from gpu_studio.core.check.record_words import (
-    LIMITS_TITLE,
     PROMISE,
-    SEVERITIES,
     TITLE,
-    TRUST_TITLE,
     VERDICT_WORDS,
+    Part,
+    Row,
     breakable,
     device_line,
-    finding_lines,
     origin_text,
     planted_text,
-    record_facts,
-    record_limits,
-    record_trust,
+    record_parts,
     when_line,
 )
 from gpu_studio.core.check.stages import stage_title
@@ -53,7 +49,7 @@ from gpu_studio.ui.saving import usual_path, write_file
 from gpu_studio.ui.theme import COLOURS, Theme, application_font
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from PySide6.QtWidgets import QWidget
 
@@ -72,10 +68,10 @@ _ROLES = {
 }  # fmt: skip
 # Elsewhere, Qt takes the narrow space of a number, which breaks no line, for any other one.
 _STYLE = """
-h1, h2, p, li, td, th {{ white-space: pre-wrap; }}
+h1, h2, p, td {{ white-space: pre-wrap; }}
 .muted {{ color: {muted}; }} .failure {{ color: {failure_ink}; }}
 h1 {{ margin: 8px 0; }} h3 {{ margin: 16px 0 4px 0; }} p {{ margin: 3px 0; }}
-td, th {{ padding: 1px 12px 1px 0; text-align: left; }} ul {{ margin-left: -24px; }}
+td {{ padding: 1px 12px 1px 0; }}
 """
 
 
@@ -103,28 +99,19 @@ class RecordDocument(QTextDocument):
         yield _line(planted_text(record.planted), "failure")
         yield f"{_line(record.sentence)}<p><b>Next:</b> {_text(record.next_action)}</p>"
         yield from self._curves(record)
-        if lines := finding_lines(record.findings):
-            yield "<h3>Findings</h3><ul>"
-            for line in lines:
-                details = "".join(f"<br>{_text(one)}" for one in line.details)
-                tone = SEVERITIES[line.severity][1]
-                yield f"<li {_colored(tone)}>{_text(line.sentence)}{details}</li>"
-            yield "</ul>"
-        rows = (
-            (
-                stage_title(one.name, record.device.address), VERDICT_WORDS[one.verdict],
-                errors_text(one.errors), clock_text(one.seconds), one.tested,
+        address = record.device.address
+        stages = tuple(
+            Row(
+                stage_title(one.name, address),
+                f"{VERDICT_WORDS[one.verdict]}, {errors_text(one.errors)}, "
+                f"{clock_text(one.seconds)}. {one.tested}",
             )
             for one in record.stages
-        )  # fmt: skip
-        yield f"<h3>Stages</h3>{_table(rows, ('Stage', 'Result', 'Errors', 'Time', 'Tested'))}"
-        yield f"<h3>What was checked</h3>{_table(record_facts(record))}"
-        for title, sentences in (
-            (LIMITS_TITLE, record_limits(record)),
-            (TRUST_TITLE, record_trust(record)),
-        ):
-            items = "".join(f"<li>{_text(one)}</li>" for one in sentences)
-            yield f"<h3>{title}</h3><ul>{items}</ul>"
+        )
+        for part in (Part("stages", "Stages", stages), *record_parts(record)):
+            if part.rows:
+                rows = "".join(_row(row) for row in part.rows)
+                yield f"<h3>{part.title}</h3><table>{rows}</table>"
         yield _line(f"Made by {record.program or 'GPU Studio'}. {PROMISE}", "muted")
 
     def _curves(self, record: CheckRecord) -> Iterator[str]:
@@ -153,13 +140,12 @@ def _colored(tone: Tone) -> str:
     return f'style="color: {COLOURS[_ROLES[tone]][0]}"'
 
 
-def _table(rows: Iterable[tuple[str, ...]], heads: tuple[str, ...] = ()) -> str:
-    lines = ["".join(f"<th>{_text(one)}</th>" for one in heads)]
-    lines += [
-        f"<td class=muted>{_text(first)}</td>{''.join(f'<td>{_text(one)}</td>' for one in rest)}"
-        for first, *rest in rows
-    ]
-    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines if line)}</table>"
+def _row(row: Row) -> str:
+    words = "<br>".join(map(_text, (row.words, *row.details)))
+    return (
+        f"<tr><td class=muted>{_text(row.title or '•')}</td>"
+        f"<td {_colored(row.tone)}>{words}</td></tr>"
+    )
 
 
 def png_of_record(record: CheckRecord) -> bytes:

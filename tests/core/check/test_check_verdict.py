@@ -18,7 +18,7 @@ from gpu_studio.core.check.check_verdict import (
     stage_verdict,
     worse,
 )
-from gpu_studio.core.check.record_words import finding_lines
+from gpu_studio.core.check.record_words import findings_part
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import (
     STAGE_NAMES,
@@ -309,11 +309,11 @@ def test_a_card_without_code_is_named_with_its_driver_and_says_why() -> None:
 
 def test_equal_findings_are_one_line_with_their_count() -> None:
     other = msgspec.structs.replace(wrong_bit(), sentence="Another bit.")
-    lines = finding_lines([hot_card(), wrong_bit(), wrong_bit(), hot_card()])
-    assert [line.severity for line in lines] == ["error", "doubt"]
-    assert lines[0].sentence.endswith("(2 times)")
-    (mixed,) = finding_lines([wrong_bit(), other])
-    assert "1 more" in mixed.sentence
+    lines = findings_part([hot_card(), wrong_bit(), wrong_bit(), hot_card()]).rows
+    assert [line.title for line in lines] == ["Error", "Doubt"]
+    assert lines[0].words.endswith("(2 times)")
+    (mixed,) = findings_part([wrong_bit(), other]).rows
+    assert "1 more" in mixed.words
     assert mixed.details == ("Another bit.",)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.check.record_words import finding_lines, record_facts, record_limits
+from gpu_studio.core.check.record_words import findings_part, record_facts, record_parts
 from gpu_studio.core.messages.check_messages import WrongWord
 from gpu_studio.core.pause import Pause
 from tests.fakes.check_answers import wrong_bit
@@ -14,6 +14,16 @@ from tests.fakes.check_records import check_record
 
 if TYPE_CHECKING:
     from gpu_studio.core.check.check_record import CheckRecord
+
+
+def record_limits(record: CheckRecord) -> list[str]:
+    """Return what a record cannot rule out."""
+    (part,) = (one for one in record_parts(record) if one.name == "limits")
+    return [row.words for row in part.rows]
+
+
+def facts_of(record: CheckRecord) -> dict[str, str]:
+    return {row.title: row.words for row in record_facts(record)}
 
 
 def test_what_a_record_cannot_rule_out_is_written_for_its_device() -> None:
@@ -38,12 +48,12 @@ def test_untested_memory_is_a_limit_only_if_some_was_left_out() -> None:
 
 
 def test_the_facts_of_a_card_have_its_heat_and_clock_with_their_limits() -> None:
-    facts = {fact.title: fact.value for fact in record_facts(check_record())}
+    facts = facts_of(check_record())
     assert facts["Chip"] == "GP108 (1d01)"
     assert facts["Highest temperature"].startswith("63")
     assert "94" in facts["Highest temperature"]
     assert "1227" in facts["Lowest clock under load"]
-    of_cpu = dict(record_facts(check_record(device="cpu")))
+    of_cpu = facts_of(check_record(device="cpu"))
     assert not {"VBIOS", "Card"} & set(of_cpu)
     assert of_cpu["Highest temperature"] == of_cpu["Lowest clock under load"]
     assert of_cpu["Lowest clock under load"] == "not reported by this PC"
@@ -54,12 +64,12 @@ def test_a_finding_has_its_wrong_bits_and_a_record_its_pauses() -> None:
     word = WrongWord(at_byte=4096, expected="f" * 16, seen="f" * 15 + "e", pattern="ones")
     many = msgspec.structs.replace(word, seen="0" * 16)
     bits = msgspec.structs.replace(wrong_bit().bits, places=(word, many))
-    (line,) = finding_lines([msgspec.structs.replace(wrong_bit(), bits=bits)])
+    (line,) = findings_part([msgspec.structs.replace(wrong_bit(), bits=bits)]).rows
     assert line.details == (
         "Byte 0x1000: bit 0 read 0 instead of 1, written: ones",
         f"Byte 0x1000: 64 bits wrong, {'0' * 16} instead of {'f' * 16}, written: ones",
     )
     slept = (Pause(after_s=30.0, paused_s=80.0),)
-    facts = record_facts(msgspec.structs.replace(check_record(), pauses=slept))
+    facts = facts_of(msgspec.structs.replace(check_record(), pauses=slept))
     words = "The PC slept for 1:20, or the program was stopped, 0:30 into the check"
-    assert ("Interruption", words) in facts
+    assert facts["Interruption"] == words
