@@ -272,15 +272,6 @@ def test_a_check_that_was_cut_off_long_ago_is_only_kept(
     assert {record.verdict for record in folder.records()} == {"passed", "inconclusive"}
 
 
-def test_another_check_than_the_interrupted_one_is_new(
-    type_in: Typed, engines: Engines, tmp_path: Path
-) -> None:
-    left_behind(tmp_path, 480, stages=("load", "compute", "layouts", "memory"))
-    type_in("--minutes", "480", "--stage", "layouts")
-    assert asked(engines)[0].stages == ("layouts",)
-    assert asked(engines)[0].round == 1
-
-
 def test_a_planted_check_leaves_the_interrupted_one_alone(type_in: Typed, tmp_path: Path) -> None:
     folder = left_behind(tmp_path, 480)
     type_in("--plant", "bit")

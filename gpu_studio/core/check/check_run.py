@@ -30,7 +30,6 @@ from gpu_studio.core.check.check_verdict import (
 from gpu_studio.core.check.stages import in_order, round_count, round_s, stage_budget_s
 from gpu_studio.core.device_name import address_at, is_cpu, pc_of
 from gpu_studio.core.messages.check_messages import (
-    MOST_CHUNKS,
     MOST_FINDINGS,
     STAGE_NAMES,
     Brake,
@@ -144,8 +143,7 @@ class CheckRun:
     Attributes:
         stages: the chosen stages in their order.
         findings: all findings so far.
-        vitals: the sensors, each with the seconds since the start of the check.
-        readings: the same as a record has them.
+        readings: the sensors as a record has them.
         spans: when each stage began.
         device: the device as the engine describes it; None before its first answer.
         earlier: the last record of the same card; None if there is none.
@@ -167,7 +165,6 @@ class CheckRun:
         self.stages = tuple(StageTrack(name=name) for name in in_order(self.plan.stages))
         self._plan_budgets()
         self.findings: list[CheckFinding] = []
-        self.vitals: list[Telemetry] = []
         self.readings: list[Telemetry] = []
         self.spans: list[StageSpan] = []
         self.coverage: MemoryCoverage | None = None
@@ -313,7 +310,7 @@ class CheckRun:
                 track = self._track(event.stage)
                 track.fraction, track.doing = event.fraction, event.doing
                 track.tested, track.round_errors = event.tested, event.errors
-                self._cover(event.coverage)
+                self.coverage = event.coverage or self.coverage
                 self._move_to(event.elapsed_s)
             case CheckVitalsRead():
                 self._read(event)
@@ -417,7 +414,6 @@ class CheckRun:
     def _read(self, event: CheckVitalsRead) -> None:
         vitals, at_s = event.vitals, self._before_s + event.elapsed_s
         self._move_to(event.elapsed_s)
-        self.vitals.append(vitals.at(at_s))
         if (reading := reading_of(at_s, vitals)) is not None:
             self.readings.append(reading)
             if len(self.readings) > 2 * MOST_READINGS:
@@ -451,26 +447,14 @@ class CheckRun:
         track.seconds += event.seconds
         if self.spans:
             self._move_to(self.spans[-1].start_s - self._before_s + event.seconds)
-        self._cover(event.coverage)
-        heat = event.heat
-        if heat is not None and heat.hottest_at_s is not None:  # until now, of the round
-            at_s = self._before_s + heat.hottest_at_s
-            heat = msgspec.structs.replace(heat, hottest_at_s=at_s)
-        track.heat = joined_heat(track.heat, heat)
+        self.coverage = event.coverage or self.coverage
+        track.heat = _joined_heat(track.heat, event.heat)
         rates = [one for one in (self.memory_rates, event.memory_rates) if one is not None]
         self.memory_rates = min(rates, key=lambda one: one.change, default=None)
 
     def _move_to(self, round_at_s: float) -> None:
         """Note how long the round has run so far."""
         self._round_at_s = max(self._round_at_s, round_at_s)
-
-    def _cover(self, coverage: MemoryCoverage | None) -> None:
-        """Note what was tested of the memory; a chunk that was bad in one round stays bad."""
-        if coverage is None:
-            return
-        before = self.coverage.bad_chunks if self.coverage is not None else ()
-        bad = sorted({*before, *coverage.bad_chunks})[:MOST_CHUNKS]
-        self.coverage = msgspec.structs.replace(coverage, bad_chunks=tuple(bad))
 
     def _end_round(self, *, is_stopped: bool) -> None:
         self._before_s, self._round_at_s = self.elapsed_s, 0.0
@@ -510,15 +494,13 @@ def _lowest(before: float | None, now: float | None) -> float | None:
     return min((value for value in (before, now) if value is not None), default=None)
 
 
-def joined_heat(before: StageHeat | None, now: StageHeat | None) -> StageHeat | None:
+def _joined_heat(before: StageHeat | None, now: StageHeat | None) -> StageHeat | None:
     """Return the heat of two rounds of a stage: hottest of both, brakes of both, steady as last."""
     if before is None or now is None:
         return now or before
-    top = max(before, now, key=lambda one: one.hottest_c if one.hottest_c is not None else -1.0)
     seconds: dict[ClockReason, float] = {}
     for brake in (*before.brakes, *now.brakes):
         seconds[brake.reason] = seconds.get(brake.reason, 0.0) + brake.seconds
     brakes = tuple(Brake(reason=one, seconds=round(took, 1)) for one, took in seconds.items())
-    return msgspec.structs.replace(
-        now, hottest_c=top.hottest_c, hottest_at_s=top.hottest_at_s, brakes=brakes
-    )
+    hottest_c = _highest(before.hottest_c, now.hottest_c)
+    return msgspec.structs.replace(now, hottest_c=hottest_c, brakes=brakes)

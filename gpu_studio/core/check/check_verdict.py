@@ -83,56 +83,35 @@ _ANOTHER_CARD = (
     "Its BIOS may be that of another card."
 )
 _CLOSE = f"Close other programs and {_AGAIN}."
-_RESEAT = f"Switch the PC off, reseat the card without a riser cable, and {_AGAIN}."
-_CLEAN = f"Clean the card's fan and heat sink, check the PC's air flow, and {_AGAIN}."
-_COOLER = f"Clean the CPU's cooler, check the PC's air flow, and {_AGAIN}."
 _WATCH = f"{_AGAIN}; watch the temperature in another program as well."
-# By the kind of a doubt: the next action for a card, and for a CPU. The first that applies counts.
-_AFTER_DOUBT: dict[FindingKind, tuple[str, str]] = {
-    "card_lost": (_REPEAT, _REPEAT),
-    "blind": (f"Update the driver and PyTorch, and {_AGAIN}.", f"Update PyTorch, and {_AGAIN}."),
-    "ecc_errors": (
-        f"Restart the PC and {_AGAIN}. If the count rises again, replace the card.",
-        f"Restart the PC and {_AGAIN}. If the count rises again, replace the RAM.",
-    ),
-    "memory_spilled": (_MORE_FREE, _CLOSE),
-    "fan_stopped": (
-        f"See whether the card's fan turns and whether its cable is plugged in, and {_AGAIN}.",
-        _COOLER,
-    ),
-    "throttled": (_CLEAN, _COOLER),
-    "overheated": (_CLEAN, _COOLER),
-    "not_cooling": (
-        f"Close other programs, see whether the cooler sits firmly on the chip, and {_AGAIN}.",
-        f"Close other programs, see whether the CPU's cooler sits firmly, and {_AGAIN}.",
-    ),
-    "heat_unknown": (
-        f"Update the driver, restart the PC and {_WATCH}", f"Restart the PC and {_WATCH}"
-    ),
-    "slow_memory": (
-        f"Let the card cool, see whether air reaches its memory chips, and {_AGAIN}.", _CLOSE
-    ),
-    "low_clock": (
-        "Set the driver's power mode to highest performance, close other programs, and "
-        f"{_AGAIN}.",
-        "Set the system's power mode to highest performance, close other programs, and "
-        f"{_AGAIN}.",
-    ),
-    "link_errors": (_RESEAT, _CLOSE),
-    "slow_link": (
-        "Switch the PC off, reseat the card in the long slot next to the processor, and "
-        f"{_AGAIN}.",
-        _CLOSE,
-    ),
-    "slow_sample": (_CLOSE, _CLOSE),
-    "not_repeatable": (
-        f"Update the driver and PyTorch, and {_AGAIN}.", f"Update PyTorch, and {_AGAIN}."
-    ),
-    "could_not_run": (
-        f"{_CLOSE} If it stops early again, update the driver and PyTorch.",
-        f"{_CLOSE} If it stops early again, update PyTorch.",
-    ),
-}  # fmt: skip
+_UPDATE = f"Update PyTorch, and {_AGAIN}."
+_COOLER = f"Clean the CPU's cooler, see whether it sits firmly, and {_AGAIN}."
+# Kinds of doubts, and the next action for a card and for a CPU. The first that applies counts.
+_AFTER_DOUBT: tuple[tuple[tuple[FindingKind, ...], str, str], ...] = (
+    (("card_lost",), _REPEAT, _REPEAT),
+    (("blind", "not_repeatable"), f"Update the driver and PyTorch, and {_AGAIN}.", _UPDATE),
+    (("ecc_errors",),
+     f"Restart the PC and {_AGAIN}. If the count rises again, replace the card.",
+     f"Restart the PC and {_AGAIN}. If the count rises again, replace the RAM."),
+    (("memory_spilled",), _MORE_FREE, _CLOSE),
+    (("fan_stopped", "throttled", "overheated", "not_cooling"),
+     "Clean the card's fan and heat sink, see whether the fan turns and the cooler sits firmly, "
+     f"check the PC's air flow, and {_AGAIN}.", _COOLER),
+    (("heat_unknown",),
+     f"Update the driver, restart the PC and {_WATCH}", f"Restart the PC and {_WATCH}"),
+    (("slow_memory",),
+     f"Let the card cool, see whether air reaches its memory chips, and {_AGAIN}.", _CLOSE),
+    (("low_clock",),
+     f"Set the driver's power mode to highest performance, close other programs, and {_AGAIN}.",
+     f"Set the system's power mode to highest performance, close other programs, and {_AGAIN}."),
+    (("link_errors", "slow_link"),
+     "Switch the PC off, reseat the card in the long slot next to the processor, without a riser "
+     f"cable, and {_AGAIN}.", _CLOSE),
+    (("slow_sample",), _CLOSE, _CLOSE),
+    (("could_not_run",),
+     f"{_CLOSE} If it stops early again, update the driver and PyTorch.",
+     f"{_CLOSE} If it stops early again, update PyTorch."),
+)  # fmt: skip
 
 
 class Interruption(msgspec.Struct, frozen=True, kw_only=True):
@@ -393,10 +372,10 @@ def next_action(result: CheckResult) -> str:
         return f"Fix this first: {doubts[0].sentence.rstrip('.')}. Then run the check again."
     if not result.has_tested:
         return "Nothing was tested: run the check again."
-    kinds = {finding.kind for finding in doubts}
-    for kind, actions in _AFTER_DOUBT.items():
-        if kind in kinds:
-            return actions[is_of_cpu]
+    found = {finding.kind for finding in doubts}
+    for kinds, for_card, for_cpu in _AFTER_DOUBT:
+        if found.intersection(kinds):
+            return for_cpu if is_of_cpu else for_card
     if result.interruptions:
         parts = "the CPU's cooler" if is_of_cpu else "the card's power cables"
         if not result.interruptions[-1].is_restart:

@@ -26,7 +26,6 @@ _MINUTE_S = 60.0
 _IDLE = ClockReason.IDLE
 _USUAL_LOW_C, _USUAL_HIGH_C = 10.0, 20.0
 _USUAL = f"{_USUAL_LOW_C:.0f} to {_USUAL_HIGH_C:.0f}\u202f°C is usual"
-USUAL_GAP = f"{_USUAL}, say repairers; NVIDIA has no limit"
 WIDE_GAP_C = 25.0
 """From this gap on, repairers look at the paste and at the seat of the cooler."""
 HOT_MEMORY_C = 100.0

@@ -165,13 +165,6 @@ def _left(seconds: float) -> str:
     return f"about {minutes}\u202fmin" if minutes < 90 else f"about {minutes / 60:.0f}\u202fh"
 
 
-def heading(check: CardCheck) -> str:
-    """Return what the stages belong to: a check of this PC, or a record."""
-    if (run := running(check)) is not None:
-        return f"Check of {run.started_at[11:16]}"
-    return "Stages" if check.record is None else f"Record of {started_text(check.record)}"
-
-
 def stage_rows(check: CardCheck) -> tuple[StageWords, ...]:
     """Return the rows of the stages, in their order."""
     place = address(check)

@@ -42,7 +42,6 @@ class CheckTab(TabContents):
         self._studio = studio
         self.check = CardCheck(studio, self)
         self._head = CheckHead(self.check, theme)
-        self._heading = Text("", "title", name="check.heading", wraps=True)
         self._stages = StageList()
         self._hero = CheckHero(self.check, theme)
         self._cut_off = CutOffCard(self.check)
@@ -85,7 +84,7 @@ class CheckTab(TabContents):
         self._halves.setSpacing(GAP)
         column.addLayout(self._halves, 1)
         side = Card(name="check.side")
-        side.column.addWidget(self._heading)
+        side.column.addWidget(Text("Stages", "title"))
         side.column.addWidget(self._stages)
         side.column.addStretch(1)
         self._halves.addWidget(side, 2)
@@ -113,7 +112,6 @@ class CheckTab(TabContents):
             self._head.show_check()
             self._hero.show_check()
             self._cut_off.show_check()
-            self._heading.setText(check_words.heading(check))
             self._stages.show_stages(check_words.stage_rows(check), check_words.address(check))
             run, record = check_words.running(check), check.record
             chart = run_chart(run) if run is not None else record_chart(record) if record else None

@@ -15,7 +15,6 @@ import pytest
 from gpu_studio.core.check.check_folder import CheckFolder, is_same_boot
 from gpu_studio.core.check.check_record import CheckRecord
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.failure import FailureKind, StudioError
 from tests.fakes.check_answers import GT_1030, check_round
 
 if TYPE_CHECKING:
@@ -74,20 +73,6 @@ def test_a_check_that_was_killed_is_found_and_one_that_runs_is_not(tmp_path: Pat
     assert found.interruption.is_restart
 
 
-def test_a_check_that_ended_with_its_window_is_found_and_continues(tmp_path: Path) -> None:
-    before = CheckFolder(tmp_path, "1000")
-    before.keep_state(run_until("memory").state())
-    after = CheckFolder(tmp_path, "9000")
-    assert after.cut_off() == (), "the first folder still holds its lock"
-    before.close()
-
-    (found,) = after.cut_off()
-    request = CheckRun.resumed(found.state, found.interruption).next_request()
-    assert request is not None
-    assert request.stages == ("memory", "link")
-    assert found.interruption.is_restart
-
-
 @pytest.mark.parametrize(("hours", "can_continue"), [(0, True), (23, True), (25, False)])
 def test_only_a_recent_check_can_continue(tmp_path: Path, hours: float, can_continue: bool) -> None:
     folder = CheckFolder(tmp_path)
@@ -97,27 +82,6 @@ def test_only_a_recent_check_can_continue(tmp_path: Path, hours: float, can_cont
     ended_at = time.time() - 3600 * hours
     os.utime(path, (ended_at, ended_at))
     assert [one.can_continue for one in folder.cut_off()] == [can_continue]
-
-
-def test_a_check_that_is_over_leaves_no_state(tmp_path: Path) -> None:
-    folder = CheckFolder(tmp_path)
-    state = run_until("compute").state()
-    folder.keep_state(state)
-    folder.forget_state(state.check_id)
-
-    assert list(tmp_path.iterdir()) == []
-    assert folder.cut_off() == ()
-
-
-def test_a_state_replaces_the_one_before(tmp_path: Path) -> None:
-    writer = CheckFolder(tmp_path)
-    state = run_until("compute").state()
-    writer.keep_state(state)
-    writer.keep_state(msgspec.structs.replace(state, elapsed_s=99.0))
-    writer.close()
-
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".lock", ".running"]
-    assert [one.state.elapsed_s for one in writer.cut_off()] == [99.0]
 
 
 def test_the_last_record_of_the_same_card_is_the_earlier_one(tmp_path: Path) -> None:
@@ -141,25 +105,6 @@ def test_what_is_no_check_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "three.json").mkdir()
     folder = CheckFolder(tmp_path)
 
-    assert folder.cut_off() == ()
-    assert folder.records() == ()
-
-
-def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    folder = CheckFolder(tmp_path / "file")
-    with pytest.raises(StudioError, match="could not be kept") as received:
-        folder.keep_state(run_until("load").state())
-    assert received.value.kind is FailureKind.NOT_SAVED
-    with pytest.raises(StudioError, match="could not be kept"):
-        folder.keep_record(record(), "a", "")
-
-
-def test_without_a_folder_nothing_is_kept() -> None:
-    folder = CheckFolder(None)
-    folder.keep_state(run_until("load").state())
-    folder.keep_record(record(), "a", "card")
-    folder.forget_state("a")
     assert folder.cut_off() == ()
     assert folder.records() == ()
 

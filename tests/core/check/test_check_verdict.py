@@ -116,12 +116,6 @@ def test_the_verdict_of_a_check(verdicts: list[CheckVerdict], whole: CheckVerdic
     assert of(*verdicts).verdict == whole
 
 
-def test_an_interruption_is_no_pass() -> None:
-    gap = (Interruption(after_s=70.0, is_restart=False),)
-    assert of("passed", interruptions=gap).verdict == "inconclusive"
-    assert of("failed", interruptions=gap).verdict == "failed"
-
-
 def test_an_interruption_in_words() -> None:
     def sentence(after_s: float, *, is_restart: bool) -> str:
         return interruption_sentence(Interruption(after_s=after_s, is_restart=is_restart))
@@ -285,18 +279,6 @@ def test_an_end_has_its_words_and_only_a_pass_is_green(
     assert end_of(record) is end
     assert end_tone(record) is tone
     assert end_words(record).replace("\u202f", " ") == words
-
-
-def test_a_card_that_is_lost_after_errors_has_errors() -> None:
-    run = CheckRun(CheckPlan(device="cuda:0", minutes=6), STARTED_AT)
-    request = run.next_request()
-    assert request is not None
-    wrong = {"load": (wrong_bit("load"),)}
-    for event in check_round(request, end_in="compute", findings=wrong):  # type: ignore[arg-type]
-        run.apply(event)  # type: ignore[arg-type]  # no pause
-    run.apply(LOST)
-    assert end_of(run.record()) is CheckEnd.ERRORS
-    assert end_words(run.record()).startswith("2")
 
 
 def test_a_card_without_code_is_named_with_its_driver_and_says_why() -> None:

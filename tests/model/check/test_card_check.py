@@ -242,26 +242,6 @@ def test_a_check_that_the_system_ended_continues_at_the_next_start(
     assert again.cut_off is None
 
 
-def test_a_check_that_was_cut_off_can_be_kept_as_a_result(
-    make_check: Callable[..., CardCheck], engines: Engines, tmp_path: Path
-) -> None:
-    check = make_check()
-    answers(engines, pause_in="memory")
-    check.start()
-    paused(engines)
-    end_by_system(check)
-
-    again = make_check()
-    assert again.can_resume
-    again.conclude()
-    wait_until(lambda: again.kept)
-
-    assert again.record is not None
-    assert "The program ended" in again.record.sentence
-    assert again.cut_off is None
-    assert not list((tmp_path / "checks").glob("*.running"))
-
-
 def test_a_check_that_was_cut_off_long_ago_can_only_be_kept(
     make_check: Callable[..., CardCheck], engines: Engines, tmp_path: Path
 ) -> None:
@@ -306,18 +286,6 @@ def test_a_check_whose_window_you_closed_is_stopped_and_not_reported_as_cut_off(
     assert (record.verdict, record.is_stopped, record.interruptions) == ("partial", True, ())
     verdicts = [stage.verdict for stage in record.stages]
     assert verdicts == ["passed", "partial", *["skipped"] * 3]
-
-
-def test_a_closed_check_with_a_fault_made_on_purpose_is_not_kept(
-    make_check: Callable[..., CardCheck], engines: Engines, tmp_path: Path
-) -> None:
-    check = make_check()
-    check.choose_plant("bit")
-    answers(engines, pause_in="memory")
-    check.start()
-    paused(engines)
-    check._studio.close()
-    assert folder(tmp_path).records() == ()
 
 
 def test_a_running_check_is_not_offered_to_another_window_and_runs_alone(
@@ -407,18 +375,6 @@ def test_a_sleep_is_no_fault_and_its_stage_runs_again(check: CardCheck, engines:
     first, second = requests_of(engines)
     assert second.stages == STAGE_NAMES[STAGE_NAMES.index("memory") :]
     assert second.round == first.round
-
-
-def test_a_short_stop_is_not_noticed(check: CardCheck, engines: Engines) -> None:
-    sleeper = Sleeper(check)
-    answers(engines, pause_in="memory")
-    check.start()
-    engine = paused(engines)
-    sleeper.sleep(2.0)
-    engine.go()
-    record = finish(check)
-    assert record.pauses == ()
-    assert len(requests_of(engines)) == 1
 
 
 def test_a_line_that_is_cut_is_no_fault_of_the_card(check: CardCheck, engines: Engines) -> None:
