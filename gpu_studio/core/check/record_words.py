@@ -66,7 +66,7 @@ _FRESH = (
 )
 
 
-class Row(NamedTuple):
+class RecordRow(NamedTuple):
     """A line of a record; one of a list has no title. ``details`` say more about the words."""
 
     title: str
@@ -75,12 +75,12 @@ class Row(NamedTuple):
     details: tuple[str, ...] = ()
 
 
-class Part(NamedTuple):
+class RecordPart(NamedTuple):
     """A part of a record; its name is for the window."""
 
     name: str
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[RecordRow, ...]
 
 
 def breakable(text: str) -> str:
@@ -140,15 +140,15 @@ def paused_text(pause: Pause) -> str:
     return f"{pause_text(pause)}, {clock_text(pause.after_s)} into the check"
 
 
-def record_parts(record: CheckRecord) -> tuple[Part, ...]:
+def record_parts(record: CheckRecord) -> tuple[RecordPart, ...]:
     """Return all that a record says below its verdict; window, terminal and paper show it alike."""
-    limits = tuple(Row("", one) for one in _limits(record))
-    trust = tuple(Row("", one) for one in _trust(record))
+    limits = tuple(RecordRow("", one) for one in _limits(record))
+    trust = tuple(RecordRow("", one) for one in _trust(record))
     return (
         findings_part(record.findings),
-        Part("facts", "What was checked", record_facts(record)),
-        Part("limits", "What this record cannot rule out", limits),
-        Part("trust", "Can you rely on this record?", trust),
+        RecordPart("facts", "What was checked", record_facts(record)),
+        RecordPart("limits", "What this record cannot rule out", limits),
+        RecordPart("trust", "Can you rely on this record?", trust),
     )
 
 
@@ -195,7 +195,7 @@ def _limits(record: CheckRecord) -> Iterator[str]:
 # ── facts ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def record_facts(record: CheckRecord) -> tuple[Row, ...]:
+def record_facts(record: CheckRecord) -> tuple[RecordRow, ...]:
     """Return the facts of a record, the device first."""
     facts = [*_device_facts(record.device), *_check_facts(record)]
     if record.has_tested:
@@ -205,7 +205,7 @@ def record_facts(record: CheckRecord) -> tuple[Row, ...]:
         what = "The PC restarted" if stop.is_restart else "The program ended"
         facts.append(("Interruption", f"{what} after {clock_text(stop.after_s)}"))
     facts += [("Interruption", paused_text(pause)) for pause in record.pauses]
-    return tuple(Row(title, words) for title, words in facts if words)
+    return tuple(RecordRow(title, words) for title, words in facts if words)
 
 
 def _device_facts(device: CheckedDevice) -> Iterator[tuple[str, str]]:
@@ -294,7 +294,7 @@ def _amount(device: CheckedDevice, value: float | None, unit: str) -> str:
 # ── findings ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def findings_part(findings: Iterable[CheckFinding]) -> Part:
+def findings_part(findings: Iterable[CheckFinding]) -> RecordPart:
     """Return the findings of a check as lines, the worst first, equal ones as one.
 
     The details are the sentences of the others, each once, and the known wrong words of all.
@@ -303,10 +303,10 @@ def findings_part(findings: Iterable[CheckFinding]) -> Part:
     for one in findings:
         groups.setdefault((one.severity, one.kind, one.stage), []).append(one)
     worst_first = sorted(groups.values(), key=lambda group: [*_SEVERITIES].index(group[0].severity))
-    return Part("findings", "Findings", tuple(_finding_row(group) for group in worst_first))
+    return RecordPart("findings", "Findings", tuple(_finding_row(group) for group in worst_first))
 
 
-def _finding_row(group: list[CheckFinding]) -> Row:
+def _finding_row(group: list[CheckFinding]) -> RecordRow:
     sentence, *others = dict.fromkeys(one.sentence for one in group)
     times = format_count(len(group) - bool(others))
     if others:
@@ -316,7 +316,7 @@ def _finding_row(group: list[CheckFinding]) -> Row:
     places = (place for one in group if one.bits is not None for place in one.bits.places)
     words = dict.fromkeys(_place_words(place) for place in places)
     name, tone = _SEVERITIES[group[0].severity]
-    return Row(name, sentence, tone, (*others, *words))
+    return RecordRow(name, sentence, tone, (*others, *words))
 
 
 def _place_words(place: WrongWord) -> str:

@@ -15,8 +15,8 @@ from gpu_studio.core.check.check_verdict import (
 from gpu_studio.core.check.plants import planted_fault
 from gpu_studio.core.check.record_words import (
     VERDICT_WORDS,
-    Part,
-    Row,
+    RecordPart,
+    RecordRow,
     device_line,
     findings_part,
     length_text,
@@ -186,15 +186,15 @@ def address(check: CardCheck) -> str:
     return row.address or row.number or (CPU if row.is_cpu else "cuda:0")
 
 
-def parts(check: CardCheck) -> tuple[Part, ...]:
+def parts(check: CardCheck) -> tuple[RecordPart, ...]:
     """Return what stands below: the plan, the findings of a running check, or the record."""
     if (run := running(check)) is not None:
         return (findings_part(run.findings),)
     if check.record is not None:
         return record_parts(check.record)
     words = (stage_words(one.name, address(check)) for one in STAGES)
-    rows = tuple(Row(one.title, one.tests) for one in words)
-    return (Part("plan", "What the stages test", rows),)
+    rows = tuple(RecordRow(one.title, one.tests) for one in words)
+    return (RecordPart("plan", "What the stages test", rows),)
 
 
 def _running_row(track: StageTrack, address: str) -> StageWords:

@@ -15,7 +15,7 @@ from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, Card, Text, button
 
 if TYPE_CHECKING:
-    from gpu_studio.core.check.record_words import Part
+    from gpu_studio.core.check.record_words import RecordPart
     from gpu_studio.model.check.card_check import CardCheck
 
 
@@ -32,7 +32,7 @@ class PartCard(Card):
         self.column.addLayout(self._grid)
         self._labels: list[tuple[Text, Text]] = []
 
-    def show_part(self, part: Part | None) -> None:
+    def show_part(self, part: RecordPart | None) -> None:
         """Show a part; None for nothing to show."""
         rows = part.rows if part is not None else ()
         self.setVisible(bool(rows))

@@ -28,8 +28,8 @@ from gpu_studio.core.check.record_words import (
     PROMISE,
     TITLE,
     VERDICT_WORDS,
-    Part,
-    Row,
+    RecordPart,
+    RecordRow,
     breakable,
     device_line,
     origin_text,
@@ -101,14 +101,14 @@ class RecordDocument(QTextDocument):
         yield from self._curves(record)
         address = record.device.address
         stages = tuple(
-            Row(
+            RecordRow(
                 stage_title(one.name, address),
                 f"{VERDICT_WORDS[one.verdict]}, {errors_text(one.errors)}, "
                 f"{clock_text(one.seconds)}. {one.tested}",
             )
             for one in record.stages
         )
-        for part in (Part("stages", "Stages", stages), *record_parts(record)):
+        for part in (RecordPart("stages", "Stages", stages), *record_parts(record)):
             if part.rows:
                 rows = "".join(_row(row) for row in part.rows)
                 yield f"<h3>{part.title}</h3><table>{rows}</table>"
@@ -140,7 +140,7 @@ def _colored(tone: Tone) -> str:
     return f'style="color: {COLOURS[_ROLES[tone]][0]}"'
 
 
-def _row(row: Row) -> str:
+def _row(row: RecordRow) -> str:
     words = "<br>".join(map(_text, (row.words, *row.details)))
     return (
         f"<tr><td class=muted>{_text(row.title or '•')}</td>"
