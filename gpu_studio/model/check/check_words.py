@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpu_studio.core.check.check_run import StageTrack
 from gpu_studio.core.check.check_verdict import (
     CheckEnd,
     end_of,
@@ -36,8 +37,8 @@ from gpu_studio.core.units import clock_text
 if TYPE_CHECKING:
     from gpu_studio.core.check.check_folder import CutOffCheck
     from gpu_studio.core.check.check_record import CheckRecord
-    from gpu_studio.core.check.check_run import CheckRun, StageTrack
-    from gpu_studio.core.messages.check_messages import StageName, StageOutcome
+    from gpu_studio.core.check.check_run import CheckRun
+    from gpu_studio.core.messages.check_messages import StageName
     from gpu_studio.model.check.card_check import CardCheck
     from gpu_studio.model.devices.device_board import DeviceRow
 
@@ -167,13 +168,33 @@ def _left(seconds: float) -> str:
 
 def stage_rows(check: CardCheck) -> tuple[StageWords, ...]:
     """Return the rows of the stages, in their order."""
-    place = address(check)
+    tracks = tuple(StageTrack(name=one.name) for one in STAGES)
     if (run := running(check)) is not None:
-        return tuple(_running_row(track, place) for track in run.stages)
-    if check.record is not None:
-        return tuple(_finished_row(stage, place) for stage in check.record.stages)
-    titles = ((one.name, stage_title(one.name, place)) for one in STAGES)
-    return tuple(StageWords(name, title, "", "", "waiting") for name, title in titles)
+        tracks = run.stages
+    elif check.record is not None:
+        tracks = tuple(
+            StageTrack(
+                name=one.name, state="finished", verdict=one.verdict, tested=one.tested,
+                errors=one.errors, seconds=one.seconds,
+            )
+            for one in check.record.stages
+        )  # fmt: skip
+    return tuple(_stage_row(track, address(check)) for track in tracks)
+
+
+def _stage_row(track: StageTrack, address: str) -> StageWords:
+    title, tested = stage_title(track.name, address), track.tested
+    state, time = "waiting", track.budget_s
+    if track.state == "finished" and track.verdict is not None:
+        state, time = track.verdict, track.seconds
+        tested = ": ".join(filter(None, (VERDICT_WORDS[track.verdict], tested)))
+    if track.state == "running":
+        state, tested = "running", tested or "Starting"
+    if track.total_errors:
+        tested = f"{errors_text(track.total_errors)}. {tested}".strip()
+    spent = f"{clock_text(track.fraction * time)} of " if state == "running" else ""
+    written = f"{spent}{clock_text(time)}" if time else ""
+    return StageWords(track.name, title, tested, written, state, track.fraction)
 
 
 def address(check: CardCheck) -> str:
@@ -195,30 +216,6 @@ def parts(check: CardCheck) -> tuple[RecordPart, ...]:
     words = (stage_words(one.name, address(check)) for one in STAGES)
     rows = tuple(RecordRow(one.title, one.tests) for one in words)
     return (RecordPart("plan", "What the stages test", rows),)
-
-
-def _running_row(track: StageTrack, address: str) -> StageWords:
-    title, budget = stage_title(track.name, address), clock_text(track.budget_s)
-    detail = _with_errors(track.tested, track.total_errors)
-    if track.state == "running":
-        time = f"{clock_text(track.fraction * track.budget_s)} of {budget}"
-        return StageWords(track.name, title, detail or "Starting", time, "running", track.fraction)
-    if track.state == "finished" and track.verdict is not None:
-        return StageWords(track.name, title, detail, clock_text(track.seconds), track.verdict)
-    return StageWords(track.name, title, "", budget, "waiting")
-
-
-def _finished_row(outcome: StageOutcome, address: str) -> StageWords:
-    verdict = VERDICT_WORDS[outcome.verdict]
-    tested = f"{verdict}: {outcome.tested}" if outcome.tested else verdict
-    time = clock_text(outcome.seconds) if outcome.seconds else ""
-    detail = _with_errors(tested, outcome.errors)
-    title = stage_title(outcome.name, address)
-    return StageWords(outcome.name, title, detail, time, outcome.verdict)
-
-
-def _with_errors(tested: str, errors: int) -> str:
-    return f"{errors_text(errors)}. {tested}".strip() if errors else tested
 
 
 def cut_off_text(cut_off: CutOffCheck) -> str:
