@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.engine import Engine, EngineEnvironment, EngineFactory
     from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.core.other_pc import OtherPc
-    from gpu_studio.hardware.greeting import Introduction
+    from gpu_studio.hardware.line import LineHello
     from gpu_studio.model.build_ports import BuildInstallerPort
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
@@ -127,7 +127,7 @@ def build_window(
         build_installer=_installer_of(builds, log_path) if builds is not None else None,
         wheels=wheels,
         sleep_blocker=sleep_blocker,
-        pc_port=SshPcs(log_path),
+        pc_port=SshPcs(),
     )
     theme = Theme(used_settings)
     theme.apply()
@@ -162,26 +162,25 @@ class OwnEngines:
 
 
 class SshPcs:
-    """Reaches other PCs by the system's own ``ssh``; see `model.pc_line.PcPort`."""
+    """Reaches other PCs by the system's own ``ssh``; see `model.remote_pc.PcPort`."""
 
-    def __init__(self, log_path: Path | None) -> None:
-        self._log_path = log_path
+    def hello(self, pc: OtherPc) -> LineHello:
+        """Return a question for a PC's greeting."""
+        from gpu_studio.hardware.line import LineHello  # with the first other PC
 
-    def greet(self, pc: OtherPc, is_over: Callable[[], bool]) -> Introduction:
-        """Return what a PC says first; blocks."""
-        from gpu_studio.hardware.greeting import greet  # with the first other PC
-
-        return greet(pc, is_over)
+        return LineHello(pc)
 
     def engine(self, pc: OtherPc, environment: EngineEnvironment) -> Engine:
         """Return an engine that runs there."""
-        from gpu_studio.engine.client import ProcessEngine  # 4 ms: all messages
+        from gpu_studio.engine.line_engine import LineEngine
 
-        return ProcessEngine(environment, log_path=self._log_path, pc=pc)
+        return LineEngine(pc, environment)
 
     def sensors(self, pc: OtherPc) -> SensorReader:
         """Return the stream of its telemetry."""
-        return SensorReader(log_path=self._log_path, pc=pc)
+        from gpu_studio.hardware.line import LineSensors
+
+        return LineSensors(pc)
 
 
 def _own_builds() -> BuildShelf | None:

@@ -25,7 +25,6 @@ from shiboken6 import isValid
 from gpu_studio.core import pause, user_file
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
-from gpu_studio.core.other_pc import OtherPc
 from gpu_studio.engine import client
 from gpu_studio.model import (
     doctor,
@@ -45,7 +44,7 @@ from gpu_studio.model.worker import Worker
 from gpu_studio.ui.override_guard import guard_overrides
 from gpu_studio.ui.theme import Theme
 from tests.fakes.descriptions import described_with_cuda
-from tests.fakes.other_pcs import OtherPcs
+from tests.fakes.other_pcs import ATTIC, OtherPcs
 from tests.fakes.pc import SteadySensors, cpu_only
 from tests.fakes.scripted_engine import Engines
 from tests.patience import PATIENCE_MS, PATIENCE_S
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.core.devices.devices import Inventory
-    from gpu_studio.model.pc import Pc
+    from gpu_studio.model.remote_pc import RemotePc
 
 # The same cases at every run, whatever else the machine does meanwhile; to search for others:
 # pytest --hypothesis-profile=default
@@ -261,9 +260,9 @@ def ready_studio(qtbot: QtBot, studio: Studio) -> Studio:
 
 
 @pytest.fixture
-def attic(qtbot: QtBot, ready_studio: Studio) -> Pc:
+def attic(qtbot: QtBot, ready_studio: Studio) -> RemotePc:
     """Another PC of it, which is connected, with a card that its engine can use."""
-    pc = ready_studio.pcs.add(OtherPc(name="attic", host="lea@192.0.2.7"))
+    pc = ready_studio.pcs.add(ATTIC)
     qtbot.waitUntil(lambda: ready_studio.board.at("attic/cuda:0") is not None)
     qtbot.waitUntil(lambda: len(ready_studio.board.usable_cards) > 0)
     return pc

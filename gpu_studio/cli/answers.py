@@ -42,7 +42,9 @@ from gpu_studio.core.pause import EVERY_S, PauseWatch
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.protocol import encode
 from gpu_studio.engine.client import ProcessEngine
+from gpu_studio.engine.line_engine import LineEngine
 from gpu_studio.hardware.client import SensorReader
+from gpu_studio.hardware.line import LineSensors
 
 _LOOK_S = 0.1
 _STOP_PATIENCE_S = 1.0
@@ -266,7 +268,7 @@ def new_engine(log_path: Path, environment: EngineEnvironment | None = None) -> 
         NoEngineError: there is no PyTorch for it.
     """
     if TARGET.pc is not None:
-        return ProcessEngine(environment, pc=TARGET.pc)
+        return LineEngine(TARGET.pc, environment)
     shelf = own_shelf(data_folder)
     if shelf is not None and not shelf.used():
         raise NoEngineError(FailureKind.ENGINE_ENDED, _why_no_engine(shelf))
@@ -354,7 +356,10 @@ class SensorWatch:
 
     def __init__(self, log_path: Path) -> None:
         # One reading 0.2 s after the inventory is enough for the CPU's utilization.
-        self._reader = SensorReader(period_s=0.2, log_path=log_path, pc=TARGET.pc)
+        if TARGET.pc is None:
+            self._reader = SensorReader(period_s=0.2, log_path=log_path)
+        else:
+            self._reader = LineSensors(TARGET.pc, period_s=0.2)
         self._log_path = log_path
         self._stream = Stream(self._reader.readings())
         self._inventory: Inventory | None = None
@@ -372,7 +377,7 @@ class SensorWatch:
         Raises:
             StudioError: the driver does not answer, or the sensor reader ended.
         """
-        patience_s = _SENSORS_PATIENCE_S if self._reader.line is None else _LINE_PATIENCE_S
+        patience_s = _SENSORS_PATIENCE_S if TARGET.pc is None else _LINE_PATIENCE_S
         deadline_s = time.monotonic() + patience_s
         while not self._stream.has_ended and time.monotonic() < deadline_s and not self._readings:
             self._on_event(self._stream.wait(_LOOK_S))
@@ -395,10 +400,9 @@ class SensorWatch:
             self._readings.append(event)
 
     def _why_none(self) -> str:
-        line = self._reader.line
-        if line is not None:
-            trouble = line.trouble or LineTrouble(problem=LineProblem.SILENT, pc=line.pc.name)
-            return f"{trouble.sentence} {trouble.action(line.pc.host)}"
+        if TARGET.pc is not None:
+            trouble = self._reader.trouble or LineTrouble(LineProblem.SILENT, TARGET.pc)
+            return f"{trouble.sentence} {trouble.next_step}"
         if self._stream.has_ended:
             return (
                 "The sensor reader ended before its first reading; the log says why: "

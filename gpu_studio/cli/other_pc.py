@@ -15,9 +15,8 @@ from gpu_studio.cli.screen import note
 from gpu_studio.core.benchmark.recording_writer import system_name
 from gpu_studio.core.device_name import DeviceName, address_at
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.line_trouble import LineProblem
 from gpu_studio.core.memory.modelled_cards import is_modelled
-from gpu_studio.core.other_pc import OtherPc, command_to_install, pc_from_text
+from gpu_studio.core.other_pc import OtherPc, pc_from_text
 
 COMMANDS = frozenset(
     ("devices", "doctor", "bench", "race", "standard", "check", "memory", "place", "pitfall")
@@ -75,18 +74,16 @@ def greeted(pc: OtherPc) -> tuple[OtherPc, str]:
     Raises:
         StudioError: it cannot be used.
     """
-    from gpu_studio.hardware.greeting import greet
+    from gpu_studio.hardware.line import LineHello
 
-    found = greet(pc)
+    found = LineHello(pc).answer()
     if found.trouble is not None:
         if found.detail:
             note(found.detail)
-        message = f"{found.trouble.sentence} {found.trouble.action(pc.host)}"
-        if found.trouble.problem is LineProblem.NO_PROGRAM:
-            message += f" On Linux, type there: {command_to_install()}"
+        message = f"{found.trouble.sentence} {found.trouble.next_step}"
         raise StudioError(FailureKind.LINE_LOST, message)
     assert found.greeting is not None
-    return found.pc, found.greeting.system.in_platform
+    return found.pc, found.greeting.platform
 
 
 def _at(pc: str, devices: Any) -> Any:

@@ -7,10 +7,14 @@ sensor reader's child, and end within seconds of the line's end.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import queue
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -18,7 +22,6 @@ from gpu_studio.builds.shelf import own_shelf
 from gpu_studio.cli.command import DONE, Command
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.line_trouble import PART_ENDED
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.line_messages import (
     EngineReadiness,
@@ -27,17 +30,25 @@ from gpu_studio.core.messages.line_messages import (
     PcSystem,
 )
 from gpu_studio.core.messages.race_messages import FrameReady
-from gpu_studio.core.other_pc import ALIVE_EVERY_S, SILENCE_S
 from gpu_studio.core.program_version import program_version
 from gpu_studio.core.protocol import decode_event, encode, protocol_version
 from gpu_studio.process.child_process import ChildProcess
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
-from gpu_studio.process.line_server import reader_of, serve_line
+from gpu_studio.process.line_child import (
+    ALIVE_EVERY_S,
+    SIGN_OF_LIFE,
+    TooMuchError,
+    WatchedPipe,
+    split_lines,
+)
 
 _ENGINE, _READER = "gpu_studio.engine.serve", "gpu_studio.hardware.reader"
 # A shell there may have printed a prompt, without the end of its line.
 _OPENING = b"\n"
-_SYSTEMS = {"win32": PcSystem.WINDOWS, "darwin": PcSystem.MACOS}
+_SYSTEMS: dict[str, PcSystem] = {"win32": "windows", "darwin": "macos"}
+_LONGEST_REQUEST = 64 << 20
+_MOST_WAITING = 1000  # lines: beyond, the child waits for the line
+_LONGEST_END_S = 1.0
 
 
 def greeting() -> Greeting:
@@ -45,7 +56,7 @@ def greeting() -> Greeting:
     return Greeting(
         protocol=protocol_version(),
         version=program_version()[:64],
-        system=_SYSTEMS.get(sys.platform, PcSystem.LINUX),
+        system=_SYSTEMS.get(sys.platform, "linux"),
         engine=_readiness(),
     )
 
@@ -53,13 +64,92 @@ def greeting() -> Greeting:
 def _readiness() -> EngineReadiness:
     shelf = own_shelf(data_folder)
     if shelf is None or shelf.used():
-        return EngineReadiness.READY
-    is_made = any(record.is_ready for record in shelf.records())
-    return EngineReadiness.OUTDATED if is_made else EngineReadiness.MISSING
+        return "ready"
+    return "outdated" if any(record.is_ready for record in shelf.records()) else "missing"
+
+
+class LineServer:
+    """The end of a line on the PC there: between ssh's pipes and a child that works.
+
+    It ends the child, with all that the child has started, as soon as the line is cut: if its input
+    closes, if nobody reads its output, or if nothing arrives for 8 s because the network went
+    silent. The child's own pipes stay as short as those of a window's child, so a slow line holds
+    up no measurement.
+
+    Args:
+        start: starts the child that works, as the line's first one asks; raises `ValueError` for a
+            line that it cannot read, and `OSError` if there can be no child.
+        is_droppable: whether a line of the child may be left out while others wait before it.
+        farewell: returns what to say last, after an end that is the child's own.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[bytes], ChildProcess],
+        is_droppable: Callable[[bytes], bool],
+        farewell: Callable[[int | None], bytes] = lambda _code: b"",
+    ) -> None:
+        self._start, self._is_droppable, self._farewell = start, is_droppable, farewell
+        self._child: ChildProcess | None = None
+        self._answers: queue.Queue[bytes | None] = queue.Queue(_MOST_WAITING)
+        self._is_over = threading.Event()
+
+    def serve(self, requests: Callable[[int], bytes], out: BinaryIO) -> None:
+        """Pass lines until the line or the child is gone; then the child is, too.
+
+        Args:
+            requests: reads ssh's input, at most so many bytes; none at its end.
+            out: ssh's output.
+        """
+        pipe = WatchedPipe(requests, self._is_over.set)
+        self._in_thread(self._pass_requests, pipe)
+        self._in_thread(self._pass_answers, out)
+        self._is_over.wait()
+        pipe.close()
+        if self._child is not None:
+            self._child.kill()
+            self._child.end(_LONGEST_END_S)
+
+    def _in_thread(self, work: Callable[..., None], *arguments: object) -> None:
+        threading.Thread(target=work, args=arguments, daemon=True).start()
+
+    def _pass_requests(self, pipe: WatchedPipe) -> None:
+        with contextlib.suppress(TooMuchError, OSError, ValueError):
+            for line in split_lines(pipe.read, _LONGEST_REQUEST):
+                if self._child is not None:
+                    self._child.send(line)
+                else:
+                    self._child = self._start(line)
+                    self._in_thread(self._take_answers, self._child)
+        self._is_over.set()
+
+    def _take_answers(self, child: ChildProcess) -> None:
+        for line in child.lines():
+            if self._answers.empty() or not self._is_droppable(line):
+                self._answers.put(line)
+        # A child that was ended because of the line has not crashed. A PC that slept reads this
+        # when it wakes.
+        if not self._is_over.is_set():
+            self._answers.put(self._farewell(child.wait(_LONGEST_END_S)))
+        self._answers.put(None)
+
+    def _pass_answers(self, out: BinaryIO) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while (line := self._next_answer()) is not None:
+                out.write(line)
+                out.flush()
+        self._is_over.set()
+
+    def _next_answer(self) -> bytes | None:
+        """Return the next line for ssh, which may be a sign of life; None after the last one."""
+        try:
+            return self._answers.get(timeout=ALIVE_EVERY_S)
+        except queue.Empty:
+            return SIGN_OF_LIFE
 
 
 def _is_old_reading(line: bytes) -> bool:
-    """Return whether a line is a reading: one that waited is old, and the one behind it is not."""
+    """Return whether a line is a reading: the next one is newer."""
     return line.startswith(b'{"type":"reading"')
 
 
@@ -71,16 +161,7 @@ def _is_passing_frame(line: bytes) -> bool:
     return isinstance(ready, FrameReady) and ready.progress < 1.0
 
 
-def _hello(_: argparse.Namespace, log_path: Path) -> int:
-    """Print the greeting; return the exit status."""
-    out = take_over_stdout()
-    out.write(_OPENING + encode(greeting()))
-    out.flush()
-    return DONE
-
-
-def _engine(_: argparse.Namespace, log_path: Path) -> int:
-    """Serve an engine until the line ends; return the exit status."""
+def _engine_server(log_path: Path) -> LineServer:
     from gpu_studio.engine.client import child_variables
 
     def start(line: bytes) -> ChildProcess:
@@ -92,17 +173,15 @@ def _engine(_: argparse.Namespace, log_path: Path) -> int:
         return ChildProcess(_ENGINE, environment=child_variables(environment), log_path=log_path)
 
     # So that an engine's end is not taken for the line's.
-    return _serve(start, _is_passing_frame, lambda code: encode(EngineEnded(exit_code=code)))
+    return LineServer(start, _is_passing_frame, lambda code: encode(EngineEnded(exit_code=code)))
 
 
-def _sensors(_: argparse.Namespace, log_path: Path) -> int:
-    """Serve this PC's sensors until the line ends; return the exit status."""
-
+def _sensor_server(log_path: Path) -> LineServer:
     def start(line: bytes) -> ChildProcess:
         period_s = _opening(line).period_s
         return ChildProcess(_READER, ["--period-s", str(period_s)], log_path=log_path)
 
-    return _serve(start, _is_old_reading, lambda _code: b"")
+    return LineServer(start, _is_old_reading)
 
 
 def _opening(line: bytes) -> LineOpening:
@@ -113,50 +192,38 @@ def _opening(line: bytes) -> LineOpening:
         raise ValueError(message) from error
 
 
-def _serve(
-    start: Callable[[bytes], ChildProcess],
-    is_droppable: Callable[[bytes], bool],
-    farewell: Callable[[int | None], bytes],
-) -> int:
-    requests, out = take_over_stdin(buffering=0), take_over_stdout()
-    out.write(_OPENING + encode(greeting()))
-    out.flush()
-    is_child_s_end = serve_line(
-        start,
-        reader_of(requests.fileno()),
-        out,
-        is_droppable,
-        farewell,
-        alive_every_s=ALIVE_EVERY_S,
-        silence_s=SILENCE_S,
-    )
-    return PART_ENDED if is_child_s_end else DONE
+def _serving(server: Callable[[Path], LineServer] | None) -> Callable[..., int]:
+    """Return a command that greets, serves until the line ends, and ends its process itself.
 
+    A thread may still wait for a pipe then.
+    """
 
-def _leaving(run: Callable[[argparse.Namespace, Path], int]) -> Callable[..., int]:
-    """Return a command that ends its process itself: a thread may still wait for a pipe."""
+    def run(_: argparse.Namespace, log_path: Path) -> int:
+        requests, out = take_over_stdin(buffering=0), take_over_stdout()
+        out.write(_OPENING + encode(greeting()))
+        out.flush()
+        if server is not None:
+            descriptor = requests.fileno()
+            server(log_path).serve(lambda most: os.read(descriptor, most), out)
+        os._exit(DONE)
 
-    def run_and_leave(options: argparse.Namespace, log_path: Path) -> int:
-        code = run(options, log_path)
-        os._exit(code)
-
-    return run_and_leave
+    return run
 
 
 COMMAND = Command(
     about="Answer another PC's GPU Studio, which starts this over ssh. Not for typing.",
     parts={
         "hello": Command(
-            about="Print this program's version as a line of JSON.", run=_leaving(_hello), json="",
+            about="Print this program's version as a line of JSON.", run=_serving(None), json="",
             help="the version, and whether an engine is installed",
         ),
         "engine": Command(
-            about="Work for another PC until its line ends.", run=_leaving(_engine), json="",
+            about="Work for another PC until its line ends.", run=_serving(_engine_server), json="",
             help="the lines of an engine",
         ),
         "sensors": Command(
-            about="Read the sensors for another PC until its line ends.", run=_leaving(_sensors),
-            json="", help="the lines of the sensor reader",
+            about="Read the sensors for another PC until its line ends.",
+            run=_serving(_sensor_server), json="", help="the lines of the sensor reader",
         ),
     },
 )  # fmt: skip

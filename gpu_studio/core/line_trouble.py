@@ -9,185 +9,230 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.line_messages import Greeting, decode_greeting
+from gpu_studio.core.other_pc import OtherPc, command_to_install
 from gpu_studio.core.plain_text import plain_text
+from gpu_studio.core.protocol import protocol_version
 
-SSH_FAILED = 255
-"""ssh(1): "or with 255 if an error occurred"."""
-PART_ENDED = 3
-"""The exit status of a part there whose own process has ended, while the line was whole."""
+if TYPE_CHECKING:
+    from gpu_studio.core.other_pc import ServedPart
+
+_SSH_FAILED = 255  # ssh(1): "or with 255 if an error occurred"
 _MOST_DETAIL = 300
-_LONGEST_NAME = 40
 
 
-class LineProblem(str, Enum):
-    """Why a line does not exist, or no longer."""
+class LineProblem(Enum):
+    """Why a line does not exist, or no longer: what happened, what to do next, and ssh's words.
 
-    NO_SSH = "no_ssh"
-    NAME_NOT_FOUND = "name_not_found"
-    NO_ROUTE = "no_route"
-    NO_SERVER = "no_server"
-    HOST_KEY_UNKNOWN = "host_key_unknown"
-    HOST_KEY_CHANGED = "host_key_changed"
-    KEY_REFUSED = "key_refused"
-    PASSWORD_WANTED = "password_wanted"
-    SSH_SETTINGS = "ssh_settings"
-    NO_PROGRAM = "no_program"
-    NO_ENGINE = "no_engine"
-    OTHER_VERSION = "other_version"
-    NOT_OURS = "not_ours"
-    SILENT = "silent"
-    LOST = "lost"
-    PART_ENDED = "part_ended"
-    UNKNOWN = "unknown"
+    Of those whose pattern fits, the first one counts: ssh's last words may follow from its first.
+    """
 
-
-# The first that fits: ssh's last words may follow from its first.
-_OF_SSH = (
-    (
-        LineProblem.HOST_KEY_CHANGED,
-        r"REMOTE HOST IDENTIFICATION HAS CHANGED|host key .* has changed",
-    ),
-    (LineProblem.HOST_KEY_UNKNOWN, r"Host key verification failed|No \S+ host key is known for"),
-    (LineProblem.NAME_NOT_FOUND, r"Could not resolve hostname"),
-    (LineProblem.PASSWORD_WANTED, r"Permission denied \([^)]*(password|keyboard-interactive)"),
-    (
-        LineProblem.KEY_REFUSED,
-        r"Permission denied|Too many authentication failures|no mutual signature",
-    ),
-    (
-        LineProblem.SSH_SETTINGS,
-        r"Bad configuration option|Bad owner or permissions|terminating, \d+ bad"
-        r"|hostname contains invalid|no argument after keyword",
-    ),
-    (LineProblem.NO_SERVER, r"Connection refused"),
-    (LineProblem.NO_ROUTE, r"timed out|No route to host|Network is unreachable|Host is down"),
-    (
-        LineProblem.LOST,
-        r"not responding|Connection reset|closed by remote host|Broken pipe|Connection closed by"
-        r"|client_loop",
-    ),
-)
-
-# What happened, and what to do next.
-_WORDS = {
-    LineProblem.NO_SSH: (
-        "This PC has no ssh.",
-        "Install it: on Debian and Ubuntu “sudo apt install openssh-client”, on Windows “OpenSSH "
-        "Client” under Optional features.",
-    ),
-    LineProblem.NAME_NOT_FOUND: (
-        "No PC is found under the host of {pc}.",
-        "Check the host: {ssh} has to work in a terminal.",
-    ),
-    LineProblem.NO_ROUTE: (
-        "{pc} does not answer. It may be off, asleep, or on another network.",
-        "Switch it on, then connect again.",
-    ),
-    LineProblem.NO_SERVER: (
-        "{pc} is on, but takes no ssh connections.",
-        "Start its ssh server: on Debian and Ubuntu “sudo apt install openssh-server”, on Windows "
-        "“OpenSSH Server” under Optional features.",
-    ),
-    LineProblem.HOST_KEY_UNKNOWN: (
-        "ssh does not know {pc} yet, and asks whether it is the right PC.",
-        "Type {ssh} in a terminal once, and compare the key that it shows.",
-    ),
-    LineProblem.HOST_KEY_CHANGED: (
+    HOST_KEY_CHANGED = (
         "{pc} shows another key than before. It was set up again, or another PC answers instead.",
-        "Type {ssh} in a terminal: ssh says which key it has and what to do. Do nothing if you do "
-        "not know why it changed.",
-    ),
-    LineProblem.KEY_REFUSED: (
-        "{pc} does not accept a key of yours.",
-        "Type “ssh-add” if your key has a passphrase, or “ssh-copy-id {host}” to install your key "
-        "there.",
-    ),
-    LineProblem.PASSWORD_WANTED: (
+        "Type “ssh {host}” in a terminal: ssh says which key it has and what to do. Do nothing if "
+        "you do not know why it changed.",
+        r"REMOTE HOST IDENTIFICATION HAS CHANGED|host key .* has changed",
+    )
+    HOST_KEY_UNKNOWN = (
+        "ssh does not know {pc} yet, and asks whether it is the right PC.",
+        "Type “ssh {host}” in a terminal once, and compare the key that it shows.",
+        r"Host key verification failed|No \S+ host key is known for",
+    )
+    NAME_NOT_FOUND = (
+        "No PC is found under the host of {pc}.",
+        "Check the host: “ssh {host}” has to work in a terminal.",
+        r"Could not resolve hostname",
+    )
+    PASSWORD_WANTED = (
         "{pc} asks for a password. GPU Studio handles no passwords.",
         "Type “ssh-copy-id {host}” in a terminal: then your key opens it. “ssh-keygen” makes a "
         "key.",
-    ),
-    LineProblem.SSH_SETTINGS: (
+        r"Permission denied \([^)]*(password|keyboard-interactive)",
+    )
+    KEY_REFUSED = (
+        "{pc} does not accept a key of yours.",
+        "Type “ssh-add” if your key has a passphrase, or “ssh-copy-id {host}” to install your key "
+        "there.",
+        r"Permission denied|Too many authentication failures|no mutual signature",
+    )
+    SSH_SETTINGS = (
         "ssh does not accept its settings on this PC.",
-        "Type {ssh} in a terminal: ssh says which line it does not accept.",
-    ),
-    LineProblem.NO_PROGRAM: (
+        "Type “ssh {host}” in a terminal: ssh says which line it does not accept.",
+        r"Bad configuration option|Bad owner or permissions|terminating, \d+ bad"
+        r"|hostname contains invalid|no argument after keyword",
+    )
+    NO_SERVER = (
+        "{pc} is on, but takes no ssh connections.",
+        "Start its ssh server: on Debian and Ubuntu “sudo apt install openssh-server”, on Windows "
+        "“OpenSSH Server” under Optional features.",
+        r"Connection refused",
+    )
+    NO_ROUTE = (
+        "{pc} does not answer. It may be off, asleep, or on another network.",
+        "Switch it on, then connect again.",
+        r"timed out|No route to host|Network is unreachable|Host is down",
+    )
+    LOST = (
+        "The connection to {pc} was lost.",
+        "Connect again.",
+        r"not responding|Connection reset|closed by remote host|Broken pipe|Connection closed by"
+        r"|client_loop",
+    )
+    NO_SSH = (
+        "This PC has no ssh.",
+        "Install it: on Debian and Ubuntu “sudo apt install openssh-client”, on Windows “OpenSSH "
+        "Client” under Optional features.",
+    )
+    NO_PROGRAM = (
         "GPU Studio was not found on {pc}.",
-        "Install GPU Studio there, or give the path of gpu-studio on that PC.",
-    ),
-    LineProblem.NO_ENGINE: (
+        "Install it there. On Linux, type this there, beside the downloaded portable folder: "
+        "{install}",
+    )
+    NO_ENGINE = (
         "GPU Studio on {pc} has no PyTorch yet.",
         "Type “gpu-studio engine install” there.",
-    ),
-    LineProblem.OTHER_VERSION: (
+    )
+    OTHER_VERSION = (
         "{pc} has another version of GPU Studio. Both need the same one.",
         "Install the same version on both.",
-    ),
-    LineProblem.NOT_OURS: (
+    )
+    NOT_OURS = (
         "{pc} answered something that is not GPU Studio. The connection was ended.",
-        "Type “{bare} gpu-studio serve hello” in a terminal to see its answer. A shell there that "
-        "prints something, as in ~/.bashrc, should do so only in a terminal.",
-    ),
-    LineProblem.SILENT: (
+        "Type “ssh {host} gpu-studio serve hello” in a terminal to see its answer. A shell there "
+        "that prints something, as in ~/.bashrc, should do so only in a terminal.",
+    )
+    SILENT = (
         "{pc} was reached, but GPU Studio there did not answer.",
         "Connect again. If that does not help, start that PC again.",
-    ),
-    LineProblem.LOST: ("The connection to {pc} was lost.", "Connect again."),
-    LineProblem.PART_ENDED: (
-        "The sensor reader of {pc} ended. The connection is still there.",
+    )
+    PART_ENDED = (
+        "GPU Studio on {pc} has ended. The PC can still be reached.",
         "Connect again. If that does not help, the log of GPU Studio there says why.",
-    ),
-    LineProblem.UNKNOWN: (
+    )
+    UNKNOWN = (
         "ssh could not connect to {pc}.",
-        "Type {ssh} in a terminal to see why.",
-    ),
-}
+        "Type “ssh {host}” in a terminal to see why.",
+    )
+
+    def __init__(self, sentence: str, next_step: str, pattern: str = "") -> None:
+        self.sentence, self.next_step, self.pattern = sentence, next_step, pattern
 
 
-class LineTrouble(msgspec.Struct, frozen=True, kw_only=True):
+class LineTrouble(msgspec.Struct, frozen=True):
     """Why there is no line to a PC.
 
     Attributes:
         problem: the reason.
-        pc: the name that the user gave it.
+        pc: as the user named it.
     """
 
     problem: LineProblem
-    pc: str
+    pc: OtherPc
 
     @property
     def sentence(self) -> str:
         """What happened, as a sentence."""
-        return _WORDS[self.problem][0].format(pc=plain_text(self.pc)[:_LONGEST_NAME])
+        return self.problem.sentence.format(pc=plain_text(self.pc.name))
+
+    @property
+    def next_step(self) -> str:
+        """What to do next, as a sentence."""
+        return self.problem.next_step.format(host=self.pc.host, install=command_to_install())
 
     @property
     def failure(self) -> Failure:
         """The trouble as the failure of a request: the engine there cannot go on."""
         return Failure(FailureKind.LINE_LOST, self.sentence, fatal=True)
 
-    def action(self, host: str) -> str:
-        """Return what to do next, as a sentence; `host` is as after ``ssh``."""
-        bare = f"ssh {host}"
-        return _WORDS[self.problem][1].format(ssh=f"“{bare}”", bare=bare, host=host)
 
+class Introduction(msgspec.Struct, frozen=True):
+    """What came of a first word with a PC.
 
-def problem_of_ssh(exit_code: int | None, errors: str) -> LineProblem:
-    """Return why ssh ended before the program there had answered.
-
-    Args:
-        exit_code: ssh's own, which is the program's if it ran; None if it was killed.
-        errors: ssh's messages.
+    Attributes:
+        pc: the PC, with the place where its program was found.
+        greeting: what its program said; None if it said nothing.
+        trouble: why it cannot be used; None if it can.
+        detail: ssh's own last line; it may name the host.
     """
-    if exit_code is not None and exit_code not in (SSH_FAILED, 0) and exit_code > 0:
-        return LineProblem.NO_PROGRAM  # a shell there found none, or one that serves nothing
-    for problem, pattern in _OF_SSH:
-        if re.search(pattern, errors):
-            return problem
-    return LineProblem.NOT_OURS if exit_code == 0 else LineProblem.UNKNOWN
+
+    pc: OtherPc
+    greeting: Greeting | None = None
+    trouble: LineTrouble | None = None
+    detail: str = ""
+
+
+class EndedLine(Protocol):
+    """A conversation that is over: `process.line_child.LineChild`."""
+
+    @property
+    def is_greeted(self) -> bool: ...
+    @property
+    def has_flooded(self) -> bool: ...
+    @property
+    def was_silent(self) -> bool: ...
+    @property
+    def error_text(self) -> str: ...
+
+
+class LineGreeting:
+    """Reads the greeting of one conversation; call it with each line until it answers.
+
+    Attributes:
+        greeting: the greeting, as soon as there is one; it may be another version's.
+    """
+
+    def __init__(self, pc: OtherPc, part: ServedPart) -> None:
+        self._pc, self._part = pc, part
+        self.greeting: Greeting | None = None
+
+    def __call__(self, line: bytes) -> bool | None:
+        """Return whether to go on with the program of this greeting; None if it is no greeting."""
+        self.greeting = decode_greeting(line)
+        if self.greeting is None:
+            return None
+        return self.problem is None and self._part != "hello"
+
+    @property
+    def problem(self) -> LineProblem | None:
+        """Why not to talk to the program that has greeted; None if nothing speaks against it."""
+        if self.greeting is None:
+            return LineProblem.NOT_OURS
+        if self.greeting.protocol != protocol_version():
+            return LineProblem.OTHER_VERSION
+        if self._part == "engine" and not self.greeting.has_engine:
+            return LineProblem.NO_ENGINE
+        return None
+
+    def trouble(self, line: EndedLine, exit_code: int | None) -> LineTrouble:
+        """Return why a conversation has ended.
+
+        Args:
+            line: the conversation.
+            exit_code: of its ssh, which is the program's if it ran; None if it was killed.
+        """
+        return LineTrouble(self._why(line, exit_code), self._pc)
+
+    def _why(self, line: EndedLine, exit_code: int | None) -> LineProblem:
+        if line.has_flooded:
+            return LineProblem.NOT_OURS
+        if line.is_greeted:
+            # The part there ends with 0, and only after its own child; ssh says 255 of a cut line.
+            return LineProblem.PART_ENDED if exit_code == 0 else LineProblem.LOST
+        if self.greeting is not None:
+            return self.problem or LineProblem.LOST
+        if line.was_silent:
+            return LineProblem.SILENT
+        if exit_code is not None and 0 < exit_code != _SSH_FAILED:
+            return LineProblem.NO_PROGRAM  # a shell there found none, or one that serves nothing
+        for problem in LineProblem:
+            if problem.pattern and re.search(problem.pattern, line.error_text):
+                return problem
+        return LineProblem.NOT_OURS if exit_code == 0 else LineProblem.UNKNOWN
 
 
 def detail_of_ssh(errors: str) -> str:

@@ -7,7 +7,7 @@ here: those fields are emptied. Times and counts stay as they are.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -20,6 +20,8 @@ from gpu_studio.core.packed_frame import CHANNELS, LARGEST_FRAME_SIDE
 from gpu_studio.core.plain_text import plain_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpu_studio.core.devices.devices import Inventory, SensorEvent
     from gpu_studio.core.messages.message import Event, Request
 
@@ -29,16 +31,9 @@ _MOST_ENTRIES = 200_000
 _MOST_NAMES = 1000
 _MOST_DEVICES = 128
 _ADDRESSES = frozenset(
-    (
-        "device",
-        "address",
-        "device_before",
-        "device_after",
-        "output_device",
-        "result_device",
-    )
+    ("device", "address", "device_before", "device_after", "output_device", "result_device")
 )
-_EMPTIED = frozenset(("path", "snapshot_path", "recording"))
+_EMPTIED = {"path": "", "snapshot_path": "", "recording": None}
 """Fields that would be a path here, or would say that a result is only recorded."""
 _OF_SEVERAL_LINES = frozenset(("output", "error", "error_text", "explanation", "traceback_text"))
 _SNIPPET = "snippet"
@@ -55,18 +50,11 @@ def request_there(request: Request, pc: str) -> Request:
     The device of a third PC keeps that PC's name, so that the engine there refuses it.
     """
 
-    def there(value: Any, name: str) -> Any:
-        if isinstance(value, dict):
-            return {key: there(entry, key) for key, entry in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [there(entry, name) for entry in value]
-        if not isinstance(value, str):
-            return value
-        if name in _ADDRESSES and pc_of(value) == pc:
-            return address_there(value)
-        return "" if name in _EMPTIED else value
+    def there(text: str, name: str) -> str:
+        is_there = name in _ADDRESSES and pc_of(text) == pc
+        return address_there(text) if is_there else text
 
-    return msgspec.convert(there(msgspec.to_builtins(request), ""), type(request))
+    return msgspec.convert(_changed(msgspec.to_builtins(request), "", there), type(request))
 
 
 def event_here(event: Event | Heartbeat, pc: str) -> Event | Heartbeat:
@@ -127,44 +115,41 @@ def _check_devices(inventory: Inventory) -> None:
 
 def _with_names(message: _Struct, pc: str) -> _Struct:
     values = msgspec.to_builtins(message, builtin_types=(bytes,))
+    here = _changed(values, "", partial(_text_here, pc=pc))
     try:
-        return msgspec.convert(_here(values, "", pc), type(message), builtin_types=(bytes,))
+        return msgspec.convert(here, type(message), builtin_types=(bytes,))
     except msgspec.ValidationError as error:
         raise UntrustedError(str(error)) from error
 
 
-def _here(value: Any, name: str, pc: str) -> Any:
+def _changed(value: Any, name: str, change: Callable[[str, str], str]) -> Any:
+    """Return a value with each of its texts changed; `change` gets a text and its field's name."""
     if isinstance(value, str):
-        return _text_here(value, name, pc)
+        return change(value, name)
     if isinstance(value, dict):
         if len(value) > _MOST_NAMES:
             raise UntrustedError
         return {
-            _text_here(key, "", pc): None if _is_emptied(key, entry) else _here(entry, key, pc)
+            change(key, ""): _EMPTIED[key] if key in _EMPTIED and entry is not None
+            else _changed(entry, key, change)
             for key, entry in value.items()
-        }
+        }  # fmt: skip
     if isinstance(value, (list, tuple)):
         if len(value) > _MOST_ENTRIES:
             raise UntrustedError
-        return [_here(entry, name, pc) for entry in value]
+        return [_changed(entry, name, change) for entry in value]
     return value
 
 
-def _is_emptied(name: str, value: Any) -> bool:
-    return name in _EMPTIED and not isinstance(value, str)
-
-
-def _text_here(text: str, name: str, pc: str) -> str | None:
+def _text_here(text: str, name: str, pc: str) -> str:
     if len(text) > _LONGEST_TEXT:
         raise UntrustedError
-    if name in _EMPTIED:
-        return "" if name != "recording" else None
-    if name in _ADDRESSES:
-        return address_at(pc, text) if _is_address(text) else plain_text(text)
-    if name.endswith(_SNIPPET) or name in _OF_SEVERAL_LINES:
-        lines = "\n".join(plain_text(line) for line in text.split("\n"))
-        return f"# For {pc}, where it came from.\n{lines}" if lines and _SNIPPET in name else lines
-    return plain_text(text)
+    if name in _ADDRESSES and _is_address(text):
+        return address_at(pc, text)
+    if not name.endswith(_SNIPPET) and name not in _OF_SEVERAL_LINES:
+        return plain_text(text)
+    lines = "\n".join(plain_text(line) for line in text.split("\n"))
+    return f"# For {pc}, where it came from.\n{lines}" if lines and _SNIPPET in name else lines
 
 
 @cache

@@ -1,8 +1,8 @@
 """Another PC, which this one reaches with the system's own ``ssh``.
 
 Nothing here opens a connection: this is what the user said of that PC, and the command that reaches
-it. The words that run there are fixed; the user's are only the host and the program's path, and
-both are refused where ssh or a shell could read more into them.
+it. The words that run there are fixed; the user's is only the host, which is refused where ssh or a
+shell could read more into it.
 """
 
 from __future__ import annotations
@@ -21,28 +21,25 @@ from gpu_studio.core.program_version import portable_archive, program_version
 
 LONGEST_NAME = 40
 LONGEST_HOST = 255
-LONGEST_PROGRAM = 1000
 CONNECT_TIMEOUT_S = 10
 """Seconds until ssh gives up on a host that does not answer."""
-ALIVE_EVERY_S = 2
-"""Seconds between two signs of life, of each end."""
-SILENCE_S = 8
-"""Seconds without any byte after which an end takes the line for lost."""
 PLACES = (
     "gpu-studio",
     "/usr/bin/gpu-studio",
     "~/.local/bin/gpu-studio",
     "~/gpu-studio/gpu-studio",
-    r"%LOCALAPPDATA%\Programs\GPU Studio\gpu-studio.exe",
+    r'"%LOCALAPPDATA%\Programs\GPU Studio\gpu-studio.exe"',
 )
-"""Where to look for the program there, in this order: docs/another-pc.md."""
+"""Where to look for the program there, in this order; docs/another-pc.md."""
 
-_OPTIONS: dict[str, object] = {
+# ssh_config(5). ssh asks no questions, and gives up after 8 s without an answer.
+_OPTIONS = {
     "BatchMode": "yes",
-    "ConnectTimeout": CONNECT_TIMEOUT_S,
-    "ServerAliveInterval": ALIVE_EVERY_S,
-    "ServerAliveCountMax": SILENCE_S // ALIVE_EVERY_S - 1,
+    "ConnectTimeout": f"{CONNECT_TIMEOUT_S}",
+    "ServerAliveInterval": "2",
+    "ServerAliveCountMax": "3",
     "ControlMaster": "no",
+    "ClearAllForwardings": "yes",
     "ForwardX11": "no",
     "ForwardAgent": "no",
     "PermitLocalCommand": "no",
@@ -51,9 +48,6 @@ _OPTIONS: dict[str, object] = {
 ServedPart = Literal["hello", "engine", "sensors"]
 # What sh, cmd or a ProxyCommand's shell would read more into, and no host has.
 _NOT_IN_HOST = re.compile(r"""[\s"'`$;&|<>(){}!^*?#=]""")
-# The same for a path, which stands in the double quotes that sh and cmd share.
-_NOT_IN_PATH = re.compile(r"""["'`$;&|<>!^*?#%]""")
-_NEEDS_NO_QUOTES = re.compile(r"[\w./~:\\-]+")
 # Devices' own words: "cuda:0" must never be a PC.
 _OF_DEVICES = re.compile(r"(cpu|cuda|xpu|mps|hip|rocm|meta)(:.*|\d*)", re.IGNORECASE)
 
@@ -87,43 +81,28 @@ def host_trouble(host: str) -> str:
     return ""
 
 
-def program_trouble(program: str) -> str:
-    """Return why this path is not run there, as a sentence; empty if it can be.
-
-    A path of `PLACES` and an empty one, which means all of them, can be.
-    """
-    if not program or program in PLACES:
-        return ""
-    if len(program) > LONGEST_PROGRAM:
-        return f"The path of the program has at most {LONGEST_PROGRAM} characters."
-    if program.startswith("-") or not program.isprintable() or _NOT_IN_PATH.search(program):
-        return "Give only the path of the program there, without quotes, options or variables."
-    return ""
-
-
 class OtherPc(msgspec.Struct, frozen=True, kw_only=True):
     """A PC as the user named it.
 
     Attributes:
         name: the user's own name for it, which stands before its devices: ``attic``.
         host: as after ``ssh``: ``user@host``, or an alias of ``~/.ssh/config``.
-        program: the path of ``gpu-studio`` there; empty looks in `PLACES`.
+        program: one of `PLACES`, where its program was found; empty if nobody looked.
 
     Raises:
-        ValueError: one of them is refused; the text is a sentence. (From a file:
+        ValueError: the name or the host is refused; the text is a sentence. (From a file:
             `msgspec.ValidationError`.)
     """
 
     name: Annotated[str, Meta(max_length=LONGEST_NAME)]
     host: Annotated[str, Meta(max_length=LONGEST_HOST)]
-    program: Annotated[str, Meta(max_length=LONGEST_PROGRAM)] = ""
+    program: str = ""
 
     def __post_init__(self) -> None:
-        trouble = (
-            name_trouble(self.name) or host_trouble(self.host) or program_trouble(self.program)
-        )
-        if trouble:
+        if trouble := name_trouble(self.name) or host_trouble(self.host):
             raise ValueError(trouble)
+        if self.program not in PLACES:
+            msgspec.structs.force_setattr(self, "program", "")
 
 
 def pc_from_text(text: str) -> OtherPc:
@@ -142,8 +121,8 @@ def pc_from_text(text: str) -> OtherPc:
     return OtherPc(name=name.strip(), host=host)
 
 
-def ssh_program() -> str | None:
-    """Return the path of the system's own ``ssh``; None if there is none.
+def ssh_program() -> str:
+    """Return the path of the system's own ``ssh``; its name if there is none.
 
     Windows has it in System32 since 2018. Another one in the PATH, such as Git's, knows neither its
     agent nor its keys.
@@ -152,29 +131,24 @@ def ssh_program() -> str | None:
         own = Path(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "OpenSSH", "ssh.exe")
         if own.is_file():
             return str(own)
-    return shutil.which("ssh")
+    return shutil.which("ssh") or "ssh"
 
 
-def ssh_command(pc: OtherPc, part: ServedPart, ssh: str = "ssh") -> tuple[str, ...]:
+def ssh_command(pc: OtherPc, part: ServedPart) -> tuple[str, ...]:
     """Return the command for one conversation with a PC.
 
-    ssh asks no questions (``BatchMode``), has no terminal (``-T``), and notices a silent network by
-    itself. A shared connection that the user opened is used (``ControlPath``), none is left behind.
-    Everything after ``--`` is the host and the command there: ssh_config(5), ssh(1).
-
-    Args:
-        pc: the PC; with an empty ``program``, the first of `PLACES` is used.
-        part: what to serve.
-        ssh: ssh's path.
+    ssh has no terminal (``-T``). A shared connection that the user opened is used
+    (``ControlPath``), none is left behind. Everything after ``--`` is the host and the command
+    there: ssh(1).
 
     The ssh of Windows cannot share a connection. If the user's settings want one, it fails:
     github.com/PowerShell/Win32-OpenSSH, issue 405.
     """
-    words = f"{_quoted(pc.program or PLACES[0])} serve {part}"
-    options: dict[str, object] = {**_OPTIONS, "ClearAllForwardings": "yes"}
+    options = dict(_OPTIONS)
     if sys.platform == "win32":
         options["ControlPath"] = "none"
-    return (ssh, "-T", *_option_words(options), "--", pc.host, words)
+    words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    return (ssh_program(), "-T", *words, "--", pc.host, f"{pc.program or PLACES[0]} serve {part}")
 
 
 def command_to_install() -> str:
@@ -187,19 +161,3 @@ def command_to_install() -> str:
         f"mkdir {place} && tar -xf {archive} -C {place} --strip-components 1 && "
         f"{place}/gpu-studio engine install"
     )
-
-
-def _option_words(options: dict[str, object]) -> list[str]:
-    return [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-
-
-def _quoted(program: str) -> str:
-    """Return a path for a shell there: sh, cmd, and PowerShell if it has no spaces.
-
-    A home folder's ``~`` stays outside the quotes, where sh reads it.
-    """
-    if _NEEDS_NO_QUOTES.fullmatch(program):
-        return program
-    if program.startswith("~/"):
-        return f'~/"{program[2:]}"'
-    return f'"{program}"'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,18 +16,15 @@ from gpu_studio.process.child_process import LONGEST_LINE, ChildProcess
 from gpu_studio.process.steady_memory import steady_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from gpu_studio.core.messages.message import Event, Request
-    from gpu_studio.core.other_pc import OtherPc
-    from gpu_studio.process.line_child import LineChild
 
 _MODULE = "gpu_studio.engine.serve"
 # A crashed process closes its pipe before the driver has reclaimed its memory.
 _LONGEST_END_S = 5.0
 _LONGEST_KILL_S = 0.5
-_Child = TypeVar("_Child", contravariant=False)
 
 
 def child_variables(environment: EngineEnvironment, packages: Path | None = None) -> dict[str, str]:
@@ -41,67 +38,6 @@ def child_variables(environment: EngineEnvironment, packages: Path | None = None
     return {**environment.variables(), **variables_for(packages), **steady_variables()}
 
 
-class EngineLink(Protocol[_Child]):
-    """How an engine's child starts, and what its lines mean."""
-
-    def start(self) -> _Child:
-        """Start a child; raise `OSError` if there can be none."""
-
-    def not_started(self, error: OSError) -> Event:
-        """Return what to say if no child could be started."""
-
-    def lines_of(self, request: Request) -> Iterable[bytes]:
-        """Return the lines that ask for a request."""
-
-    def event_of(self, line: bytes) -> Event | Heartbeat:
-        """Return the event in a line; raise `ValueError` if it has none."""
-
-    def unreadable(self, error: ValueError) -> Event:
-        """Return what to say for a line that raised `error`; nothing after it is read."""
-
-    def ended(self, child: _Child, exit_code: int | None, *, stopped: bool) -> Event:
-        """Return how a child ended."""
-
-
-class OwnLink:
-    """The link to an engine of this PC; the arguments are those of `ProcessEngine`."""
-
-    def __init__(
-        self,
-        environment: EngineEnvironment,
-        log_path: Path | None,
-        packages: Callable[[], Path | None],
-    ) -> None:
-        self._environment, self._log_path, self._packages = environment, log_path, packages
-
-    def start(self) -> ChildProcess:
-        return ChildProcess(
-            _MODULE,
-            environment=child_variables(self._environment, self._packages()),
-            log_path=self._log_path,
-        )
-
-    def not_started(self, error: OSError) -> Event:
-        message = f"The engine could not start: {error.strerror or error}"
-        return RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message))
-
-    def lines_of(self, request: Request) -> Iterable[bytes]:
-        return (encode(request),)
-
-    def event_of(self, line: bytes) -> Event | Heartbeat:
-        try:
-            return decode_line(line)
-        except msgspec.MsgspecError as error:
-            raise ValueError(str(error)) from error
-
-    def unreadable(self, error: ValueError) -> Event:
-        message = f"The engine's answer is unreadable ({error})."
-        return RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message, fatal=True))
-
-    def ended(self, child: ChildProcess, exit_code: int | None, *, stopped: bool) -> Event:
-        return EngineEnded(exit_code=exit_code, stopped=stopped)
-
-
 class ProcessEngine:
     """An engine in a child process, started with the first request and again after each crash.
 
@@ -113,8 +49,6 @@ class ProcessEngine:
         log_path: the file for the child's standard error; None inherits this process's.
         packages: returns the folder with PyTorch for the next child; None if PyTorch is a package
             of this Python.
-        pc: another PC, where the engine works; its devices have the PC's name in front. None is
-            this one.
     """
 
     def __init__(
@@ -123,15 +57,10 @@ class ProcessEngine:
         *,
         log_path: Path | None = None,
         packages: Callable[[], Path | None] = lambda: None,
-        pc: OtherPc | None = None,
     ) -> None:
-        environment = environment or EngineEnvironment()
-        self._link: EngineLink[Any] = OwnLink(environment, log_path, packages)
-        if pc is not None:
-            from gpu_studio.engine.line_link import LineLink  # not before the first paint
-
-            self._link = LineLink(pc, environment)
-        self._child: ChildProcess | LineChild | None = None
+        self._environment = environment or EngineEnvironment()
+        self._log_path, self._packages = log_path, packages
+        self._child: ChildProcess | None = None
         # Prevents one thread from replacing the child while another ends it.
         self._lock = threading.Lock()
         self._closed = False
@@ -147,8 +76,8 @@ class ProcessEngine:
 
     @property
     def is_held(self) -> bool:
-        """See `core.engine.Engine.is_held`; not known of another PC's."""
-        return isinstance(self._child, ChildProcess) and self._child.is_stopped
+        """See `core.engine.Engine.is_held`."""
+        return self._child is not None and self._child.is_stopped
 
     def run(self, request: Request) -> Iterator[Event]:
         """Yield the events of a request; see `core.engine.Engine.run`."""
@@ -179,7 +108,7 @@ class ProcessEngine:
         try:
             child = self._start()
         except OSError as error:
-            yield self._link.not_started(error)
+            yield self._not_started(error)
             return
         if child is None:
             yield EngineEnded(exit_code=None, stopped=True)
@@ -188,17 +117,17 @@ class ProcessEngine:
             if not line.endswith(b"\n") and len(line) < LONGEST_LINE:
                 break  # it died in the middle of a line
             try:
-                event = self._link.event_of(line)
+                event = self._event_of(line)
             except ValueError as error:
                 # No engine of this version writes such a line: do not trust the lines after it.
                 child.kill()
-                event = self._link.unreadable(error)
+                event = self._unreadable(error)
             if event.ends_engine:
                 self._discard(child)
                 yield event
                 return
             yield event
-        yield self._link.ended(child, self._discard(child), stopped=self._abandoned)
+        yield self._ended(child, self._discard(child))
 
     def stop(self) -> None:
         """Ask the running request to end between two calls."""
@@ -226,23 +155,51 @@ class ProcessEngine:
             child.kill()
             child.end(_LONGEST_KILL_S)
 
-    def _send(self, child: ChildProcess | LineChild, request: Request) -> None:
-        for line in self._link.lines_of(request):
-            child.send(line)
+    def _new_child(self) -> ChildProcess:
+        """Start a child; raise `OSError` if there can be none."""
+        return ChildProcess(
+            _MODULE,
+            environment=child_variables(self._environment, self._packages()),
+            log_path=self._log_path,
+        )
 
-    def _start(self) -> ChildProcess | LineChild | None:
+    def _not_started(self, error: OSError) -> Event:
+        message = f"The engine could not start: {error.strerror or error}"
+        return RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message))
+
+    def _line_of(self, request: Request) -> bytes:
+        return encode(request)
+
+    def _event_of(self, line: bytes) -> Event | Heartbeat:
+        """Return the event in a line; raise `ValueError` if it has none."""
+        try:
+            return decode_line(line)
+        except msgspec.MsgspecError as error:
+            raise ValueError(str(error)) from error
+
+    def _unreadable(self, error: ValueError) -> Event:
+        message = f"The engine's answer is unreadable ({error})."
+        return RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message, fatal=True))
+
+    def _ended(self, child: ChildProcess, exit_code: int | None) -> Event:
+        return EngineEnded(exit_code=exit_code, stopped=self._abandoned)
+
+    def _send(self, child: ChildProcess, request: Request) -> None:
+        child.send(self._line_of(request))
+
+    def _start(self) -> ChildProcess | None:
         """Return a new child that has the pending requests; None if this engine is closed."""
         with self._lock:
             if self._closed:
                 return None
             self._abandoned = False
             unsent, self._unsent = self._unsent, []
-            self._child = self._link.start()
+            self._child = self._new_child()
             for request in unsent:
                 self._send(self._child, request)
             return self._child
 
-    def _discard(self, child: ChildProcess | LineChild) -> int | None:
+    def _discard(self, child: ChildProcess) -> int | None:
         """Wait for a child that closed its pipe or cannot continue; return its exit code."""
         exit_code = child.end(timeout_s=_LONGEST_END_S)
         with self._lock:

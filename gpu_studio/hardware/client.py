@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.line_trouble import LineTrouble
-    from gpu_studio.core.other_pc import OtherPc
-    from gpu_studio.hardware.sensor_line import SensorLine
     from gpu_studio.process.child_process import ChildProcess
-    from gpu_studio.process.line_child import LineChild
 
 _MODULE = "gpu_studio.hardware.reader"
 # A reader has nothing to save, so a window that closes does not wait for one that is held.
@@ -36,11 +33,9 @@ class SensorReader:
         period_s: seconds between two readings.
         log_path: the file for the child's standard error; None shares this process's.
         environment: environment variables for the child, in addition to this process's.
-        pc: another PC, whose sensors are read; its devices have the PC's name in front. None is
-            this one.
 
     Attributes:
-        line: the line to another PC; None for this one.
+        trouble: why the line to another PC has ended; None if it has not, and for this PC.
     """
 
     def __init__(
@@ -48,18 +43,13 @@ class SensorReader:
         period_s: float = 1.0,
         log_path: Path | None = None,
         environment: Mapping[str, str] | None = None,
-        pc: OtherPc | None = None,
     ) -> None:
-        self.line: SensorLine | None = None
-        if pc is not None:
-            from gpu_studio.hardware.sensor_line import SensorLine  # not before the first paint
-
-            self.line = SensorLine(pc, period_s)
+        self.trouble: LineTrouble | None = None
         self._period_s = period_s
         self._log_path = log_path
         self._environment = environment
         self._lock = threading.Lock()
-        self._child: ChildProcess | LineChild | None = None
+        self._child: ChildProcess | None = None
         self._is_paused = False
         self._is_closed = False
 
@@ -68,11 +58,6 @@ class SensorReader:
         """The child's process id; None while there is no child."""
         child = self._child
         return child.pid if child else None
-
-    @property
-    def trouble(self) -> LineTrouble | None:
-        """Why the line to another PC has ended; None if it has not, and for this PC."""
-        return self.line.trouble if self.line is not None else None
 
     def readings(self) -> Iterator[SensorEvent]:
         """Start the child and yield an `Inventory`, then a `Reading` every period.
@@ -90,9 +75,7 @@ class SensorReader:
         try:
             for line in child.lines():
                 try:
-                    event = decode_sensor_event(line)
-                    if self.line is not None:
-                        event = self.line.here(event)
+                    event = self._event_of(line)
                 except (msgspec.MsgspecError, RecursionError, ValueError) as error:
                     _log.error("the sensor reader wrote something unreadable: %s", error)
                     return
@@ -122,9 +105,7 @@ class SensorReader:
         if child is not None:
             self._end(child)
 
-    def _new_child(self) -> ChildProcess | LineChild:
-        if self.line is not None:
-            return self.line.start()
+    def _new_child(self) -> ChildProcess:
         from gpu_studio.process.child_process import ChildProcess  # 4 ms
 
         return ChildProcess(
@@ -134,7 +115,15 @@ class SensorReader:
             log_path=self._log_path,
         )
 
-    def _start(self) -> ChildProcess | LineChild | None:
+    def _event_of(self, line: bytes) -> SensorEvent:
+        """Return the event in a line; raise as `decode_sensor_event`, or `ValueError`."""
+        return decode_sensor_event(line)
+
+    def _on_ended(self, child: ChildProcess, exit_code: int | None) -> None:
+        if exit_code:
+            _log.warning("the sensor reader ended with exit code %s", exit_code)
+
+    def _start(self) -> ChildProcess | None:
         with self._lock:
             if self._is_closed:
                 return None
@@ -143,12 +132,10 @@ class SensorReader:
                 child.send(b"pause\n")
             return child
 
-    def _end(self, child: ChildProcess | LineChild) -> None:
+    def _end(self, child: ChildProcess) -> None:
         exit_code = child.end(_LONGEST_END_S)
         with self._lock:
             if self._child is child:
                 self._child = None
-                if self.line is not None and not self._is_closed:
-                    self.line.on_ended(child, exit_code)
-                elif exit_code:
-                    _log.warning("the sensor reader ended with exit code %s", exit_code)
+                if not self._is_closed:
+                    self._on_ended(child, exit_code)

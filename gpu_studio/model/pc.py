@@ -1,4 +1,4 @@
-"""A PC whose devices the window has: this one, or another one at the end of a line."""
+"""A PC whose devices the window has: this one, or a `model.remote_pc.RemotePc`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
+from gpu_studio.core.notice import Notice
 from gpu_studio.model.doctor import Doctor
 from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.sensors import Sensors
@@ -13,7 +14,6 @@ from gpu_studio.model.sensors import Sensors
 if TYPE_CHECKING:
     from gpu_studio.core.engine import EngineFactory
     from gpu_studio.model.doctor import Probe
-    from gpu_studio.model.pc_line import PcLine
     from gpu_studio.model.sensors import SensorSource
 
 _STOP_OVER_LINE_MS = 2000  # a round trip of a bad mobile line, with what waits in it
@@ -36,7 +36,7 @@ class Pc(QObject):
             that: it starts for an experiment and ends with it, because its context uses memory of
             the card.
         lab_factory: creates the engines of other work that may break one, such as a check.
-        line: the way to another PC; None for this one.
+        notice: how it is connected, and what can be done about it; empty for this one.
     """
 
     def __init__(
@@ -59,22 +59,25 @@ class Pc(QObject):
         self.lab = EngineSession(lab_factory, self, stop_patience_ms=patience_ms)
         self.sensors = Sensors(source, self, shares_clock=not name)
         self.doctor = Doctor(self.session, self.sensors, probe, self)
-        self.line: PcLine | None = None
-
-    @property
-    def is_reachable(self) -> bool:
-        """Whether a request would get there."""
-        return self.line is None or self.line.is_open
+        self.notice = Notice()
 
     @property
     def why_not(self) -> str:
         """Why nothing can be asked of it, as a sentence; empty if something can."""
-        return "" if self.line is None or self.line.is_open else self.line.sentence
+        return ""
+
+    @property
+    def engine_trouble(self) -> str:
+        """Why it has no engine although it is connected; empty if it has one, and for this PC."""
+        return ""
+
+    @property
+    def is_shut(self) -> bool:
+        """Whether the user disconnected it; never this PC."""
+        return False
 
     def close(self) -> None:
         """End all its work and its processes."""
-        if self.line is not None:
-            self.line.close()
         self.doctor.close()
         self.lab.close()
         self.session.close()

@@ -9,13 +9,13 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.device_name import pc_of
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.other_pc import name_trouble
-from gpu_studio.model.pc import Pc
 
 if TYPE_CHECKING:
+    from gpu_studio.core.line_trouble import Introduction
     from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.model.engine_session import EngineSession
-    from gpu_studio.model.pc_attempt import PcAttempt
-    from gpu_studio.model.pc_line import PcPort
+    from gpu_studio.model.pc import Pc
+    from gpu_studio.model.remote_pc import PcGreeting, PcPort, RemotePc
     from gpu_studio.model.settings import Settings
 
 MOST_OTHERS = 16
@@ -29,8 +29,8 @@ class Pcs(QObject):
 
     Signals:
         changed(): a PC was added or removed, or its connection changed.
-        added(Pc): another PC is there; nothing of it is known yet.
-        removed(Pc): it is gone, with its devices.
+        added(RemotePc): another PC is there; nothing of it is known yet.
+        removed(RemotePc): it is gone, with its devices.
         session_changed(): the state of an engine of another PC changed.
         engine_described(): a new engine of another PC is ready.
         reading_taken(): the sensors of another PC were read.
@@ -52,9 +52,9 @@ class Pcs(QObject):
     ) -> None:
         super().__init__(parent)
         self.here = here
-        self.others: tuple[Pc, ...] = ()
+        self.others: tuple[RemotePc, ...] = ()
         self._settings, self._port = settings, port
-        self._attempt: PcAttempt | None = None
+        self._question: PcGreeting | None = None
         if port is not None:
             for address in settings.choices.pcs:
                 self._join(address)
@@ -85,8 +85,8 @@ class Pcs(QObject):
         """Connect the PCs that the user did not disconnect."""
         left = self._settings.choices.disconnected_pcs
         for pc in self.others:
-            if pc.name not in left and pc.line is not None:
-                pc.line.open()
+            if pc.name not in left:
+                pc.open()
 
     @property
     def is_supported(self) -> bool:
@@ -100,17 +100,21 @@ class Pcs(QObject):
         return name_trouble(name)
 
     @property
-    def attempt(self) -> PcAttempt:
-        """The attempt to reach a PC before it is added; the same one each time."""
-        from gpu_studio.model.pc_attempt import PcAttempt  # with the dialog
+    def question(self) -> PcGreeting:
+        """Asks a PC for its greeting before it is added; the same one each time."""
+        from gpu_studio.model.remote_pc import PcGreeting  # with the dialog
 
-        if self._attempt is None:
+        if self._question is None:
             assert self._port is not None
-            self._attempt = PcAttempt(self._port, self)
-        return self._attempt
+            self._question = PcGreeting(self._port, self)
+        return self._question
 
-    def add(self, address: OtherPc) -> Pc:
+    def add(self, address: OtherPc, said: Introduction | None = None) -> RemotePc:
         """Add a PC, keep it in the settings, and connect it.
+
+        Args:
+            address: where it is.
+            said: what it has just said; None asks it.
 
         Raises:
             StudioError: another one has its name, or there are too many.
@@ -122,15 +126,14 @@ class Pcs(QObject):
             raise StudioError(FailureKind.BAD_REQUEST, reason)
         pc = self._join(address)
         self._keep()
-        self.open(pc)
+        pc.open(said)
         return pc
 
-    def remove(self, pc: Pc) -> None:
+    def remove(self, pc: RemotePc) -> None:
         """Disconnect a PC and forget it; its results stay."""
         if pc not in self.others:
             return
-        if pc.line is not None:
-            pc.line.shut()
+        pc.shut()
         self.others = tuple(one for one in self.others if one is not pc)
         self._keep()
         pc.close()
@@ -138,34 +141,29 @@ class Pcs(QObject):
         self.changed.emit()
         pc.deleteLater()
 
-    def open(self, pc: Pc) -> None:
+    def open(self, pc: RemotePc) -> None:
         """Connect a PC, now and at each start."""
         self._remember(pc, connects=True)
-        if pc.line is not None:
-            pc.line.open()
+        pc.open()
 
-    def shut(self, pc: Pc) -> None:
+    def shut(self, pc: RemotePc) -> None:
         """Disconnect a PC until the user connects it again."""
         self._remember(pc, connects=False)
-        if pc.line is not None:
-            pc.line.shut()
+        pc.shut()
 
     def close(self) -> None:
         """End everything on all PCs."""
-        if self._attempt is not None:
-            self._attempt.close()
+        if self._question is not None:
+            self._question.close()
         for pc in reversed(self.all):
             pc.close()
 
-    def _join(self, address: OtherPc) -> Pc:
-        from gpu_studio.model.pc_line import PcLine, PcReach  # not without another PC
+    def _join(self, address: OtherPc) -> RemotePc:
+        from gpu_studio.model.remote_pc import RemotePc  # not without another PC
 
-        port = self._port
-        assert port is not None
-        reach = PcReach(address, port)
-        pc = Pc(address.name, reach.engine, reach.engine, None, parent=self)
-        pc.line = PcLine(reach, (pc.session, pc.lab), pc.sensors, pc.doctor, pc)
-        pc.line.changed.connect(self.changed)
+        assert self._port is not None
+        pc = RemotePc(address, self._port, self)
+        pc.changed.connect(self.changed)
         pc.session.state_changed.connect(self.session_changed)
         pc.lab.state_changed.connect(self.session_changed)
         pc.session.engine_described.connect(self.engine_described)
@@ -176,9 +174,8 @@ class Pcs(QObject):
         return pc
 
     def _keep(self) -> None:
-        addresses = tuple(one.line.address for one in self.others if one.line is not None)
-        self._settings.change(pcs=addresses)
+        self._settings.change(pcs=tuple(one.address for one in self.others))
 
-    def _remember(self, pc: Pc, *, connects: bool) -> None:
+    def _remember(self, pc: RemotePc, *, connects: bool) -> None:
         left = [one for one in self._settings.choices.disconnected_pcs if one != pc.name]
         self._settings.change(disconnected_pcs=tuple(left if connects else [*left, pc.name]))

@@ -1,7 +1,8 @@
 """A conversation with a program on another PC; the child here is the system's ``ssh``.
 
-It has the parts of a `ChildProcess` that an engine or a sensor reader uses. Nothing is sent before
-the program there has greeted: what a login prints first is skipped, and anything else gets nothing.
+Nothing is sent before the program there has greeted: what a login prints first is skipped, and
+anything else gets nothing. An empty line is a sign of life: each end sends one where it has nothing
+else to say, and takes a line that stays silent for lost.
 """
 
 from __future__ import annotations
@@ -9,39 +10,109 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from gpu_studio.process.child_process import ChildProcess
-from gpu_studio.process.line_pipe import (
-    SIGN_OF_LIFE,
-    Budget,
-    SilenceWatch,
-    TooMuchError,
-    split_lines,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-LONGEST_LINE = 32 << 20
-"""The longest line from another PC; the largest of an engine is a map of its memory."""
+ALIVE_EVERY_S = 2.0
+SIGN_OF_LIFE = b"\n"
+_LONGEST_LINE = 32 << 20  # the largest of an engine is a map of its memory
 _AT_ONCE_BYTES, _EACH_S_BYTES = 256 << 20, 32 << 20
+_COST_OF_LINE = 256  # bytes: a line takes time, however short it is
+_CHUNK_BYTES = 1 << 16
 _MOST_NOISE_BYTES = 64 << 10
 _MOST_ERROR_BYTES = 16 << 10
-_LONGEST_GREETING_S = 30.0  # after the connection: Python's start on a slow disk
+SILENT_LOOKS = 4
+_LOOKS_FOR_GREETING = 20  # ssh connects within 10 s; then Python starts on a slow disk
 _ERRORS_PATIENCE_S = 1.0
 
 
-class LineChild:
+class TooMuchError(Exception):
+    """A line is longer than allowed, or there are too many bytes."""
+
+
+def split_lines(read: Callable[[int], bytes], longest: int) -> Iterator[bytes]:
+    """Yield the lines of a stream with their ends, without the empty ones.
+
+    What follows the last end of a line is not a line.
+
+    Args:
+        read: returns the next bytes, at most so many; none at the end.
+        longest: the longest line, in bytes.
+
+    Raises:
+        TooMuchError: there is no end of a line within ``longest``.
+    """
+    rest = bytearray()
+    while chunk := read(_CHUNK_BYTES):
+        for part in chunk.splitlines(keepends=True):
+            rest += part
+            if len(rest) > longest:
+                raise TooMuchError
+            if part.endswith(b"\n"):
+                if line := bytes(rest).strip():
+                    yield line + b"\n"
+                rest.clear()
+
+
+class WatchedPipe:
+    """Reads a pipe, and notices on a thread of its own that it stays silent.
+
+    Time in which nobody reads does not count, and of a pause of this process only one look does:
+    what has arrived meanwhile is read first.
+
+    Args:
+        read: returns the next bytes, at most so many.
+        on_silence: called once.
+        looks: returns how many looks in a row, `ALIVE_EVERY_S` apart, make a silence.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[int], bytes],
+        on_silence: Callable[[], object],
+        looks: Callable[[], int] = lambda: SILENT_LOOKS,
+    ) -> None:
+        self._read, self._on_silence, self._looks = read, on_silence, looks
+        self._steps = 0  # odd while somebody reads; only the reader changes it
+        self._is_over = threading.Event()
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def read(self, most: int) -> bytes:
+        """Return the next bytes, at most so many."""
+        self._steps += 1
+        try:
+            return self._read(most)
+        finally:
+            self._steps += 1
+
+    def close(self) -> None:
+        """Watch no longer."""
+        self._is_over.set()
+
+    def _look(self) -> None:
+        silent, seen = 0, 0
+        while not self._is_over.wait(ALIVE_EVERY_S):
+            steps = self._steps
+            silent = silent + 1 if steps % 2 and steps == seen else 0
+            seen = steps
+            if silent >= self._looks():
+                self._on_silence()
+                return
+
+
+class LineChild(ChildProcess):
     """One conversation. Any thread may call `send`, `kill` and `end`; `send` never blocks.
 
     Args:
         command: ssh's words.
         opening: the first line to send, after the greeting.
-        reads_greeting: returns whether to talk to the program whose greeting this line is; None if
-            it is no greeting.
-        alive_every_s: seconds between two signs of life.
-        silence_s: seconds without any byte after which the line is lost.
+        accepts: returns whether to talk to the program whose greeting this line is; None if it is
+            no greeting.
 
     Attributes:
         is_greeted: whether the program there has greeted and was accepted.
@@ -53,115 +124,98 @@ class LineChild:
         self,
         command: tuple[str, ...],
         opening: bytes,
-        reads_greeting: Callable[[bytes], bool | None],
-        *,
-        alive_every_s: float,
-        silence_s: float,
-        greeting_s: float = _LONGEST_GREETING_S,
+        accepts: Callable[[bytes], bool | None],
     ) -> None:
-        self._child = ChildProcess(command, keeps_errors=True)
-        self._opening, self._reads_greeting = opening, reads_greeting
-        self._alive_every_s, self._silence_s = alive_every_s, silence_s
+        super().__init__(command, keeps_errors=True)
+        self._opening, self._accepts = opening, accepts
         self.is_greeted = self.has_flooded = self.was_silent = False
         self._unsent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._greeting_s = greeting_s
-        self._watch = SilenceWatch(self._longest_silence_s, self._on_silence)
-        self._sender: threading.Thread | None = None
         self._errors = bytearray()
+        self._received, self._began_s = 0, time.monotonic()
+        self._sender = threading.Thread(target=self._send_all, daemon=True)
         self._reading_errors = threading.Thread(target=self._read_errors, daemon=True)
         self._reading_errors.start()
+        self._pipe = WatchedPipe(
+            self.read_some,
+            self._on_silence,
+            lambda: SILENT_LOOKS if self.is_greeted else _LOOKS_FOR_GREETING,
+        )
 
-    @property
-    def pid(self) -> int:
-        """The process id of ssh here."""
-        return self._child.pid
-
-    def send(self, line: bytes) -> None:
+    def send(self, line: bytes) -> bool:
         """Send one line, as soon as the program there has greeted."""
         self._unsent.put(line)
+        return True
 
     def lines(self) -> Iterator[bytes]:
         """Yield the lines from there after the greeting, until the line ends; call it once."""
+        noise = 0
         try:
-            lines = split_lines(
-                self._watch.watched(self._child.read_some),
-                LONGEST_LINE,
-                Budget(_AT_ONCE_BYTES, _EACH_S_BYTES),
-            )
-            noise = 0
-            for line in lines:
+            for line in split_lines(self._read_within_budget, _LONGEST_LINE):
                 if self.is_greeted:
                     yield line
                     continue
-                is_accepted = self._reads_greeting(line)
-                if is_accepted is False:
-                    return
-                if is_accepted:
-                    self._begin()
+                is_accepted = self._accepts(line)
+                if is_accepted is None:
+                    noise += len(line)
+                    if noise > _MOST_NOISE_BYTES:
+                        raise TooMuchError
                     continue
-                noise += len(line)
-                if noise > _MOST_NOISE_BYTES:
-                    raise TooMuchError
+                if not is_accepted:
+                    return
+                self._sender.start()
+                self.is_greeted = True
         except TooMuchError:
             self.has_flooded = True
             self.kill()
         finally:
-            self._watch.close()
+            self._pipe.close()
             self._unsent.put(None)
 
-    def kill(self) -> None:
-        """End ssh now; the program there ends with its pipe."""
-        self._child.kill()
-
-    def end(self, timeout_s: float) -> int | None:
+    def end(self, timeout_s: float = 2.0) -> int | None:
         """Close the line, wait, and kill ssh if necessary; see `ChildProcess.end`."""
-        self._watch.close()
+        self._pipe.close()
         self._unsent.put(None)
-        if self._sender is not None:
+        if self.is_greeted:
             self._sender.join(timeout_s)
             if self._sender.is_alive():  # in a full pipe, whose other end does not read
                 self.kill()
-        exit_code = self._child.end(timeout_s)
+        exit_code = super().end(timeout_s)
         self._reading_errors.join(_ERRORS_PATIENCE_S)
-        if not self._reading_errors.is_alive() and self._child.errors is not None:
-            self._child.errors.close()
+        if not self._reading_errors.is_alive() and self.errors is not None:
+            self.errors.close()
         return exit_code
 
     @property
-    def errors(self) -> str:
+    def error_text(self) -> str:
         """The beginning of what ssh and the program there wrote to standard error."""
         return bytes(self._errors).decode(errors="replace")
 
-    def _begin(self) -> None:
-        self.is_greeted = True
-        self._sender = threading.Thread(target=self._send_all, name="sender of a line", daemon=True)
-        self._sender.start()
+    def _read_within_budget(self, most: int) -> bytes:
+        chunk = self._pipe.read(most)
+        self._received += len(chunk) + _COST_OF_LINE * chunk.count(b"\n")
+        spent_s = time.monotonic() - self._began_s
+        if self._received > _AT_ONCE_BYTES + _EACH_S_BYTES * spent_s:
+            raise TooMuchError
+        return chunk
 
     def _send_all(self) -> None:
-        is_there = self._child.send(self._opening)
+        is_there = super().send(self._opening)
         while is_there:
             try:
-                line = self._unsent.get(timeout=self._alive_every_s)
+                line = self._unsent.get(timeout=ALIVE_EVERY_S)
             except queue.Empty:
                 line = SIGN_OF_LIFE
             if line is None:
                 return
-            is_there = self._child.send(line)
-
-    def _longest_silence_s(self) -> float:
-        # Python there may start slowly, and ssh notices a network that is gone. Only an ssh that is
-        # stopped notices nothing.
-        is_waited_for = not self.is_greeted and not self._child.is_stopped
-        return self._greeting_s if is_waited_for else self._silence_s
+            is_there = super().send(line)
 
     def _on_silence(self) -> None:
         self.was_silent = True
         self.kill()
 
     def _read_errors(self) -> None:
-        stream = self._child.errors
-        assert stream is not None
+        assert self.errors is not None
         with contextlib.suppress(OSError, ValueError):
             # Read to the end, however much comes: a full pipe would hold ssh up.
-            while chunk := stream.read(4096):
+            while chunk := self.errors.read(4096):
                 self._errors += chunk[: _MOST_ERROR_BYTES - len(self._errors)]

@@ -127,9 +127,8 @@ class Reader:
 
     script: tuple = ()
     hangs = False
-    line = None
 
-    def __init__(self, period_s, log_path, pc=None):
+    def __init__(self, period_s, log_path):
         self.closed = threading.Event()
 
     def readings(self):

@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import threading
+from typing import TYPE_CHECKING
 
-from gpu_studio.core.line_trouble import LineProblem, LineTrouble
+from gpu_studio.core.line_trouble import Introduction, LineProblem, LineTrouble
 from gpu_studio.core.line_values import event_here, sensors_here
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
-from gpu_studio.core.messages.line_messages import EngineReadiness, Greeting, PcSystem
+from gpu_studio.core.messages.line_messages import Greeting
+from gpu_studio.core.other_pc import OtherPc
 from tests.fakes.descriptions import described_for
 from tests.fakes.pc import SteadySensors, gt_1030
 from tests.fakes.scripted_engine import Engines
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.engine import EngineEnvironment
-    from gpu_studio.core.other_pc import OtherPc
+    from gpu_studio.core.messages.line_messages import EngineReadiness
     from tests.fakes.scripted_engine import ScriptedEngine
 
-
-class Introduced(NamedTuple):
-    """Satisfies `model.pc_line.PcIntroduction`."""
-
-    pc: OtherPc
-    greeting: Greeting | None
-    trouble: LineTrouble | None = None
-    detail: str = ""
+ATTIC = OtherPc(name="attic", host="lea@192.0.2.7")
 
 
 class OtherPcs:
-    """Satisfies `model.pc_line.PcPort`: one PC, “attic”, with a GT 1030.
+    """Satisfies `model.remote_pc.PcPort`: one PC, “attic”, with a GT 1030.
 
     Attributes:
         engines: makes their engines.
         refusal: why it cannot be reached; None if it can.
-        readiness: whether it has an engine.
+        engine_there: whether it has an engine.
+        answers: cleared, it keeps a greeting waiting until the question is closed.
         sources: the streams of sensors so far.
         asked: the PCs that were greeted.
     """
@@ -46,16 +41,14 @@ class OtherPcs:
         self.inventory = sensors_here(there, "attic")
         self.engines = Engines({DescribeEngine: [event_here(described_for(there), "attic")]})
         self.refusal: LineProblem | None = None
-        self.readiness = EngineReadiness.READY
+        self.engine_there: EngineReadiness = "ready"
+        self.answers = threading.Event()
+        self.answers.set()
         self.sources: list[SteadySensors] = []
         self.asked: list[str] = []
 
-    def greet(self, pc: OtherPc, is_over: Callable[[], bool]) -> Introduced:
-        self.asked.append(pc.name)
-        if self.refusal is not None:
-            return Introduced(pc, None, LineTrouble(problem=self.refusal, pc=pc.name))
-        greeting = Greeting(protocol="", version="", system=PcSystem.LINUX, engine=self.readiness)
-        return Introduced(pc, greeting)
+    def hello(self, pc: OtherPc) -> Hello:
+        return Hello(self, pc)
 
     def engine(self, _pc: OtherPc, environment: EngineEnvironment) -> ScriptedEngine:
         return self.engines(environment)
@@ -65,6 +58,25 @@ class OtherPcs:
         return self.sources[-1]
 
 
+class Hello:
+    """Satisfies `model.remote_pc.Hello`."""
+
+    def __init__(self, port: OtherPcs, pc: OtherPc) -> None:
+        self._port, self._pc = port, pc
+        port.asked.append(pc.name)
+
+    def answer(self) -> Introduction:
+        assert self._port.answers.wait(PATIENCE_S)
+        if self._port.refusal is not None:
+            return Introduction(self._pc, trouble=LineTrouble(self._port.refusal, self._pc))
+        there = self._port.engine_there
+        greeting = Greeting(protocol="", version="", system="linux", engine=there)
+        return Introduction(self._pc, greeting)
+
+    def close(self) -> None:
+        self._port.answers.set()
+
+
 def line_lost() -> RequestFailed:
     """Return how an engine ends whose line was cut."""
-    return RequestFailed(failure=LineTrouble(problem=LineProblem.LOST, pc="attic").failure)
+    return RequestFailed(failure=LineTrouble(LineProblem.LOST, ATTIC).failure)

@@ -29,6 +29,7 @@ PidFile none
 UsePAM no
 StrictModes no
 PasswordAuthentication no
+SetEnv HOME={folder}
 """
 _CLIENT = """
 Host loopback
@@ -58,14 +59,11 @@ def _sshd() -> str | None:
 
 
 @contextlib.contextmanager
-def running_sshd(
-    folder: Path, home: Path | None = None
-) -> Iterator[tuple[OtherPc, psutil.Process, dict[str, str]]]:
+def running_sshd(folder: Path) -> Iterator[tuple[OtherPc, psutil.Process, dict[str, str]]]:
     """Yield a PC, its sshd, and the variables with which ssh finds it.
 
     Args:
-        folder: for its keys and settings.
-        home: the home folder there; None for this user's own.
+        folder: for its keys and settings; the home folder there.
     """
     program = _sshd()
     assert program is not None
@@ -78,28 +76,25 @@ def running_sshd(
         )
     host_key = (folder / "host.pub").read_text(encoding="utf-8")
     (folder / "known").write_text(f"[127.0.0.1]:{port} {host_key}", encoding="utf-8")
-    server_words = _SERVER.format(port=port, folder=folder)
-    if home is not None:
-        server_words += f"SetEnv HOME={home}\n"
-    (folder / "sshd_config").write_text(server_words, encoding="utf-8")
+    (folder / "sshd_config").write_text(_SERVER.format(port=port, folder=folder), encoding="utf-8")
     (folder / "config").write_text(_CLIENT.format(port=port, folder=folder), encoding="utf-8")
-    words = {
-        "ssh": f'exec "{shutil.which("ssh")}" -F "{folder}/config" "$@"',
-        "gpu-studio": (
+    program_there = folder / ".local" / "bin" / "gpu-studio"
+    for path, line in {
+        folder / "bin" / "ssh": f'exec "{shutil.which("ssh")}" -F "{folder}/config" "$@"',
+        program_there: (
             f'PYTHONPATH="{Path(gpu_studio.__file__).parents[1]}" exec "{sys.executable}" '
             '-m gpu_studio "$@"'
         ),
-    }
-    (folder / "bin").mkdir()
-    for name, line in words.items():
-        (folder / "bin" / name).write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
-        (folder / "bin" / name).chmod(0o755)
+    }.items():
+        path.parent.mkdir(parents=True)
+        path.write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
+        path.chmod(0o755)
     server = subprocess.Popen(
         [program, "-D", "-e", "-f", str(folder / "sshd_config")], stderr=subprocess.DEVNULL
     )
     try:
         until(lambda: _listens(port))
-        pc = OtherPc(name="attic", host="loopback", program=str(folder / "bin" / "gpu-studio"))
+        pc = OtherPc(name="attic", host="loopback", program="~/.local/bin/gpu-studio")
         path = f"{folder / 'bin'}:{os.environ['PATH']}"
         yield pc, psutil.Process(server.pid), {"PATH": path}
     finally:

@@ -1,4 +1,4 @@
-"""An engine on another PC: its names, its troubles, and whatever else may come over the line."""
+"""Another PC over a stand-in for ssh: its names, its troubles, and whatever else may come."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import psutil
 import pytest
 
+from gpu_studio.core.devices.devices import Reading
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.line_trouble import LineProblem, LineTrouble
@@ -19,15 +20,19 @@ from gpu_studio.core.messages.engine_messages import (
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunFinished, RunStarted, RunWorkload
 from gpu_studio.core.other_pc import PLACES
-from gpu_studio.engine.client import ProcessEngine
-from gpu_studio.hardware.greeting import greet
+from gpu_studio.engine.line_engine import LineEngine
+from gpu_studio.hardware.line import LineHello, LineSensors
+from tests.fakes.other_pcs import ATTIC
+from tests.family import family_running
+from tests.line.conftest import write_script
+from tests.patience import outliving
 
 _READ = ReadMemory(device="attic/cpu")
 
 
 @pytest.fixture
 def engine(there):
-    engine = ProcessEngine(EngineEnvironment(visible_devices=""), pc=there)
+    engine = LineEngine(there, EngineEnvironment(visible_devices=""))
     yield engine
     engine.close()
 
@@ -37,7 +42,7 @@ def problem_of(events) -> LineProblem:
     assert isinstance(last, RequestFailed)
     assert last.ends_engine
     assert last.failure.kind is FailureKind.LINE_LOST
-    sentences = {LineTrouble(problem=one, pc="attic").sentence: one for one in LineProblem}
+    sentences = {LineTrouble(one, ATTIC).sentence: one for one in LineProblem}
     return sentences[last.failure.message]
 
 
@@ -139,7 +144,8 @@ def test_a_hostile_pc_gets_a_sentence_and_no_more(engine, play, code):
 @pytest.mark.parametrize(
     ("code", "problem"),
     [
-        ("greet()\nhear(), hear()", LineProblem.LOST),
+        ("greet()\nhear(), hear()", LineProblem.PART_ENDED),
+        ("greet()\nhear(), hear(), sys.exit(255)", LineProblem.LOST),
         ("", LineProblem.NOT_OURS),
         ("sys.exit(127)", LineProblem.NO_PROGRAM),
         ("say(encode(msgspec.structs.replace(greeting(), protocol='0-x')))\nhear()",
@@ -173,11 +179,11 @@ def test_a_line_that_ends_says_why(engine, play, code, problem):
 )  # fmt: skip
 def test_ssh_s_own_words_become_a_problem(there, monkeypatch, text, problem):
     monkeypatch.setenv("STAND_IN", f"fail 255 {text}")
-    found = greet(there)
+    found = LineHello(there).answer()
     assert found.greeting is None
     assert found.trouble is not None
     assert found.trouble.problem is problem
-    assert found.trouble.action("me@attic").endswith(".")
+    assert found.trouble.next_step.endswith(".")
     assert found.detail == text.splitlines()[-1]
 
 
@@ -192,7 +198,7 @@ def test_a_program_that_is_not_in_the_path_is_found_in_its_usual_place(
     program.rename(place / program.name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
-    found = greet(there)
+    found = LineHello(there).answer()
     assert found.trouble is None
     assert found.pc.program == usual
     assert found.greeting is not None
@@ -200,10 +206,10 @@ def test_a_program_that_is_not_in_the_path_is_found_in_its_usual_place(
 
 def test_no_ssh_is_said(there, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = greet(there)
+    found = LineHello(there).answer()
     assert found.trouble is not None
     assert found.trouble.problem is LineProblem.NO_SSH
-    engine = ProcessEngine(pc=there)
+    engine = LineEngine(there)
     assert problem_of(engine.run(_READ)) is LineProblem.NO_SSH
 
 
@@ -214,3 +220,41 @@ def test_nothing_is_left_of_an_engine_that_was_closed(engine):
     engine.close()
     _, alive = psutil.wait_procs(family, timeout=10)
     assert not alive
+
+
+_OF_A_SHELL = pytest.mark.skipif(sys.platform == "win32", reason="a script of a POSIX shell")
+
+
+def test_a_greeting_leaves_no_process(there):
+    assert LineHello(there).answer().trouble is None
+    assert outliving(psutil.Process().children(recursive=True)) == []
+
+
+def test_a_sensor_reader_that_is_killed_there_is_no_lost_connection(there):
+    reader = LineSensors(there, 0.1)
+    try:
+        for event in reader.readings():
+            if isinstance(event, Reading):
+                for one in family_running(psutil.Process(), "gpu_studio.hardware.reader"):
+                    one.kill()
+        assert reader.trouble.problem is LineProblem.PART_ENDED
+        assert "on attic has ended" in reader.trouble.sentence
+    finally:
+        reader.close()
+
+
+@_OF_A_SHELL
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "Welcome to attic\\n",
+        "a prompt without the end of its line> ",
+        "\\033[1mbold\\033[0m\\r\\n" * 9,
+    ],
+)
+def test_what_a_shell_there_prints_before_the_greeting_is_no_trouble(there, tmp_path, noise):
+    program = tmp_path / "bin" / "gpu-studio"
+    _, _, words = program.read_text(encoding="utf-8").splitlines()[1].partition("exec ")
+    write_script(program, f"printf '{noise}'; exec {words}")
+    found = LineHello(there).answer()
+    assert found.trouble is None

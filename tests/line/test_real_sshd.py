@@ -19,11 +19,10 @@ from gpu_studio.core.messages.check_messages import CheckProgressed, RunCheck
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunWorkload, SamplesMeasured
 from gpu_studio.core.notice import Action
-from gpu_studio.engine.client import ProcessEngine
-from gpu_studio.hardware.client import SensorReader
-from gpu_studio.hardware.greeting import greet
+from gpu_studio.engine.line_engine import LineEngine
+from gpu_studio.hardware.line import LineHello, LineSensors
 from gpu_studio.model.benchmark.benchmark import Benchmark
-from gpu_studio.model.pc_line import LineState
+from gpu_studio.model.remote_pc import LineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from tests.fakes.pc import SteadySensors, cpu_only
@@ -52,9 +51,9 @@ def line(tmp_path, monkeypatch):
 
 def test_a_pc_greets_and_its_sensors_are_read(line):
     pc, _ = line
-    found = greet(pc)
+    found = LineHello(pc).answer()
     assert found.trouble is None, found.detail
-    reader = SensorReader(0.2, pc=pc)
+    reader = LineSensors(pc, 0.2)
     events = reader.readings()
     inventory = next(events)
     assert inventory.cpu.address == "attic/cpu"
@@ -89,7 +88,7 @@ def test_a_cut_line_is_noticed_keeps_what_arrived_and_leaves_nothing_there(
     line, who, how, asked, kind
 ):
     pc, server = line
-    with contextlib.closing(ProcessEngine(EngineEnvironment(visible_devices=""), pc=pc)) as engine:
+    with contextlib.closing(LineEngine(pc, EngineEnvironment(visible_devices=""))) as engine:
         arrived, is_cut, family = 0, False, []
         for event in engine.run(asked):
             if isinstance(event, SamplesMeasured | CheckProgressed):
@@ -113,7 +112,7 @@ def test_the_window_says_so_keeps_the_samples_and_connects_again(qtbot, line, en
     pc, server = line
     settings = Settings(None)
     settings.change(pcs=(pc,))
-    studio = Studio(engines, SteadySensors(cpu_only()), settings, pc_port=SshPcs(None))
+    studio = Studio(engines, SteadySensors(cpu_only()), settings, pc_port=SshPcs())
     (attic,) = studio.pcs.others
     try:
         studio.start()
@@ -134,8 +133,8 @@ def test_the_window_says_so_keeps_the_samples_and_connects_again(qtbot, line, en
         before = len(benchmark.runs[0].series)
         for process in _sshd_there(None, server):
             process.kill()
-        qtbot.waitUntil(lambda: attic.line.state is LineState.LOST, timeout=PATIENCE_MS)
-        notice = attic.line.notice
+        qtbot.waitUntil(lambda: attic.state is LineState.BROKEN, timeout=PATIENCE_MS)
+        notice = attic.notice
         assert notice.sentence == "The connection to attic was lost."
         assert notice.action is Action.CONNECT_AGAIN
         (run,) = benchmark.runs

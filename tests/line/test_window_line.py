@@ -8,7 +8,7 @@ from gpu_studio.app import SshPcs
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.model.benchmark.benchmark import Benchmark
-from gpu_studio.model.pc_line import LineState
+from gpu_studio.model.remote_pc import LineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from tests.fakes.pc import SteadySensors, cpu_only
@@ -28,10 +28,9 @@ def test_a_plan_over_this_pc_and_a_real_engine_behind_a_line(
 ) -> None:
     settings = Settings(None)
     settings.change(pcs=(there,))
-    studio = Studio(engines, SteadySensors(cpu_only()), settings, pc_port=SshPcs(None))
+    studio = Studio(engines, SteadySensors(cpu_only()), settings, pc_port=SshPcs())
     (attic,) = studio.pcs.others
-    assert attic.line is not None
-    assert attic.line.state is LineState.CLOSED, "nothing is asked before the start"
+    assert attic.state is LineState.CLOSED, "nothing is asked before the start"
     try:
         studio.start()
         qtbot.waitUntil(

@@ -11,15 +11,15 @@ from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.line_trouble import LineProblem
-from gpu_studio.core.messages.line_messages import EngineReadiness
 from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
 from gpu_studio.core.other_pc import OtherPc
 from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.pc_line import LineState
+from gpu_studio.model.remote_pc import LineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
-from tests.fakes.other_pcs import OtherPcs, line_lost
+from gpu_studio.model.worker import Task
+from tests.fakes.other_pcs import ATTIC, OtherPcs, line_lost
 from tests.fakes.pc import SteadySensors, cpu_only, reading
 from tests.fakes.run_answers import run_events, started
 
@@ -29,43 +29,31 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.model.pc import Pc
+    from gpu_studio.model.remote_pc import RemotePc
     from tests.fakes.scripted_engine import Engines
-
-ATTIC = OtherPc(name="attic", host="lea@192.0.2.7")
-
-
-@pytest.fixture
-def others(other_pcs: OtherPcs) -> OtherPcs:
-    return other_pcs
 
 
 def addresses(studio: Studio) -> list[str | None]:
     return [row.address for row in studio.board.rows]
 
 
-def line_of(pc: Pc) -> Any:
-    assert pc.line is not None
-    return pc.line
-
-
 def test_without_another_pc_nothing_is_asked(
-    qtbot: QtBot, ready_studio: Studio, others: OtherPcs
+    qtbot: QtBot, ready_studio: Studio, other_pcs: OtherPcs
 ) -> None:
-    assert (others.asked, others.engines.made, others.sources) == ([], [], [])
+    assert (other_pcs.asked, other_pcs.engines.made, other_pcs.sources) == ([], [], [])
     assert ready_studio.pcs.all == (ready_studio.pcs.here,)
     assert addresses(ready_studio) == ["cpu"]
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_stop_has_time_to_cross_a_slow_line(ready_studio: Studio, attic: Pc) -> None:
+def test_a_stop_has_time_to_cross_a_slow_line(ready_studio: Studio, attic: RemotePc) -> None:
     round_trip_ms = 400
     for there in (attic.session, attic.lab):
         assert there._patience.wait_ms >= ready_studio.session._patience.wait_ms + round_trip_ms
 
 
 def test_the_devices_of_another_pc_are_rows_with_its_name(
-    qtbot: QtBot, ready_studio: Studio, attic: Pc
+    qtbot: QtBot, ready_studio: Studio, attic: RemotePc
 ) -> None:
     rows = ready_studio.board.rows
     assert [row.label for row in rows] == ["CPU", "CPU · attic", "GT 1030 · attic"]
@@ -80,75 +68,75 @@ def test_the_devices_of_another_pc_are_rows_with_its_name(
 
 
 def test_it_is_kept_and_connected_at_the_next_start(
-    qtbot: QtBot, tmp_path: Path, engines: Engines, others: OtherPcs
+    qtbot: QtBot, tmp_path: Path, engines: Engines, other_pcs: OtherPcs
 ) -> None:
     def opened() -> Studio:
         settings = Settings(tmp_path / "settings.json")
-        return Studio(engines, SteadySensors(cpu_only()), settings, pc_port=others)
+        return Studio(engines, SteadySensors(cpu_only()), settings, pc_port=other_pcs)
 
     first = opened()
     first.start()
     first.pcs.add(ATTIC)
     first.close()
     second = opened()
-    assert others.asked.count("attic") <= 1, "not before the start"
+    assert other_pcs.asked.count("attic") <= 1, "not before the start"
     second.start()
     (pc,) = second.pcs.others
-    qtbot.waitUntil(lambda: pc.is_reachable)
+    qtbot.waitUntil(lambda: not pc.why_not)
     second.pcs.shut(pc)
     second.close()
     third = opened()
     third.start()
-    assert line_of(third.pcs.others[0]).state is LineState.CLOSED, "the user disconnected it"
+    assert third.pcs.others[0].state is LineState.CLOSED, "the user disconnected it"
     third.pcs.remove(third.pcs.others[0])
     third.close()
     assert opened().pcs.others == ()
 
 
-def test_two_pcs_of_one_name_are_refused(ready_studio: Studio, attic: Pc) -> None:
+def test_two_pcs_of_one_name_are_refused(ready_studio: Studio, attic: RemotePc) -> None:
     with pytest.raises(StudioError, match="Choose another name"):
         ready_studio.pcs.add(OtherPc(name="Attic", host="elsewhere"))
 
 
 def test_a_pc_that_refuses_says_why_and_can_be_tried_again(
-    qtbot: QtBot, ready_studio: Studio, others: OtherPcs
+    qtbot: QtBot, ready_studio: Studio, other_pcs: OtherPcs
 ) -> None:
-    others.refusal = LineProblem.PASSWORD_WANTED
+    other_pcs.refusal = LineProblem.PASSWORD_WANTED
     pc = ready_studio.pcs.add(ATTIC)
-    qtbot.waitUntil(lambda: line_of(pc).state is LineState.REFUSED)
-    assert line_of(pc).notice.sentence.startswith("attic asks for a password.")
-    assert "ssh-copy-id lea@192.0.2.7" in line_of(pc).notice.next_step
-    assert (others.engines.made, addresses(ready_studio)) == ([], ["cpu"])
-    others.refusal = None
+    qtbot.waitUntil(lambda: pc.state is LineState.BROKEN)
+    assert pc.notice.sentence.startswith("attic asks for a password.")
+    assert "ssh-copy-id lea@192.0.2.7" in pc.notice.next_step
+    assert (other_pcs.engines.made, addresses(ready_studio)) == ([], ["cpu"])
+    other_pcs.refusal = None
     ready_studio.pcs.open(pc)
     qtbot.waitUntil(lambda: "attic/cuda:0" in addresses(ready_studio))
 
 
 def test_without_an_engine_there_its_devices_and_sensors_are_still_shown(
-    qtbot: QtBot, ready_studio: Studio, others: OtherPcs
+    qtbot: QtBot, ready_studio: Studio, other_pcs: OtherPcs
 ) -> None:
-    others.readiness = EngineReadiness.MISSING
+    other_pcs.engine_there = "missing"
     pc = ready_studio.pcs.add(ATTIC)
     qtbot.waitUntil(lambda: len(ready_studio.board.rows) == 3)
     assert addresses(ready_studio) == ["cpu", None, None]
     assert "has no PyTorch yet" in ready_studio.board.rows[2].reason
-    assert others.engines.made == []
-    others.sources[0].close()  # its line was cut
-    qtbot.waitUntil(lambda: line_of(pc).state is LineState.LOST)
+    assert other_pcs.engines.made == []
+    other_pcs.sources[0].close()  # its line was cut
+    qtbot.waitUntil(lambda: pc.state is LineState.BROKEN)
 
 
 def test_a_lost_line_keeps_the_devices_and_connects_again(
-    qtbot: QtBot, ready_studio: Studio, attic: Pc, others: OtherPcs
+    qtbot: QtBot, ready_studio: Studio, attic: RemotePc, other_pcs: OtherPcs
 ) -> None:
-    others.engines.scripts[RunWorkload] = [line_lost()]
+    other_pcs.engines.scripts[RunWorkload] = [line_lost()]
     request = Plan(
         workload="matmul", sizes=(64,), dtypes=("float32",), devices=("attic/cpu",), budget_s=1
     ).requests()[0]
     attic.session.submit(request)
-    qtbot.waitUntil(lambda: line_of(attic).state is LineState.LOST)
+    qtbot.waitUntil(lambda: attic.state is LineState.BROKEN)
     assert attic.session.state is EngineState.ABSENT
-    assert len(others.engines.made) == 1, "no second engine is tried on a line that is lost"
-    assert others.sources[0].calls[-1] == "close"
+    assert len(other_pcs.engines.made) == 1, "no second engine is tried on a line that is lost"
+    assert other_pcs.sources[0].calls[-1] == "close"
     assert [row.label for row in ready_studio.board.rows][1:] == ["CPU · attic", "GT 1030 · attic"]
     assert addresses(ready_studio) == ["cpu", None, None]
     assert ready_studio.board.rows[2].reason == "The connection to attic was lost."
@@ -157,30 +145,31 @@ def test_a_lost_line_keeps_the_devices_and_connects_again(
 
 
 def test_disconnecting_while_it_connects_leaves_nothing(
-    qtbot: QtBot, ready_studio: Studio, others: OtherPcs
+    qtbot: QtBot, ready_studio: Studio, other_pcs: OtherPcs
 ) -> None:
+    other_pcs.answers.clear()
     pc = ready_studio.pcs.add(ATTIC)
     ready_studio.pcs.shut(pc)
-    qtbot.waitUntil(lambda: not any(one.isRunning() for one in line_of(pc).children()))
-    qtbot.waitUntil(lambda: line_of(pc).state is LineState.CLOSED)
-    assert others.engines.made == []
+    qtbot.waitUntil(lambda: not pc.findChildren(Task))
+    assert pc.state is LineState.CLOSED
+    assert other_pcs.engines.made == []
 
 
 def test_removing_a_connected_pc_takes_its_rows(
-    qtbot: QtBot, ready_studio: Studio, attic: Pc, others: OtherPcs
+    qtbot: QtBot, ready_studio: Studio, attic: RemotePc, other_pcs: OtherPcs
 ) -> None:
     ready_studio.pcs.remove(attic)
     assert addresses(ready_studio) == ["cpu"]
-    assert others.sources[0].calls[-1] == "close"
+    assert other_pcs.sources[0].calls[-1] == "close"
     assert ready_studio.settings.choices.pcs == ()
 
 
 def test_the_times_of_its_readings_are_of_this_clock(
-    qtbot: QtBot, ready_studio: Studio, attic: Pc, others: OtherPcs
+    qtbot: QtBot, ready_studio: Studio, attic: RemotePc, other_pcs: OtherPcs
 ) -> None:
-    far = reading(others.inventory, taken_at_s=9e8)
+    far = reading(other_pcs.inventory, taken_at_s=9e8)
     with qtbot.waitSignal(attic.sensors.reading_taken):
-        others.sources[0].send(far)
+        other_pcs.sources[0].send(far)
     newest = attic.sensors.newest
     assert newest is not None
     assert abs(newest.taken_at_s - time.monotonic()) < 60
@@ -201,15 +190,15 @@ def run(qtbot: QtBot, studio: Studio, *devices: str) -> Benchmark:
 
 
 def test_each_pc_makes_its_own_runs_one_pc_after_the_other(
-    qtbot: QtBot, ready_studio: Studio, attic: Pc, others: OtherPcs, engines: Engines
+    qtbot: QtBot, ready_studio: Studio, attic: RemotePc, other_pcs: OtherPcs, engines: Engines
 ) -> None:
     benchmark = run(qtbot, ready_studio, "cpu", "attic/cpu", "attic/cuda:0")
     assert [one.device for one in engines.requests if isinstance(one, RunWorkload)] == ["cpu"] * 2
-    assert [one.device for one in others.engines.requests if isinstance(one, RunWorkload)] == [
+    assert [one.device for one in other_pcs.engines.requests if isinstance(one, RunWorkload)] == [
         "attic/cpu",
         "attic/cuda:0",
     ] * 2
-    turns = [one for one in others.engines.latest.requests if isinstance(one, RunInTurns)]
+    turns = [one for one in other_pcs.engines.latest.requests if isinstance(one, RunInTurns)]
     assert len(turns) == 2, "those of one PC take turns"
     assert {one.state for one in benchmark.runs} == {RunState.FINISHED}
     assert benchmark.notice.sentence == "Done: 6 of 6 runs finished."
@@ -219,8 +208,8 @@ def test_each_pc_makes_its_own_runs_one_pc_after_the_other(
 def test_a_plan_goes_on_without_the_pc_whose_line_was_lost(
     qtbot: QtBot,
     ready_studio: Studio,
-    attic: Pc,
-    others: OtherPcs,
+    attic: RemotePc,
+    other_pcs: OtherPcs,
     engines: Engines,
     later: str,
 ) -> None:
@@ -231,7 +220,7 @@ def test_a_plan_goes_on_without_the_pc_whose_line_was_lost(
         yield started(request)
         yield line_lost()
 
-    others.engines.scripts[RunWorkload] = cut
+    other_pcs.engines.scripts[RunWorkload] = cut
     benchmark = Benchmark(ready_studio, ready_studio)
     benchmark.start(plan("attic/cuda:0", later, sizes=(64, 128, 256)))
     qtbot.waitUntil(lambda: not benchmark.state.is_busy)

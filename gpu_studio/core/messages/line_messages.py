@@ -6,8 +6,7 @@ the lines of the engine or of the sensor reader. An empty line is a sign of life
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -16,28 +15,8 @@ from gpu_studio.core.messages.message import Message
 
 LONGEST_GREETING = 4096
 LONGEST_PERIOD_S = 60.0
-SIGN_OF_LIFE = b"\n"
-
-
-class EngineReadiness(str, Enum):
-    """Whether an engine can start on a PC."""
-
-    READY = "ready"
-    MISSING = "missing"
-    OUTDATED = "outdated"
-
-
-class PcSystem(str, Enum):
-    """The system of a PC, as far as commands to type differ."""
-
-    LINUX = "linux"
-    WINDOWS = "windows"
-    MACOS = "macos"
-
-    @property
-    def in_platform(self) -> str:
-        """The name that `platform.system` has for it."""
-        return {"linux": "Linux", "windows": "Windows", "macos": "Darwin"}[self.value]
+PcSystem = Literal["linux", "windows", "macos"]
+EngineReadiness = Literal["ready", "missing", "outdated"]
 
 
 class Greeting(Message, frozen=True, kw_only=True):
@@ -46,7 +25,7 @@ class Greeting(Message, frozen=True, kw_only=True):
     Attributes:
         protocol: changes with the messages; see `core.protocol_version`.
         version: the program's own, to show.
-        system: of the PC.
+        system: of the PC, as far as commands to type differ.
         engine: whether it has one that can start.
     """
 
@@ -58,7 +37,12 @@ class Greeting(Message, frozen=True, kw_only=True):
     @property
     def has_engine(self) -> bool:
         """Whether an engine can start there."""
-        return self.engine is EngineReadiness.READY
+        return self.engine == "ready"
+
+    @property
+    def platform(self) -> str:
+        """The name that `platform.system` has for the PC's system."""
+        return {"linux": "Linux", "windows": "Windows", "macos": "Darwin"}[self.system]
 
 
 class LineOpening(Message, frozen=True, kw_only=True):
@@ -78,6 +62,6 @@ class LineOpening(Message, frozen=True, kw_only=True):
 def decode_greeting(line: bytes) -> Greeting | None:
     """Return the greeting in a line; None for anything else."""
     try:
-        return msgspec.json.decode(line, type=Greeting)
+        return None if len(line) > LONGEST_GREETING else msgspec.json.decode(line, type=Greeting)
     except (msgspec.MsgspecError, RecursionError):
         return None

@@ -122,7 +122,7 @@ class _Steps:
         if self._source is None:
             waited_for = {pc_of(one.device) for one in self.waiting}
             others = (pc for pc in self._pcs.others if pc.name in waited_for)
-            self.lost.update(pc.name for pc in others if not pc.is_reachable)
+            self.lost.update(pc.name for pc in others if pc.why_not)
         left = [one for one in self.waiting if pc_of(one.device) not in self.lost]
         self.left_out += len(self.waiting) - len(left)
         self.waiting = deque(left)

@@ -392,8 +392,7 @@ class CardCheck(QObject):
 
     def _on_pcs_changed(self) -> None:
         """Stop the check of a PC that the user disconnected."""
-        line = self._checked_pc.line
-        if line is not None and line.is_shut:
+        if self._checked_pc.is_shut:
             self.stop()
 
     # ── what is kept ─────────────────────────────────────────────────────────────────────────

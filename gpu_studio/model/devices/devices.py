@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.pc import Pc
-    from gpu_studio.model.pc_line import PcLine
     from gpu_studio.model.studio import Studio
 
 _BESIDE_A_CARD = ("utilization", "memory")
@@ -139,10 +138,10 @@ class DevicesModel(QObject):
 
     def answer_of(self, pc: Pc) -> Notice:
         """Return the answer about a PC as a whole, for the heading of its devices."""
-        if pc.line is not None and not pc.line.is_open:
-            return pc.line.notice
-        if pc.line is not None and pc.line.engine_trouble:
-            return Notice(pc.line.engine_trouble, Tone.AMBER)
+        if pc.why_not:
+            return pc.notice
+        if pc.engine_trouble:
+            return Notice(pc.engine_trouble, Tone.AMBER)
         headlines = [headline_from(one) for one in pc.doctor.findings]
         # A remark is no answer: what is wrong comes first, then what works.
         tones = (Tone.FAILURE, Tone.AMBER, Tone.GOOD)
@@ -275,8 +274,8 @@ class DevicesModel(QObject):
         device, session = self.device, self.pc.session
         if device is None:
             return verdict_before_devices(self.pc.sensors.is_silent)
-        if self.pc.line is not None and session.absence:
-            return verdict_of_line(self.pc.line)
+        if self.pc.name and session.absence:
+            return verdict_of_line(self.pc)
         if session.absence:
             return verdict_without_engine(device, self._installation)
         if device.is_cpu and self.has_cards:
@@ -410,14 +409,14 @@ def verdict_before_devices(is_silent: bool) -> Headline:
     return Headline(code="waiting", sentence="Looking for the devices of this PC…", tone=Tone.PLAIN)
 
 
-def verdict_of_line(line: PcLine) -> Headline:
+def verdict_of_line(pc: Pc) -> Headline:
     """Return the headline about another PC that is not connected, or has no engine."""
-    notice = line.notice
+    notice = pc.notice
     return Headline(
         code="line",
-        sentence=line.engine_trouble or notice.sentence,
+        sentence=pc.engine_trouble or notice.sentence,
         detail=notice.detail,
-        tone=Tone.AMBER if line.is_open else notice.tone,
+        tone=notice.tone if pc.why_not else Tone.AMBER,
     )
 
 

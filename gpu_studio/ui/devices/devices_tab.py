@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QHideEvent, QShowEvent
 
     from gpu_studio.model.headline import Headline
-    from gpu_studio.model.pc import Pc
+    from gpu_studio.model.remote_pc import RemotePc
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.devices.device_details import DeviceDetails
     from gpu_studio.ui.devices.pc_group import PcGroup, PcHeading
@@ -147,7 +147,7 @@ class DevicesTab(TabContents):
         here = self._model.list_of(self._pcs.here)
         self._hero = DeviceHero(studio, here, self._comparison, self._measurement, theme)
         self._heading: PcHeading | None = None
-        self._groups: dict[Pc, PcGroup] = {}
+        self._groups: dict[RemotePc, PcGroup] = {}
         self._standard = StandardPanel(studio, self._measurement, theme)
         self._details: DeviceDetails | None = None
         # Its import takes 22 ms, as long as that of all that stands above it.
@@ -294,7 +294,7 @@ class DevicesTab(TabContents):
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
 
-    def _add_group(self, pc: Pc) -> None:
+    def _add_group(self, pc: RemotePc) -> None:
         from gpu_studio.ui.devices.pc_group import PcGroup, PcHeading  # with another PC
 
         if self._heading is None:
@@ -306,7 +306,7 @@ class DevicesTab(TabContents):
         self._hero.add_group(group)
         self._show_answers()
 
-    def _remove_group(self, pc: Pc) -> None:
+    def _remove_group(self, pc: RemotePc) -> None:
         group = self._groups.pop(pc)
         group.hide()
         group.deleteLater()

@@ -15,8 +15,8 @@ from gpu_studio.ui.parts import GAP, Text, button, show_label
 
 if TYPE_CHECKING:
     from gpu_studio.model.devices.device_board import DeviceList
-    from gpu_studio.model.pc import Pc
     from gpu_studio.model.pcs import Pcs
+    from gpu_studio.model.remote_pc import RemotePc
     from gpu_studio.ui.theme import Theme
 
 _OVER_SSH = "over SSH"
@@ -65,7 +65,7 @@ class PcGroup(QWidget):
         list: its devices.
     """
 
-    def __init__(self, pc: Pc, pcs: Pcs, devices: DeviceList, theme: Theme) -> None:
+    def __init__(self, pc: RemotePc, pcs: Pcs, devices: DeviceList, theme: Theme) -> None:
         super().__init__()
         self._pc, self._pcs = pc, pcs
         name = f"devices.pc.{pc.name}"
@@ -87,15 +87,11 @@ class PcGroup(QWidget):
     def show_answer(self, notice: Notice) -> None:
         """Show the answer about the PC, and offer what its line can do now."""
         self._heading.show_answer(notice)
-        assert self._pc.line is not None
-        line = self._pc.line
-        offered = line.notice.action
-        show_label(self._connect, action_label(offered) or "Disconnect")
+        show_label(self._connect, action_label(self._pc.notice.action) or "Disconnect")
         self.list.setVisible(self.list.model().rowCount() > 0)
 
     def _connect_or_not(self) -> None:
-        assert self._pc.line is not None
-        if self._pc.line.notice.action is not None:
+        if self._pc.notice.action is not None:
             self._pcs.open(self._pc)
         else:
             self._pcs.shut(self._pc)

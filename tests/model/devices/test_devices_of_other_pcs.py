@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.model.devices.devices import DevicesModel
-    from gpu_studio.model.pc import Pc
+    from gpu_studio.model.remote_pc import RemotePc
     from gpu_studio.model.studio import Studio
     from tests.fakes.other_pcs import OtherPcs
     from tests.fakes.scripted_engine import Engines
@@ -24,7 +24,7 @@ with_the_same_card = pytest.mark.parametrize("inventory", [two_cards()])
 
 
 @pytest.fixture
-def model(ready_studio: Studio, attic: Pc) -> DevicesModel:
+def model(ready_studio: Studio, attic: RemotePc) -> DevicesModel:
     from gpu_studio.model.devices.devices import DevicesModel
 
     model = DevicesModel(ready_studio, ready_studio)
@@ -33,7 +33,7 @@ def model(ready_studio: Studio, attic: Pc) -> DevicesModel:
 
 
 def test_its_facts_sensors_and_findings_are_those_of_its_own_pc(
-    qtbot: QtBot, model: DevicesModel, attic: Pc, other_pcs: OtherPcs
+    qtbot: QtBot, model: DevicesModel, attic: RemotePc, other_pcs: OtherPcs
 ) -> None:
     with qtbot.waitSignal(model.readings_changed):
         other_pcs.sources[0].send(reading(other_pcs.inventory, 5.0))
@@ -46,7 +46,9 @@ def test_its_facts_sensors_and_findings_are_those_of_its_own_pc(
 
 
 @with_the_same_card
-def test_a_twin_there_is_another_device(model: DevicesModel, studio: Studio, attic: Pc) -> None:
+def test_a_twin_there_is_another_device(
+    model: DevicesModel, studio: Studio, attic: RemotePc
+) -> None:
     assert model.pc is attic
     model.select(gt_1030_card().uuid or "")
     assert model.pc is studio.pcs.here
@@ -63,19 +65,18 @@ def test_its_own_engine_is_asked_for_its_memory(
 
 
 def test_a_lost_line_is_the_verdict_and_the_last_readings_stay(
-    qtbot: QtBot, model: DevicesModel, attic: Pc, other_pcs: OtherPcs
+    qtbot: QtBot, model: DevicesModel, attic: RemotePc, other_pcs: OtherPcs
 ) -> None:
     with qtbot.waitSignal(model.readings_changed):
         other_pcs.sources[0].send(reading(other_pcs.inventory, 5.0))
-    assert attic.line is not None
-    attic.line.shut()
+    attic.shut()
     assert model.verdict.sentence == "attic is not connected."
     assert model.trouble == "attic is not connected. You see the last readings."
     assert model.spans(60.0)
 
 
 def test_a_removed_pc_leaves_the_selection_here(
-    model: DevicesModel, studio: Studio, attic: Pc
+    model: DevicesModel, studio: Studio, attic: RemotePc
 ) -> None:
     studio.pcs.remove(attic)
     assert model.pc is studio.pcs.here

@@ -1,0 +1,73 @@
+"""The end of a line on the PC there: what it says of the child's end."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+
+import pytest
+
+from gpu_studio.cli.serve import LineServer
+from gpu_studio.process import line_child
+from gpu_studio.process.child_process import ChildProcess
+from tests.patience import until
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [("gpu_studio.hardware.reader", []), ("this", [0])],
+    ids=["ended for silence", "ends by itself"],
+)
+def test_an_end_is_the_child_s_own_only_if_nobody_else_ended_it(module, said, monkeypatch):
+    # A PC that slept sends the rest when it wakes: its silence must not look like a crash.
+    monkeypatch.setattr(line_child, "ALIVE_EVERY_S", 0.1)
+    there, here = os.pipe()
+    heard, children = [], []
+
+    def start(_):
+        children.append(ChildProcess(module))
+        return children[0]
+
+    def farewell(exit_code):
+        heard.append(exit_code)
+        return b"ended\n"
+
+    threads = set(threading.enumerate())
+    os.write(here, b"begin\n")
+    try:
+        server = LineServer(start, lambda _line: False, farewell)
+        server.serve(lambda most: os.read(there, most), io.BytesIO())
+    finally:
+        os.close(here)
+        until(lambda: set(threading.enumerate()) <= threads)
+        os.close(there)
+    assert not children[0].is_running
+    assert heard == said
+
+
+def test_what_is_old_does_not_wait_behind_a_slow_line():
+    # What the child writes while nobody takes it: only what may not be left out, and one that may.
+    there, here = os.pipe()
+    slow, written = threading.Event(), []
+
+    class Out(io.RawIOBase):
+        def write(self, line):
+            slow.wait()
+            written.append(bytes(line))
+            return len(line)
+
+    lines = [b"old\n"] * 50 + [b"kept\n"] + [b"old\n"] * 50
+    code = f"import sys; sys.stdout.write({b''.join(lines).decode()!r}); sys.stdout.flush()"
+    command = (os.sys.executable, "-c", f"{code}; sys.stdin.read()")
+    os.write(here, b"begin\n")
+    server = LineServer(lambda _: ChildProcess(command), lambda line: line == b"old\n")
+    serving = threading.Thread(target=server.serve, args=(lambda most: os.read(there, most), Out()))
+    serving.start()
+    until(lambda: any(one == b"kept\n" for one in server._answers.queue))
+    slow.set()
+    until(lambda: b"kept\n" in written)
+    os.close(here)
+    serving.join()
+    os.close(there)
+    assert written.count(b"old\n") <= 3
