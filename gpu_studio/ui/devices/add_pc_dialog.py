@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
@@ -83,9 +82,13 @@ class AddPcDialog(QDialog):
             column.addWidget(Text(label))
             column.addWidget(edit)
             column.addWidget(Text(hint, "muted"))
-        # No button moves when the answer comes.
-        self._answer.setMinimumHeight(_ANSWER_LINES * self.fontMetrics().lineSpacing())
-        column.addWidget(self._answer, 1, Qt.AlignmentFlag.AlignTop)
+        room = QWidget()  # no button moves when the answer comes
+        room.setMinimumHeight(_ANSWER_LINES * self.fontMetrics().lineSpacing())
+        inside = QVBoxLayout(room)
+        inside.setContentsMargins(0, 0, 0, 0)
+        inside.addWidget(self._answer)
+        inside.addStretch(1)
+        column.addWidget(room, 1)
         column.addWidget(Text(_NOT_SENT, "muted", name="add_pc.not_sent", wraps=True))
         foot = QHBoxLayout()
         column.addLayout(foot)
@@ -101,11 +104,10 @@ class AddPcDialog(QDialog):
         return self._host.text().strip().removeprefix("ssh ").strip()
 
     def _on_host_edited(self) -> None:
-        host = self._host_text
         if not self._has_own_name:
             # A host's own word, or no name of an address.
-            name = "" if host_trouble(host) else pc_from_text(host.rpartition("@")[2]).name
-            self._name.setText(name)
+            host = self._host_text.rpartition("@")[2]
+            self._name.setText("" if host_trouble(host) else pc_from_text(host).name)
         self._forget_answer()
 
     def _on_name_edited(self) -> None:

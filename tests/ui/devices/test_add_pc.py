@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QMessageBox
 from shiboken6 import isValid
 
@@ -50,8 +51,9 @@ def dialog(shown: DevicesTab) -> Iterator[AddPcDialog]:
 
 def type_in(root: QWidget, name: str, words: str) -> None:
     edit = find(root, name, QLineEdit)
-    edit.setText(words)
-    edit.textEdited.emit(words)
+    edit.selectAll()
+    QTest.keyClick(edit, Qt.Key.Key_Delete)
+    QTest.keyClicks(edit, words)
 
 
 def refused(dialog: AddPcDialog, host: str) -> str:
