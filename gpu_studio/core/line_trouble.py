@@ -60,12 +60,6 @@ class LineProblem(Enum):
         "there.",
         r"Permission denied|Too many authentication failures|no mutual signature",
     )
-    SSH_SETTINGS = (
-        "ssh does not accept its settings on this PC.",
-        "Type “ssh {host}” in a terminal: ssh says which line it does not accept.",
-        r"Bad configuration option|Bad owner or permissions|terminating, \d+ bad"
-        r"|hostname contains invalid|no argument after keyword",
-    )
     NO_SERVER = (
         "{pc} is on, but takes no ssh connections.",
         "Start its ssh server: on Debian and Ubuntu “sudo apt install openssh-server”, on Windows "

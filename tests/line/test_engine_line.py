@@ -173,7 +173,6 @@ def test_a_line_that_ends_says_why(engine, play, code, problem):
         ("me@attic: Permission denied (publickey).", LineProblem.KEY_REFUSED),
         ("me@attic: Permission denied (publickey,password).", LineProblem.PASSWORD_WANTED),
         ("Timeout, server attic not responding.", LineProblem.LOST),
-        ("Bad owner or permissions on /home/me/.ssh/config", LineProblem.SSH_SETTINGS),
         ("something new", LineProblem.UNKNOWN),
     ],
 )  # fmt: skip

@@ -6,34 +6,23 @@ import contextlib
 import signal
 import sys
 
-import msgspec
 import psutil
 import pytest
 
-from gpu_studio.app import SshPcs
-from gpu_studio.core.benchmark.plan import Plan
-from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.check_messages import CheckProgressed, RunCheck
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunWorkload, SamplesMeasured
-from gpu_studio.core.notice import Action
 from gpu_studio.engine.line_engine import LineEngine
 from gpu_studio.hardware.line import LineHello, LineSensors
-from gpu_studio.model.benchmark.benchmark import Benchmark
-from gpu_studio.model.remote_pc import LineState
-from gpu_studio.model.settings import Settings
-from gpu_studio.model.studio import Studio
-from tests.fakes.pc import SteadySensors, cpu_only
 from tests.family import family_running
 from tests.line.real_sshd import running_sshd, why_not
-from tests.patience import PATIENCE_MS, until
+from tests.patience import until
 
 if sys.platform == "win32":
     pytest.skip("the sshd of the tests is Debian's", allow_module_level=True)
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "there is an sshd")
-_LOADS_TORCH_MS = 6 * PATIENCE_MS
 _RUN = RunWorkload(
     run_id="1", workload="matmul", device="attic/cpu", size=32, dtype="float32", budget_s=600.0
 )
@@ -106,45 +95,3 @@ def test_a_cut_line_is_noticed_keeps_what_arrived_and_leaves_nothing_there(
             assert isinstance(event, RequestFailed)
             assert event.failure.kind is kind
         until(lambda: not any(one.is_running() and one.status() != "zombie" for one in family))
-
-
-def test_the_window_says_so_keeps_the_samples_and_connects_again(qtbot, line, engines):
-    pc, server = line
-    settings = Settings(None)
-    settings.change(pcs=(pc,))
-    studio = Studio(engines, SteadySensors(cpu_only()), settings, pc_port=SshPcs())
-    (attic,) = studio.pcs.others
-    try:
-        studio.start()
-
-        def is_known() -> bool:
-            return studio.board.address_of("attic/cpu") is not None
-
-        qtbot.waitUntil(is_known, timeout=_LOADS_TORCH_MS)
-        benchmark = Benchmark(studio, studio)
-        plan = Plan(
-            workload="matmul", sizes=(32,), dtypes=("float32",), devices=("attic/cpu",),
-            budget_s=600,
-        )  # fmt: skip
-        benchmark.start(plan)
-        qtbot.waitUntil(
-            lambda: bool(benchmark.runs and len(benchmark.runs[0].series)), timeout=_LOADS_TORCH_MS
-        )
-        before = len(benchmark.runs[0].series)
-        for process in _sshd_there(None, server):
-            process.kill()
-        qtbot.waitUntil(lambda: attic.state is LineState.BROKEN, timeout=PATIENCE_MS)
-        notice = attic.notice
-        assert notice.sentence == "The connection to attic was lost."
-        assert notice.action is Action.CONNECT_AGAIN
-        (run,) = benchmark.runs
-        assert run.state is RunState.FAILED
-        assert len(run.series) >= before
-        studio.pcs.open(attic)
-        qtbot.waitUntil(is_known, timeout=_LOADS_TORCH_MS)
-        benchmark.start(msgspec.structs.replace(plan, budget_s=0.05))
-        qtbot.waitUntil(lambda: not benchmark.state.is_busy, timeout=_LOADS_TORCH_MS)
-        assert benchmark.runs[-1].state is RunState.FINISHED
-    finally:
-        studio.close()
-        studio.deleteLater()
