@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -37,7 +37,6 @@ from gpu_studio.core.benchmark.standard_words import (
     MOST_FILES,
     NOT_MEASURED,
     ComparedFigure,
-    ComparedRow,
     ComparedWork,
     Side,
     compared_rows,
@@ -53,14 +52,13 @@ from gpu_studio.core.benchmark.standard_words import (
 )
 from gpu_studio.core.listing import listed
 from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
-from gpu_studio.core.newest_check import newest_check
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.units import about_time
 from gpu_studio.process.sleep_block import SleepBlock
 
 _ENDINGS = (".png", ".md", ".csv", ".json")
-_PAINTER = "gpu_studio.ui.standard_picture"
+_PAINTER = "gpu_studio.ui.standard_page"
 _COLUMNS = (("device", 34), ("per second", -12), ("95 % interval", -18), ("verdict", 0))
 _CARD = "card"
 _NO_RUN = "This PC has no standard run yet: “{command}” makes one."
@@ -72,7 +70,7 @@ class ComparedRuns(msgspec.Struct, frozen=True, kw_only=True):
     standard: int
     sentence: str
     trust: str
-    rows: tuple[ComparedRow, ...]
+    rows: tuple[dict[str, Any], ...]
 
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
@@ -91,8 +89,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         runs, is_complete = _make(plan, work, as_json=options.json)
         status = work.exit_status(is_done=is_complete)
     record = record_of(
-        plan, runs, inventory=inventory, described=described,
-        checks=partial(newest_check, data_folder()), made_at=now(),
+        plan, runs, inventory=inventory, described=described, made_at=now(),
         system=TARGET.system_name,
     )  # fmt: skip
     if record is None:
@@ -217,9 +214,9 @@ def _print(sides: Sequence[Side]) -> None:
 
 
 def _cells(name: str, work: ComparedWork, figure: ComparedFigure) -> list[str]:
-    if figure.rate is None:
+    if figure.interval is None:
         return [name[:34], "–", "", figure.words or figure.skipped or NOT_MEASURED]
-    interval = " to ".join(map(work.shown, (figure.low, figure.high)))
+    interval = " to ".join(map(work.shown, figure.interval))
     return [name[:34], work.shown(figure.rate), interval, figure.words]
 
 

@@ -92,7 +92,6 @@ def test_every_device_has_every_item_and_a_load(type_in, tmp_path: Path) -> None
     assert (status, len(record.devices)) == (0, 2)
     cpu, card = record.devices
     assert (cpu.is_cpu, card.is_cpu, card.name) == (True, False, CARD.name)
-    assert (card.compute_capability, card.memory_total_bytes) == ("6.1", 2 << 30)
     assert [one.key for one in card.figures] == [item.key for item in STANDARD_1]
     assert [one.key for one in cpu.figures] == [one.key for one in STANDARD_1 if one.on_cpu]
     missing = [one.key for one in card.figures if one.result is None]

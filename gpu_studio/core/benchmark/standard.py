@@ -160,9 +160,9 @@ def devices_in_order(devices: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(dict.fromkeys(devices), key=lambda device: not is_cpu(device)))
 
 
-def standard_s(devices: Sequence[str], share: float = 1.0) -> float:
+def standard_s(devices: Sequence[str]) -> float:
     """Return about how many seconds a standard run of devices takes."""
-    return DEVICE_S * share * len(devices)
+    return DEVICE_S * len(devices)
 
 
 class StandardPlan:
@@ -173,12 +173,10 @@ class StandardPlan:
 
     Args:
         devices: addresses, in any order.
-        share: the share of the usual time to take, for tests of the method.
     """
 
-    def __init__(self, devices: Sequence[str], share: float = 1.0) -> None:
+    def __init__(self, devices: Sequence[str]) -> None:
         self.devices = devices_in_order(devices)
-        self.share = share
         self.keys: dict[str, str] = {}
         """The item of each run so far, by the run's id; `LOAD` for a load."""
         at_once = MOST_IN_TURNS // len(STANDARD_1)
@@ -195,9 +193,9 @@ class StandardPlan:
             elapsed_s: how long the whole has taken until now.
         """
         loads = [run for run in runs if self.keys[run.request.run_id] == LOAD]
-        load_s, planned_s = self.share * LOAD_S, standard_s(self.devices, self.share)
-        done_s = sum(load_s if run.state.is_over else min(run.spent_s, load_s) for run in loads)
-        loads_s = load_s * len(self.devices) - done_s
+        planned_s = standard_s(self.devices)
+        done_s = sum(LOAD_S if run.state.is_over else min(run.spent_s, LOAD_S) for run in loads)
+        loads_s = LOAD_S * len(self.devices) - done_s
         return max(loads_s if loads else max(planned_s - elapsed_s, loads_s), 1.0)
 
     def next_requests(self, first_number: int = 1) -> list[RunWorkload]:
@@ -209,8 +207,7 @@ class StandardPlan:
         if self._groups:
             return self._in_turns(self._groups.pop(0), first_number)
         if self._loads:
-            load_s = self.share * LOAD_S
-            run = LOAD_ITEM.request(f"run-{first_number}", self._loads.pop(0), load_s, load=True)
+            run = LOAD_ITEM.request(f"run-{first_number}", self._loads.pop(0), LOAD_S, load=True)
             self.keys[run.run_id] = LOAD
             return [run]
         return []
@@ -221,9 +218,8 @@ class StandardPlan:
         for item in STANDARD_1:
             for device in filter(item.runs_on, devices):
                 run_id = f"run-{first_number + len(runs)}"
-                budget_s = self.share * item.budget_s
-                longest_s = budget_s + self.share * _beyond_s(device)
-                runs.append(item.request(run_id, device, budget_s, longest_s))
+                longest_s = item.budget_s + _beyond_s(device)
+                runs.append(item.request(run_id, device, item.budget_s, longest_s))
                 self.keys[run_id] = item.key
         return runs
 

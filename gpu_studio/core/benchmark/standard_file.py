@@ -22,7 +22,6 @@ from gpu_studio.core.benchmark.standard_record import (
     encode_standard,
 )
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.moments import moment_order
 from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.png_chunks import PNG_HEAD, png_text
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
@@ -49,7 +48,6 @@ _FAMILY_AT = 4  # bytes before the brand of an AVIF or HEIC file
 _LONGEST_HEAD = 16
 # Also of a file that is cut off or too large, so that the sentence can say so.
 _BEGINNING = re.compile(rb'\{\s*"schema"\s*:\s*-?[0-9]+\s*,\s*"standard"\s*:')
-_IN_PAGE = re.compile(rb' id="%b">([^<]*)<' % CHUNK.encode())
 _LONGEST_EVENT_BYTES = LARGEST_RECORD_BYTES + (1 << 16)
 _NO_DATA = (
     "The picture {name} has lost its data: chat programs and web sites remove it. Ask for the "
@@ -110,14 +108,8 @@ def _text_in_picture(file: BinaryIO) -> tuple[bool, bytes | None]:
 
 
 def standard_in(content: bytes) -> bytes | None:
-    """Return the JSON of the standard run in a recording, or in JSON; None without one.
-
-    Older versions also wrote pages (HTML), with the JSON in an element.
-    """
+    """Return the JSON of the standard run in a recording, or in JSON; None without one."""
     content = text_of(content).strip()
-    if content.startswith(b"<"):
-        found = _IN_PAGE.search(content)
-        return found[1] if found else None
     # Limits before each decoding: it would hold the window's interpreter as long as it takes.
     last = content[-_LONGEST_EVENT_BYTES:].rpartition(b"\n")[2]
     try:
@@ -142,20 +134,18 @@ class StandardFolder:
     """The last standard runs of this PC; window and terminal share the folder.
 
     Args:
-        folder: need not exist yet; None keeps the runs only in memory.
+        folder: need not exist yet; None keeps nothing.
     """
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self._runs: list[StandardRun] = []
 
     def keep(self, run: StandardRun) -> None:
         """Keep a run, and no more than the last twenty.
 
         Raises:
-            OSError: the folder refuses it; this object keeps it nevertheless.
+            OSError: the folder refuses it.
         """
-        self._runs.append(run)
         if self._folder is None:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -168,16 +158,9 @@ class StandardFolder:
 
     def newest(self) -> StandardRun | None:
         """Return the newest run; None if there is none. A file that cannot be read is left out."""
-        runs = [*self._runs, *self._read()]
-        return max(runs, key=lambda run: moment_order(run.made_at), default=None)
-
-    def _read(self) -> list[StandardRun]:
-        runs: list[StandardRun] = []
-        if self._folder is None:
-            return runs
-        with contextlib.suppress(OSError):
-            for path in sorted(self._folder.glob("*.json"))[-_MOST_KEPT:]:
-                with contextlib.suppress(StudioError, UnusableFileError):
+        if self._folder is not None:
+            for path in sorted(self._folder.glob("*.json"), reverse=True)[:_MOST_KEPT]:
+                with contextlib.suppress(OSError, StudioError, UnusableFileError):
                     content = read_own_file(path, LARGEST_RECORD_BYTES)
-                    runs.append(decode_standard(content, path.name))
-        return runs
+                    return decode_standard(content, path.name)
+        return None

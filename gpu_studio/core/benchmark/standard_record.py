@@ -21,18 +21,13 @@ from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.benchmark.standard import LOAD, LOAD_ITEM, STANDARD, STANDARD_1, standard_item
 from gpu_studio.core.benchmark.sustained import held_speed
 from gpu_studio.core.device_name import address_there, is_cpu
-from gpu_studio.core.devices.cards import silicon_text
 from gpu_studio.core.devices.facts import driver_text
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import (  # noqa: TC001  # msgspec reads the annotations
-    CheckVerdict,
     ShortText,
     Text,
 )
-from gpu_studio.core.messages.engine_messages import identity_at
 from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
-    Bytes,
-    PositiveCount,
     Seconds,
 )
 from gpu_studio.core.messages.run_messages import OtherLoad, RunFinished, RunHeat
@@ -42,7 +37,7 @@ from gpu_studio.core.record_json import decode_record_of
 from gpu_studio.core.shared_texts import without_identifiers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.benchmark.standard import StandardItem, StandardPlan
@@ -87,32 +82,19 @@ class StandardLoad(RunHeat, frozen=True, kw_only=True):
     ci95: tuple[_Rate, _Rate]
 
 
-class StandardCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest check of a card; ``made_at`` is ISO 8601."""
-
-    verdict: CheckVerdict
-    minutes: PositiveCount
-    made_at: ShortText
-
-
 class StandardDevice(msgspec.Struct, frozen=True, kw_only=True):
     """A device and its figures, in the order of `STANDARD_1`.
 
-    ``silicon`` is the chip by its PCI device id, ``build`` the version of PyTorch with its local
-    part (``2.13.0+cu126``). None means "not reported", an empty text "unknown".
+    ``build`` is the version of PyTorch with its local part (``2.13.0+cu126``), empty if unknown;
+    ``driver`` is None if it was not reported.
     """
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
     is_cpu: bool
-    silicon: ShortText = ""
-    memory_total_bytes: Bytes | None = None
-    compute_capability: ShortText | None = None
-    architecture: ShortText | None = None
     driver: ShortText | None = None
     build: ShortText = ""
     figures: Annotated[tuple[StandardFigure, ...], Meta(max_length=len(STANDARD_1))]
     load: StandardLoad | None = None
-    check: StandardCheck | None = None
 
     def figure(self, key: str) -> StandardFigure | None:
         """Return the figure of an item; None if this device does not have the item."""
@@ -160,7 +142,6 @@ def record_of(
     *,
     inventory: Inventory | None,
     described: EngineDescribed | None,
-    checks: Callable[[str, str], StandardCheck | None],
     made_at: str,
     system: str,
 ) -> StandardRun | None:
@@ -171,16 +152,13 @@ def record_of(
         runs: its runs that have begun.
         inventory: the devices of the PC; None if it was not looked at.
         described: the engine that made the runs; None if unknown.
-        checks: returns the newest check of a device, by its address and its permanent name.
         made_at: the present time in ISO 8601.
         system: the operating system's name and version.
     """
     devices = []
     for address in plan.devices:
         own = {plan.keys[run.request.run_id]: run for run in runs if run.request.device == address}
-        identity = identity_at(address, described.cards if described else ())
-        check = checks(address, identity)
-        devices.append(_device(address, own, made_at, inventory, described, check))
+        devices.append(_device(address, own, made_at, inventory, described))
     measured = tuple(device for device in devices if any(one.result for one in device.figures))
     if not measured:
         return None
@@ -193,7 +171,6 @@ def _device(
     made_at: str,
     inventory: Inventory | None,
     described: EngineDescribed | None,
-    check: StandardCheck | None,
 ) -> StandardDevice:
     """Return a device with its figures; ``runs`` are its own by the keys of their items."""
     cards = described.cards if described else ()
@@ -203,15 +180,10 @@ def _device(
         device = inventory.device_with(torch_card.uuid)
     results = [run.result for run in runs.values() if run.result is not None]
     named = [device.name if device else "", *(one.device_name for one in results), address]
-    known = device or torch_card
     build = described.torch_version if described else ""
     return StandardDevice(
         name=plain_text(next(filter(None, named)))[:100],
         is_cpu=is_cpu(address),
-        silicon="" if device is None or device.is_cpu else silicon_text(device),
-        memory_total_bytes=known.memory_total_bytes if known else None,
-        compute_capability=known.compute_capability if known else None,
-        architecture=known.architecture if known else None,
         driver=_driver_of(device, inventory),
         build=next((one.conditions.torch_version for one in results), build),
         figures=tuple(
@@ -220,7 +192,6 @@ def _device(
             if item.runs_on(address)
         ),
         load=_load(runs.get(LOAD)),
-        check=check,
     )
 
 

@@ -7,7 +7,7 @@ the picture, in Markdown, in CSV and in the terminal.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -89,14 +89,11 @@ class ComparedFigure(msgspec.Struct, frozen=True):
 
     Attributes:
         result: None if it was not measured.
-        low, high: the 95 % interval of its rate.
         skipped: why it was not measured; empty if it was.
         claim: against the first side; None for that side, and if one of the two has no figure.
     """
 
     result: RunFinished | None = None
-    low: float = 0.0
-    high: float = 0.0
     skipped: str = ""
     claim: Claim | None = None
 
@@ -106,6 +103,15 @@ class ComparedFigure(msgspec.Struct, frozen=True):
         if self.result is None or self.result.verified is False:
             return None
         return self.result.throughput
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of its rate, low and high; None if it was not measured, or is wrong."""
+        if self.result is None or self.rate is None:
+            return None
+        low_s, high_s = self.result.ci95_s
+        work = self.result.throughput * self.result.median_s
+        return work / high_s, work / low_s
 
     @property
     def share(self) -> float | None:
@@ -168,9 +174,7 @@ def _figure(key: str, side: Side, first: Side) -> ComparedFigure:
         is_one_run = side.run is first.run
         alone = result if is_one_run else msgspec.structs.replace(result, turns="")
         compared = claim_of(reference, alone)
-    low_s, high_s = result.ci95_s
-    work = result.throughput * result.median_s
-    return ComparedFigure(result, low=work / high_s, high=work / low_s, claim=compared)
+    return ComparedFigure(result, claim=compared)
 
 
 def side_names(sides: Sequence[Side]) -> tuple[str, ...]:
@@ -200,30 +204,25 @@ def headline(sides: Sequence[Side], works: Sequence[ComparedWork]) -> tuple[str,
     if len(sides) == 1:
         count = sum(work.figures[0].rate is not None for work in works)
         return _capital(names[0]), f"{_capital(counted(count, 'figure'))} of standard {STANDARD}."
-    wins = [win for number in range(1, len(sides)) for win in _wins(works, number)]
-    most = max(wins, key=lambda win: win[0] / max(win[1], 1))
-    if most[0]:
-        count, both, winner, loser = most
-        heading = f"{_capital(names[winner])} beats {names[loser]} in {_of(count, both)}"
-    elif any(both for _, both, *_ in wins):
-        others = names[1] if len(names) == 2 else "the others"
-        heading = f"No difference between {names[0]} and {others}"
-    else:
-        heading = "No work was measured on both sides"
-    leads = [win for win in wins if win[0] and win is not most and (win[2] or len(names) == 2)]
-    others = listed(
-        f"{names[winner]} {'in' if place else 'leads in'} {_of(count, both)}"
-        for place, (count, both, winner, _) in enumerate(leads)
-    )
+    first, *others = (_against(works, names, number) for number in range(1, len(sides)))
     rule = "" if are_of_one_run(sides) else RULE
-    parts = (f"{_capital(others)}." if others else "", _ratio_words(works, names), rule)
-    return heading, " ".join(filter(None, parts))
+    parts = (*(f"{one}." for one in others), _ratio_words(works, names), rule)
+    return first, " ".join(filter(None, parts))
 
 
-def _wins(works: Sequence[ComparedWork], number: int) -> list[tuple[int, int, int, int]]:
-    """Return how often the first side and another win: count, of how many, winner and loser."""
+def _against(works: Sequence[ComparedWork], names: Sequence[str], number: int) -> str:
+    """Return how often the first side and another win, without a full stop."""
     signs = [one.sign for work in works if (one := work.figures[number]).claim is not None]
-    return [(signs.count(-1), len(signs), 0, number), (signs.count(1), len(signs), number, 0)]
+    wins, losses = signs.count(1), signs.count(-1)
+    winner, loser = (number, 0) if wins > losses else (0, number)
+    if not signs:
+        return f"No work was measured on both {names[0]} and {names[number]}"
+    if not wins + losses:
+        return f"No difference between {names[0]} and {names[number]}"
+    more, fewer = max(wins, losses), min(wins, losses)
+    count = f"all {more}" if more == len(signs) else f"{more} of {len(signs)}"
+    but = f" and loses in {fewer}" if fewer else ""
+    return _capital(f"{names[winner]} beats {names[loser]} in {count}{but}")
 
 
 def _ratio_words(works: Sequence[ComparedWork], names: Sequence[str]) -> str:
@@ -242,28 +241,20 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _of(count: int, all_: int) -> str:
-    if all_ == 1:
-        return "the only figure of both"
-    return f"all {all_}" if count == all_ else f"{count} of {all_}"
-
-
 def trust_of(sides: Sequence[Side]) -> Notice:
     """Return how many of the results were checked, and what is doubtful, by side."""
     results = [(name, result) for name, side in _named(sides) for result in side.results]
     if not results:
         return Notice("Nothing measured", Tone.AMBER) if sides else Notice()
-    wrong = sum(result.verified is False for _, result in results)
-    unchecked = sum(result.verified is None for _, result in results)
-    doubtful = sum(bool(stamp_of(result).doubts) for _, result in results)
     doubts = (f"{name}: {doubt}." for name, one in results for doubt in stamp_of(one).doubts)
     lines = "\n".join(dict.fromkeys(doubts))
-    if wrong:
-        return Notice(f"{wrong} of {len(results)} results wrong", Tone.FAILURE, lines)
-    if unchecked:
-        return Notice(f"{unchecked} of {len(results)} results not checked", Tone.AMBER, lines)
-    if doubtful:
-        return Notice(f"{doubtful} of {len(results)} results doubtful", Tone.AMBER, lines)
+    for word, tone, are_so in (
+        ("wrong", Tone.FAILURE, [one.verified is False for _, one in results]),
+        ("not checked", Tone.AMBER, [one.verified is None for _, one in results]),
+        ("doubtful", Tone.AMBER, [bool(stamp_of(one).doubts) for _, one in results]),
+    ):
+        if any(are_so):
+            return Notice(f"{sum(are_so)} of {len(results)} results {word}", tone, lines)
     return Notice(f"All {len(results)} results checked", Tone.GOOD)
 
 
@@ -308,21 +299,13 @@ def missing_words(device: StandardDevice) -> str:
     return " ".join(f"{listed(titles)}: {reason}" for reason, titles in reasons.items())
 
 
-def check_words(device: StandardDevice) -> str:
-    """Return the newest check of a card: ``Check: passed (6 min, 2026-11-22).``; or empty."""
-    check = device.check
-    if check is None:
-        return ""
-    return f"Check: {check.verdict} ({check.minutes}\u202fmin, {shown_moment(check.made_at)[:10]})."
-
-
 def run_facts(sides: Sequence[Side]) -> list[str]:
     """Return what stands below a table: a line for each device, and what its run depends on."""
     lines = []
     is_one_run = are_of_one_run(sides)
     for name, side in _named(sides):
         device = side.device
-        words = (held_words(device), check_words(device), missing_words(device))
+        words = (held_words(device), missing_words(device))
         driver = device.driver and f"driver {device.driver}"
         versions = (device.build and f"PyTorch {device.build}", driver)
         of_run = () if is_one_run else _run_words(side.run)
@@ -367,53 +350,40 @@ def _cell(work: ComparedWork, figure: ComparedFigure) -> Iterator[str]:
         yield f"{format_percent(figure.share)} of its ceiling"
 
 
-class ComparedRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure of a side, as CSV and JSON have it; None is unknown.
+def compared_rows(sides: Sequence[Side]) -> Iterator[dict[str, Any]]:
+    """Yield each figure of each side, as CSV and JSON have it; None is unknown.
 
-    ``per_second`` is in ``unit`` without its ``/s``. ``compared`` is in words, and ``ratio`` how
-    many times faster it is than the first side, None if no difference counts.
+    ``per_second`` and its interval are in ``unit`` without its ``/s``. ``compared`` is in words,
+    and ``ratio`` how many times faster it is than the first side, None if no difference counts.
     """
-
-    work: str
-    unit: str
-    device: str
-    pc: str
-    made_at: str
-    per_second: float | None
-    ci95_low: float | None
-    ci95_high: float | None
-    compared: str
-    ratio: float | None
-    share_of_ceiling: float | None
-    verified: bool | None
-    doubts: str
-    skipped: str
-
-
-def compared_rows(sides: Sequence[Side]) -> Iterator[ComparedRow]:
-    """Yield a row for each figure of each side."""
     for work in compared_works(sides):
         for (name, side), figure in zip(_named(sides), work.figures, strict=True):
-            result, compared = figure.result, figure.claim
-            is_measured = figure.rate is not None
-            yield ComparedRow(
-                work=work.item.title, unit=work.item.unit, device=name, pc=side.run.pc_name,
-                made_at=side.run.made_at, per_second=figure.rate,
-                ci95_low=figure.low if is_measured else None,
-                ci95_high=figure.high if is_measured else None,
-                compared=figure.words,
-                ratio=compared.ratio if compared is not None and figure.sign else None,
-                share_of_ceiling=figure.share,
-                verified=result.verified if result is not None else None,
-                doubts="; ".join(stamp_of(result).words) if result is not None else "",
-                skipped=figure.skipped,
-            )  # fmt: skip
+            result = figure.result
+            low, high = figure.interval or (None, None)
+            yield {
+                "work": work.item.title,
+                "unit": work.item.unit,
+                "device": name,
+                "pc": side.run.pc_name,
+                "made_at": side.run.made_at,
+                "per_second": figure.rate,
+                "ci95_low": low,
+                "ci95_high": high,
+                "compared": figure.words,
+                "ratio": figure.claim.ratio if figure.claim and figure.sign else None,
+                "share_of_ceiling": figure.share,
+                "verified": result.verified if result else None,
+                "doubts": "; ".join(stamp_of(result).words) if result else "",
+                "skipped": figure.skipped,
+            }
 
 
 def to_csv(sides: Sequence[Side]) -> str:
     """Return sides as CSV, a line for each figure, without identifiers in its texts."""
-    rows = [msgspec.structs.astuple(row) for row in compared_rows(masked(sides))]
-    return "".join(map(csv_line, (ComparedRow.__struct_fields__, *rows)))
+    rows = list(compared_rows(masked(sides)))
+    return "".join(
+        csv_line(row) for row in (rows[0] if rows else (), *(row.values() for row in rows))
+    )
 
 
 def masked(sides: Sequence[Side]) -> list[Side]:

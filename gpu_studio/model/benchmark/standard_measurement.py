@@ -224,11 +224,9 @@ def _recorded(
     from gpu_studio.core.benchmark.recording_writer import system_name
     from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder
     from gpu_studio.core.benchmark.standard_record import record_of
-    from gpu_studio.core.newest_check import newest_check
 
     made = record_of(
         plan, runs, inventory=inventory, described=described,
-        checks=partial(newest_check, folder),
         made_at=datetime.now(timezone.utc).astimezone().isoformat(timespec="milliseconds"),
         system=system_name(),
     )  # fmt: skip

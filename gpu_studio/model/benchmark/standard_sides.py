@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, Signal
@@ -23,14 +23,6 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 _FULL = f"Up to {MOST_FILES} files can be compared. Remove one first."
-
-
-class _ReadFile(NamedTuple):
-    """A file that was opened: its run, or why there is none."""
-
-    path: Path
-    run: StandardRun | None = None
-    failure: Failure | None = None
 
 
 class StandardSides(QObject):
@@ -86,7 +78,7 @@ class StandardSides(QObject):
         self._waiting.update(dict.fromkeys(paths))
         waiting = tuple(self._waiting)
         if waiting:
-            self._reading.read(lambda is_over: [_read(path, is_over) for path in waiting])
+            self._reading.read(lambda is_over: {path: _read(path, is_over) for path in waiting})
 
     def remove(self, place: int) -> None:
         """Remove a file's side."""
@@ -105,26 +97,22 @@ class StandardSides(QObject):
         others = (side for side in self.sides if not side.is_here and side.run != run)
         self._show((Side(run, usual_device(run), is_here=True), *others))
 
-    def _add(self, files: list[_ReadFile]) -> None:
-        notices: list[Notice] = []
-        sides = list(self.sides)
-        for path, run, failure in files:
+    def _add(self, files: dict[Path, StandardRun | Failure]) -> None:
+        refused: list[str] = []
+        sides, most = list(self.sides), MOST_FILES + self.has_own
+        for path, found in files.items():
             self._waiting.pop(path, None)
-            if failure is not None:
-                notices.append(Notice(failure.message, Tone.FAILURE))
-            elif run is None:
-                continue
-            elif any(side.run == run for side in sides):
-                text = f"The run in {file_name(path)} is here already."
-                notices.append(Notice(text, Tone.AMBER))
-            elif len(sides) - self.has_own >= MOST_FILES:
-                notices.append(Notice(_FULL, Tone.AMBER))
-                break
+            if isinstance(found, Failure):
+                refused.append(found.message)
+            elif any(side.run == found for side in sides):
+                refused.append(f"The run in {file_name(path)} is here already.")
+            elif len(sides) >= most:
+                refused.append(_FULL)
             else:
-                sides.append(Side(run, usual_device(run)))
+                sides.append(Side(found, usual_device(found)))
         if len(sides) > len(self.sides):
             self._show(sides)
-        self.notified.emit(_joined(notices))
+        self.notified.emit(Notice(" ".join(dict.fromkeys(refused)), Tone.AMBER))
 
     def _show(self, sides: Iterable[Side]) -> None:
         self.sides = tuple(sides)
@@ -139,17 +127,8 @@ class StandardSides(QObject):
         self.notified.emit(Notice(failure.message, Tone.FAILURE))
 
 
-def _read(path: Path, is_over: Callable[[], bool]) -> _ReadFile:
+def _read(path: Path, is_over: Callable[[], bool]) -> StandardRun | Failure:
     try:
-        return _ReadFile(path, read_standard(path, is_over))
+        return read_standard(path, is_over)
     except StudioError as error:
-        return _ReadFile(path, failure=failure_from(error))
-
-
-def _joined(notices: list[Notice]) -> Notice:
-    """Return several outcomes as one notice; the first worst tone counts."""
-    if not notices:
-        return Notice()
-    sentences = dict.fromkeys(notice.sentence for notice in notices)
-    is_failure = any(notice.tone is Tone.FAILURE for notice in notices)
-    return Notice(" ".join(sentences), Tone.FAILURE if is_failure else notices[0].tone)
+        return failure_from(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QProgressBar, QWidget
+from PySide6.QtWidgets import QProgressBar
 
 from gpu_studio.model.pages import COMPARE
 from gpu_studio.ui.flow_row import FlowRow
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.standard_record import StandardRun
     from gpu_studio.model.benchmark.standard_measurement import StandardMeasurement
     from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.standard_page import StandardPage
     from gpu_studio.ui.theme import Theme
 
 _STEPS = 1000
@@ -37,7 +38,7 @@ class StandardPanel(Card):
         self._bar.setAccessibleName("Progress of the measurement")
         self._bar.setRange(0, _STEPS)
         self._bar.setTextVisible(False)
-        self._page = QWidget()
+        self._page: StandardPage | None = None
         self._compare = button(
             "Compare", self._go_to_compare, name="devices.standard.compare",
             tip="See this PC beside others, from their files",
@@ -47,7 +48,7 @@ class StandardPanel(Card):
             tip="Save this result as a picture or a table, or copy it as text",
         )  # fmt: skip
         self.presses = FlowRow(self._share, self._compare, spacing=GAP)
-        for part in (self._sentence, self._bar, self._notice, self.presses, self._page):
+        for part in (self._sentence, self._bar, self._notice, self.presses):
             self.column.addWidget(part)
         self.update_all()
 
@@ -62,23 +63,25 @@ class StandardPanel(Card):
         if run is not self._shown and run is not None:
             self._show_run(run)
         has_result = run is not None and not is_busy
-        self._page.setVisible(has_result)
+        if self._page is not None:
+            self._page.setVisible(has_result)
         self.presses.setVisible(has_result)
         self._sentence.setVisible(is_busy)
         self._sentence.setText(measurement.sentence if is_busy else "")
 
     def _show_run(self, run: StandardRun) -> None:
         from gpu_studio.core.benchmark.standard_words import sides_of  # not at the start
-        from gpu_studio.ui.standard_picture import standard_page
+        from gpu_studio.ui.standard_page import StandardPage
 
-        page = standard_page(sides_of(run), self._theme)
-        self.column.replaceWidget(self._page, page)
-        self._page.deleteLater()
-        self._shown, self._page = run, page
+        if self._page is None:
+            self._page = StandardPage(self._theme)
+            self.column.addWidget(self._page)
+        self._page.show_sides(sides_of(run))
+        self._shown = run
 
     def _share_run(self) -> None:
         from gpu_studio.core.benchmark.standard_words import sides_of
-        from gpu_studio.ui.standard_picture import standard_dialog
+        from gpu_studio.ui.standard_page import standard_dialog
 
         if self._shown is not None:
             standard_dialog(sides_of(self._shown), self._theme, self.window()).exec()

@@ -53,15 +53,14 @@ def test_a_pc_with_many_cards_takes_as_many_turns_as_an_engine_makes() -> None:
 
 
 @pytest.mark.parametrize("devices", [["cpu"], ["cuda:0"], ["cpu", "cuda:0", "cuda:1"]])
-@pytest.mark.parametrize("share", [1.0, 0.1])
-def test_no_item_takes_longer_than_the_whole_has_time_for(devices: list[str], share: float) -> None:
-    items, *loads = groups_of(StandardPlan(devices, share))
+def test_no_item_takes_longer_than_the_whole_has_time_for(devices: list[str]) -> None:
+    items, *loads = groups_of(StandardPlan(devices))
     longest_s = [one.longest_s for one in items if one.longest_s is not None]
     assert len(longest_s) == len(items)
     assert all(one.budget_s < (one.longest_s or 0.0) for one in items)
     loads_s = sum(load[0].budget_s for load in loads)
-    assert sum(longest_s) + loads_s == pytest.approx(standard_s(devices, share))
-    assert loads_s == pytest.approx(share * LOAD_S * len(devices))
+    assert sum(longest_s) + loads_s == pytest.approx(standard_s(devices))
+    assert loads_s == pytest.approx(LOAD_S * len(devices))
 
 
 def test_the_time_left_ends_with_the_last_load() -> None:

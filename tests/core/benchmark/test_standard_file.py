@@ -41,8 +41,6 @@ FORMS: dict[str, bytes] = {
     "tEXt": png(chunk(b"tEXt", KEY + b"\0" + JSON)),
     "zTXt": png(chunk(b"zTXt", KEY + b"\0\0" + zlib.compress(JSON))),
     "iTXt": png(chunk(b"iTXt", KEY + b"\0\0\0\0\0" + JSON)),
-    "page": b"\xef\xbb\xbf<!DOCTYPE html><html><body>"
-    + b'<template id="gpu-studio-standard">' + JSON + b"</template></body></html>",
     "JSON": JSON,
     "JSON, indented": msgspec.json.format(JSON),
     "recording": b'{"type":"recording_header"}\n' + b'{"type":"x"}\n' * 1000
@@ -107,7 +105,6 @@ HOSTILE: dict[str, bytes | Callable[[], bytes]] = {
     "10,000 devices": lambda: record(lambda run: run.update(devices=run["devices"] * 5000)),
     "an interval that is turned around": record(changed(ci95_s=[2.0, 1e-9])),
     "too large": lambda: record(lambda run: run.update(pc_name="x" * (2 << 20))),
-    "a page that does not end": FORMS["page"][:-100],
     "no bytes": b"",
     "zeros": bytes(100_000),
     "a recording cut off": FORMS["recording"][:-100],

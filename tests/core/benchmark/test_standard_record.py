@@ -27,7 +27,7 @@ def test_a_record_opens_again_as_it_was() -> None:
 
 def test_a_record_with_a_field_that_went_still_opens() -> None:
     older = json.loads(encode_standard(standard_run()))
-    older["devices"][1]["crossover"] = {"kind": "crosses", "low": 512, "high": 1024}
+    older["devices"][1]["check"] = {"verdict": "passed", "minutes": 6, "made_at": "2026-11-22"}
     assert decode_standard(json.dumps(older).encode()) == standard_run()
 
 

@@ -1,0 +1,284 @@
+"""Standard runs side by side: on Devices, on Compare, and on the picture that is shared."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gpu_studio.core.benchmark.standard import STANDARD
+from gpu_studio.core.benchmark.standard_record import CHUNK, decode_standard, shared_json
+from gpu_studio.core.benchmark.standard_words import (
+    NOT_MEASURED,
+    are_of_one_run,
+    compared_works,
+    headline,
+    masked,
+    run_facts,
+    side_names,
+    sides_of,
+    to_csv,
+    to_markdown,
+    trust_of,
+    with_pc_name,
+)
+from gpu_studio.core.devices.devices import short_name
+from gpu_studio.core.moments import shown_moment
+from gpu_studio.core.units import format_percent
+from gpu_studio.ui.benchmark.swatch import SIDE, swatch
+from gpu_studio.ui.combo_box import ElidingCombo
+from gpu_studio.ui.eliding import ElidedText
+from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, laid_out_once, set_property
+from gpu_studio.ui.png import painting_theme, picture_of
+from gpu_studio.ui.result_bars import ResultBar, ResultBars
+from gpu_studio.ui.share_dialog import ShareDialog, ShareForm
+from gpu_studio.ui.trust_chip import TrustChip
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.benchmark.standard_words import ComparedFigure, ComparedWork, Side
+    from gpu_studio.ui.theme import Theme
+
+_CARD_ROLES = ("gpu0", "gpu1", "gpu2", "other", "allocated", "compared")
+SIDE_ROLES = (*_CARD_ROLES[:-1], "cpu", _CARD_ROLES[-1])
+"""The colors of this PC and of the files beside it; a name is always beside a color."""
+_CHIPS, _WORKS = 4, 2  # in a row
+_MOST_SHARES = 2
+_WIDTH = 1200  # of a picture: chats and forums show a preview of it without cutting it
+
+
+class StandardPage(QWidget):
+    """What sides say: a sentence, a chip for each side, a card for each work, and the facts.
+
+    Of more sides than there are colors, it shows the first ones.
+
+    Signals:
+        removed(int): the user removes the side at this place.
+        device_chosen(int, int): the user compares another device of the run at this place.
+
+    Args:
+        theme: gives the colors.
+        has_controls: whether sides can be removed and devices chosen.
+    """
+
+    removed = Signal(int)
+    device_chosen = Signal(int, int)
+
+    def __init__(self, theme: Theme, *, has_controls: bool = False) -> None:
+        super().__init__()
+        self._theme, self._has_controls = theme, has_controls
+        self._contents = QWidget()
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.addWidget(self._contents)
+
+    def show_sides(self, sides: Sequence[Side]) -> None:
+        """Show these sides."""
+        contents = QWidget()
+        if sides:
+            self._fill(contents, sides[: len(SIDE_ROLES)])
+        with laid_out_once(self):
+            self._column.replaceWidget(self._contents, contents)
+            self._contents.hide()
+            self._contents.deleteLater()  # one of its buttons may be what was pressed
+            self._contents = contents
+
+    def _fill(self, contents: QWidget, sides: Sequence[Side]) -> None:
+        works, names, roles = compared_works(sides), side_names(sides), _side_roles(sides)
+        heading, sentence = headline(sides, works)
+        trust = TrustChip(self._theme, name="standard.trust")
+        trust.show_notice(trust_of(sides))
+        column = QVBoxLayout(contents)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(GAP)
+        column.addWidget(Text(heading, "hero_words", name="standard.heading", wraps=True))
+        column.addWidget(Text(sentence, "muted", name="standard.sentence", wraps=True))
+        column.addWidget(FlowRow(trust))
+        places = zip(range(len(sides)), sides, names, roles, strict=False)
+        _add_grid(column, [self._chip(*place) for place in places], _CHIPS)
+        _add_grid(column, [_work_card(self._theme, one, sides, names) for one in works], _WORKS)
+        for line in (*run_facts(sides), f"GPU Studio · standard run {STANDARD}"):
+            column.addWidget(Text(line, "muted", wraps=True))
+
+    def _chip(self, place: int, side: Side, name: str, role: str) -> QWidget:
+        """Return one side: its color, its device, and where it comes from."""
+        chip = Card(name=f"standard.side.{place}")
+        chip.setAccessibleName(name)
+        head = QHBoxLayout()
+        chip.column.addLayout(head)
+        head.setSpacing(GAP)
+        head.addWidget(_Square(self._theme, role))
+        if len(side.run.devices) > 1 and self._has_controls:
+            head.addWidget(self._device_choice(place, side), 1)
+        else:
+            head.addWidget(ElidedText(name, "value"), 1)
+        if not side.is_here and self._has_controls:
+            cross = QToolButton()
+            cross.setObjectName(f"standard.remove.{place}")
+            cross.setText("✕")
+            cross.setToolTip("Remove this run from the comparison")
+            cross.setAccessibleName(f"Remove {name}")
+            cross.clicked.connect(lambda: self.removed.emit(place))
+            head.addWidget(cross)
+        chip.column.addWidget(ElidedText(_source(side), "muted", name=f"standard.source.{place}"))
+        set_property(chip, "selected", side.is_here)
+        return chip
+
+    def _device_choice(self, place: int, side: Side) -> QWidget:
+        box = ElidingCombo()
+        box.setObjectName(f"standard.device.{place}")
+        box.setAccessibleName("Device of this run")
+        box.addItems([short_name(one.name) or "unnamed device" for one in side.run.devices])
+        box.setCurrentIndex(side.number)
+        box.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        box.activated.connect(partial(self.device_chosen.emit, place))
+        return box
+
+
+class _Square(QLabel):
+    """A square in the color of a side."""
+
+    def __init__(self, theme: Theme, role: str) -> None:
+        super().__init__()
+        self._theme, self._role = theme, role
+        self.setFixedSize(QSize(SIDE, SIDE))
+        theme.changed.connect(self._paint)
+        self._paint()
+
+    def _paint(self) -> None:
+        scale = self.devicePixelRatioF()
+        self.setPixmap(swatch(self._theme, self._role, scale).pixmap(QSize(SIDE, SIDE), scale))
+
+
+def _side_roles(sides: Sequence[Side]) -> tuple[str, ...]:
+    """Return the colors of sides; the CPU of a run alone has its usual one."""
+    if not are_of_one_run(sides) or not sides[0].device.is_cpu:
+        return SIDE_ROLES
+    return ("cpu", *_CARD_ROLES)
+
+
+def _source(side: Side) -> str:
+    """Return where a side comes from: ``Ana's PC, 2026-11-20 · PyTorch 2.13.0``."""
+    pc = side.run.pc_name or ("This PC" if side.is_here else "")
+    when = ", ".join(filter(None, (pc, shown_moment(side.run.made_at)[:10])))
+    build = side.device.build.partition("+")[0]
+    return " · ".join(filter(None, (when, build and f"PyTorch {build}")))
+
+
+def _work_card(
+    theme: Theme, work: ComparedWork, sides: Sequence[Side], names: Sequence[str]
+) -> QWidget:
+    """Return one work: a bar with its interval for each side, and which difference counts."""
+    card = Card(name=f"standard.work.{work.item.key}")
+    note = ElidedText(work.note or _shares(work, names), "muted")
+    note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+    line = QHBoxLayout()
+    card.column.addLayout(line)
+    line.setSpacing(GAP)
+    line.addWidget(Text(work.item.title, "value"))
+    line.addWidget(Text(work.unit, "muted"))
+    line.addWidget(note, 1)
+    bars = ResultBars(theme, name=f"standard.bars.{work.item.key}", is_dense=True)
+    bars.setAccessibleName(f"{work.item.title}, {work.unit}")
+    first = "this PC" if sides[0].is_here else "compared with this" * (len(sides) > 1)
+    rows = zip(work.figures, names, _side_roles(sides), strict=False)
+    bars.show_bars(
+        [
+            _bar(work, figure, name, role, "" if place else first)
+            for place, (figure, name, role) in enumerate(rows)
+        ]
+    )
+    card.column.addWidget(bars)
+    return card
+
+
+def _share_words(figure: ComparedFigure) -> str:
+    return "" if figure.share is None else f"{format_percent(figure.share)} of its ceiling"
+
+
+def _shares(work: ComparedWork, names: Sequence[str]) -> str:
+    """Return how near two devices come to their own ceilings; more have it in their tips."""
+    if len(names) > _MOST_SHARES:
+        return ""
+    shares = zip(names, map(_share_words, work.figures), strict=True)
+    return ", ".join(f"{name}: {words}" for name, words in shares if words)
+
+
+def _bar(work: ComparedWork, figure: ComparedFigure, name: str, role: str, first: str) -> ResultBar:
+    if figure.rate is None or figure.interval is None:
+        verdict = figure.words or NOT_MEASURED
+        return ResultBar(name, role, text="–", verdict=verdict,
+                         tip=f"{name}: {figure.skipped or verdict}")  # fmt: skip
+    low, high = map(work.shown, figure.interval)
+    why = figure.claim.why if figure.claim is not None else ""
+    reason = f" It cannot be told which is faster: {why}." if why else ""
+    shown = f"{work.shown(figure.rate)} {work.unit}, 95 % interval {low} to {high}"
+    parts = ", ".join(filter(None, (shown, _share_words(figure))))
+    return ResultBar(
+        name, role, figure.rate, work.shown(figure.rate),
+        interval=figure.interval,
+        verdict=first or figure.words,
+        counts=bool(figure.sign),
+        tip=f"{name}: {parts}.{reason}",
+    )  # fmt: skip
+
+
+def _add_grid(below: QVBoxLayout, cards: Sequence[QWidget], columns: int) -> None:
+    """Add cards in rows of equal columns."""
+    grid = QGridLayout()
+    below.addLayout(grid)
+    grid.setSpacing(GAP)
+    for number, card in enumerate(cards):
+        grid.addWidget(card, number // columns, number % columns)
+    for column in range(min(columns, len(cards))):
+        grid.setColumnStretch(column, 1)
+
+
+# ── to share ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def standard_picture(sides: Sequence[Side], theme: Theme) -> bytes:
+    """Return sides as a PNG file with the first one's run inside, without identifiers."""
+    sides = masked(sides)
+    page = StandardPage(theme)
+    page.show_sides(sides)
+    page.setContentsMargins(2 * MARGIN, 2 * MARGIN, 2 * MARGIN, MARGIN)
+    texts = {CHUNK: shared_json(sides[0].run)}
+    return picture_of(page, _WIDTH, background=theme.colour("window"), texts=texts)
+
+
+def standard_dialog(
+    sides: Sequence[Side], theme: Theme, parent: QWidget | None = None
+) -> ShareDialog:
+    """Return the dialog that shares sides; its data are the run of the first one."""
+    named = partial(with_pc_name, sides)
+    forms = (
+        ShareForm("Picture", "standard-run.png", "Picture (*.png)",
+                  lambda name: standard_picture(named(name), theme)),
+        ShareForm("Text", "standard-run.md", "Markdown (*.md)",
+                  lambda name: to_markdown(named(name)).encode()),
+        ShareForm("Table", "standard-run.csv", "CSV table (*.csv)",
+                  lambda name: to_csv(named(name)).encode()),
+        ShareForm("Data", "standard-run.json", "JSON (*.json)",
+                  lambda name: shared_json(named(name)[0].run).encode()),
+    )  # fmt: skip
+    return ShareDialog(forms, parent)
+
+
+def answer(content: bytes) -> bytes:
+    """Return the picture of a standard run in JSON; the whole work of a child process."""
+    run = decode_standard(content)
+    with painting_theme() as theme:
+        return standard_picture(sides_of(run), theme)
