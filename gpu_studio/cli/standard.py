@@ -129,7 +129,7 @@ def _make(plan: StandardPlan, work: CommandEngine, *, as_json: bool) -> tuple[li
             if as_json and changed:
                 print_bytes(encode(event))
             if changed:
-                work.progress.show(_progress_text(plan, changed[-1], runs, begun_s))
+                work.progress.show(_progress_text(plan, changed[-1], begun_s))
             if event.ends_engine:
                 work.progress.clear()
                 note("The engine ended. The results until then are kept.")
@@ -147,11 +147,11 @@ def _request_of(requests: Sequence[RunWorkload]) -> RunWorkload | RunInTurns:
     return requests[0] if len(requests) == 1 else RunInTurns(runs=tuple(requests))
 
 
-def _progress_text(plan: StandardPlan, run: Run, runs: Sequence[Run], begun_s: float) -> str:
+def _progress_text(plan: StandardPlan, run: Run, begun_s: float) -> str:
     key = plan.keys[run.request.run_id]
     item = standard_item(key)
     title = "Full load" if item is None else f"In turns: {item.title}"
-    left = about_time(plan.left_s(runs, time.perf_counter() - begun_s))
+    left = about_time(plan.left_s(time.perf_counter() - begun_s))
     return f"{title} on {run.request.device}: {run.phase or 'starting'}; {left} left"
 
 

@@ -257,3 +257,27 @@ def test_what_a_shell_there_prints_before_the_greeting_is_no_trouble(there, tmp_
     write_script(program, f"printf '{noise}'; exec {words}")
     found = LineHello(there).answer()
     assert found.trouble is None
+
+
+def test_a_card_without_a_uuid_is_the_same_one_in_its_readings(there, play):
+    play(
+        """
+from gpu_studio.core.devices.devices import encode_sensor_event
+from tests.fakes.pc import gt_1030, reading
+found = gt_1030()
+cards = [msgspec.structs.replace(card, uuid=None) for card in found.cards]
+found = msgspec.structs.replace(found, devices=(found.cpu, *cards))
+greet()
+hear()
+say(encode_sensor_event(found))
+say(encode_sensor_event(reading(found)))
+sys.stdin.read()
+"""
+    )
+    reader = LineSensors(there)
+    events = reader.readings()
+    inventory, taken = next(events), next(events)
+    reader.close()
+    (card,) = inventory.cards
+    assert card.identity.startswith("attic/")
+    assert [one.uuid for one in taken.cards] == [card.identity]

@@ -17,7 +17,6 @@ from gpu_studio.core.messages.run_messages import MOST_IN_TURNS, RunWorkload
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.run_messages import RunFinished
 
 STANDARD = 1
@@ -185,18 +184,9 @@ class StandardPlan:
         ]
         self._loads = list(self.devices)
 
-    def left_s(self, runs: Sequence[Run], elapsed_s: float) -> float:
-        """Return about how many seconds are left.
-
-        Args:
-            runs: the runs so far.
-            elapsed_s: how long the whole has taken until now.
-        """
-        loads = [run for run in runs if self.keys[run.request.run_id] == LOAD]
-        planned_s = standard_s(self.devices)
-        done_s = sum(LOAD_S if run.state.is_over else min(run.spent_s, LOAD_S) for run in loads)
-        loads_s = LOAD_S * len(self.devices) - done_s
-        return max(loads_s if loads else max(planned_s - elapsed_s, loads_s), 1.0)
+    def left_s(self, elapsed_s: float) -> float:
+        """Return about how many seconds are left, of how long the whole has taken until now."""
+        return max(standard_s(self.devices) - elapsed_s, 1.0)
 
     def next_requests(self, first_number: int = 1) -> list[RunWorkload]:
         """Return the next runs in turns, or the next load; empty if there are no more.

@@ -12,7 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_studio.core.benchmark.standard_file import has_standard, read_standard, standard_in
+from gpu_studio.core.benchmark.standard_file import (
+    StandardFolder,
+    has_standard,
+    read_standard,
+    standard_in,
+)
 from gpu_studio.core.benchmark.standard_record import CHUNK, encode_standard
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.png_chunks import PNG_HEAD
@@ -126,6 +131,15 @@ def test_a_bad_file_is_refused_in_one_plain_sentence(
     assert sentence.isprintable()
     assert sentence.endswith(".")
     assert 20 < len(sentence) < 400
+
+
+def test_the_newest_run_of_a_folder_is_shown_and_a_damaged_one_left_out(tmp_path: Path) -> None:
+    folder = StandardFolder(tmp_path)
+    older = msgspec.structs.replace(RUN, made_at="2026-11-21T14:40:00.000+01:00")
+    for run in (RUN, older):
+        folder.keep(run)
+    (tmp_path / "99.json").write_bytes(JSON[:-100])
+    assert folder.newest() == RUN
 
 
 def test_names_are_plain_text(tmp_path: Path) -> None:
