@@ -29,36 +29,14 @@ if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.studio import Studio
 
-MIB = 1 << 20
 EXPANDABLE = "expandable_segments:True"
-_LEAST_RESERVE_BYTES = 64 * MIB
-_RESERVE_SHARE = 1 / 16
-BUDGET_STEP_BYTES = 16 * MIB
 _RANKS = {"held": 1, "oom": 2}  # of the marks of a `MemoryRead`: the highest is kept
 WATCH_S = 2.5  # long enough to watch, short enough to wait for
 
-SIZES = (
-    64, 128, 256, 512, 1024, 1448, 2048, 2896, 4096, 5792, 8192, 11585, 16384, 23170, 32768, 46340,
-    65536, 92682, 131072,
-)  # fmt: skip
-# None is "until it breaks".
-COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 256, 512, 1024, None)
+SIZES = (64, 256, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
+# None is "until it fails".
+COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 1024, None)
 _FRESH_MS = 8000
-
-
-def largest_budget(total_bytes: int) -> int:
-    """Return the largest budget for a card: all but a reserve for its other users."""
-    reserve = max(_LEAST_RESERVE_BYTES, round(total_bytes * _RESERVE_SHARE))
-    return max(_in_steps(total_bytes - reserve), BUDGET_STEP_BYTES)
-
-
-def default_budget(total_bytes: int, free_bytes: int) -> int:
-    """Return three quarters of the free memory."""
-    return min(max(_in_steps(free_bytes * 3 // 4), BUDGET_STEP_BYTES), largest_budget(total_bytes))
-
-
-def _in_steps(size_bytes: int) -> int:
-    return size_bytes // BUDGET_STEP_BYTES * BUDGET_STEP_BYTES
 
 
 class LabResult(msgspec.Struct, frozen=True, kw_only=True):

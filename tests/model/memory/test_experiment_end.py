@@ -9,10 +9,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment, StageBegan
 from gpu_studio.core.notice import Tone
 from gpu_studio.model.memory.oom_experiment import (
-    BUDGET_STEP_BYTES,
     OomState,
-    default_budget,
-    largest_budget,
 )
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.memory_answers import (
@@ -138,11 +135,3 @@ def test_a_card_without_memory_for_an_experiment_is_no_result_of_it(model, scrip
     assert "too little memory" in outcome.detail
     assert "Tried to allocate 256 MiB." in outcome.detail
     assert "Close the programs" in outcome.next_step
-
-
-def test_the_default_budget_is_three_quarters_of_what_is_free_and_never_the_whole_card():
-    assert default_budget(1996 * MIB, 1600 * MIB) == 1200 * MIB
-    assert default_budget(1996 * MIB, 0) == BUDGET_STEP_BYTES
-    for total in (256 * MIB, 1996 * MIB, 12 << 30, 139 << 30):
-        assert 0 < largest_budget(total) <= total - 64 * MIB
-        assert default_budget(total, total) <= largest_budget(total)

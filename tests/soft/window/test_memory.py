@@ -234,8 +234,7 @@ def test_the_card_that_is_chosen_is_the_one_that_is_filled_and_read(
     person.choose("memory.card", "cuda:1")
     person.open_page("Break it")
     person.choose("memory.oom.preset", "Your own")
-    for _ in range(2):  # 8, 6, 4 of 64 MiB
-        person.press("memory.oom.count", Qt.Key.Key_Left)
+    person.press("memory.oom.count", Qt.Key.Key_Up)  # 4 of 64 MiB
     pids = []
 
     def look(event: Event) -> bool:

@@ -8,13 +8,11 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QMessageBox,
-    QSlider,
 )
 
 from gpu_studio.core.messages.memory_messages import AllocationPlan, RunMemoryExperiment
 from gpu_studio.model.pages import BREAK_IT
-from gpu_studio.ui.memory.oom_panel import OomPanel
-from tests.driving.memory import MIB, start
+from tests.driving.memory import start
 from tests.driving.window import click, find, numbers, text
 from tests.engine.answers import only
 from tests.fakes.memory_answers import (
@@ -27,58 +25,30 @@ def test_the_first_preset_is_the_experiment_of_the_post(tab, studio, qtbot):
     preset = find(tab, "memory.oom.preset", QComboBox)
     assert preset.currentData() == "gt1030"
     assert "Radosław Śmigielski" in text(tab, "memory.oom.source")
-    assert text(tab, "memory.oom.size.words") == "8192 × 8192 = 256 MiB"
-    assert find(tab, "memory.oom", OomPanel).plan.count is None
-    assert numbers(text(tab, "memory.oom.count.words")) == []
-    assert find(tab, "memory.oom.dtype", QComboBox).currentText() == "float32"
-    # Three quarters of what is left for an engine of its own: 3/4 of 1538 MiB, in steps of 16.
-    qtbot.waitUntil(lambda: "1.12 GiB" in text(tab, "memory.oom.budget.words"))
-    assert find(tab, "memory.oom", OomPanel).budget_bytes is None, "the engine knows better"
+    assert find(tab, "memory.oom.plan").isHidden()
+    # Three quarters of what is left for an engine of its own: 3/4 of 1538 MiB.
+    qtbot.waitUntil(lambda: "about 1.13 GiB" in text(tab, "memory.oom.budget"))
 
 
-def test_a_moved_slider_makes_the_experiment_ones_own(tab, studio, qtbot):
-    start(tab, studio, BREAK_IT)
-    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
-    size = find(tab, "memory.oom.size", QSlider)
-    size.setFocus()
-    qtbot.keyClick(size, Qt.Key.Key_Left)
-    assert text(tab, "memory.oom.size.words").startswith("5792 × 5792 = 128 MiB")
-    assert "5792" in size.accessibleName()
-    assert find(tab, "memory.oom.preset", QComboBox).currentText() == "Your own"
-    qtbot.keyClick(find(tab, "memory.oom.count", QSlider), Qt.Key.Key_Home)
-    assert text(tab, "memory.oom.count.words").startswith("1 = 128 MiB")
-    assert find(tab, "memory.oom", OomPanel).plan == AllocationPlan(size=5792, count=1)
-
-
-def test_a_preset_that_chooses_its_tensors_itself_has_no_sliders(tab, studio, qtbot):
+def test_an_experiment_of_your_own_has_the_chosen_tensors(tab, scripts, engines, studio, qtbot):
+    scripts[RunMemoryExperiment] = [oom_finished("fits")]
     start(tab, studio, BREAK_IT)
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
     preset = find(tab, "memory.oom.preset", QComboBox)
     preset.setFocus()
-    qtbot.keyClick(preset, Qt.Key.Key_Down)
-    assert text(tab, "memory.oom.size.words").startswith("256 × 256 = 256 KiB")
-    qtbot.keyClick(preset, Qt.Key.Key_Down)
-    assert preset.currentData() == "one_big"
-    assert find(tab, "memory.oom.sliders").isHidden()
-    qtbot.keyClick(preset, Qt.Key.Key_Home)
-    assert find(tab, "memory.oom.sliders").isVisible()
-    assert text(tab, "memory.oom.size.words").startswith("8192")
-
-
-def test_a_budget_moved_by_hand_stays(tab, studio, qtbot):
-    start(tab, studio, BREAK_IT)
-    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
-    budget = find(tab, "memory.oom.budget", QSlider)
-    before = budget.value()
-    budget.setFocus()
-    qtbot.keyClick(budget, Qt.Key.Key_Left)
-    moved = budget.value()
-    assert moved == before - 1
-    assert numbers(text(tab, "memory.oom.budget.words")) == ["1.11", "1.95"]
-    tab.model.memory_changed.emit()
-    assert budget.value() == moved
-    qtbot.keyClick(budget, Qt.Key.Key_End)
-    assert find(tab, "memory.oom", OomPanel).budget_bytes < 1996 * MIB - 64 * MIB
+    qtbot.keyClick(preset, Qt.Key.Key_End)
+    assert find(tab, "memory.oom.plan").isVisible()
+    find(tab, "memory.oom.dtype", QComboBox).setCurrentText("float16")
+    size = find(tab, "memory.oom.size", QComboBox)
+    assert size.currentText().replace("\u202f", " ") == "4096 × 4096 = 32 MiB"
+    size.setCurrentIndex(size.findData(8192))
+    count = find(tab, "memory.oom.count", QComboBox)
+    count.setCurrentIndex(count.count() - 1)
+    click(tab, "memory.oom.run")
+    qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
+    request = only(RunMemoryExperiment, engines.requests)[-1]
+    assert request.plan == AllocationPlan(size=8192, dtype="float16")
+    assert request.budget_bytes is None, "the engine knows better what is free"
 
 
 def test_the_whole_card_is_filled_only_after_a_confirmation(
@@ -97,8 +67,7 @@ def test_the_whole_card_is_filled_only_after_a_confirmation(
     start(tab, studio, BREAK_IT)
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
     find(tab, "memory.oom.whole_card", QCheckBox).click()
-    assert not find(tab, "memory.oom.budget").isEnabled()
-    assert numbers(text(tab, "memory.oom.budget.words")) == ["1.95"]
+    assert numbers(text(tab, "memory.oom.budget")) == ["1.95"]
     monkeypatch.setattr(QMessageBox, "exec", answer(QMessageBox.StandardButton.Cancel))
     click(tab, "memory.oom.run")
     assert len(asked) == 1

@@ -122,7 +122,7 @@ def test_without_a_card_the_modelled_gt_1030_is_there_and_named_as_such(
     assert isinstance(engines.requests[-1], (ReadMemory, DescribeEngine))
     tab.pages.go_to(BREAK_IT)
     assert find(tab, "memory.oom.run").isEnabled()
-    assert "1.95 GiB" in text(tab, "memory.oom.budget.words")
+    assert "1.95 GiB" in text(tab, "memory.oom.budget")
 
 
 @pytest.mark.parametrize("inventory", [cpu_only()])
@@ -140,7 +140,7 @@ def test_the_ram_is_live_and_an_experiment_wants_a_card(tab, studio, qtbot):
     assert find(tab, "memory.empty_cache").isHidden()
     assert find(tab, "memory.modelled").isHidden()
     tab.pages.go_to(BREAK_IT)
-    for name in ("size", "count", "dtype", "budget", "preset", "run", "stop"):
+    for name in ("size", "count", "dtype", "preset", "run", "stop"):
         assert not find(tab, f"memory.oom.{name}").isEnabled(), name
     assert "simulate" in text(tab, "memory.oom.reason")
 
