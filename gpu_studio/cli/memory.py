@@ -31,8 +31,6 @@ from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
-    CacheEmptied,
-    EmptyCache,
     MemoryRead,
     OomFinished,
     RunMemoryExperiment,
@@ -40,7 +38,6 @@ from gpu_studio.core.messages.memory_messages import (
     StageBegan,
 )
 from gpu_studio.core.messages.message import Event
-from gpu_studio.core.messages.placement_messages import PlaceTensors
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.tensors import DTYPES, LARGEST_SIZE
 from gpu_studio.core.units import format_bytes
@@ -106,37 +103,6 @@ def _list_experiments(options: argparse.Namespace, _log_path: Path) -> int:
     lines = (f"{preset.name:<16}{preset.title}: {preset.sentence}" for preset in PRESETS)
     print_list("presets", PRESETS, lines, as_json=options.json)
     return DONE
-
-
-def _free(options: argparse.Namespace, log_path: Path) -> int:
-    """Allocate on a card, drop the tensors, empty PyTorch's cache; return the exit status."""
-    device = options.device
-    with at_work(new_engine(log_path)) as work:
-        for request in (
-            PlaceTensors(device=device, size=options.size, dtype="float32"),
-            EmptyCache(device=device),
-        ):
-            *_, last = work.printed_answers(request, as_json=options.json)
-            if work.interrupt.is_asked or isinstance(last, (RequestFailed, EngineEnded)):
-                return work.exit_status(is_done=False)
-    if isinstance(last, CacheEmptied) and not options.json:
-        _print_emptied(last)
-    return DONE
-
-
-def _print_emptied(emptied: CacheEmptied) -> None:
-    for when, read in (("Before", emptied.before), ("After", emptied.after)):
-        allocated, reserved = (
-            format_bytes(size or 0) for size in (read.allocated_bytes, read.reserved_bytes)
-        )
-        print_line(f"{when + ':':<8}{allocated} allocated, {reserved} reserved")
-    print_line(
-        f"empty_cache gave {format_bytes(emptied.freed_bytes)} back to the driver; before, "
-        f"{format_bytes(emptied.predicted_bytes)} were in completely free segments."
-    )
-    print_line()
-    for line in emptied.snippet.splitlines():
-        print_line(line)
 
 
 def _engine_for(device: str, conf: str, log_path: Path) -> Engine:
@@ -293,19 +259,9 @@ def _add_oom(parser: argparse.ArgumentParser) -> None:
     custom.add_argument("--dtype", choices=DTYPES, default="float32", help="the dtype")
 
 
-def _add_free(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--device", metavar="D", type=types.device, required=True, help="a card such as cuda:0"
-    )
-    parser.add_argument(
-        "--size", metavar="N", type=types.whole_number(1, LARGEST_SIZE), default=2048,
-        help="the side of the matrices (default: %(default)s)",
-    )  # fmt: skip
-
-
 COMMAND = Command(
-    about="See where a card's memory goes: explain an out-of-memory error, cause one safely, see "
-    "what fits, or see what empty_cache gives back.",
+    about="See where a card's memory goes: explain an out-of-memory error, cause one safely, or "
+    "see what fits.",
     parts={
         "explain": Command(
             help="explain an out-of-memory error",
@@ -334,13 +290,6 @@ COMMAND = Command(
             about="List the simulated cards with their memory and where it is from.",
             run=_list_cards,
             json=JSON_OBJECT,
-        ),
-        "free": Command(
-            help="see what empty_cache gives back to the driver",
-            about="Put two matrices and their product on a card, drop them, and see how much "
-            "memory PyTorch keeps until torch.cuda.empty_cache() gives it back.",
-            run=_free,
-            add_arguments=_add_free,
         ),
     },
 )

@@ -315,22 +315,6 @@ def test_wrong_use_is_one_line(type_in: Any, arguments: list[str], words: str):
     assert len(notes) < 400
 
 
-def test_the_cache_of_a_card_is_emptied_and_the_cpu_has_none(shared_engine: None, type_in: Any):
-    status, lines, errors = type_in("free", "--device", "cpu", "--size", "8", "--json")
-    assert status == 1
-    types = [json.loads(line)["type"] for line in lines]
-    assert types == [*["place_row"] * 3, "tensors_placed", "request_failed"]
-    assert "cpu" in errors.lower()
-    status, lines, errors = type_in("free", "--device", "cuda:7")
-    assert (status, lines) == (1, [])
-    assert "cuda:7" in errors
-
-
-@pytest.mark.parametrize("arguments", [(), ("--device", "cuda:0", "--size", "0")])
-def test_free_wants_a_card_and_a_size(type_in: Any, arguments: tuple[str, ...]):
-    assert type_in("free", *arguments)[0] == 2
-
-
 def test_replay_tries_another_card(type_in: Any, tmp_path: Path):
     path = tmp_path / "history.pickle"
     status, _, _ = type_in(

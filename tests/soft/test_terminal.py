@@ -57,13 +57,3 @@ def test_a_file_goes_to_a_card_and_back(typed: Typed, tmp_path: Path) -> None:
     assert ways == {("cpu", "cuda:1"), ("cuda:1", "cpu")}
     there = next(event for event in events if event["type"] == "place_finished")
     assert there["allocated_delta_bytes"] > 0
-
-
-def test_an_emptied_cache_gives_back_what_dropped_tensors_left(typed: Typed) -> None:
-    *_, emptied = typed("memory", "free", "--device", "cuda:1", "--size", "1024")
-    assert emptied["type"] == "cache_emptied"
-    before = emptied["before"]
-    # What stays allocated is cuBLAS's own workspace.
-    assert before["reserved_bytes"] - before["allocated_bytes"] >= 3 * MATRIX_BYTES
-    assert emptied["freed_bytes"] == emptied["predicted_bytes"] >= 3 * MATRIX_BYTES
-    assert emptied["device"] == "cuda:1"

@@ -66,7 +66,6 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     Attributes:
         device_index: the card's index in the program that made the snapshot.
-        device_indexes: those of all cards with memory.
         segments: as for a live card; a snapshot does not contain the driver's free memory.
         whole: the same with all blocks, however many.
         reserved_bytes, allocated_bytes: the sums over its segments.
@@ -75,7 +74,6 @@ class Snapshot(msgspec.Struct, frozen=True):
     """
 
     device_index: int
-    device_indexes: tuple[int, ...]
     segments: SegmentsRead
     whole: SegmentsRead
     reserved_bytes: int
@@ -110,9 +108,8 @@ def read_snapshot(content: bytes, device_index: int | None = None) -> Snapshot:
         raise UnsafePickleError("This is not a memory snapshot: it has no segments.")
     segments = _segments(whole["segments"])
     traces = whole.get("device_traces", [])
-    device_indexes = tuple(sorted({segment["device"] for segment in segments}))
     if device_index is None:
-        device_index = device_indexes[0] if device_indexes else 0
+        device_index = min((segment["device"] for segment in segments), default=0)
     segments = [segment for segment in segments if segment["device"] == device_index]
     reserved_bytes = sum(segment["total_size"] for segment in segments)
     blocks = [block for segment in segments for block in segment["blocks"]]
@@ -129,7 +126,6 @@ def read_snapshot(content: bytes, device_index: int | None = None) -> Snapshot:
         found = segments_read(read, segments, device_index, MOST_SNAPSHOT_BLOCKS)
     return Snapshot(
         device_index=device_index,
-        device_indexes=device_indexes,
         segments=shown,
         whole=found,
         reserved_bytes=reserved_bytes,

@@ -52,7 +52,6 @@ class WhatIfModel(QObject):
     Attributes:
         history: the opened one; None before the first.
         name: of its file.
-        opened_path: its file.
         notice: what is being opened, or why it is refused.
         choices: the newest ones; None before the first.
     """
@@ -67,7 +66,7 @@ class WhatIfModel(QObject):
         self.name = ""
         self.notice = Notice()
         self.choices: WhatIfChoices | None = None
-        self._path = self.opened_path = Path()
+        self._path = Path()
         self._opening = SnapshotChild(self)
         self._opening.answered.connect(self._on_opened)
         self._opening.failed.connect(self._on_refused)
@@ -91,17 +90,12 @@ class WhatIfModel(QObject):
         """Whether a file is being read."""
         return self._opening.is_busy
 
-    def open(self, path: Path, device_index: int | None = None) -> None:
-        """Open a file, and no earlier one any more; the open history stays until then.
-
-        Args:
-            path: the file.
-            device_index: the card; None for the first one with memory.
-        """
+    def open(self, path: Path) -> None:
+        """Open a file, and no earlier one any more; the open history stays until then."""
         if self._is_closed:
             return
         self._path, self.notice = path, Notice()
-        question = OpenHistory(path=os.fsencode(path), device_index=device_index)
+        question = OpenHistory(path=os.fsencode(path))
         self._opening.ask(question)
         self._delay.start()
         self.history_changed.emit()
@@ -131,7 +125,6 @@ class WhatIfModel(QObject):
             return
         self._asking.cancel()
         self.notice, self.history, self.name = Notice(), answer, file_name(self._path)
-        self.opened_path = self._path
         self._answers.clear()
         self.history_changed.emit()
         self._ask_next()

@@ -129,11 +129,6 @@ class WhatIfPage(QWidget):
         line.setSpacing(GAP)
         card.column.addLayout(line)
         line.addWidget(self._headline, 1)
-        self._cards = ComboBox()
-        self._cards.setObjectName("memory.what_if.device")
-        self._cards.setAccessibleName("Card of the recorded program")
-        self._cards.activated.connect(self._choose_card)
-        line.addWidget(self._cards)
         line.addWidget(self._open)
         line.addWidget(self._record)
         self._subject = RoomText(role="muted", name="memory.what_if.subject", lines=_SUBJECT_LINES)
@@ -153,9 +148,6 @@ class WhatIfPage(QWidget):
         path = ask_open_path(self, "Open a history", "Histories (*.pickle *.pkl);;All files (*)")
         if path:
             self.open_history(Path(path))
-
-    def _choose_card(self, index: int) -> None:
-        self.model.open(self.model.opened_path, self._cards.itemData(index))
 
     def _show_lines(self) -> None:
         self._studio.snippets.show(RECORDING_SNIPPET, WHAT_IF)
@@ -178,7 +170,6 @@ class WhatIfPage(QWidget):
         # What became of a file takes the place of the subject: the history below stays.
         self._subject.setVisible(history is None or self._notice.isHidden())
         self._answers.setVisible(history is not None)
-        self._show_cards(history)
         if history is None:
             self._headline.setText(_INVITATION)
             self._subject.setText(_INVITED)
@@ -192,16 +183,6 @@ class WhatIfPage(QWidget):
             self._headline.setText(smallest.message)
         if model.choices is not None:
             self._subject.setText(subject(history, model.name, model.choices.other_bytes))
-
-    def _show_cards(self, history: OpenedHistory | None) -> None:
-        """Offer the other cards of the recorded program."""
-        indexes = () if history is None else history.device_indexes
-        self._cards.setVisible(len(indexes) > 1)
-        if history is not None:
-            self._cards.clear()
-            for index in indexes:
-                self._cards.addItem(f"cuda:{index}", index)
-            self._cards.setCurrentIndex(self._cards.findData(history.device_index))
 
 
 class _ChoiceCard(Card):

@@ -224,14 +224,6 @@ def test_a_text_is_off_by_no_more_than_its_rounding(size_bytes: int, scale: int)
     assert unrounded(result, size_bytes) == size_bytes
 
 
-@pytest.mark.parametrize(
-    ("size_bytes", "off_bytes"),
-    [(1024, 0), (1025, 6), (MIB, 6), (MIB + 1, 5243), (3 * GIB, 5368710)],
-)
-def test_the_rounding_is_half_a_hundredth_of_the_unit(size_bytes: int, off_bytes: int):
-    assert rounding_bytes(size_bytes) == off_bytes
-
-
 def test_a_counter_that_says_something_else_is_not_the_errors_number():
     assert unrounded(634 * MIB, 634 * MIB + 5000) == 634 * MIB + 5000
     assert unrounded(634 * MIB, 634 * MIB + 6000) == 634 * MIB
@@ -243,8 +235,3 @@ def test_only_the_beginning_of_an_endless_text_is_read():
     error = "CUDA out of memory. Tried to allocate 2.00 GiB."
     assert read_oom_text("x" * (MOST_CHARACTERS - len(error)) + error).tried_bytes == 2 << 30
     assert read_oom_text("x" * MOST_CHARACTERS + error) == OomNumbers()
-
-
-def test_no_more_processes_are_taken_than_a_card_can_have():
-    text = " ".join(f"Process {pid} has 1.00 MiB memory in use." for pid in range(1, 1000))
-    assert [one.pid for one in read_oom_text(text).processes] == [*range(1, 257)]

@@ -9,7 +9,6 @@ from gpu_studio.core.memory.outcome import (
     explain_outcome,
     free_within,
     is_leak,
-    others_grew_bytes,
     outcome_notice,
     outcome_of,
 )
@@ -103,12 +102,6 @@ def test_what_lies_beyond_a_limit_is_not_to_be_had():
     assert free_within(1800 * MIB, None, 1500 * MIB) == 1800 * MIB
 
 
-def test_others_are_what_is_neither_free_nor_ours():
-    assert others_grew_bytes(START, read(free=168, reserved=768)) == 1004 * MIB
-    assert others_grew_bytes(START, read(free=1990, reserved=0)) == -50 * MIB
-    assert others_grew_bytes(START, MemoryRead(device="cuda:0", taken_at_s=0.0)) is None
-
-
 def notice_of(finished: OomFinished) -> Notice:
     return outcome_notice(explain_outcome(finished))
 
@@ -167,24 +160,6 @@ def test_numbers_that_the_error_does_not_report_are_left_out():
     assert "None" not in sentence
     over = oom_finished("over_budget", limit_bytes=None)
     assert "budget allows" not in notice_of(over).detail
-
-
-def test_what_fits_is_counted():
-    several = plain(notice_of(oom_finished("fits")).detail)
-    assert (
-        several
-        == "4 tensors of 256 MiB, together 1 GiB, were on the card at the same time; now freed."
-    )
-    single = plain(notice_of(oom_finished("fits", tensors=1)).detail)
-    assert single == "1 tensor of 256 MiB was on the card at the same time; now freed."
-
-
-@pytest.mark.parametrize("outcome", ["fits", "over_budget", "card_full", "stopped", "refused"])
-def test_every_end_has_a_name_a_sentence_and_a_next_step(outcome):
-    words = notice_of(oom_finished(outcome))
-    assert words.sentence.endswith(".")
-    assert words.detail
-    assert words.next_step
 
 
 def test_a_refusal_quotes_one_line_of_the_error():

@@ -13,10 +13,8 @@ from gpu_studio.core.memory.segments import (
     ALLOCATED,
     SegmentMap,
     largest_block_bytes,
-    map_of_segments,
     map_of_snapshot,
 )
-from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
 
 MIB = 1 << 20
 
@@ -88,30 +86,6 @@ def test_blocks_that_do_not_fill_their_segments_are_refused(changes):
     }
     with pytest.raises(ValueError, match="blocks"):
         SegmentMap(**{**columns, **changes})
-
-
-def test_the_columns_of_an_engine_are_taken_as_they_are():
-    read = SegmentsRead(
-        device="cuda:0",
-        read=MemoryRead(device="cuda:0", taken_at_s=1.0),
-        largest_block_bytes=0,
-        free_total_bytes=0,
-        addresses=(0x1000,),
-        sizes=(2 * MIB,),
-        is_small=(True,),
-        is_expandable=(False,),
-        block_counts=(3,),
-        block_sizes=(512, 512, 2 * MIB - 1024),
-        block_states="012",
-    )
-    assert map_of_segments(read).block_states.tolist() == [0, 1, 2]
-
-
-def test_an_allocator_without_segments_is_an_empty_map():
-    blocks = map_of(AllocatorModel(100 * MIB))
-    assert (len(blocks), blocks.block_count, blocks.reserved_bytes) == (0, 0, 0)
-    assert blocks.largest_hole_bytes == blocks.releasable_bytes == 0
-    assert largest_block_bytes(blocks, 100 * MIB) == 100 * MIB
 
 
 @pytest.mark.parametrize("conf", ["", "expandable_segments:True"])

@@ -31,19 +31,9 @@ def test_a_card_sums_to_what_nvml_calls_its_size():
     }  # fmt: skip
 
 
-def test_a_card_without_nvml_sums_to_what_cuda_calls_its_size():
-    tank = tank_of_card(memory_read(allocated=1024, reserved=1260))
-    assert tank.total_bytes == 1996 * MIB
-    assert sizes(tank)["not_told"] == 338
-
-
 def test_a_slice_of_a_card_is_not_summed_to_the_whole_card():
     tank = tank_of_card(memory_read(allocated=1, reserved=2), 80 << 30)
     assert tank.total_bytes == 1996 * MIB
-
-
-def test_without_a_context_there_is_no_tank_of_pytorch():
-    assert tank_of_card(no_context(), 2048 * MIB) is None
 
 
 def test_sensors_alone_report_used_and_free():
@@ -101,17 +91,6 @@ def test_processes_are_told_apart_and_the_engines_own_is_its_context():
     }  # fmt: skip
 
 
-def test_the_other_engine_is_named_and_is_no_other_program():
-    users = card_users([process(11, 1300), process(12, 90)], 11, {12: "The program's engine"})
-    tank = tank_of_card(memory_read(allocated=1024, reserved=1260), 2048 * MIB, users)
-    assert [part.label for part in tank.parts if part.key == "other_engine"] == [
-        "The program's engine"
-    ]
-    assert sizes(tank)["other_engine"] == 90
-    assert sizes(tank)["others"] == 0
-    assert sizes(tank)["context"] == 40
-
-
 def test_where_windows_gives_no_numbers_the_rest_is_not_reported():
     assert used_by(process(11, None), process(12, None)) == {
         "driver": 52, "not_told": 338, "tensors": 1024, "holes": 236, "free": 398,
@@ -123,20 +102,6 @@ def test_where_windows_gives_no_numbers_the_rest_is_not_reported():
 def test_where_the_engine_is_not_listed_the_list_is_not_believed():
     """As in a container: its own memory may stand there under another number."""
     assert "others" not in used_by(process(12, 300))
-
-
-def test_more_than_there_is_room_for_is_not_told_of_anybody():
-    parts = used_by(process(11, 1260 + 300), process(12, 600))
-    assert parts["context"] == 300
-    assert parts["others"] == 38
-    assert sum(parts.values()) == 2048
-
-
-def test_a_modelled_card_has_no_processes():
-    read = memory_read(allocated=1024, reserved=1260, modelled=True)
-    tank = tank_of_card(read)
-    assert sizes(tank) == {"context": 338, "tensors": 1024, "holes": 236, "free": 398}
-    assert "simulated" in tank.parts[0].explanation
 
 
 def error(**numbers):

@@ -73,21 +73,6 @@ def test_a_model_stays_where_it_was_placed(monkeypatch: pytest.MonkeyPatch):
     assert things[3] is not things[0]  # placing another one has released it
 
 
-def test_the_table_shows_the_devices_before_and_after(monkeypatch: pytest.MonkeyPatch):
-    """Moved to the meta device, which holds no values, the output cannot be compared."""
-    monkeypatch.setattr(placement, "resolve_device", lambda address: torch.device(address))
-    monkeypatch.setattr(placement, "prove_kernels", lambda device: None)
-    monkeypatch.setattr(placement, "free_bytes", lambda device: 1 << 40)
-    monkeypatch.setattr(PlacedModel, "_output", lambda self: torch.ones(2, device="cpu"))
-    dispatcher = Dispatcher()
-    events = ask(PlaceModel(model="linear_10", device="meta"), dispatcher)
-    rows = only(PlaceRow, events)
-    assert {(row.device_before, row.device_after) for row in rows} == {("cpu", "meta")}
-    assert events[-1].moved_bytes == 440
-    rows = only(PlaceRow, ask(PlaceModel(model="linear_10", device="meta"), dispatcher))
-    assert {(row.device_before, row.device_after) for row in rows} == {("meta", "meta")}
-
-
 def test_what_a_device_has_no_room_for_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(placement, "resolve_device", lambda address: torch.device(address))
     monkeypatch.setattr(placement, "prove_kernels", lambda device: None)

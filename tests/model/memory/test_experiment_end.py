@@ -6,7 +6,7 @@ import pytest
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
-from gpu_studio.core.messages.memory_messages import RunMemoryExperiment, StageBegan
+from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from gpu_studio.core.notice import Tone
 from gpu_studio.model.memory.oom_experiment import (
     OomState,
@@ -23,7 +23,6 @@ from tests.model.memory.looks import (
     MIB,
     at_the_pause,
     breaking,
-    plain,
 )
 
 
@@ -82,23 +81,6 @@ def test_an_experiment_whose_engine_only_starts_is_taken_back(model, scripts, en
     model.experiment.stop()
     assert model.experiment.state is OomState.IDLE
     assert "not started" in model.experiment.outcome.detail
-
-
-def test_a_stage_says_what_happens_now_and_is_marked(model, scripts, engines, qtbot):
-    scripts[RunMemoryExperiment] = lambda engine, request: [
-        memory_read(mark="start"),
-        StageBegan(stage="training", sentence="The batch is doubled."),
-        memory_read(allocated=64, reserved=64, taken_at_s=10.2),
-        Pause(),
-        oom_finished(),
-    ]
-    model.experiment.run(EXPERIMENT)
-    at_the_pause(qtbot, engines)
-    qtbot.waitUntil(lambda: "64 MiB allocated" in plain(model.experiment.outcome.detail))
-    assert model.experiment.outcome.detail.startswith("The batch is doubled. ")
-    assert [mark.label for mark in model.history.marks] == ["experiment", "training"]
-    engines.latest.go()
-    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
 
 
 def test_an_engine_that_dies_in_the_middle_keeps_the_readings(model, scripts, qtbot):

@@ -6,21 +6,14 @@ import pytest
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.oom_experiment import (
-    EXPANDABLE,
     OomState,
 )
 from tests.fakes.descriptions import described_with_cuda
-from tests.fakes.memory_answers import (
-    memory_read,
-    oom_finished,
-)
 from tests.fakes.pc import two_cards
 from tests.model.memory.looks import (
     EXPERIMENT,
-    MIB,
     at_the_pause,
     idle,
     parts,
@@ -50,38 +43,6 @@ def test_an_experiment_runs_in_an_engine_of_its_own_that_ends_with_it(
     assert "close" not in main.calls
     assert studio.lab.state is EngineState.ABSENT
     assert [mark.label for mark in model.history.marks] == ["experiment", "out of memory", "freed"]
-
-
-def test_the_same_is_tried_with_expandable_segments_in_a_fresh_engine(
-    model, broken, engines, qtbot
-):
-    assert not model.experiment.can_compare
-    model.experiment.run(EXPERIMENT)
-    at_the_pause(qtbot, engines)
-    first = engines.latest
-    assert not first.environment.allocator_configuration
-    first.go()
-    qtbot.waitUntil(lambda: model.experiment.can_compare)
-    broken[RunMemoryExperiment] = lambda engine, request: [
-        memory_read(mark="start"), memory_read(allocated=1280, reserved=1280),
-        memory_read(mark="end"), memory_read(mark="freed"),
-        oom_finished("fits", tensors=5, conf=EXPANDABLE),
-    ]  # fmt: skip
-    model.experiment.compare()
-    qtbot.waitUntil(lambda: len(model.experiment.results) == 2)
-    second = engines.latest
-    assert second is not first
-    assert second.environment.allocator_configuration == EXPANDABLE
-    assert second.requests[-1] == EXPERIMENT
-    assert [result.conf for result in model.experiment.results] == ["", EXPANDABLE]
-    outcomes = [result.outcome.sentence for result in model.experiment.results]
-    assert outcomes == ["Over the budget.", "Everything fits."]
-    assert model.experiment.results[1].reached.allocated_bytes == 1280 * MIB
-    assert not model.experiment.can_compare
-    model.experiment.run(EXPERIMENT)
-    assert model.experiment.results == ()
-    model.experiment.stop()
-    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])

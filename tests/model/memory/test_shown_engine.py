@@ -23,7 +23,6 @@ from tests.model.memory.looks import (
     MIB,
     ON_MODEL,
     at_the_pause,
-    breaking,
     idle,
     parts,
 )
@@ -49,21 +48,6 @@ def test_what_an_experiment_reached_is_shown_until_the_other_engine_is_chosen(
     assert parts(model)["tensors"] == 100
     model.show_engine(LAB)
     assert parts(model)["tensors"] == 1024
-
-
-def test_of_an_engine_that_ended_too_soon_the_error_reports_the_context(
-    model, scripts, engines, qtbot
-):
-    """The driver's list of processes comes once a second: a second may be all there is."""
-    error = (
-        "CUDA out of memory. Tried to allocate 256.00 MiB. Including non-PyTorch memory, this "
-        "process has 1114.00 MiB memory in use."
-    )
-    scripts[RunMemoryExperiment] = lambda engine, request: breaking(oom_finished(error_text=error))
-    model.experiment.run(EXPERIMENT)
-    qtbot.waitUntil(lambda: model.is_held)
-    assert parts(model)["context"] == 90
-    assert model.tank == model.tanks.reached(model.experiment.results[0])
 
 
 def test_the_other_engine_is_named_as_such_in_the_tank(

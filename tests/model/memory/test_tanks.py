@@ -74,11 +74,3 @@ def test_what_the_driver_reported_the_engine_itself_counts_before_all_else(memor
     assert context_of(tanks, memory, (512 + 84) * MIB) == 87
     tanks.learn(CARD.identity, CARD, memory)
     assert context_of(tanks, memory, (512 + 84) * MIB) == 87
-
-
-def test_an_errors_own_number_counts_until_something_is_learned(memory):
-    tanks = Tanks(Listed(7, 512 + 90), {})
-    receive(memory, 512, 0.0)
-    assert context_of(tanks, memory, (512 + 84) * MIB) == 84
-    tanks.learn(CARD.identity, CARD, memory)
-    assert context_of(tanks, memory, (512 + 84) * MIB) == 90

@@ -79,7 +79,7 @@ def asking(model):
 
 def history(content: bytes) -> OpenedHistory:
     return OpenedHistory(
-        history=content, device_index=0, device_indexes=(0,), conf="", entry_count=0, allocations=0,
+        history=content, device_index=0, conf="", entry_count=0, allocations=0,
         ooms=0, modelled=FITS, peak_reserved_bytes=0, at_peak=(), was_full=False,
         has_private_pool=False,
     )  # fmt: skip

@@ -92,21 +92,3 @@ def test_a_modelled_card_is_filled_without_asking(
     assert text(tab, "memory.oom.conf") == "PYTORCH'S DEFAULT · SIMULATED"
     request = only(RunMemoryExperiment, engines.requests)[-1]
     assert (request.whole_card, request.budget_bytes) == (True, None)
-
-
-def test_a_modelled_card_has_a_budget_if_you_want_one_and_a_real_one_again_by_itself(
-    tab, scripts, studio, engines, qtbot
-):
-    scripts[RunMemoryExperiment] = [oom_finished("over_budget", device="model:1996")]
-    start(tab, studio, BREAK_IT)
-    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
-    real = tab.model.chosen.identity
-    tab.model.devices.choose("model:1996")
-    click(tab, "memory.oom.whole_card")
-    click(tab, "memory.oom.run")
-    qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
-    assert not only(RunMemoryExperiment, engines.requests)[-1].whole_card
-    tab.model.devices.choose("model:3768")
-    assert find(tab, "memory.oom.whole_card", QCheckBox).isChecked()
-    tab.model.devices.choose(real)
-    assert not find(tab, "memory.oom.whole_card", QCheckBox).isChecked()

@@ -7,7 +7,7 @@ from gpu_studio.model.memory.memory_history import Mark
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.model.pages import BREAK_IT, CURVES
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving.memory import MIB, names_above, start
+from tests.driving.memory import MIB, start
 from tests.driving.window import click, find, numbers, text
 from tests.fakes.memory_answers import (
     cache_emptied,
@@ -37,13 +37,6 @@ def test_another_device_has_its_curves_once_the_page_is_shown(tab, studio, qtbot
     assert plot.curve_keys == before
     tab.pages.go_to(CURVES)
     assert plot.curve_keys == ("process",)
-
-
-def test_the_legend_covers_no_reading(tab, studio, qtbot):
-    """The newest readings are at the right edge, where a legend inside the plot lies."""
-    start(tab, studio)
-    plot = find(tab, "memory.plot", LivePlot)
-    qtbot.waitUntil(lambda: names_above(plot) == {"allocated", "reserved"})
 
 
 def test_empty_cache_by_its_button(tab, scripts, studio, qtbot):

@@ -65,15 +65,6 @@ def test_training_with_its_activations_fits_or_not(fits, qtbot):
     qtbot.waitUntil(lambda: text(fits, verdict).startswith("✖ Training with SGD does not fit"))
 
 
-def test_a_known_network_has_its_own_answer(fits, qtbot):
-    network = find(fits, "memory.fit.parameters", QComboBox)
-    assert network.findText("ViT-B/16") >= 0
-    network.setCurrentText("ViT-B/16")
-    qtbot.waitUntil(lambda: "ViT-B/16" in text(fits, "memory.fit.sentence"))
-    assert "1.72 GiB to" in text(fits, "memory.fit.training_fit.told").replace("\u202f", " ")
-    assert "million" in text(fits, "memory.fit.sentence")
-
-
 def test_a_file_has_its_own_answer(fits, qtbot, monkeypatch, tmp_path):
     path = tmp_path / "one.safetensors"
     write_safetensors(path, {"weight": ("F32", (4096, 4096))})
@@ -115,11 +106,6 @@ def test_a_number_that_is_none_is_refused_in_place(fits, qtbot):
     network.setCurrentText("7B")
     assert text(fits, "memory.fit.reason") == ""
     assert network.lineEdit().property("invalid") is False
-
-
-def test_the_pcs_ram_is_no_card(memory, fits):
-    memory.devices.choose("cpu")
-    assert "card" in text(fits, "memory.fit.reason")
 
 
 def test_every_control_has_a_name_to_be_read_aloud(fits):

@@ -59,15 +59,6 @@ def test_each_preset_ends_in_its_named_outcome(tab, qtbot, preset, ends_in):
     assert sum(part.size_bytes for part in tank.parts) == tank.total_bytes == 1996 << 20
 
 
-def test_the_card_keeps_its_bar_while_a_result_has_one(tab, qtbot):
-    above = find(tab, "memory.tank")
-    before = above.geometry()
-    run(qtbot, tab, "gt1030")
-    qtbot.waitUntil(find(tab, "memory.oom.tank").isVisible)
-    assert above.isVisible()
-    assert above.geometry() == before
-
-
 def test_the_batch_is_compared_with_and_without_gradients(tab, qtbot):
     run(qtbot, tab, "activations")
     stages = text(tab, "memory.oom.stages")

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.memory.outcome import outcome_notice
-from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from gpu_studio.model.pages import BREAK_IT
 from gpu_studio.ui.memory.tank import TankBar
@@ -160,16 +159,3 @@ def test_stop_stops_it(tab, scripts, engines, studio, qtbot):
     result = outcome_notice(tab.model.experiment.results[0].finished)
     assert text(tab, "memory.oom.headline") == result.sentence
     assert "1 tensor of 256 MiB" in text(tab, "memory.oom.outcome")
-
-
-def test_an_engine_that_dies_in_the_middle_is_reported(tab, scripts, studio, qtbot):
-    scripts[RunMemoryExperiment] = lambda engine, request: [
-        memory_read(allocated=512, reserved=512),
-        EngineEnded(exit_code=-9),
-    ]
-    run(tab, studio)
-    qtbot.waitUntil(lambda: find(tab, "memory.oom.result").property("tone") == "failure")
-    assert "ended" in text(tab, "memory.oom.headline")
-    assert find(tab, "memory.tank").isVisible(), "a dead engine's result has no bar of its own"
-    assert "Traceback" not in text(tab, "memory.oom.outcome")
-    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton, QSpinBox
+from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
@@ -74,18 +74,6 @@ def test_a_copy_of_the_benchmark_is_enough(page, ready_studio, qtbot, monkeypatc
         qtbot.waitUntil(lambda: ready_studio.session.is_free)
         assert sentence(page).startswith("At most") is (size >= 256)  # 16 MiB may be in a cache
     assert "measured 40.0 GB/s" in sentence(page)  # a slower copy, beside other work, says nothing
-
-
-def test_what_does_not_fit_is_said_to_be_slower(page, qtbot):
-    ask(page, "Llama 2 7B")
-    qtbot.waitUntil(lambda: "has not been measured" in sentence(page))
-    click(page, "memory.speed.measure")
-    qtbot.waitUntil(lambda: "PC's RAM, which is slower" in sentence(page))
-    assert "KV cache: 1 text × 4,096 tokens" in text(page, "memory.speed.detail")
-    find(page, "memory.speed.context", QSpinBox).setValue(512)
-    qtbot.waitUntil(lambda: "512 tokens of context" in sentence(page))
-    find(page, "memory.speed.batch", QSpinBox).setValue(4)
-    qtbot.waitUntil(lambda: "4 texts at once" in sentence(page))
 
 
 def test_a_file_is_asked_about_in_its_own_types(page, qtbot, monkeypatch, tmp_path):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QComboBox,
-    QInputDialog,
 )
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
@@ -88,17 +87,6 @@ def test_the_tank_is_walked_with_the_keyboard(tab, studio, qtbot):
     assert "20 MiB" not in text(tab, "memory.sentence")
 
 
-def test_the_tank_reports_what_is_pointed_at(tab, studio, qtbot):
-    start(tab, studio)
-    bar = find(tab, "memory.tank", TankBar)
-    qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
-    middle = bar.places.stretches[2].center().toPoint()
-    qtbot.mouseMove(bar, middle)
-    qtbot.waitUntil(lambda: text(tab, "memory.sentence").startswith("Tensors"))
-    qtbot.mouseMove(bar, QPoint(bar.width() - 4, 10))
-    qtbot.waitUntil(lambda: text(tab, "memory.sentence").startswith("Free"))
-
-
 def test_without_a_context_it_says_when_numbers_begin(tab, scripts, studio, sensor_source, qtbot):
     scripts[ReadMemory] = [no_context()]
     start(tab, studio)
@@ -164,16 +152,6 @@ def test_two_cards_are_chosen_between(tab, engines, studio, qtbot):
     assert not find(tab, "memory.oom.run").isEnabled()
 
 
-def test_a_card_of_ones_own_size(tab, studio, monkeypatch, qtbot):
-    start(tab, studio)
-    monkeypatch.setattr(QInputDialog, "getInt", lambda *_arguments: (3000, True))
-    cards = find(tab, "memory.card", QComboBox)
-    cards.setFocus()
-    qtbot.keyClick(cards, Qt.Key.Key_End)
-    qtbot.waitUntil(lambda: tab.model.chosen.address == "model:3000")
-    assert "3000 MiB" in cards.currentText()
-
-
 def test_the_engine_selector_goes_back_to_the_programs_own(tab, scripts, studio, qtbot):
     scripts[RunMemoryExperiment] = [
         memory_read(allocated=1024, reserved=1024, mark="oom"), oom_finished()
@@ -187,18 +165,6 @@ def test_the_engine_selector_goes_back_to_the_programs_own(tab, scripts, studio,
     qtbot.keyClick(engine, Qt.Key.Key_Home)
     assert engine.currentIndex() == 0
     qtbot.waitUntil(lambda: text(tab, "memory.sentence") not in ("", ended))
-
-
-def test_it_is_painted_again_in_the_other_theme(tab, studio, settings, qtbot):
-    start(tab, studio)
-    bar = find(tab, "memory.tank", TankBar)
-    qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
-    light = bar.grab().toImage().pixelColor(bar.width() - 10, 16)
-    settings.change(theme="dark")
-    dark = bar.grab().toImage().pixelColor(bar.width() - 10, 16)
-    assert light.lightness() > 200
-    assert dark.lightness() < 60
-    settings.change(theme="light")
 
 
 def test_a_narrow_tank_takes_more_lines_for_its_names(tab, studio, qtbot):

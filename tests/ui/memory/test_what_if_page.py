@@ -127,21 +127,6 @@ def test_an_experiment_is_recorded_and_replayed(tab, path, scripts, studio, qtbo
     assert tab.pages.front == WHAT_IF
 
 
-def test_each_card_of_the_recorded_program_can_be_chosen(page, path, qtbot):
-    whole = pickle.loads(path.read_bytes())
-    other = [{**segment, "device": 1} for segment in whole["segments"]]
-    whole["segments"] += other
-    whole["device_traces"] *= 2
-    path.write_bytes(pickle.dumps(whole))
-    page.open_history(path)
-    cards = find(page, "memory.what_if.device", QComboBox)
-    qtbot.waitUntil(lambda: cards.count() == 2)
-    cards.setCurrentIndex(1)
-    cards.activated.emit(1)
-    qtbot.waitUntil(lambda: page.model.history.device_index == 1)
-    assert cards.currentText() == "cuda:1"
-
-
 def test_a_dropped_snapshot_of_one_moment_opens_on_the_map(tab, path, qtbot):
     whole = pickle.loads(path.read_bytes()) | {"device_traces": []}
     path.write_bytes(pickle.dumps(whole))

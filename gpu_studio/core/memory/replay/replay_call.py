@@ -53,7 +53,6 @@ class OpenedHistory(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     Attributes:
         history: the `RecordedCalls` for later questions.
-        device_indexes: the cards in the file; one of them is shown.
         entry_count, allocations, ooms: the lines of the history, the tensors that were made, and
             how often the recorded program was out of memory.
         modelled: what the model does with it on a card of any size.
@@ -62,7 +61,6 @@ class OpenedHistory(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     history: bytes
     device_index: int
-    device_indexes: tuple[int, ...]
     conf: str
     entry_count: int
     allocations: int
@@ -213,7 +211,6 @@ def _opened(question: OpenHistory) -> OpenedHistory | NoHistory:
     return OpenedHistory(
         history=msgspec.msgpack.encode(history),
         device_index=snapshot.device_index,
-        device_indexes=snapshot.device_indexes,
         conf=history.conf,
         entry_count=len(snapshot.history),
         allocations=history.count("alloc"),

@@ -43,20 +43,6 @@ def test_a_full_card_is_reported_in_pytorchs_words():
     assert (error.allocated_bytes, error.unallocated_bytes) == (1792 * MIB, 0)
 
 
-def test_a_limit_and_holes_are_reported_in_pytorchs_words():
-    model = AllocatorModel(2048 * MIB, fraction=0.25)
-    model.allocate(3 * MIB)
-    with pytest.raises(ModelledOutOfMemory) as caught:
-        model.allocate(500 * MIB)
-    assert str(caught.value) == (
-        "CUDA out of memory. Tried to allocate 500.00 MiB. GPU 0 has a total capacity of 2.00 GiB"
-        " of which 1.98 GiB is free. 512.00 MiB allowed; Of the allocated memory 3.00 MiB is"
-        " allocated by PyTorch, and 17.00 MiB is reserved by PyTorch but unallocated." + HINT
-    )
-    assert caught.value.limit_bytes == 512 * MIB
-    assert caught.value.unallocated_bytes == 17 * MIB
-
-
 def test_a_rejected_request_flushes_nothing():
     model = AllocatorModel(
         1024 * MIB, conf="throw_on_cudamalloc_oom:True,per_process_memory_fraction:1.0"

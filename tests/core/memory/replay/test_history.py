@@ -17,10 +17,9 @@ from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.options import parse_configuration
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
 from gpu_studio.core.memory.modelled_memory import ModelledMemory, ModelledTensor
-from gpu_studio.core.memory.replay.history import RecordedCalls, history_of
+from gpu_studio.core.memory.replay.history import history_of
 from gpu_studio.core.memory.replay.what_if import smallest_card, what_if
 from gpu_studio.core.memory.snapshot_file import Snapshot, open_snapshot, read_snapshot
-from gpu_studio.core.messages.memory_messages import MOST_BLOCKS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,15 +111,6 @@ def test_whether_segments_expand_is_seen(conf: str, claimed: str, tmp_path: Path
     assert parse_configuration(seen).expandable_segments == bool(conf)
 
 
-def test_a_snapshot_of_many_blocks_is_read_whole(tmp_path: Path) -> None:
-    program = Program()
-    program.memory.start_history()
-    held = [program.memory.empty(512) for _ in range(MOST_BLOCKS + 5000)]
-    found = history_of(program.recorded(tmp_path / "history"))
-    assert found.count("alloc") == len(held)
-    assert what_if(found).peak_reserved_bytes == found.peak_reserved_bytes
-
-
 @pytest.mark.parametrize("conf", CONFS[:2])
 def test_an_emptied_cache_is_told_from_a_full_card(conf: str, tmp_path: Path) -> None:
     program = Program(conf, total_mib=300)
@@ -201,23 +191,6 @@ def test_another_card_does_what_the_model_does_there(conf: str, tmp_path: Path) 
         assert found.peak_allocated_bytes == stats["allocated_bytes.all.peak"]
         failures += not found.fits
     assert 0 < failures < 5
-
-
-def test_the_smallest_card_is_the_least_of_those_on_which_all_larger_ones_do(
-    tmp_path: Path,
-) -> None:
-    history = history_of(recorded(tmp_path / "history", "", 3))
-    smallest = smallest_card(history)
-    assert smallest is not None
-    assert fits(history, smallest)
-    assert fits(history, smallest + 300 * MIB)
-    assert not fits(history, smallest - 200 * MIB)
-    shared = smallest_card(history, other_bytes=1 << 30)
-    assert shared == smallest + (1 << 30)
-
-
-def fits(history: RecordedCalls, card_bytes: int) -> bool:
-    return what_if(history, card_bytes=card_bytes).fits
 
 
 def test_an_allocation_that_failed_may_fit_elsewhere(tmp_path: Path) -> None:

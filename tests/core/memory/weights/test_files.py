@@ -91,13 +91,6 @@ def test_llama_2_7b_has_its_published_size(tmp_path: Path):
     assert f"{network.parameters / 1e9:.2f}" == "6.74"
 
 
-def test_a_type_that_is_newer_than_this_program_has_its_size(tmp_path: Path):
-    path = tmp_path / "a.gguf"
-    infos = info([64], 99) + info([64], 1, 32, "u")
-    write_gguf(path, {"a": 1}, {}, infos=infos, counts=(2, 1), data_bytes=160)
-    assert read_weights(path).types_bytes == {"quantized": 32, "F16": 128}
-
-
 def test_split_files_are_one_network(tmp_path: Path):
     for number in (1, 2):
         name = f"m-{number:05}-of-00002"
@@ -135,24 +128,14 @@ def at(begin: int, end: int) -> bytes:
     ("header", "reason"),
     [
         (b'{"a":' * 100_000, "invalid"),
-        (b'{"a": NaN}', "invalid"),
-        (b'{"a": {"dtype":"F32","shape":[1e999],"data_offsets":[0,4]}}', "invalid"),
-        (b'{"a": {}, "a": {}}', "invalid"),
         (b'{"\xff": {}}', "invalid"),
         (b"{}", "has no tensors"),
-        (b'{"__metadata__": {"format": "pt"}}', "has no tensors"),
         (changed(lambda fields: fields["a.bias"].update(shape=[-20])), "invalid"),
         (changed(lambda fields: fields["a.bias"].update(shape=[1 << 61, 1 << 61])), "cannot be"),
-        (changed(lambda fields: fields["a.bias"].update(shape=[2.5, 10])), "invalid"),
-        (changed(lambda fields: fields["a.bias"].update(shape=[1 << 70])), "invalid"),
-        (changed(lambda fields: fields["a.bias"].update(dtype=["F32"])), "invalid"),
         (changed(lambda fields: fields["a.bias"].pop("data_offsets")), "invalid"),
         (at(2000, 2040), "overlap"),
         (at(2440, 2480), "cut off"),
         (at(2440, 2400), "cannot be"),
-        (at(-40, 0), "invalid"),
-        (changed(lambda fields: fields.update(c={"dtype": "U8", "shape": [1 << 40],
-         "data_offsets": [2440, 2440 + (1 << 40)]})), "cut off"),
     ],
 )  # fmt: skip
 def test_a_forged_safetensors_header_is_refused(tmp_path: Path, header: bytes, reason: str):
@@ -196,7 +179,6 @@ def info(shape: list[int], number: int = 0, offset: int = 0, name: str = "t") ->
         (info([64]) + info([64], name="u"), 2, "cannot be"),  # in the same place
         (struct.pack("<Q", 1 << 60), 1, "a name of"),
         (info([64]), 1 << 62, "too many tensors"),
-        (info([64]), 1_000_000, "too many tensors"),
         (b"", 0, "no tensors"),
     ],
 )
@@ -211,13 +193,10 @@ def test_a_forged_gguf_tensor_is_refused(tmp_path: Path, infos: bytes, tensors: 
     [
         (gguf_text("k") + struct.pack("<I", 99), 1, "metadata of type 99"),
         (gguf_text("k") + struct.pack("<IIQ", 9, 8, 1 << 60), 1, "ends in its header"),
-        (gguf_text("k") + struct.pack("<IIQ", 9, 0, 1 << 62), 1, "ends in its header"),
         (gguf_text("k") + struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 9, 1, "array of type"),
-        (gguf_text("k") + struct.pack("<IIQ", 9, 8, 1 << 60) + b"\0" * 4096, 1, "in its header"),
         (gguf_text("k") + struct.pack("<IQ", 8, 1 << 63), 1, "ends in its header"),
         (b"", 1 << 40, "too many"),
         (gguf_text("general.alignment") + struct.pack("<II", 4, 0), 1, "alignment"),
-        (gguf_text("general.alignment") + struct.pack("<If", 6, float("nan")), 1, "alignment"),
     ],
 )
 def test_forged_gguf_metadata_is_refused(tmp_path: Path, keys: bytes, count: int, reason: str):
@@ -225,12 +204,6 @@ def test_forged_gguf_metadata_is_refused(tmp_path: Path, keys: bytes, count: int
     head = b"GGUF" + struct.pack("<IQQ", 3, 1, count)
     path.write_bytes(head + keys + info([64]) + b"\x00" * 4096)
     assert reason in refusal(path)
-
-
-def test_other_versions_of_gguf_are_named(tmp_path: Path):
-    path = tmp_path / "a.gguf"
-    for version, reason in ((1, "version 1"), (9, "version 9")):
-        assert reason in refusal(write_gguf(path, LLAMA, GGUF, version=version))
 
 
 def test_a_child_reads_the_file(tmp_path: Path):
