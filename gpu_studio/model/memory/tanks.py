@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.memory.modelled_cards import card_at
-from gpu_studio.core.memory.oom_text import read_oom_text
 from gpu_studio.core.memory.tank import Tank, card_users, tank_of_card, tank_of_ram, tank_of_sensors
 
 if TYPE_CHECKING:
@@ -54,21 +53,13 @@ class Tanks:
         if users.engine_bytes is not None and memory.is_steady(identity, _STEADY_S):
             self._context_bytes[pid] = max(users.engine_bytes - read.reserved_bytes, 0)
 
-    def of(
-        self,
-        read: MemoryRead,
-        device: Device | None,
-        pid: int | None,
-        error_bytes: int | None = None,
-    ) -> Tank | None:
+    def of(self, read: MemoryRead, device: Device | None, pid: int | None) -> Tank | None:
         """Return the tank of a reading; None without a CUDA context.
 
         Args:
             read: an engine's reading.
             device: the card as NVML reports it; None for a simulated card.
             pid: the engine's process.
-            error_bytes: the memory of that process from the error's text of that moment, to two
-                decimals; used if the engine did not ask the driver and nothing was learned.
         """
         if read.process_bytes is not None:
             return tank_of_ram(read)
@@ -84,8 +75,6 @@ class Tanks:
         engine_bytes = read.engine_bytes
         if engine_bytes is None and context_bytes is not None:
             engine_bytes = context_bytes + (read.reserved_bytes or 0)
-        if engine_bytes is None:
-            engine_bytes = error_bytes
         users = msgspec.structs.replace(users, engine_bytes=engine_bytes)
         return tank_of_card(read, device.memory_total_bytes, users)
 
@@ -93,11 +82,9 @@ class Tanks:
         """Return the tank of the moment that a result is about; None without a reading."""
         if result.reached is None:
             return None
-        error_text = result.finished.error_text if result.finished is not None else ""
         inventory = self._sensors.inventory
         device = inventory.find(result.request.device) if inventory else None
-        error_bytes = read_oom_text(error_text).in_use_bytes
-        return self.of(result.reached, device, result.pid, error_bytes)
+        return self.of(result.reached, device, result.pid)
 
     def without_engine(self, device: Device | None) -> Tank | None:
         """Return a device's tank from the sensors only; None before their first reading."""

@@ -136,3 +136,14 @@ def test_a_picture_has_the_patches_that_its_network_was_made_for():
 )  # fmt: skip
 def test_a_number_of_parameters_is_read_as_people_write_it(text, count):
     assert parse_count(text) == count
+
+
+def test_amp_needs_half_of_the_activations():
+    plain, amp = (
+        model_fit(card_with(GIB), known("GPT-2"), "float32", plan, batch=8).training
+        for plan in (TrainingPlan(), TrainingPlan(precision="amp"))
+    )
+    assert plain is not None
+    assert amp is not None
+    assert 0.7 < amp.least_bytes / plain.least_bytes < 0.8
+    assert amp.parts["activations"] < plain.parts["activations"]

@@ -448,3 +448,11 @@ def test_in_a_container_the_program_itself_is_no_other_program():
         between="Process 3123 has 14.63 GiB memory in use. ",
     )  # fmt: skip
     assert explain_oom_text(text).kind == "card_full"
+
+
+def test_decimal_commas_make_no_difference():
+    text = new("256.00 MiB", "1.95 GiB", "153.81 MiB", "1.75 GiB", "8.00 MiB")
+    commas = text.replace("6.00", "6,00").replace("1.95", "1,95").replace("3.81", "3,81")
+    commas = commas.replace("1.75", "1,75").replace("8.00", "8,00")
+    assert commas.count(",") >= 5
+    assert explain_oom_text(commas) == explain_oom_text(text)

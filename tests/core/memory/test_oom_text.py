@@ -235,3 +235,8 @@ def test_only_the_beginning_of_an_endless_text_is_read():
     error = "CUDA out of memory. Tried to allocate 2.00 GiB."
     assert read_oom_text("x" * (MOST_CHARACTERS - len(error)) + error).tried_bytes == 2 << 30
     assert read_oom_text("x" * MOST_CHARACTERS + error) == OomNumbers()
+
+
+def test_no_more_processes_are_taken_than_a_card_can_have():
+    text = " ".join(f"Process {pid} has 1.00 MiB memory in use." for pid in range(1, 1000))
+    assert [one.pid for one in read_oom_text(text).processes] == [*range(1, 257)]

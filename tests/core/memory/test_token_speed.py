@@ -8,7 +8,7 @@ import pytest
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.fit import model_fit
 from gpu_studio.core.memory.modelled_cards import card_at
-from gpu_studio.core.memory.networks import Network, known_network
+from gpu_studio.core.memory.networks import AS_IN_FILE, Network, known_network
 from gpu_studio.core.memory.token_speed import (
     Bandwidth,
     bandwidth_of,
@@ -188,3 +188,15 @@ def test_the_cache_counts_for_the_fit():
     assert model_fit(card_at("model:6000"), llama_2_7b(), "4-bit", batch=2).inference.fits is False
     assert fits[512].training is None
     assert "does not train them" in fits[512].sentence
+
+
+def test_a_file_in_float32_keeps_its_cache_in_float32():
+    config = read_config(json.dumps(MIXTRAL | {"num_local_experts": 0}).encode(), "c")
+    sizes = [
+        token_reading(
+            Network(parameters=10, size_bytes=40, types_bytes={kind: 40}, config=config),
+            AS_IN_FILE, 1,
+        ).cache_bytes
+        for kind in ("F16", "F32")
+    ]  # fmt: skip
+    assert sizes == [131_072, 262_144]

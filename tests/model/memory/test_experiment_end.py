@@ -6,7 +6,7 @@ import pytest
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
-from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
+from gpu_studio.core.messages.memory_messages import RunMemoryExperiment, StageBegan
 from gpu_studio.core.notice import Tone
 from gpu_studio.model.memory.oom_experiment import (
     OomState,
@@ -23,6 +23,7 @@ from tests.model.memory.looks import (
     MIB,
     at_the_pause,
     breaking,
+    plain,
 )
 
 
@@ -117,3 +118,20 @@ def test_a_card_without_memory_for_an_experiment_is_no_result_of_it(model, scrip
     assert "too little memory" in outcome.detail
     assert "Tried to allocate 256 MiB." in outcome.detail
     assert "Close the programs" in outcome.next_step
+
+
+def test_a_stage_says_what_happens_now_and_is_marked(model, scripts, engines, qtbot):
+    scripts[RunMemoryExperiment] = lambda engine, request: [
+        memory_read(mark="start"),
+        StageBegan(stage="training", sentence="The batch is doubled."),
+        memory_read(allocated=64, reserved=64, taken_at_s=10.2),
+        Pause(),
+        oom_finished(),
+    ]
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    qtbot.waitUntil(lambda: "64 MiB allocated" in plain(model.experiment.outcome.detail))
+    assert model.experiment.outcome.detail.startswith("The batch is doubled. ")
+    assert [mark.label for mark in model.history.marks] == ["experiment", "training"]
+    engines.latest.go()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)

@@ -38,9 +38,9 @@ def receive(memory, reserved, at_s):
     memory._receive(memory_read(reserved=reserved, taken_at_s=at_s))
 
 
-def context_of(tanks, memory, error_bytes=None):
+def context_of(tanks, memory):
     read = memory.latest(CARD.identity)
-    tank = tanks.of(read, CARD, memory.pid, error_bytes)
+    tank = tanks.of(read, CARD, memory.pid)
     return {part.key: part.size_bytes // MIB for part in tank.parts}.get("context")
 
 
@@ -71,6 +71,6 @@ def test_what_the_driver_reported_the_engine_itself_counts_before_all_else(memor
     tanks = Tanks(Listed(7, 512 + 90), {})
     read = memory_read(reserved=512, engine_bytes=(512 + 87) * MIB)
     memory._receive(read)
-    assert context_of(tanks, memory, (512 + 84) * MIB) == 87
+    assert context_of(tanks, memory) == 87
     tanks.learn(CARD.identity, CARD, memory)
-    assert context_of(tanks, memory, (512 + 84) * MIB) == 87
+    assert context_of(tanks, memory) == 87

@@ -93,6 +93,7 @@ def test_the_same_with_expandable_segments_stands_beside_it(tab, scripts, engine
         oom_finished("fits", tensors=5, conf="expandable_segments:True"),
     ]  # fmt: skip
     click(tab, "memory.oom.compare")
+    assert engines.latest.environment.allocator_configuration == "expandable_segments:True"
     fits = outcome_notice(oom_finished("fits")).sentence
     qtbot.waitUntil(lambda: text(tab, "memory.oom.other.headline") == fits)
     assert text(tab, "memory.oom.headline") == fragmented

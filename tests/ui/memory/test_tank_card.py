@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import (
     QComboBox,
+    QInputDialog,
 )
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
@@ -178,3 +179,36 @@ def test_a_narrow_tank_takes_more_lines_for_its_names(tab, studio, qtbot):
     assert max(place.right() for place in places) <= 260
     assert max(place.bottom() for place in places) <= bar.height()
     assert not any(a.intersects(b) for a, b in pairwise(places))
+
+
+def test_the_tank_reports_what_is_pointed_at(tab, studio, qtbot):
+    start(tab, studio)
+    bar = find(tab, "memory.tank", TankBar)
+    qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
+    middle = bar.places.stretches[2].center().toPoint()
+    qtbot.mouseMove(bar, middle)
+    qtbot.waitUntil(lambda: text(tab, "memory.sentence").startswith("Tensors"))
+    qtbot.mouseMove(bar, QPoint(bar.width() - 4, 10))
+    qtbot.waitUntil(lambda: text(tab, "memory.sentence").startswith("Free"))
+
+
+def test_a_card_of_ones_own_size(tab, studio, monkeypatch, qtbot):
+    start(tab, studio)
+    monkeypatch.setattr(QInputDialog, "getInt", lambda *_arguments: (3000, True))
+    cards = find(tab, "memory.card", QComboBox)
+    cards.setFocus()
+    qtbot.keyClick(cards, Qt.Key.Key_End)
+    qtbot.waitUntil(lambda: tab.model.chosen.address == "model:3000")
+    assert "3000 MiB" in cards.currentText()
+
+
+def test_it_is_painted_again_in_the_other_theme(tab, studio, settings, qtbot):
+    start(tab, studio)
+    bar = find(tab, "memory.tank", TankBar)
+    qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
+    light = bar.grab().toImage().pixelColor(bar.width() - 10, 16)
+    settings.change(theme="dark")
+    dark = bar.grab().toImage().pixelColor(bar.width() - 10, 16)
+    assert light.lightness() > 200
+    assert dark.lightness() < 60
+    settings.change(theme="light")

@@ -250,3 +250,9 @@ def test_any_bytes_are_a_network_or_a_sentence(tmp_path: Path):
             path.write_bytes(variant)
             with contextlib.suppress(StudioError):
                 assert isinstance(read_weights(path), Network)
+
+
+def test_other_versions_of_gguf_are_named(tmp_path: Path):
+    path = tmp_path / "a.gguf"
+    for version, reason in ((1, "version 1"), (9, "version 9")):
+        assert reason in refusal(write_gguf(path, LLAMA, GGUF, version=version))
