@@ -237,7 +237,7 @@ PRESETS = (
     Preset(
         name="custom",
         title="Your own",
-        sentence="Square tensors as set with the sliders, until all exist or memory runs out.",
+        sentence="Square tensors of a size that you choose, until all exist or memory runs out.",
         ends_in=("over_budget", "card_full"),
     ),
 )

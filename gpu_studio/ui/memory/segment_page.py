@@ -61,6 +61,8 @@ class SegmentPage(QWidget):
         self._area.setWidgetResizable(True)
         self._area.setObjectName("memory.segments_area")
         self._area.setWidget(self._view)
+        for layer in (self._area.viewport(), self._view):  # the card shows through
+            layer.setAutoFillBackground(False)
         self._area.setMinimumHeight(_LEAST_ROWS * PITCH)
         map_card.column.addWidget(self._area, 1)
         self._block_words = Text(role="muted", name="memory.block", wraps=True)
