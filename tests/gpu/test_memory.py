@@ -57,7 +57,6 @@ def test_a_budget_ends_in_pytorchs_own_error(card: str, start_engine: StartEngin
     assert end.total_bytes == pytest.approx(total_bytes, rel=0.01)
     reads = only(MemoryRead, events)
     assert [read.mark for read in (reads[0], *reads[-2:])] == ["start", "oom", "freed"]
-    assert (reads[-2].ooms, reads[-1].ooms) == (1, 1)
     assert reads[-1].allocated_bytes == 0
     # Afterwards the card is as usable as before, and the budget is gone.
     run = one.ask(run_request(device=card, size=2048, budget_s=0.05))[-1]

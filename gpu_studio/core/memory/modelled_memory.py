@@ -98,9 +98,11 @@ class ModelledMemory:
         """Return the counters."""
         stats = self.allocator.stats()
         reserved_bytes = stats["reserved_bytes.all.current"]
-        inactive_split_bytes = stats["inactive_split_bytes.all.current"]
-        active_bytes = stats["active_bytes.all.current"]
-        releasable_bytes = reserved_bytes - active_bytes - inactive_split_bytes
+        releasable_bytes = (
+            reserved_bytes
+            - stats["active_bytes.all.current"]
+            - stats["inactive_split_bytes.all.current"]
+        )
         if self.allocator.is_expandable:
             releasable_bytes = map_of_snapshot(self._read_segments()).releasable_bytes
         return MemoryRead(
@@ -108,16 +110,10 @@ class ModelledMemory:
             taken_at_s=time.monotonic(),
             allocated_bytes=stats["allocated_bytes.all.current"],
             reserved_bytes=reserved_bytes,
-            active_bytes=active_bytes,
-            inactive_split_bytes=inactive_split_bytes,
             releasable_bytes=releasable_bytes,
             total_bytes=self.allocator.card.capacity_bytes,
             free_bytes=self.allocator.card.free_bytes,
-            retries=stats["num_alloc_retries"],
-            ooms=stats["num_ooms"],
-            requested_bytes=stats["requested_bytes.all.current"],
             peak_allocated_bytes=stats["allocated_bytes.all.peak"],
-            segments=stats["segment.all.current"],
             limit_bytes=self.allocator.limit_bytes,
             mark=mark,
             step=step,

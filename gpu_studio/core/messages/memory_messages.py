@@ -100,9 +100,8 @@ class MemoryRead(Event, frozen=True, kw_only=True):
     empty_cache can give back now) and the driver's total and free. All are None while the engine
     has no CUDA context. On the CPU: the memory of the engine's process and of the PC.
 
-    ``requested`` counts the requests before rounding, ``peak_allocated`` is the maximum since the
-    last reset, ``segments`` the number of segments, ``limit`` the most that the allocator may
-    reserve (null without a limit). ``mark`` names a moment of an experiment: ``start``,
+    ``peak_allocated`` is the maximum since the last reset, ``limit`` the most that the allocator
+    may reserve (null without a limit). ``mark`` names a moment of an experiment: ``start``,
     ``allocated``, ``freed``, ``empty_cache``, ``oom``; ``step`` counts its allocations.
     ``engine_bytes`` is the driver's count for the engine's process on the card, including its
     context: read at the end of an experiment, null if not available (Windows). ``modelled`` means
@@ -113,18 +112,12 @@ class MemoryRead(Event, frozen=True, kw_only=True):
     taken_at_s: float
     allocated_bytes: int | None = None
     reserved_bytes: int | None = None
-    active_bytes: int | None = None
-    inactive_split_bytes: int | None = None
     releasable_bytes: int | None = None
     total_bytes: int | None = None
     free_bytes: int | None = None
     process_bytes: int | None = None
     engine_bytes: int | None = None
-    retries: int | None = None
-    ooms: int | None = None
-    requested_bytes: int | None = None
     peak_allocated_bytes: int | None = None
-    segments: int | None = None
     limit_bytes: int | None = None
     mark: str | None = None
     step: int | None = None

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpu_studio.core.memory.modelled_cards import modelled_cards, needs_budget
 from gpu_studio.core.memory.oom_text import read_oom_text
 from gpu_studio.core.memory.presets import PRESETS
-from gpu_studio.core.messages.memory_messages import AllocationPlan, MemoryRead, StageBegan
+from gpu_studio.core.messages.memory_messages import MemoryRead, StageBegan
 from gpu_studio.core.units import format_bytes
 from tests.core.memory.modelled_experiment import EXPANDABLE, MIB, experiment, run
 from tests.engine.answers import only
@@ -32,18 +31,6 @@ def test_each_ends_in_its_named_outcome_on_a_card_of_any_size(preset: Any, devic
         if not whole_card:
             assert finished.budget_bytes == start.free_bytes * 3 // 4
             assert max(r.reserved_bytes for r in only(MemoryRead, events)) <= finished.budget_bytes
-
-
-@pytest.mark.parametrize("card", modelled_cards(), ids=lambda card: card.address)
-def test_each_does_on_each_modelled_card_what_it_promises_with_its_default_budget(card: Any):
-    for preset in PRESETS:
-        if preset.name == "many_small" and card.total_bytes > 4 << 30:
-            continue  # up to a third of a million tensors would take minutes
-        plan = AllocationPlan(size=4096) if preset.name == "custom" else None
-        whole_card = not needs_budget(card.address)
-        _, finished = run(experiment(preset.name, card.address, whole_card=whole_card, plan=plan))
-        assert finished.outcome == preset.ends_in[1], preset.name
-        assert finished.outcome != "over_budget"
 
 
 def test_the_gt_1030_experiment():

@@ -122,3 +122,11 @@ def test_a_nearly_full_card_serves_small_requests_and_whole_segments_only(free_m
     copy.deepcopy(model).allocate(largest_mib * MIB)
     with pytest.raises(ModelledOutOfMemory):
         copy.deepcopy(model).allocate(largest_mib * MIB + 512)
+
+
+def test_a_hole_may_be_larger_than_what_the_driver_has_left():
+    model = AllocatorModel(100 * MIB)
+    model.free(model.allocate(60 * MIB))
+    pin = model.allocate(8 * MIB)  # takes the front of what was freed
+    assert largest_block_bytes(map_of(model), model.card.free_bytes) == 52 * MIB
+    model.free(pin)
