@@ -52,15 +52,12 @@ _MOST_BYTES = 4 * MOST_CHARACTERS
 
 def _explain(options: argparse.Namespace, _log_path: Path) -> int:
     """Explain the error in a file, or say why not; return the exit status."""
-    found = explain_oom_text(_decoded(_content(options.file)), last=options.last)
+    found = explain_oom_text(_decoded(_content(options.file)))
     if found is None:
         note("This text has no out-of-memory error.")
         if options.json:
             print_bytes(b"{}\n")
         return FAILED
-    if found.errors > 1:
-        which = "last" if options.last else "first"
-        note(f"This text has {found.errors} errors; this is the {which}.")
     if options.json:
         print_json(found.numbers)
         return DONE
@@ -216,9 +213,6 @@ def _lab_device(text: str) -> str:
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a file with the error, or - for stdin")
-    parser.add_argument(
-        "--last", action="store_true", help="explain the last of several errors, not the first"
-    )
 
 
 def _add_lab_card(parser: argparse.ArgumentParser) -> None:

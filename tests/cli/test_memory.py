@@ -94,16 +94,6 @@ def test_explain_says_what_lay_beyond_the_card(type_in: Any, tmp_path: Path):
     assert "6.01 GiB of this is beyond 8 GiB." in words
 
 
-def test_explain_of_several_errors(type_in: Any, tmp_path: Path):
-    path = tmp_path / "error.txt"
-    path.write_text(newer(tried="1.00 GiB") + "\n" + newer(tried="2.00 MiB"))
-    _, lines, notes = type_in("explain", str(path), "--json")
-    assert json.loads(lines[-1])["tried_bytes"] == GIB
-    assert "2 errors" in notes
-    _, lines, _ = type_in("explain", str(path), "--json", "--last")
-    assert json.loads(lines[-1])["tried_bytes"] == 2 * MIB
-
-
 def test_a_text_without_such_an_error_fails(type_in: Any, tmp_path: Path):
     path = tmp_path / "error.txt"
     path.write_text("IndexError: list index out of range")

@@ -268,24 +268,25 @@ class OomExplanation(msgspec.Struct, frozen=True, kw_only=True):
     errors: int
 
 
-def explain_oom_text(text: str, *, last: bool = False) -> OomExplanation | None:
-    """Return the explanation of an error; None for a text without an out-of-memory error.
+def explain_oom_text(text: str) -> OomExplanation | None:
+    """Return the explanation of the first error in any text; None for a text without one.
 
-    Args:
-        text: any text that contains the error.
-        last: explain the last of several errors. Otherwise the first, which causes the errors
-            that occur while it is handled.
+    The first error causes those that occur while it is handled.
     """
     errors = _errors_in(letters_of(text))
     if not errors:
         return None
-    form, letters, numbers = errors[-1 if last else 0]
+    form, letters, numbers = errors[0]
     kind = form.kind or _kind_by_numbers(letters, numbers)
     words = _words(letters, numbers)
     sentences = (*_SIZES, *re.split(r"(?<=\.) ", KINDS[kind].meaning), form.about)
     meaning = _filled(sentences, words)
     if kind == "card_full" and (numbers.tried_bytes or 0) < (numbers.free_bytes or 0):
         meaning.append("The driver keeps the last part of a card for itself.")
+    if len(errors) > 1:
+        meaning.append(
+            f"The text has {len(errors)} errors. This is the first, which caused the others."
+        )
     return OomExplanation(
         kind=kind,
         headline=form.headline or KINDS[kind].headline,

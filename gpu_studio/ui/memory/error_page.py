@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QWidget
 
 from gpu_studio.core.memory.allocator.errors import card_full
 from gpu_studio.core.memory.oom_reader import explain_oom_text
@@ -95,10 +95,6 @@ class ErrorPage(QWidget):
         self._cut.hide()
         self._text.pasted.connect(self._cut.setVisible)
         card.column.addWidget(self._cut)
-        self._last = QCheckBox("Explain the last error in the text")
-        self._last.setObjectName("memory.error.last")
-        self._last.toggled.connect(self._explain)
-        card.column.addWidget(self._last)
         return card
 
     def _make_account(self, theme: Theme) -> PageColumn:
@@ -132,8 +128,7 @@ class ErrorPage(QWidget):
 
     def _explain(self) -> None:
         text = self._text.toPlainText()[:_LONGEST_TEXT]
-        explained = explain_oom_text(text, last=self._last.isChecked())
-        self._last.setVisible(explained is not None and explained.errors > 1)
+        explained = explain_oom_text(text)
         if explained is None:
             self._headline.setText(
                 "Not an out-of-memory error." if text.strip() else "Paste an error."
@@ -141,7 +136,7 @@ class ErrorPage(QWidget):
             self._meaning.setText(_NOTHING if text.strip() else _EMPTY)
         else:
             self._headline.setText(explained.headline)
-            self._meaning.setText(f"{explained.meaning}{self._which_of(explained.errors)}")
+            self._meaning.setText(explained.meaning)
         unexplained = Tone.AMBER if text.strip() else Tone.PLAIN
         self._account.set_tone(Tone.FAILURE if explained else unexplained)
         steps = explained.first_steps if explained else ()
@@ -152,17 +147,6 @@ class ErrorPage(QWidget):
         self._unnamed_part = _sizes_of(explained) if explained else ""
         self._describe_part("")
         self._part.setVisible(not self._tank.isHidden())
-
-    def _which_of(self, errors: int) -> str:
-        """Return which of several errors is explained; empty for a single error."""
-        if errors < 2:
-            return ""
-        which = (
-            "last: if the program caught the first, this one ended it"
-            if self._last.isChecked()
-            else "first, which caused the others"
-        )
-        return f" The text has {errors} errors. This is the {which}."
 
     def _describe_part(self, words: str) -> None:
         self._part.setText(words or self._unnamed_part)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QCheckBox, QPlainTextEdit
+from PySide6.QtWidgets import QPlainTextEdit
 
 from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.ui.memory.error_page import ErrorPage
@@ -69,22 +69,6 @@ def test_the_example_is_one_and_clear_takes_it_away(reader, qtbot):
     assert text(reader, "memory.error.headline") == explain_oom_text(example).headline
     click(reader, "memory.error.clear")
     qtbot.waitUntil(lambda: text(reader, "memory.error.headline") == empty)
-
-
-def test_of_several_errors_the_first_is_explained_or_the_last(reader, qtbot):
-    last = find(reader, "memory.error.last", QCheckBox)
-    assert last.isHidden()
-    one = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 1.95 GiB "
-    paste(reader, f"{one}of which 1.00 GiB is free.\n{one}of which 3.00 MiB is free.")
-    qtbot.waitUntil(lambda: "2 errors" in text(reader, "memory.error.meaning"))
-    assert last.isVisible()
-    assert "1 GiB of 1.95" in text(reader, "memory.error.meaning")
-    last.click()
-    assert "last" in text(reader, "memory.error.meaning")
-    assert "3 MiB of 1.95" in text(reader, "memory.error.meaning")
-    paste(reader, f"{one}of which 1.00 GiB is free.")
-    qtbot.waitUntil(last.isHidden)
-    assert "errors" not in text(reader, "memory.error.meaning")
 
 
 def test_what_was_moved_to_ram_is_drawn_beyond_a_line(reader, qtbot):
