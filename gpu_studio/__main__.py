@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 _X11_SOCKETS = "/tmp/.X11-unix/X"
 _PATIENCE_S = 3.0
-_KIOSK = ["race", "--kiosk"]
 # The modules without Qt that the first paint needs, and with them all that they import. PySide
 # looks for its own name in the source of each module that is imported after it: 5 ms for these.
 _BEFORE_QT = (
@@ -48,8 +47,7 @@ _WARNING = 0x30  # MB_ICONWARNING of winuser.h
 
 def main() -> int:
     """Run the program; return its exit status."""
-    is_kiosk = sys.argv[1:] == _KIOSK
-    if (sys.argv[1:] and not is_kiosk) or not has_display():
+    if sys.argv[1:] or not has_display():
         from gpu_studio.cli.main import main as run_command
 
         return run_command(sys.argv[1:])
@@ -63,7 +61,7 @@ def main() -> int:
             f"“{typed('gpu-studio devices')}” works anyway."
         )
         return 1
-    return open_window(kiosk=is_kiosk)
+    return open_window()
 
 
 def load_window() -> Callable[..., int]:

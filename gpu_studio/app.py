@@ -214,12 +214,8 @@ def has_letters(font: QFont) -> bool:
     return QFontMetrics(font).inFont("A")
 
 
-def main(*, kiosk: bool = False) -> int:
-    """Open the window and return the program's exit status.
-
-    Args:
-        kiosk: run races on a full screen, one after the other, until Esc; then the program ends.
-    """
+def main() -> int:
+    """Open the window and return the program's exit status."""
     log_path = _start_log()
     mark = StartMark(log_path.parent) if log_path is not None else None
     bad_end = _read_bad_end(log_path) if log_path is not None and mark and mark.set() else None
@@ -251,8 +247,6 @@ def main(*, kiosk: bool = False) -> int:
     console = ConsoleEnd(partial(QMetaObject.invokeMethod, window, "end_with_system", queued))
     _repeat(window, remove_killed_windows_folders, _TIDY_EVERY_MS)
     window.show()
-    if kiosk:
-        window.play_races()
     status = application.exec()
     _log.info("The window was closed")
     if mark is not None:

@@ -19,7 +19,7 @@ from gpu_studio.engine.workloads.case import Case
 from gpu_studio.engine.workloads.grow import GrowDrawing
 from gpu_studio.engine.workloads.paint import PaintDrawing
 from gpu_studio.engine.workloads.swarm import SwarmDrawing
-from gpu_studio.ui.race.framed_picture import image_of
+from gpu_studio.ui.race.race_lane import image_of
 
 if TYPE_CHECKING:
     import numpy as np

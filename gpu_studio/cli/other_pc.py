@@ -55,7 +55,7 @@ class Target:
             pc = pc_from_text(options.on)
         except ValueError as error:
             raise WrongUseError(str(error)) from error
-        for name in ("snapshot", "memory_history", "weights", "kiosk"):
+        for name in ("snapshot", "memory_history", "weights"):
             if getattr(options, name, None):
                 option = name.replace("_", "-")
                 raise WrongUseError(f"--{option} is not for another PC: files stay where they are.")

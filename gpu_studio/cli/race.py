@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import check_device, started_engine
-from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.command import Command, WrongUseError
 from gpu_studio.cli.recorder import Recorder, processor_name
 from gpu_studio.cli.saving import painted, save
@@ -18,7 +14,6 @@ from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_l
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.device_name import address_at, address_there, is_cpu
 from gpu_studio.core.devices.access import usable_cards
-from gpu_studio.core.messages.engine_messages import identity_at
 from gpu_studio.core.messages.race_messages import (
     MOST_CONTESTANTS,
     FrameReady,
@@ -26,7 +21,6 @@ from gpu_studio.core.messages.race_messages import (
     Showing,
 )
 from gpu_studio.core.messages.run_messages import RunInTurns, RunsEnded
-from gpu_studio.core.program_form import typed
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.race.contestant import (
     Contestant,
@@ -35,19 +29,17 @@ from gpu_studio.core.race.contestant import (
     race_requests,
     usual_contestants,
 )
-from gpu_studio.core.race.frames import MOST_BYTES, RaceFrame, RaceTrack, kept_frames
-from gpu_studio.core.race.photo import (
+from gpu_studio.core.race.picture_file import (
     DECODER,
-    LONGEST_S,
     MEMORY_BYTES,
-    MOST_ANSWER_BYTES,
+    NO_LOG,
     Photo,
-    opened_picture,
+    open_picture,
     refused,
 )
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
-from gpu_studio.core.race.shared_race import picture_order
-from gpu_studio.core.race.stage_view import encode_order
+from gpu_studio.core.race.side import MOST_BYTES, RaceSide, RaceTrack, kept_frames
+from gpu_studio.core.race.stage_view import Moment, picture_order
 from gpu_studio.core.race.verdict import judge
 from gpu_studio.core.units import (
     format_count,
@@ -69,7 +61,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.race.verdict import Verdict
 
 _COLUMNS = (
-    ("steps", -17), ("time", -8), ("a second", -8), ("per step", -8), ("achieved", -14),
+    ("steps", -17), ("time", -8), ("a second", -8), ("per step", -8),
 )  # fmt: skip
 _LEAST_NAME = 34
 # Of all contestants together: many of them keep fewer frames each.
@@ -81,13 +73,6 @@ _NAMES = [picture.name for picture in PICTURES]
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Run a race; return the exit status."""
-    if options.kiosk:
-        raise WrongUseError(
-            f"--kiosk fills a screen: give it alone, as “{typed('gpu-studio race --kiosk')}”, "
-            "where a window can open."
-        )
-    if options.picture is None:
-        raise WrongUseError(f"Choose what to draw: {', '.join(_NAMES)}.")
     picture = next(one for one in PICTURES if one.name == options.picture)
     assert picture.race is not None
     if options.photo is not None and picture.name != LEARN.name:
@@ -99,7 +84,6 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         started_engine(log_path) as (work, described),
     ):
         contestants = _contestants(options, picture, described)
-        _check_count(len(contestants))
         recorder = Recorder(
             log_path, as_json=options.json, path=options.record or options.record_frames
         )
@@ -113,38 +97,20 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             photo=photo.identity if photo is not None else "",
             showing=Showing(frames=shows, photo=photo) if shows or photo is not None else None,
         )
-        runs, tracks = _raced(work, requests, picture.size_text, as_json=options.json)
+        sides = _raced(work, requests, picture.size_text, as_json=options.json)
+    runs = [side.run for side in sides]
     verdict = judge(picture, runs)
-    if not options.no_history:
-        past_runs = history()
-        for run in runs:
-            if run.result is not None:
-                run.card = identity_at(run.request.device, described.cards)
-                keep_run(past_runs, run)
-    recorder.save(runs, kept_frames(runs, tracks) if records_frames else None)
+    for side in sides:
+        side.label = contestant_name(side.run, runs)
+    recorder.save(runs, kept_frames(sides) if records_frames else None)
     if options.save is not None:
-        order = picture_order(
-            picture,
-            verdict,
-            runs,
-            tracks,
-            made_at=now(),
-            cpu_name=processor_name(log_path),
-            torch_version=described.torch_version,
-        )
+        devices = [run.request.device for run in runs]
+        race = Moment(picture, sides, devices, verdict=verdict)
+        order = picture_order(race, now(), processor_name(log_path), described.torch_version)
         # A child paints it, because Qt is not in this process.
-        save(options.save, painted(_PAINTER, encode_order(order)))
+        save(options.save, painted(_PAINTER, order.encode()))
     _conclude(picture, runs, verdict, as_json=options.json)
     return work.exit_status(is_done=all(run.state is not RunState.FAILED for run in runs))
-
-
-def _check_count(count: int) -> None:
-    """Raise `WrongUseError` for more contestants than a race can have."""
-    if count > MOST_CONTESTANTS:
-        raise WrongUseError(
-            f"A race has at most {MOST_CONTESTANTS} contestants, and these options make {count}: "
-            "leave some out."
-        )
 
 
 def _contestants(
@@ -156,35 +122,35 @@ def _contestants(
             raise WrongUseError(
                 f"{picture.name} does not run in {dtype}: choose {', '.join(picture.dtypes)}."
             )
-    named = options.device
-    if named is None:
-        usual = [
-            msgspec.structs.replace(one, device=address_at(described.pc, address_there(one.device)))
-            for one in usual_contestants(usable_cards(described), described.cpu_threads)
-        ]
-        if options.threads is None:
-            return [
-                msgspec.structs.replace(one, dtype=dtype)
-                for one in usual
-                for dtype in options.dtype
-            ]
-        named = tuple(dict.fromkeys(one.device for one in usual))
-    for device in named:
+    pairs: list[tuple[str, int | None]] = [
+        (address_at(described.pc, address_there(one.device)), one.threads)
+        for one in usual_contestants(usable_cards(described), described.cpu_threads)
+    ]
+    if options.device is not None or options.threads is not None:
+        named = options.device or tuple(dict.fromkeys(device for device, _ in pairs))
+        if options.threads and not any(map(is_cpu, named)):
+            raise WrongUseError("A number of threads is only for the CPU: add cpu to --device.")
+        counts = options.threads or (None,)
+        pairs = [(one, count) for one in named for count in (counts if is_cpu(one) else (None,))]
+    for device, _ in pairs:
         check_device(device, described)
-    if options.threads and not any(map(is_cpu, named)):
-        raise WrongUseError("A number of threads is only for the CPU: add cpu to --device.")
-    return [
+    contestants = [
         Contestant(device=device, threads=threads, dtype=dtype)
-        for device in named
-        for threads in ((options.threads or (None,)) if is_cpu(device) else (None,))
+        for device, threads in pairs
         for dtype in options.dtype
     ]
+    if len(contestants) > MOST_CONTESTANTS:
+        raise WrongUseError(
+            f"A race has at most {MOST_CONTESTANTS} contestants, and these options make "
+            f"{len(contestants)}: leave some out."
+        )
+    return contestants
 
 
 def _raced(
     work: CommandEngine, requests: Sequence[RunWorkload], size_text: str, *, as_json: bool
-) -> tuple[list[Run], list[RaceTrack]]:
-    """Let the contestants take turns until all of them have ended; return runs and frames.
+) -> list[RaceSide]:
+    """Let the contestants take turns until all of them have ended; return them.
 
     Args:
         work: the engine that makes the runs; after Ctrl-C, no other run starts.
@@ -192,26 +158,24 @@ def _raced(
         size_text: how a size is written.
         as_json: print every event.
     """
-    runs = [Run(one) for one in requests]
-    tracks = [RaceTrack(most_bytes=min(MOST_BYTES, _MOST_FRAME_BYTES // len(runs))) for _ in runs]
-    for run in runs:
-        run.size_text = size_text
+    most_bytes = min(MOST_BYTES, _MOST_FRAME_BYTES // len(requests))
+    sides = [RaceSide("", Run(one), RaceTrack(most_bytes=most_bytes)) for one in requests]
+    for side in sides:
+        side.run.size_text = size_text
     for event in work.answers(RunInTurns(runs=tuple(requests))):
-        for number, (run, track) in enumerate(zip(runs, tracks, strict=True), 1):
-            if not run.apply(event):
-                continue
-            if isinstance(event, FrameReady):
-                track.add(RaceFrame.of(event, run.opened))
-            phase = run.phase or "starting"
-            share = format_percent(run.progress)
-            work.progress.show(f"{number}  {contestant_name(run)}: {phase} {share}")
+        for number, side in enumerate(sides, 1):
+            run = side.run
+            if run.apply(event):
+                side.track.add(event)
+                phase, share = run.phase or "starting", format_percent(run.progress)
+                work.progress.show(f"{number}  {contestant_name(run)}: {phase} {share}")
         if as_json and not isinstance(event, (FramesOpened, FrameReady, RunsEnded)):
             print_bytes(encode(event))
     work.progress.clear()
-    for run in runs:
-        if run.failure is not None:
-            note(f"{contestant_name(run)}: {run.failure.message}")
-    return runs, tracks
+    for side in sides:
+        if side.run.failure is not None:
+            note(f"{contestant_name(side.run)}: {side.run.failure.message}")
+    return sides
 
 
 def _conclude(
@@ -220,26 +184,20 @@ def _conclude(
     if as_json:
         print_bytes(encode(verdict.finished))
         return
-    traits = picture.race
-    assert traits is not None
     print_line(f"{picture.title}, {format_size(verdict.finished.size, picture.size_text)}")
     names = [contestant_name(run, runs) for run in runs]
     table = TerminalTable((("contestant", max(_LEAST_NAME, *map(len, names))), *_COLUMNS))
     print_line(table.heading)
     for name, run in zip(names, runs, strict=True):
         one = contestant_result(run)
-        outcome = run.result.outcome if run.result else None
         line = format_count(one.steps)
         if one.finish_steps is not None:
             line += f" of {format_count(one.finish_steps)}"
         pace = three_digits(one.steps / one.seconds) if one.seconds else "–"
-        achieved = "–"
-        if outcome is not None and traits.measure_title:
-            achieved = f"{three_digits(outcome.measure)} {traits.unit}"
         median = "–" if one.step_median_s is None else format_duration(one.step_median_s)
         print_line(
             table.row(
-                [name, line, format_duration(one.seconds), pace, median, achieved]
+                [name, line, format_duration(one.seconds), pace, median]
             )
         )  # fmt: skip
     for doubt in verdict.doubts:
@@ -251,7 +209,7 @@ def _conclude(
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "picture", choices=_NAMES, metavar="|".join(_NAMES), nargs="?",
+        "picture", choices=_NAMES, metavar="|".join(_NAMES),
         help="; ".join(f"{one.name}: {one.race.limit}" for one in PICTURES if one.race),
     )  # fmt: skip
     parser.add_argument(
@@ -282,10 +240,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--save", metavar="FILE", type=types.new_file(".png"),
         help="save the result as a picture: a PNG that can be raced again",
     )  # fmt: skip
-    parser.add_argument(
-        "--kiosk", action="store_true",
-        help="for a stand: run all races on a full screen, again and again, until Esc",
-    )  # fmt: skip
     record = parser.add_mutually_exclusive_group()
     record.add_argument(
         "--record", metavar="FILE", type=types.new_file(),
@@ -295,7 +249,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--record-frames", metavar="FILE", type=types.new_file(),
         help="the same, and keep the pictures as well",
     )  # fmt: skip
-    parser.add_argument("--no-history", action="store_true", help="do not keep the results")
 
 
 COMMAND = Command(
@@ -307,15 +260,7 @@ COMMAND = Command(
 
 
 def _opened(path: Path) -> Photo:
-    try:
-        answer = ChildCall(DECODER, memory_bytes=MEMORY_BYTES).run(
-            os.fsencode(path.absolute()), longest_s=LONGEST_S, most_bytes=MOST_ANSWER_BYTES
-        )
-    except OSError as error:
-        raise refused(path, "no process can be started for it") from error
-    photo = opened_picture(
-        path, answer.content, is_answered=answer.exit_code == 0, is_late=answer.is_late
-    )
+    photo = open_picture(path, ChildCall(DECODER, memory_bytes=MEMORY_BYTES, log_path=NO_LOG))
     if not isinstance(photo, Photo):
         raise refused(path, "it is the result of a race. Drop it on the window to race against it")
     return photo

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpu_studio.core.messages.message import Event, Request
-    from gpu_studio.engine.benchmark.finish_line import FinishLine
+    from gpu_studio.engine.benchmark.race_timing import FinishLine
     from gpu_studio.engine.sensor import Sensor
     from gpu_studio.engine.switcher.placement import Placement
 
@@ -161,7 +161,7 @@ class Dispatcher:
         ).events()
 
     def _run_in_turns(self, request: RunInTurns, stop: threading.Event) -> Iterator[Event]:
-        from gpu_studio.engine.benchmark.finish_line import FinishLine
+        from gpu_studio.engine.benchmark.race_timing import FinishLine
         from gpu_studio.engine.benchmark.turns import check_turns, in_turns
 
         check_turns(request)

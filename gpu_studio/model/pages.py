@@ -42,14 +42,13 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
     """A page to bring to the front, and what happens there.
 
     ``device`` is the identity of the device to choose, ``paths`` the files to open; ``starts``
-    begins the page's work at once, ``plays`` begins it on a full screen, again and again.
+    begins the page's work at once.
     """
 
     page: Page
     device: str = ""
     paths: tuple[Path, ...] = ()
     starts: bool = False
-    plays: bool = False
 
     @property
     def path(self) -> Path | None:

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.notice import Action
 from gpu_studio.model.collector import Collector
-from gpu_studio.model.pages import CHECK, DEVICES, RACE, Destination
+from gpu_studio.model.pages import CHECK, DEVICES, Destination
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
 from gpu_studio.ui.icons import icon
@@ -141,10 +141,6 @@ class MainWindow(QMainWindow):
         """Close because the system ends the program."""
         self.note_system_end()
         self.close()
-
-    def play_races(self) -> None:
-        """Run races on a full screen, one after the other; its end closes this window."""
-        self._go_to(Destination(page=RACE, plays=True))
 
     def show_problem(self, sentence: str) -> None:
         """Show a sentence about the program itself in the banner."""

@@ -23,7 +23,7 @@ def started(monkeypatch):
     monkeypatch.setattr(entry, "_answers", lambda display: True)
     monkeypatch.setattr(entry, "_is_listening", lambda path: True)
     app = ModuleType("gpu_studio.app")
-    app.main = lambda *, kiosk: seen.append("kiosk" if kiosk else "window") or 0
+    app.main = lambda: seen.append("window") or 0
     monkeypatch.setitem(sys.modules, "gpu_studio.app", app)
     monkeypatch.setattr("gpu_studio.cli.main.main", lambda arguments: seen.append(arguments) or 0)
     return seen
@@ -35,13 +35,6 @@ def test_with_a_display_the_window_opens(started, monkeypatch, name):
     monkeypatch.setattr("sys.argv", ["gpu-studio"])
     assert entry.main() == 0
     assert started == ["window"]
-
-
-def test_a_stand_gets_the_window_on_its_whole_screen(started, monkeypatch):
-    monkeypatch.setenv("DISPLAY", ":0")
-    monkeypatch.setattr("sys.argv", ["gpu-studio", "race", "--kiosk"])
-    assert entry.main() == 0
-    assert started == ["kiosk"]
 
 
 def test_a_display_that_does_not_answer_is_none(started, monkeypatch):

@@ -8,14 +8,12 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from gpu_studio.cli import main as cli
 from gpu_studio.cli import race as race_module
-from gpu_studio.core.benchmark.history import History
 from gpu_studio.core.benchmark.recording import decode_recording, read_recording
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, TorchCard
@@ -29,16 +27,13 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
 )
 from gpu_studio.core.packed_frame import PackedFrame
-from gpu_studio.core.race.frames import track_of_recorded
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
+from gpu_studio.core.race.side import RaceTrack
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.race_answers import FRAMES, pictures_of, race_run
 from tests.fakes.run_answers import batch, finished, samples_of, started
 from tests.hostile_pictures import HOSTILE, png_bomb
 from tests.own_home import own_home
-
-if TYPE_CHECKING:
-    from tests.fakes.scripted_engine import Engines
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -224,18 +219,17 @@ def test_a_recorded_race_leaves_its_frames_out(type_in, shown, tmp_path):
     recording = read_recording(path)
     assert [run.request.device for run in recording.runs] == ["cpu", "cuda:0"]
     assert all(run.result is not None for run in recording.runs)
-    assert [track_of_recorded(run).frames for run in recording.runs] == [(), ()]
+    assert not any(RaceTrack(run.events).frames for run in recording.runs)
     assert not any(one.showing for one in asked(shown))
 
 
 def test_a_recorded_race_keeps_its_frames_on_request(type_in, shown, tmp_path):
     path = tmp_path / "race.jsonl"
     assert type_in("learn", "--size", "64", "--record-frames", str(path))[0] == 0
-    tracks = [track_of_recorded(run) for run in read_recording(path).runs]
-    assert [len(track) for track in tracks] == [FRAMES, FRAMES]
-    for track in tracks:
+    for run in read_recording(path).runs:
+        track = RaceTrack(run.events)
         for frame, picture in zip(track.frames, pictures_of(), strict=True):
-            assert (frame.picture.pixels == picture).all()
+            assert (track.picture_at(frame.elapsed_s).pixels == picture).all()
 
 
 def test_many_contestants_share_the_memory_for_frames(type_in, shown, tmp_path, monkeypatch):
@@ -244,32 +238,9 @@ def test_many_contestants_share_the_memory_for_frames(type_in, shown, tmp_path, 
     monkeypatch.setattr(race_module, "_MOST_FRAME_BYTES", 2 * 4 * frame.nbytes)
     assert type_in("learn", "--record-frames", str(path))[0] == 0
     for run in read_recording(path).runs:
-        frames = track_of_recorded(run).frames
+        frames = RaceTrack(run.events).frames
         assert 2 <= len(frames) < FRAMES
         assert (frames[0].progress, frames[-1].progress) == (0.0, 1.0)
-
-
-def test_the_columns_are_as_wide_as_the_longest_name(type_in):
-    _, output, _ = type_in(
-        "paint", "--threads", "1", "--device", "cpu,cuda:0", "--dtype", "float32,float64"
-    )
-    _, heading, *contestants = output.splitlines()[:5]
-    assert len(contestants) == 3
-    end = heading.index("steps") + len("steps")
-    assert all(row[end - 1].isdigit() and row[end] == " " for row in contestants)
-
-
-def test_finished_runs_land_in_the_history(type_in, tmp_path):
-    type_in("paint")
-    entries = History(tmp_path / "history").contents().entries
-    assert sorted(entry.header.result.device for entry in entries) == ["cpu", "cuda:0"]
-    assert {entry.header.result.workload for entry in entries} == {"paint"}
-    assert all(entry.header.result.outcome.reached for entry in entries)
-
-
-def test_a_history_can_be_left_out(type_in, tmp_path):
-    type_in("paint", "--no-history")
-    assert not (tmp_path / "history").exists()
 
 
 def test_a_contestant_that_failed_fails_the_race(type_in, engines):
@@ -350,22 +321,3 @@ def test_a_real_race_ends_with_a_picture(tmp_path):
     content = path.read_bytes()
     assert content.startswith(b"\x89PNG")
     assert b"gpu-studio-race" in content
-
-
-def test_the_description_travels_with_only_its_picture(type_in):
-    """Other pictures and workloads are not part of the recording of a race."""
-    _, output, _ = type_in("grow", "--json")
-    description = json.loads(output.splitlines()[1])
-    assert [one["name"] for one in description["pictures"]] == ["grow"]
-    assert description["workloads"] == []
-    assert msgspec.json.encode(description)
-
-
-@pytest.mark.parametrize("arguments", [("--kiosk",), ("learn", "--kiosk"), ()], ids=str)
-def test_a_stand_and_a_race_of_nothing_are_refused_in_a_sentence(
-    arguments: tuple[str, ...], engines: Engines, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A stand needs a window, which this command does not open."""
-    assert cli.main(["race", *arguments]) == cli.WRONG_USE
-    sentence = capsys.readouterr().err
-    assert ("--kiosk" if "--kiosk" in arguments else "learn") in sentence

@@ -19,13 +19,14 @@ from gpu_studio.core.memory.snapshot_file import read_snapshot
 from gpu_studio.core.messages.engine_messages import RecordingHeader
 from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.plain_text import file_name, plain_text
-from gpu_studio.core.race.shared_race import decode_shared
+from gpu_studio.core.race.picture_file import SharedRace, SharedRun, decode_shared
+from gpu_studio.core.race.pictures import LEARN
+from gpu_studio.core.race.verdict import judge
 from gpu_studio.engine.devices.description import describe_engine
 from tests.core.race.racing import CARD, over
 from tests.fakes.check_answers import wrong_bit
 from tests.fakes.check_records import check_record
 from tests.fakes.hostile_files import HOSTILE_NAME, UNSHOWABLE, race_recording
-from tests.ui.race.pictures import shared_race
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,11 +118,10 @@ def test_no_text_of_a_check_record_keeps_them() -> None:
 
 
 def test_no_text_of_a_saved_race_keeps_them() -> None:
-    race = shared_race()
-    race = msgspec.structs.replace(race, doubts=("a",))
-    shared = decode_shared(hostile_json(race, spared=frozenset({"tone"})).decode())
-    assert "RTX" in shared.cpu_name
-    assert "RTX" in shared.doubts[0]
+    finished = judge(LEARN, [over(CARD, 0.01)]).finished
+    race = SharedRace(race=finished, runs=(SharedRun(name="a"),), made_at="a")
+    shared = decode_shared(hostile_json(race).decode())
+    assert "RTX" in shared.runs[0].name
     assert_plain(shared)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.ui.race.race_picture import RacePicture
-from gpu_studio.ui.race.size_lever import SizeLever
-from tests.driving.window import click, find, plain, wait_until
+from PySide6.QtWidgets import QSlider
+
+from gpu_studio.ui.race.race_lane import RacePicture
+from tests.driving.window import click, find, text, wait_until
 
 if TYPE_CHECKING:
     from gpu_studio.ui.race.race_tab import RaceTab
@@ -24,9 +25,8 @@ def wait_over(tab: RaceTab) -> None:
 
 
 def chips(tab: RaceTab, side: str) -> tuple[str, str]:
-    """Return the name and the state on a picture."""
-    name, state = find(tab, f"race.{side}.picture", RacePicture).chips
-    return plain(name.text), plain(state.text)
+    """Return the name and the state below a picture."""
+    return text(tab, f"race.{side}.name"), text(tab, f"race.{side}.state")
 
 
 def gray(tab: RaceTab, side: str) -> float:
@@ -37,6 +37,6 @@ def gray(tab: RaceTab, side: str) -> float:
     return max(abs(part - 128) for part in (color.red(), color.green(), color.blue()))
 
 
-def lever(tab: RaceTab) -> SizeLever:
+def lever(tab: RaceTab) -> QSlider:
     """Return the size lever."""
-    return find(tab, "race.size", SizeLever)
+    return find(tab, "race.size", QSlider)

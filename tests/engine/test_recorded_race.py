@@ -12,11 +12,11 @@ from gpu_studio.core.benchmark.kept_run import decode_kept, encode_kept, kept_of
 from gpu_studio.core.benchmark.recording import decode_recording
 from gpu_studio.core.benchmark.recording_writer import recording_of
 from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, Showing
+from gpu_studio.core.messages.race_messages import FrameReady, Showing
 from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.core.race.contestant import Contestant, race_requests
-from gpu_studio.core.race.frames import RaceFrame, RaceTrack, kept_frames, track_of_recorded
 from gpu_studio.core.race.pictures import LEARN
+from gpu_studio.core.race.side import RaceSide, RaceTrack, kept_frames
 from gpu_studio.core.race.verdict import judge
 from gpu_studio.engine.devices.description import describe_engine
 from gpu_studio.engine.dispatcher import Dispatcher
@@ -40,8 +40,7 @@ def shown() -> Iterator[tuple[Run, RaceTrack]]:
     run = Run(msgspec.structs.replace(request, calls=4))
     for event in dispatcher.run(run.request, threading.Event()):
         run.apply(event)
-        if isinstance(event, FrameReady):
-            track.add(RaceFrame.of(event, run.opened))
+        track.add(event)
     return run, track
 
 
@@ -95,32 +94,18 @@ def test_a_contestant_is_kept_with_its_way(runs: list[Run]):
 
 def test_a_race_that_kept_its_frames_is_replayed_with_its_pictures(shown: tuple[Run, RaceTrack]):
     run, track = shown
-    recording = recorded([run], kept_frames([run], [track]))
+    recording = recorded([run], kept_frames([RaceSide("CPU", run, track)]))
     engine = RecordedEngine(recording, speed=float("inf"))
     events = list(engine.run(run.request))
-    (opened,) = (event for event in events if isinstance(event, FramesOpened))
-    ready = [event for event in events if isinstance(event, FrameReady)]
-    assert [one.elapsed_s for one in ready] == [one.elapsed_s for one in track.frames]
-    for one, frame in zip(ready, track.frames, strict=True):
-        assert RaceFrame.of(one, opened).picture == frame.picture
+    replayed = RaceTrack(events)
+    assert len(replayed.frames) > 1
+    for one, frame in zip(replayed.frames, track.frames, strict=True):
+        assert (one.elapsed_s, one.picture) == (frame.elapsed_s, frame.picture)
     assert isinstance(events[-1], RunFinished)
-
-
-def test_frames_are_replayed_only_if_they_are_shown(shown: tuple[Run, RaceTrack]):
-    run, track = shown
-    engine = RecordedEngine(recorded([run], kept_frames([run], [track])), speed=float("inf"))
     blind = msgspec.structs.replace(run.request, showing=None)
-    assert not any(isinstance(e, (FramesOpened, FrameReady)) for e in engine.run(blind))
-
-
-def test_a_recorded_run_has_its_track_again(shown: tuple[Run, RaceTrack]):
-    run, track = shown
-    (again,) = recorded([run], kept_frames([run], [track])).runs
-    frames = track_of_recorded(again).frames
-    assert [one[:4] for one in frames] == [one[:4] for one in track.frames]
-    assert [one.picture for one in frames] == [one.picture for one in track.frames]
+    assert not RaceTrack(engine.run(blind)).frames
 
 
 def test_the_frames_are_left_out_unless_they_are_asked_for(shown: tuple[Run, RaceTrack]):
     (again,) = recorded([shown[0]]).runs
-    assert track_of_recorded(again).frames == ()
+    assert not RaceTrack(again.events).frames

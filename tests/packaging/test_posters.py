@@ -11,7 +11,7 @@ import torch
 from PySide6.QtGui import QImage
 
 from gpu_studio.core.race.pictures import LEARN, PICTURES, lake
-from gpu_studio.ui.race.framed_picture import poster
+from gpu_studio.ui.race.race_lane import poster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -216,7 +216,7 @@ class EveryPage:
         click(self._window, "race.run")
         for number, turn in enumerate(("first", "second")):
             frames = Racing.pauses[number] + 1
-            wait_until(lambda n=number, count=frames: len(race.sides[n].track) == count)
+            wait_until(lambda n=number, count=frames: len(race.sides[n].track.frames) == count)
             if state:
                 self._take_state(f"{state}-{turn}", ("Race",))
             self._go_on()

@@ -22,11 +22,10 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.app import build_window
 from gpu_studio.builds.shelf import BuildShelf
-from gpu_studio.core.race.stage_view import encode_order
+from gpu_studio.core.race.stage_view import film_order
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.plots.live_plot import LivePlot
-from gpu_studio.ui.race.race_stage import film_order
 from gpu_studio.ui.race.race_tab import RaceTab
 from gpu_studio.ui.switcher.pitfall_page import PitfallPage
 from tests.driving.pages import settle
@@ -157,10 +156,10 @@ class Photographer:
             self.wait(lambda: race.verdict is not None)
             self.rest(300)
             self.take(f"race-{picture}")
-            order = film_order(race, tab._roles, tab._shown_detail())
+            order = film_order(race.moment(tab._roles))
             order = msgspec.structs.replace(order, size=_ANIMATION_SIZE)
             path = self._folder / f"race-{picture}{self._suffix}.webp"
-            tab._animation.save(encode_order(order), path)
+            tab._saving.save(order.encode(), path)
             self.wait(path.exists)
         self.wait(lambda: self._studio.session.is_free)
 

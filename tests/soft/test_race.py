@@ -10,7 +10,7 @@ import pytest
 
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceParameters, Showing
+from gpu_studio.core.messages.race_messages import FrameReady, RaceParameters, Showing
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunFinished,
@@ -19,8 +19,8 @@ from gpu_studio.core.messages.run_messages import (
     SamplesMeasured,
 )
 from gpu_studio.core.race.contestant import Contestant, race_requests
-from gpu_studio.core.race.frames import RaceFrame
 from gpu_studio.core.race.pictures import GROW, LEARN, PICTURES
+from gpu_studio.core.race.side import RaceTrack
 from gpu_studio.core.race.verdict import judge
 from tests.engine.answers import only
 from tests.softcards.catalogue import GTX_1650
@@ -52,10 +52,9 @@ def test_a_race_ends_with_wrong_results_and_its_frames(
     assert not result.outcome.reached
     assert result.outcome.progress == 0.0
     assert result.outcome.steps > 0
-    (opened,) = only(FramesOpened, events)
-    frames = only(FrameReady, events)
-    assert len(frames) >= 2
-    assert RaceFrame.of(frames[-1], opened).picture.rows
+    track = RaceTrack(events)
+    assert len(track.frames) >= 2
+    assert track.picture_at(1e9).rows
 
 
 def test_every_dtype_of_a_picture_ends(soft_pc: MakePc, engine: StartEngine) -> None:

@@ -86,6 +86,7 @@ def test_a_new_finding_leaves_the_boxes_of_the_benchmark_alone(
 def test_it_does_not_race(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> None:
     tab = RaceTab(ready_studio, theme)
     qtbot.addWidget(tab)
+    tab.show()
     race = tab.race
     for side in ("left", "right"):
         contestants = tab.findChild(QComboBox, f"race.contestants.{side}")

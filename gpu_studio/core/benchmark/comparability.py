@@ -56,17 +56,12 @@ def _other_work(result: RunFinished, other: RunFinished) -> Iterator[str]:
         yield f"its size is {sizes[0]}, not {sizes[1]}"
     if other.dtype != result.dtype:
         yield f"it computed in {other.dtype}, not in {result.dtype}"
-    if _drawn(other) != _drawn(result):
+    if (other.race and other.race.photo) != (result.race and result.race.photo):
         yield "it drew another picture"
     for name in sorted(result.options.keys() | other.options.keys()):
         ours, theirs = result.options.get(name), other.options.get(name)
         if ours != theirs:
             yield f"its option {name.replace('_', ' ')} is {_quoted(theirs)}, not {_quoted(ours)}"
-
-
-def _drawn(result: RunFinished) -> tuple[object, ...] | None:
-    """Return what a run of a race drew; None for any other run."""
-    return (result.race.photo, result.race.seeds) if result.race is not None else None
 
 
 def _quoted(value: str | None) -> str:
@@ -109,8 +104,6 @@ def _notes(result: RunFinished, other: RunFinished) -> Iterator[str]:
         yield "its PyTorch version is unknown"
     if other.device_name != result.device_name:
         yield f"another device, {other.device_name}"
-    if other.has_own_kernel and not result.has_own_kernel:
-        yield "a custom CUDA kernel"
     is_same_cpu = is_cpu(result.device) and result.device == other.device
     if is_same_cpu and other.conditions.cpu_threads != result.conditions.cpu_threads:
         yield (

@@ -102,7 +102,7 @@ def recording_of(
         header: the first line.
         described: the engine that made the runs.
         runs: the runs.
-        frames: those to keep, by the run's id (`core.race.frames`); None leaves all out.
+        frames: those to keep, by the run's id (`core.race.side`); None leaves all out.
     """
     frames_by_run = frames or {}
     ours = [run for run in runs if is_recordable(run)]

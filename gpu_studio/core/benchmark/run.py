@@ -102,8 +102,6 @@ class Run:
         self.card = ""
         """The `Device.identity` of its device, if this PC has it."""
         self.has_begun = False
-        self.opened: FramesOpened | None = None
-        """The file of the frames, if the run draws a picture."""
         self.last_frame: FrameReady | None = None
         self.finish_steps: int | None = None
         self._summary: Summary | None = None
@@ -187,7 +185,7 @@ class Run:
                 self.series.append(event.samples_s)
                 self.batches.append(Batch(len(self.series), event.calls_per_sample, event.spent_s))
             case FramesOpened():
-                self.opened = event
+                pass  # what shows the frames keeps their size
             case FrameReady():
                 self.last_frame = event
             case RunFinished():
@@ -237,7 +235,6 @@ def mode_words(run: Run, *, with_copies: bool = True) -> str:
     words += ["cold cache"] if request.cache == "cold" else []
     words += ["with copies"] if request.transfers and with_copies else []
     words += ["sustained"] if request.sustained else []
-    words += ["custom CUDA kernel"] if request.has_own_kernel else []
     return ", ".join(words)
 
 

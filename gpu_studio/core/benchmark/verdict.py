@@ -361,11 +361,7 @@ def _work_words(verdict: BenchmarkVerdict, titles: Mapping[str, str]) -> str:
     cold = ["cold cache"] if result.cache == "cold" else []
     lasting = ["sustained"] if result.sustained else []
     title = titles.get(result.workload, result.workload)
-    return ", ".join([title, result.dtype, *chosen, *cold, *lasting, *_kernel_words(result)])
-
-
-def _kernel_words(result: RunFinished) -> list[str]:
-    return ["custom CUDA kernel"] if result.has_own_kernel else []
+    return ", ".join([title, result.dtype, *chosen, *cold, *lasting])
 
 
 def _label(result: RunFinished) -> str:
@@ -380,7 +376,7 @@ def _alone(verdict: BenchmarkVerdict, titles: Mapping[str, str], *, can_compare:
     text = (
         f"{name_at(pc_of(latest.device), latest.device_name)}: "
         f"{format_duration(latest.median_s)} per call ({title}, "
-        f"{', '.join([size, latest.dtype, *_kernel_words(latest)])})"
+        f"{size}, {latest.dtype})"
     )
     if latest.recording:
         return f"In the recording {text}{_label(latest)}."

@@ -18,7 +18,6 @@ from gpu_studio.core.packed_frame import (  # noqa: TC001  # msgspec reads the a
     Side,
 )
 
-MOST_SEEDS = 64
 MOST_CONTESTANTS = 64
 
 Fraction = Annotated[float, Meta(ge=0, le=1)]
@@ -29,15 +28,11 @@ class RaceParameters(msgspec.Struct, frozen=True, kw_only=True):
 
     ``threads`` are the CPU threads that PyTorch uses; None leaves its default, one per core.
     ``photo`` identifies the picture to learn: the SHA-256 of its pixels, or empty for the picture
-    of this program. ``seeds`` are the points where the picture to grow begins, as shares of its
-    width and height from the top left; empty for the default. ``own_kernel`` is only set in results
-    of older versions: a custom CUDA kernel drew instead of PyTorch's.
+    of this program.
     """
 
     threads: PositiveCount | None = None
     photo: str = ""
-    own_kernel: bool = False
-    seeds: Annotated[tuple[tuple[Fraction, Fraction], ...], Meta(max_length=MOST_SEEDS)] = ()
 
 
 class Showing(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,7 +114,7 @@ class ContestantResult(msgspec.Struct, frozen=True, kw_only=True):
     """A contestant at the end of a race.
 
     ``threads`` is null on a card. ``step_median_s`` and ``verified`` are null if the run was
-    stopped or failed; ``failure`` then says why. ``own_kernel``: a custom CUDA kernel drew.
+    stopped or failed; ``failure`` then says why.
     """
 
     device: str
@@ -136,7 +131,6 @@ class ContestantResult(msgspec.Struct, frozen=True, kw_only=True):
     energy_j: Amount | None = None
     failure: str = ""
     recording: str | None = None
-    own_kernel: bool = False
 
 
 class RaceFinished(Message, frozen=True, kw_only=True):

@@ -70,11 +70,6 @@ class RunParameters(msgspec.Struct, frozen=True, kw_only=True):
         """Return the parameters by name: for another message of the same run, or to compare."""
         return {name: getattr(self, name) for name in RunParameters.__struct_fields__}
 
-    @property
-    def has_own_kernel(self) -> bool:
-        """Whether a custom CUDA kernel draws, instead of PyTorch's kernels."""
-        return self.race is not None and self.race.own_kernel
-
 
 class RunWorkload(RunParameters, Request, frozen=True, kw_only=True):
     """Time one workload on one device. ``budget_s`` counts only the timed part.

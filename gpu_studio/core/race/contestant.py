@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.benchmark.run import RunState
-from gpu_studio.core.device_name import is_cpu, pc_of
+from gpu_studio.core.device_name import is_cpu, name_at, pc_of
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.messages.race_messages import ContestantResult, RaceParameters
 from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +51,6 @@ def race_requests(
     budget_s: float,
     *,
     photo: str = "",
-    seeds: tuple[tuple[float, float], ...] = (),
     showing: Showing | None = None,
     rest_s: float = 0.0,
     steps: int | None = None,
@@ -65,7 +65,6 @@ def race_requests(
         contestants: in the order of their first turns.
         budget_s: the time of the fastest one, about.
         photo: as in `RaceParameters`.
-        seeds: as in `RaceParameters`.
         showing: how the runs show their pictures; None shows none.
         rest_s: the pause after each frame, so that the window draws while nothing is timed.
         steps: the finish line; None lets the engine choose it from the warm-up.
@@ -79,11 +78,7 @@ def race_requests(
             device=contestant.device,
             size=size,
             dtype=contestant.dtype,
-            race=RaceParameters(
-                threads=contestant.threads,
-                photo=photo,
-                seeds=seeds,
-            ),
+            race=RaceParameters(threads=contestant.threads, photo=photo),
             budget_s=budget_s,
             showing=showing,
             rest_s=rest_s,
@@ -96,16 +91,14 @@ def race_requests(
 
 def contestant_result(run: Run) -> ContestantResult:
     """Return a contestant's result; a run that is not over has its state so far."""
-    request, result = run.request, run.result
-    race = request.race or RaceParameters()
+    request, result, last = run.request, run.result, run.last_frame
     outcome = result.outcome if result is not None else None
     if result is None or outcome is None:
-        last = run.last_frame
         return ContestantResult(
             device=request.device,
-            threads=race.threads,
+            threads=request.race.threads if request.race is not None else None,
             dtype=request.dtype,
-            steps=last.steps if last else sum(_calls_of(run)),
+            steps=last.steps if last else len(run.series) * run.calls_per_sample,
             seconds=last.elapsed_s if last else run.spent_s,
             step_median_s=None,
             reached=False,
@@ -113,7 +106,6 @@ def contestant_result(run: Run) -> ContestantResult:
             device_name=run.device_name,
             failure=_failure_of(run),
             recording=run.recording,
-            own_kernel=race.own_kernel,
             finish_steps=run.finish_steps,
             power_w=last.power_w if last else None,
         )
@@ -131,14 +123,16 @@ def contestant_result(run: Run) -> ContestantResult:
         power_w=outcome.power_w,
         energy_j=outcome.energy_j,
         recording=result.recording,
-        own_kernel=race.own_kernel,
     )
 
 
-def is_raceable(result: RunFinished | None) -> bool:
-    """Return whether a result is of this version's pictures, so that one can race against it."""
-    outcome = result.outcome if result is not None else None
-    return outcome is not None and outcome.finish_steps is not None
+def label_of(result: RunFinished) -> str:
+    """Return the name of a contestant from elsewhere as in a list: ``CPU, 4 threads``."""
+    name = short_name(result.device_name)
+    if is_cpu(result.device):
+        name = f"CPU, {counted(result.conditions.cpu_threads or 0, 'thread')}"
+    name = name_at(pc_of(result.device), name)
+    return name if result.dtype == "float32" else f"{name}, {result.dtype}"
 
 
 def contestant_name(run: Run, others: Sequence[Run] = ()) -> str:
@@ -151,8 +145,6 @@ def contestant_name(run: Run, others: Sequence[Run] = ()) -> str:
     if not is_cpu(request.device):
         name = result.device_name if result else run.device_name
         text = f"{owner} {short_name(name) if name else request.device}{_of_pc(request.device)}"
-        if request.has_own_kernel:
-            text += " with a custom CUDA kernel"
     else:
         text = f"{_threads_words(run, owner)}{_of_pc(request.device)}"
     if any(other.request.dtype != request.dtype for other in others):
@@ -176,14 +168,6 @@ def _threads_words(run: Run, owner: str) -> str:
     if not known or known == 1:
         return f"{owner} CPU"
     return "both CPU threads" if known == 2 else f"all {known} CPU threads"
-
-
-def _calls_of(run: Run) -> Sequence[int]:
-    ends = [0, *(batch.end for batch in run.batches)]
-    return [
-        (batch.end - begin) * batch.calls_per_sample
-        for begin, batch in zip(ends, run.batches, strict=False)
-    ]
 
 
 def _failure_of(run: Run) -> str:

@@ -18,7 +18,7 @@ from gpu_studio.core.benchmark.claim import (
     fixes_sentence,
 )
 from gpu_studio.core.benchmark.trust import stamp_of
-from gpu_studio.core.device_name import is_cpu, pc_of
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.race_messages import RaceFinished
 from gpu_studio.core.race.contestant import contestant_name, contestant_result
 from gpu_studio.core.units import (
@@ -51,11 +51,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     doubts: tuple[str, ...]
     claim: Claim | None = None
-
-    @property
-    def is_kept_busy(self) -> bool:
-        """Whether other programs are why there is no winner."""
-        return self.claim is not None and self.claim.is_kept_busy
 
     @property
     def headline(self) -> str:
@@ -178,8 +173,6 @@ def _sentences(
         yield _alone(names[order[0]], contestants[order[0]], title)
     elif order:
         yield _compared(names, contestants, order, claim, title)
-    if len({pc_of(runs[index].request.device) for index in order}) > 1:
-        yield "They ran on two PCs, so not in turns."
     for name, one in zip(names, contestants, strict=True):
         if one.failure:
             ends = {"stopped": "was stopped", "did not run": "did not run"}

@@ -35,10 +35,9 @@ from gpu_studio.engine.benchmark.admission import (
 )
 from gpu_studio.engine.benchmark.ceilings import measure_cpu
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes
-from gpu_studio.engine.benchmark.finish_line import FinishLine
 from gpu_studio.engine.benchmark.load import load_of
 from gpu_studio.engine.benchmark.naive import time_naively
-from gpu_studio.engine.benchmark.race_timing import RaceTiming
+from gpu_studio.engine.benchmark.race_timing import FinishLine, RaceTiming
 from gpu_studio.engine.benchmark.result import RunFacts, finish
 from gpu_studio.engine.benchmark.timing import (
     Pace,

@@ -92,7 +92,7 @@ class GrowDrawing(Drawing):
     """The two substances, each of shape (9/16 size, size).
 
     Args:
-        case: the device, the dtype, the size, and the seeds.
+        case: the device, the dtype and the size.
     """
 
     def __init__(self, case: Case) -> None:
@@ -137,7 +137,7 @@ def planted(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
     u = torch.ones(height, width, dtype=torch.float64)
     v = torch.zeros(height, width, dtype=torch.float64)
     half = max(2, round(height * _SEED_SHARE / 2))
-    for across, down in (case.race.seeds if case.race else ()) or DEFAULT_SEEDS:
+    for across, down in DEFAULT_SEEDS:
         column, row = int(across * (width - 1)), int(down * (height - 1))
         rows = slice(max(0, row - half), row + half)
         columns = slice(max(0, column - half), column + half)

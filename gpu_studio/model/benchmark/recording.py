@@ -157,7 +157,7 @@ def recording_from(
         studio: its engine and devices are named in the file.
         runs: replayed runs and runs that never began are left out.
         recorded_at: now, in ISO 8601.
-        frames: the frames to keep (`core.race.frames.kept_frames`); None leaves all out.
+        frames: the frames to keep (`core.race.side.kept_frames`); None leaves all out.
 
     Raises:
         StudioError: there are no runs to record.

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.benchmark.run import Run, RunState
-from gpu_studio.core.device_name import is_cpu, pc_of
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, Showing
 from gpu_studio.core.messages.run_messages import SamplesMeasured
 from gpu_studio.core.notice import Notice
-from gpu_studio.core.race.contestant import is_raceable, race_requests
-from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, PICTURES
+from gpu_studio.core.race.contestant import race_requests
+from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
+from gpu_studio.core.race.side import RaceSide, first_finish_s
+from gpu_studio.core.race.stage_view import Moment, StageView, invitation, result_notice
 from gpu_studio.core.race.verdict import judge
+from gpu_studio.core.units import format_size
 from gpu_studio.model.pages import RACE
-from gpu_studio.model.race import race_words
 from gpu_studio.model.race.race_choices import RaceChoices
-from gpu_studio.model.race.race_side import RaceSide
 from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState, step_of
 
 if TYPE_CHECKING:
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadDescription
     from gpu_studio.core.race.verdict import Verdict
-    from gpu_studio.model.pcs import Pcs
     from gpu_studio.model.race.race_photo import RacePhoto
-    from gpu_studio.model.race.race_words import SideWords
     from gpu_studio.model.studio import Studio
 
 _REPLAY_MS = 50
@@ -60,7 +57,7 @@ class RaceClock(QObject):
         self._step_s = self._last_s = self._rest_s = 0.0
         self._timer = QTimer(self)
         self._timer.setInterval(_REPLAY_MS)
-        self._timer.timeout.connect(self._go_on)
+        self._timer.timeout.connect(self._on_timeout)
 
     @property
     def is_replaying(self) -> bool:
@@ -105,7 +102,7 @@ class RaceClock(QObject):
             self.replay_changed.emit()
             self.changed.emit()
 
-    def _go_on(self) -> None:
+    def _on_timeout(self) -> None:
         now_s = self.now_s + self._step_s
         if now_s >= self._last_s:
             self.end_replay()
@@ -119,57 +116,14 @@ REST_S = 0.01
 _SETTLE_MS = 400
 
 
-class LeadChange(NamedTuple):
-    """The first size at which another contestant leads, and that contestant's name."""
+class _OneStep:
+    """A plan of one step: the sides that are not over take turns."""
 
-    size: int
-    name: str
-
-    def words(self, picture: WorkloadDescription) -> str:
-        """Return the change as a sentence."""
-        size = picture.size_text.replace("{size}", str(self.size))
-        return f"{self.name} leads from {size} on."
-
-
-class _Steps:
-    """A plan of one step for each PC: the sides of a PC that are not over take turns.
-
-    The next PC's side races against those of the one before: to their finish line, and not longer
-    than the first of them needed. So cards come first, which are faster as a rule.
-    """
-
-    def __init__(self, sides: Sequence[RaceSide], pcs: Pcs) -> None:
-        self._pcs = pcs
-        self._before: list[RaceSide] = []
-        self._waiting: list[list[RaceSide]] = []
-        live = [side for side in sides if not side.is_over]
-        for side in sorted(live, key=lambda one: is_cpu(one.run.request.device)):
-            group = next((one for one in self._waiting if _pc(one[0]) == _pc(side)), None)
-            if group is None:
-                self._waiting.append([side])
-            else:
-                group.append(side)
-        for group in self._waiting:
-            group.sort(key=live.index)
+    def __init__(self, sides: Sequence[RaceSide]) -> None:
+        self._runs = [side.run for side in sides if not side.is_over]
 
     def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
-        if not self._waiting:
-            return None
-        group = self._waiting.pop(0)
-        reached = [side for side in self._before if side.is_reached]
-        for side in group if reached else ():
-            side.run.request = msgspec.structs.replace(
-                side.run.request,
-                calls=reached[0].finish_steps,
-                longest_s=min(one.end_s for one in reached),
-            )
-        self._before += group
-        session = self._pcs.session_of(group[0].run.request.device)
-        return step_of([side.run for side in group], session)
-
-
-def _pc(side: RaceSide) -> str:
-    return pc_of(side.run.request.device)
+        return None if last is not None else step_of(self._runs)
 
 
 class Race(QObject):
@@ -177,8 +131,7 @@ class Race(QObject):
 
     Signals:
         begun(): a race was started.
-        choices_changed(): another picture, size, photo or contestant is chosen or can be.
-        race_changed(): the race began, progressed or ended; its words changed.
+        race_changed(): the race began, progressed or ended, or its choices or words changed.
         moment_changed(): the race's clock stands at another time: other frames are to be shown.
 
     Attributes:
@@ -189,7 +142,6 @@ class Race(QObject):
     """
 
     begun = Signal()
-    choices_changed = Signal()
     race_changed = Signal()
     moment_changed = Signal()
 
@@ -206,15 +158,15 @@ class Race(QObject):
         self._next_number = 1
         self._runs_again = False
         self._queue = RunQueue(self)
-        self._queue.step_begun.connect(self._begin_step)
-        self._queue.event_received.connect(self._receive)
-        self._queue.finished.connect(self._finish)
+        self._queue.step_begun.connect(self._on_step_begun)
+        self._queue.event_received.connect(self._on_event_received)
+        self._queue.finished.connect(self._on_finished)
         self._settling = QTimer(self)
         self._settling.setSingleShot(True)
-        self._settling.timeout.connect(self._run_again)
-        self.choices.changed.connect(self.choices_changed)
-        self.choices.size_changed.connect(self._size_changed)
-        self.choices.question_changed.connect(self._show_nothing)
+        self._settling.timeout.connect(self._on_settled)
+        self.choices.changed.connect(self.race_changed)
+        self.choices.size_changed.connect(self._on_size_changed)
+        self.choices.question_changed.connect(self._on_question_changed)
         self.clock.changed.connect(self.moment_changed)
         self.clock.replay_changed.connect(self.race_changed)
 
@@ -225,22 +177,13 @@ class Race(QObject):
 
     @property
     def can_run(self) -> bool:
-        """Whether a race can start: one does not run, and the engines are known."""
-        return not self.state.is_busy and not self.what_is_missing
+        """Whether a race can start: one does not run, and the engine is known."""
+        return not (self.state.is_busy or self.choices.problem or self.what_is_missing)
 
     @property
     def what_is_missing(self) -> str:
-        """The reason why no race can start yet; empty once its engines are known."""
-        ghost = self.choices.ghost
-        entries = self.choices.chosen[1:] if ghost is not None else self.choices.chosen
-        pcs = [self._studio.pcs.of(entry.contestant.device) for entry in entries]
-        return next(filter(None, (pc.session.what_is_missing for pc in pcs)), "")
-
-    @property
-    def can_run_again(self) -> bool:
-        """Whether `start` would repeat the race that is shown; not one from a file."""
-        is_own = bool(self.sides) and not any(side.origin for side in self.sides)
-        return is_own and self.can_run and not self.choices.problem
+        """The reason why no race can start yet; empty once the engine is known."""
+        return self._studio.session.what_is_missing
 
     @property
     def raced(self) -> WorkloadDescription:
@@ -248,46 +191,21 @@ class Race(QObject):
         return self._raced if self.sides else self.choices.picture
 
     @property
-    def first_finish_s(self) -> float:
-        """The time at which the first side reached the finish line, or else the last time."""
-        ends = [side.end_s for side in self.sides if side.is_reached]
-        return min(ends) if ends else self._last_s
-
-    def is_result(self, now_s: float) -> bool:
-        """Whether a time of the race's clock is that of the result."""
-        is_over = self.verdict is not None and not self.state.is_busy
-        return is_over and now_s + 1e-6 >= self.first_finish_s
-
-    def pace_of(self, side: RaceSide, now_s: float) -> float:
-        """Return a side's steps a second until a time; 0 before the first step.
-
-        With the result, it is the pace of the whole run, as the sentence has it: the slower side
-        may have ended a step or a turn after the moment that is shown.
-        """
-        result = side.run.result
-        outcome = result.outcome if result is not None else None
-        if outcome is not None and outcome.seconds and self.is_result(now_s):
-            return outcome.steps / outcome.seconds
-        frame = side.at(now_s)
-        return race_words.pace_of(frame) if frame is not None else 0.0
-
-    @property
     def notice(self) -> Notice:
         """The headline, with the sentence below it as its detail."""
+        choices = self.choices
         if self.state is WorkState.STOPPING:
             return Notice("Stopping…")
         if self.state.is_busy:
-            return race_words.progress(self._raced, self.sides, self.clock.now_s)
-        if self.verdict is not None:
-            crossover = self.crossover
-            words = "" if crossover is None else crossover.words(self.choices.picture)
-            shown = [side.entry.label for side in self.sides]
-            again = self.can_run_again and self.verdict.is_kept_busy
-            return race_words.result(self.verdict, shown, words, can_run_again=again)
-        choices = self.choices
-        names = [entry.label for entry in choices.chosen]
-        is_across = len({pc_of(entry.contestant.device) for entry in choices.chosen}) > 1
-        return race_words.invitation(choices.picture, names, DEFAULT_BUDGET_S, is_across=is_across)
+            return self.moment(()).progress()
+        if self.verdict is None:
+            names = [entry.label for entry in choices.chosen]
+            return invitation(choices.picture, names, DEFAULT_BUDGET_S)
+        words = ""
+        if self.crossover is not None:
+            size, name = self.crossover
+            words = f"{name} leads from {format_size(size, choices.picture.size_text)} on."
+        return result_notice(self.verdict, [side.label for side in self.sides], words)
 
     @property
     def leaders(self) -> dict[int, str]:
@@ -295,39 +213,58 @@ class Race(QObject):
         return self._leaders.get(self.choices.question, {})
 
     @property
-    def crossover(self) -> LeadChange | None:
-        """Where the leader changes; None if the races so far do not say."""
+    def crossover(self) -> tuple[int, str] | None:
+        """The first size at which another contestant leads, and its name; None if unknown."""
         known = sorted((size, name) for size, name in self.leaders.items() if name)
         for (_, one), (size, other) in itertools.pairwise(known):
             if one != other:
-                return LeadChange(size, other)
+                return size, other
         return None
 
-    def words_of(self, side: int) -> SideWords:
-        """Return the state of a side in a few words."""
-        shown = self.sides[side] if self.sides else None
-        if shown is None and side == 0:
-            shown = self.choices.ghost
-        busy = self.state.is_busy or self.clock.is_replaying
-        is_beaten = any(one.is_reached for one in self.sides if one is not shown)
-        return race_words.side_words(shown, self.clock.now_s, is_running=busy, is_beaten=is_beaten)
+    @property
+    def shown_sides(self) -> tuple[RaceSide, ...]:
+        """The sides of the race, or those of the next one."""
+        return self.sides or self._new_sides(self._requests())
+
+    def moment(self, roles: Sequence[str]) -> Moment:
+        """Return the race, or the next one, at its clock's time.
+
+        Args:
+            roles: the colors of the sides.
+        """
+        photo = self.choices.photo
+        return Moment(
+            self.raced,
+            self.shown_sides,
+            roles,
+            now_s=self.clock.now_s,
+            verdict=self.verdict,
+            is_running=self.state.is_busy,
+            photo=photo.picture if self.raced.name == LEARN.name else None,
+            photo_identity=photo.identity,
+        )
+
+    def stage(self, roles: Sequence[str]) -> StageView:
+        """Return what is to be shown on the full screen."""
+        view, notice = self.moment(roles).stage(), self.notice
+        if self.sides:
+            return view
+        return view._replace(headline=notice.sentence, detail=self.what_is_missing or notice.detail)
 
     def start(self) -> None:
         """Run the chosen race; does nothing while one runs."""
         choices = self.choices
-        if not self.can_run or choices.problem:
+        if not self.can_run:
             return
         self.clock.end_replay()
         self._raced, self._question = choices.picture, choices.question
-        runs = [self._named_run(one) for one in self._requests()]
-        sides = [RaceSide(entry, run) for entry, run in zip(choices.chosen, runs, strict=True)]
-        if choices.ghost is not None:
-            sides[0] = choices.ghost
-        self.sides, self.verdict = tuple(sides), None
+        requests = self._requests()
+        self._next_number += len(requests)
+        self.sides, self.verdict = self._new_sides(requests), None
         choices.is_locked = True
         self._studio.wakefulness.need(RACE, needed=True)
         self.begun.emit()
-        self._queue.start(_Steps(sides, self._studio.pcs), self._studio.session)
+        self._queue.start(_OneStep(self.sides), self._studio.session)
 
     def stop(self) -> None:
         """Stop the race; the frames so far are kept."""
@@ -340,11 +277,12 @@ class Race(QObject):
         if self.clock.is_replaying:
             self.clock.end_replay()
         elif self.sides and not self.state.is_busy:
+            last_s = max(side.end_s for side in self.sides)
             finishes_s = [side.end_s for side in self.sides if side.is_reached]
             # The result shows the first finish: nobody's way goes on after the last one.
-            self.clock.replay(max(finishes_s, default=self._last_s), self.first_finish_s)
+            self.clock.replay(max(finishes_s, default=last_s), first_finish_s(self.sides))
 
-    def show_recorded(self, sides: tuple[RaceSide, RaceSide]) -> None:
+    def show_recorded(self, sides: tuple[RaceSide, ...]) -> None:
         """Show a recorded race at its end; the next race is against its fastest contestant.
 
         Args:
@@ -352,37 +290,37 @@ class Race(QObject):
         """
         request = sides[0].run.request
         ghost = min(sides, key=lambda side: side.end_s)
-        raceable = ghost if is_raceable(ghost.run.result) else None
+        raceable = ghost if ghost.is_raceable else None
         if not self.choices.race_against(raceable, request.workload, request.size):
             return
         self._raced, self.sides = self.choices.picture, sides
         self.verdict = judge(self._raced, [side.run for side in sides])
-        self.clock.now_s = self.first_finish_s
+        self.clock.now_s = first_finish_s(sides)
         self._emit_all()
 
-    @property
-    def _last_s(self) -> float:
-        return max((side.end_s for side in self.sides), default=0.0)
-
     def _requests(self) -> list[RunWorkload]:
-        choices, picture = self.choices, self._raced
-        photo = choices.photo.identity if picture.name == "learn" else ""
-        ghost = choices.ghost
-        requests = race_requests(
-            picture,
+        choices, ghost = self.choices, self.choices.ghost
+        photo = choices.photo if choices.learns else None
+        return race_requests(
+            choices.picture,
             choices.size,
             [entry.contestant for entry in choices.chosen],
             DEFAULT_BUDGET_S,
-            photo=photo,
-            seeds=choices.used_seeds,
-            showing=Showing(photo=choices.photo.learned if photo else None),
+            photo=photo.identity if photo is not None else "",
+            showing=Showing(photo=photo.learned if photo is not None else None),
             rest_s=REST_S,
             steps=ghost.finish_steps if ghost is not None else None,
             longest_s=ghost.end_s if ghost is not None else None,
             first_number=self._next_number,
         )
-        self._next_number += len(requests)
-        return requests
+
+    def _new_sides(self, requests: Sequence[RunWorkload]) -> tuple[RaceSide, ...]:
+        choices = self.choices
+        left, right = (
+            RaceSide(entry.label, self._named_run(one))
+            for entry, one in zip(choices.chosen, requests, strict=True)
+        )
+        return left if choices.ghost is None else choices.ghost, right
 
     def _named_run(self, request: RunWorkload) -> Run:
         """Return a run that knows its device's name: without a result, the engine gives none."""
@@ -392,50 +330,47 @@ class Race(QObject):
             run.device_name, run.card = row.name, row.identity
         return run
 
-    def _begin_step(self) -> None:
+    def _on_step_begun(self) -> None:
         self.clock.set(0.0)
         self.race_changed.emit()
 
-    def _receive(self, event: Event, runs: tuple[Run, ...]) -> None:
+    def _on_event_received(self, event: Event, runs: tuple[Run, ...]) -> None:
         for side in self.sides:
             if side.run in runs:
                 self._advance(side, event)
 
     def _advance(self, side: RaceSide, event: Event) -> None:
+        side.track.add(event)
         if isinstance(event, FrameReady):
-            side.add(event)
             # Both sides are shown at one time, up to which both of them are known.
-            step = self._queue.step
-            running = step.runs if step is not None else ()
-            live = (one.end_s for one in self.sides if one.run in running and not one.is_over)
+            live = (one.end_s for one in self.sides if not one.is_over)
             self.clock.follow(min(live, default=side.end_s))
         elif not isinstance(event, (FramesOpened, SamplesMeasured)):
             if side.run.snippet:
                 self._studio.snippets.show(side.run.snippet, RACE)
             self.race_changed.emit()
 
-    def _finish(self) -> None:
+    def _on_finished(self) -> None:
         self._studio.wakefulness.need(RACE, needed=False)
         self.choices.is_locked = False
         self.verdict = judge(self._raced, [side.run for side in self.sides])
         finished = self.verdict.finished
-        is_known = all(side.run.state is RunState.FINISHED for side in self.sides)
-        if is_known:
-            leader = self.sides[finished.leader].entry.label if finished.leader is not None else ""
+        if all(side.run.state is RunState.FINISHED for side in self.sides):
+            leader = self.sides[finished.leader].label if finished.leader is not None else ""
             self._leaders.setdefault(self._question, {})[finished.size] = leader
-        self.clock.now_s = self.first_finish_s
+        self.clock.now_s = first_finish_s(self.sides)
         if self._runs_again:
             self._runs_again = False
             self.start()
             return
         self._emit_all()
 
-    def _size_changed(self) -> None:
+    def _on_size_changed(self) -> None:
         """Once there was a race, the lever runs the next one."""
         if self.sides:
             self._settling.start(_SETTLE_MS)
 
-    def _run_again(self) -> None:
+    def _on_settled(self) -> None:
         """Run at the size at which the lever came to rest."""
         if self.state is WorkState.IDLE:
             self.start()
@@ -443,7 +378,7 @@ class Race(QObject):
         self.stop()
         self._runs_again = True
 
-    def _show_nothing(self) -> None:
+    def _on_question_changed(self) -> None:
         """Go back to the question, for other choices."""
         self._settling.stop()
         self.clock.end_replay()
@@ -451,6 +386,5 @@ class Race(QObject):
         self._emit_all()
 
     def _emit_all(self) -> None:
-        self.choices_changed.emit()
         self.race_changed.emit()
         self.moment_changed.emit()

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.messages.race_messages import MOST_SEEDS
-from gpu_studio.core.race.pictures import PICTURES
-from gpu_studio.model.race.race_entries import first_contestants, race_entries
+from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.race.contestant import Contestant, usual_contestants
+from gpu_studio.core.race.pictures import LEARN, PICTURES
+from gpu_studio.core.units import counted
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from gpu_studio.core.race.contestant import Contestant
-    from gpu_studio.model.race.race_entries import RaceEntry
+    from gpu_studio.core.race.side import RaceSide
     from gpu_studio.model.race.race_photo import RacePhoto
-    from gpu_studio.model.race.race_side import RaceSide
     from gpu_studio.model.studio import Studio
+
+
+class RaceEntry(NamedTuple):
+    """A contestant to choose.
+
+    Attributes:
+        contestant: what runs, on a device by its name in this engine.
+        label: its name in a list and on its picture.
+        identity: its device's permanent name; empty for a run from elsewhere.
+    """
+
+    contestant: Contestant
+    label: str
+    identity: str = ""
+
+    @property
+    def choice(self) -> Contestant:
+        """The contestant on its device by the permanent name: the same in every engine."""
+        return msgspec.structs.replace(self.contestant, device=self.identity)
 
 
 class RaceChoices(QObject):
@@ -30,7 +49,6 @@ class RaceChoices(QObject):
     Attributes:
         photo: the picture to learn.
         is_locked: whether a race runs, so that only its size and its contestants can be chosen.
-        seeds: where a pattern begins to grow; empty for the usual places.
         ghost: the run from elsewhere that the next race is against.
     """
 
@@ -42,13 +60,11 @@ class RaceChoices(QObject):
         super().__init__(parent)
         self._studio, self.photo = studio, photo
         self.is_locked = False
-        self.seeds: tuple[tuple[float, float], ...] = ()
         self.ghost: RaceSide | None = None
         self._picture_name = PICTURES[0].name
         self._sizes: dict[str, int] = {}
         self._contestants: tuple[Contestant, Contestant] | None = None
-        self._photo_identity = photo.identity
-        photo.changed.connect(self._photo_changed)
+        photo.changed.connect(self._on_photo_changed)
         studio.session.engine_described.connect(self.changed)
         studio.board.changed.connect(self.changed)
 
@@ -65,6 +81,11 @@ class RaceChoices(QObject):
         return next(named, self.pictures[0])
 
     @property
+    def learns(self) -> bool:
+        """Whether the chosen picture is learned from a photo."""
+        return self.picture.name == LEARN.name
+
+    @property
     def size(self) -> int:
         """The chosen size."""
         picture = self.picture
@@ -73,32 +94,35 @@ class RaceChoices(QObject):
 
     @property
     def entries(self) -> tuple[RaceEntry, ...]:
-        """The contestants that can be chosen."""
-        engines = {pc.name: pc.session.description for pc in self._studio.pcs.all}
-        return race_entries(self.picture, self._studio.board, engines)
+        """The contestants of this PC: the usual precision first, the CPU before the cards."""
+        board, picture = self._studio.board, self.picture
+        cards = [row for row in board.usable_here if not row.is_cpu]
+        entries: list[RaceEntry] = []
+        for dtype in picture.dtypes:
+            suffix = "" if dtype == picture.dtypes[0] else f", {dtype}"
+            for threads, label in self._cpu_threads():
+                contestant = Contestant(device="cpu", threads=threads, dtype=dtype)
+                entries.append(RaceEntry(contestant, label + suffix, board.cpu.identity))
+            for card in cards:
+                contestant = Contestant(device=card.address or "", dtype=dtype)
+                entries.append(RaceEntry(contestant, card.label + suffix, card.identity))
+        return tuple(entries)
 
     @property
     def left_out(self) -> str:
         """Why some cards cannot race, a line for each; empty if all can."""
-        cards = (card for card in self._studio.board.cards if card.obstacle is not None)
-        return "\n".join(f"{card.label}: {card.reason}" for card in cards)
+        here = (card for card in self._studio.board.cards if not card.pc)
+        return "\n".join(f"{card.label}: {card.reason}" for card in here if card.obstacle)
 
     @property
     def chosen(self) -> tuple[RaceEntry, RaceEntry]:
         """The contestants of the next race; a ghost from elsewhere stands at the left."""
         entries = {entry.choice: entry for entry in self.entries}
-        chosen = self._contestants
-        if chosen is None or any(one not in entries for one in chosen):
-            entries = {entry.contestant: entry for entry in entries.values()}
-            engine = self._studio.session.description
-            chosen = first_contestants(tuple(entries.values()), engine)
-        left, right = (entries[one] for one in chosen)
-        return (self.ghost.entry if self.ghost is not None else left), right
-
-    @property
-    def used_seeds(self) -> tuple[tuple[float, float], ...]:
-        """The seeds of the chosen picture; empty for one that does not grow."""
-        return self.seeds if self.picture.name == "grow" else ()
+        if self._contestants is None or any(one not in entries for one in self._contestants):
+            left, right = self._usual(tuple(entries.values()))
+        else:
+            left, right = (entries[one] for one in self._contestants)
+        return (left if self.ghost is None else _entry_of(self.ghost)), right
 
     @property
     def problem(self) -> str:
@@ -108,7 +132,7 @@ class RaceChoices(QObject):
     @property
     def question(self) -> tuple[object, ...]:
         """What must be the same for two races to differ only in their size."""
-        return self.picture.name, self.chosen, self.photo.identity, self.seeds
+        return self.picture.name, self.chosen, self.photo.identity
 
     def choose_picture(self, name: str) -> None:
         """Choose what is drawn."""
@@ -116,13 +140,6 @@ class RaceChoices(QObject):
             self._picture_name = name
             self.ghost = None
             self.question_changed.emit()
-
-    def choose_next_picture(self) -> None:
-        """Choose the picture after this one, and after the last one the first."""
-        names = [one.name for one in self.pictures if not one.skipped]
-        if names:
-            place = names.index(self._picture_name) if self._picture_name in names else -1
-            self.choose_picture(names[(place + 1) % len(names)])
 
     def choose_size(self, size: int) -> None:
         """Choose how large the picture is."""
@@ -132,26 +149,15 @@ class RaceChoices(QObject):
             self.size_changed.emit()
 
     def choose_contestant(self, side: int, contestant: Contestant) -> None:
-        """Choose one of the entries for a side, 0 for the left one."""
-        chosen = [entry.choice for entry in self.chosen]
+        """Choose one of the entries for a side, 0 for the left one; a ghost there leaves."""
         if side == 0:
             self.ghost = None
+        chosen = [entry.choice for entry in self.chosen]
         same = (one.choice for one in self.entries if one.contestant == contestant)
         chosen[side] = next(same, contestant)
         self._contestants = (chosen[0], chosen[1])
         if not self.is_locked:
             self.question_changed.emit()
-
-    def add_seed(self, x: float, y: float) -> None:
-        """Let the pattern also begin to grow at a place, as shares of width and height."""
-        if not self.is_locked and len(self.seeds) < MOST_SEEDS:
-            self.seeds = (*self.seeds, (min(max(x, 0.0), 1.0), min(max(y, 0.0), 1.0)))
-            self.question_changed.emit()
-
-    def clear_seeds(self) -> None:
-        """Let the pattern begin at the usual places."""
-        self.seeds = ()
-        self.question_changed.emit()
 
     def race_against(self, ghost: RaceSide | None, picture: str, size: int) -> bool:
         """Choose a run from elsewhere to race against, at its picture and size.
@@ -172,9 +178,32 @@ class RaceChoices(QObject):
         self.question_changed.emit()
         return True
 
-    def _photo_changed(self) -> None:
-        """Ask the question again for another photo, but not if one was only opened."""
-        if self.photo.identity != self._photo_identity:
-            self._photo_identity = self.photo.identity
-            if not self.is_locked:
-                self.question_changed.emit()
+    def _cpu_threads(self) -> list[tuple[int | None, str]]:
+        engine = self._studio.session.description
+        count = engine.cpu_threads if engine is not None else 0
+        known = f"CPU, {counted(count, 'thread')}" if count else "CPU, all threads"
+        return [(1, "CPU, 1 thread"), *([] if count == 1 else [(None, known)])]
+
+    def _usual(self, entries: tuple[RaceEntry, ...]) -> tuple[RaceEntry, RaceEntry]:
+        """Return the race that is offered first.
+
+        On a single core without a card, two precisions race.
+        """
+        devices = (entry.contestant.device for entry in entries)
+        threads = 2 if len(self._cpu_threads()) > 1 else 1
+        usual = usual_contestants([one for one in devices if not is_cpu(one)], threads)
+        first = [entry for one in usual for entry in entries if entry.contestant == one]
+        others = [one for one in entries if one.contestant.dtype != usual[0].dtype]
+        left, right, *_ = (*first, *others, *first)
+        return left, right
+
+    def _on_photo_changed(self) -> None:
+        if not self.is_locked:
+            self.question_changed.emit()
+
+
+def _entry_of(ghost: RaceSide) -> RaceEntry:
+    request = ghost.run.request
+    threads = request.race.threads if request.race is not None else None
+    contestant = Contestant(device=request.device, threads=threads, dtype=request.dtype)
+    return RaceEntry(contestant, ghost.label)

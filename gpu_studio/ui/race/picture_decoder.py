@@ -6,7 +6,6 @@ only five kinds are decoded, each by its own decoder, chosen by the file's first
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,9 +23,11 @@ from PySide6.QtGui import QColor, QImage, QImageIOHandler, QImageReader, QPainte
 
 from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE, PackedFrame, pack_rows
 from gpu_studio.core.png_chunks import PNG_HEAD, png_text
-from gpu_studio.core.race.photo import (
+from gpu_studio.core.race.picture_file import (
+    CHUNK,
     DAMAGED,
     DAMAGED_OR_LARGE,
+    LARGEST_BYTES,
     MEMORY_BYTES,
     NEEDS_MEMORY,
     NO_PICTURE,
@@ -36,16 +37,13 @@ from gpu_studio.core.race.photo import (
     RefusedPicture,
     encode_answer,
 )
-from gpu_studio.core.race.shared_race import CHUNK, LARGEST_BYTES
 from gpu_studio.core.user_file import UnusableFileError, open_user_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import BinaryIO
 
 LARGEST_PIXELS = 100_000_000
 _HEAD_BYTES = 16
-_STANDARD_ERROR = 2
 _LIGHT_PIXELS = 30_000_000  # of 16 bytes each
 _PNG = "png"
 
@@ -71,23 +69,9 @@ def answer(content: bytes) -> bytes:
     """Return the `PictureAnswer` for the path of a file, as the file system spells it."""
     application = QCoreApplication([])  # without it, Qt does not find its decoders
     QLoggingCategory.setFilterRules("*=false")
-    with _silence():
-        found = decode(Path(os.fsdecode(content)))
+    found = decode(Path(os.fsdecode(content)))
     application.quit()
     return encode_answer(found)
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Let no library write to standard error what a stranger's file makes it complain about."""
-    kept, null = os.dup(_STANDARD_ERROR), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, _STANDARD_ERROR)
-    try:
-        yield
-    finally:
-        os.dup2(kept, _STANDARD_ERROR)
-        os.close(kept)
-        os.close(null)
 
 
 def decode(path: Path) -> PictureAnswer:

@@ -109,11 +109,3 @@ def test_races_of_one_picture_are_comparable_and_of_two_are_not() -> None:
     with_all = msgspec.structs.replace(mine, threads=None)
     assert comparability_of(result(race=mine), result(race=with_all)).is_comparable
     assert not comparability_of(result(race=mine), result(race=other)).is_comparable
-
-
-def test_a_custom_kernel_races_pytorch_and_is_named() -> None:
-    plain = result("cuda:0", race=RaceParameters())
-    own = result("cuda:0", race=RaceParameters(own_kernel=True))
-    raced = comparability_of(plain, own)
-    assert raced.is_comparable
-    assert "custom CUDA kernel" in raced.sentence

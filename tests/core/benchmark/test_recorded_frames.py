@@ -17,7 +17,7 @@ from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.packed_frame import MOST_FRAMES_OF_RUN, PackedFrame, unpack_rows
 from gpu_studio.core.protocol import encode, encode_all
-from gpu_studio.core.race.frames import kept_frames, track_of_recorded
+from gpu_studio.core.race.side import RaceSide, RaceTrack, kept_frames
 from tests.core.race.racing import CARD, CPU, over, samples
 from tests.core.race.racing import request as race_request
 from tests.core.race.racing import result as race_result
@@ -123,13 +123,13 @@ def test_a_thousand_frames_of_one_color_cost_no_more_than_their_file() -> None:
     content = race_recording([one_color] * 1000)
     tracemalloc.start()
     recording = decode_recording(content, "theirs.jsonl")
-    tracks = [track_of_recorded(run) for run in recording.runs]
+    tracks = [RaceTrack(run.events) for run in recording.runs]
     peak_bytes = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 
     assert peak_bytes < 8 * len(content)
     for track in tracks:
-        assert len(track) == MOST_FRAMES_OF_RUN
+        assert len(track.frames) == MOST_FRAMES_OF_RUN
         assert (track.frames[0].steps, track.frames[-1].steps) == (0, 200)
 
 
@@ -147,10 +147,10 @@ def test_a_frame_is_unpacked_when_it_is_shown_and_once(monkeypatch: pytest.Monke
         return unpack_rows(packed, width, height)
 
     monkeypatch.setattr(packed_frame, "unpack_rows", noted)
-    tracks = [track_of_recorded(run) for run in recording.runs]
+    tracks = [RaceTrack(run.events) for run in recording.runs]
     assert not unpacked
     for _ in range(60):  # in a second of the screen
-        shown = [track.at(1.0).picture.rows for track in tracks]
+        shown = [track.picture_at(1.0).rows for track in tracks]
     assert len(unpacked) == 1, "both contestants show the same one"
     assert set(shown[0]) == {19}
 
@@ -162,8 +162,8 @@ def test_the_frames_of_a_track_that_came_from_a_recording_are_recorded_as_they_a
         ),
         "theirs.jsonl",
     )
-    runs, tracks = [over(CPU, 0.01)], [track_of_recorded(recording.runs[0])]
-    (kept,) = kept_frames(runs, tracks).values()
+    side = RaceSide("CPU", over(CPU, 0.01), RaceTrack(recording.runs[0].events))
+    (kept,) = kept_frames([side]).values()
     assert [one.picture for one in kept[1:]] == [
         one.picture for one in recording.runs[0].events if isinstance(one, FrameReady)
     ]

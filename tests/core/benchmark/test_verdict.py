@@ -11,7 +11,6 @@ from gpu_studio.core.benchmark.verdict import (
     verdict_of,
     verdict_text,
 )
-from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from tests.fakes.run_answers import changed, finished, in_turns
 
@@ -352,10 +351,3 @@ def test_sizes_are_written_as_the_workload_writes_them() -> None:
     text = "batch of {size}"
     results = [result(64, 1.0, size_text=text), result(64, 0.5, "cuda:0", size_text=text)]
     assert "at batch of 64 (el" in text_of(results)
-
-
-def test_a_custom_kernel_is_told_apart_from_the_kernels_of_pytorch() -> None:
-    plain = [result(64, 1e-3, "cuda:0", race=RaceParameters())]
-    own = [result(64, 1e-3, "cuda:0", race=RaceParameters(own_kernel=True))]
-    assert "custom CUDA kernel" in text_of(own)
-    assert "custom CUDA kernel" not in text_of(plain)

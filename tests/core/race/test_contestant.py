@@ -14,25 +14,16 @@ from gpu_studio.core.race.pictures import GROW, PICTURES
 from tests.core.race.racing import CARD, CPU, ONE, over
 
 
-def test_the_cpu_races_the_first_card():
+def test_the_usual_race_is_that_of_the_cpu_against_a_card_or_of_its_threads():
     assert usual_contestants(["cuda:0", "cuda:1"], 4) == (CPU, CARD)
-
-
-def test_without_a_card_one_thread_races_all_threads():
     assert usual_contestants([], 4) == (ONE, CPU)
-
-
-def test_a_single_core_has_no_opponent():
     assert usual_contestants([], 1) == (ONE,)
 
 
 def test_every_contestant_runs_the_same_work():
-    seeds = ((0.5, 0.25),)
-    requests = race_requests(GROW, 128, [ONE, CPU, CARD], 5.0, seeds=seeds, first_number=4)
+    requests = race_requests(GROW, 128, [ONE, CPU, CARD], 5.0, first_number=4)
     assert [one.run_id for one in requests] == ["race-4", "race-5", "race-6"]
-    assert {(one.workload, one.size, one.budget_s, one.race.seeds) for one in requests} == {
-        ("grow", 128, 5.0, seeds)
-    }
+    assert {(one.workload, one.size, one.budget_s) for one in requests} == {("grow", 128, 5.0)}
     assert [one.race.threads for one in requests] == [1, None, None]
 
 

@@ -17,7 +17,7 @@ from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
 from gpu_studio.engine.workloads import grow, learn, paint
 from gpu_studio.engine.workloads.case import Case
-from gpu_studio.engine.workloads.grow import GrowDrawing, planted
+from gpu_studio.engine.workloads.grow import GrowDrawing
 from gpu_studio.engine.workloads.learn import (
     LearnDrawing,
     photo_of,
@@ -259,22 +259,8 @@ def test_the_reference_knows_points_of_the_set():
 # ── grow ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_pattern_begins_where_you_plant_it():
-    parameters = RaceParameters(seeds=((0.25, 0.75),))
-    _, v = planted(Case(device=CPU, size=64, race=parameters))
-    rows, columns = np.nonzero(v.numpy())
-    assert columns.mean() == pytest.approx(0.25 * 63, abs=2)
-    assert rows.mean() == pytest.approx(0.75 * 35, abs=2)
-
-
-@pytest.mark.parametrize("seed", [(0.0, 0.0), (1.0, 1.0)])
-def test_a_seed_at_the_edge_is_planted(seed):
-    _, v = planted(Case(device=CPU, size=64, race=RaceParameters(seeds=(seed,))))
-    assert v.any()
-
-
 def test_the_pattern_grows():
-    drawing = GrowDrawing(Case(device=CPU, size=64, race=RaceParameters(seeds=((0.5, 0.5),))))
+    drawing = GrowDrawing(Case(device=CPU, size=64))
     before = int((drawing.v > 0.1).sum())
     for _ in range(600):
         drawing()

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.ui.race.race_picture import RacePicture
+from gpu_studio.ui.race.race_lane import RacePicture
 from tests.softcards.catalogue import GTX_1650
 
 if TYPE_CHECKING:
     from tests.soft.window.conftest import SitDownAt
-    from tests.soft.window.person import Person
 
 # Two contestants with their preparation, on a busy machine.
 LONGEST_RACE_S = 300.0
-
-
-def chips(person: Person, side: str) -> tuple[str, str]:
-    """Return the name and the state on a picture."""
-    name, state = person.find(RacePicture, f"race.{side}.picture").chips
-    return name.text, state.text
 
 
 def test_a_race_against_a_wrong_card_ends_amber_with_both_pictures(
@@ -27,7 +20,7 @@ def test_a_race_against_a_wrong_card_ends_amber_with_both_pictures(
     _, person = sit_down_at(GTX_1650)
     person.open_tab("Race")
     person.click("race.picture.paint")
-    person.until(lambda: "1650" in chips(person, "right")[0])
+    person.until(lambda: "1650" in person.text("race.right.name"))
     person.click("race.run")
     person.until(lambda: person.sees("race.trust"), LONGEST_RACE_S)
 

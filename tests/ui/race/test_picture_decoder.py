@@ -10,16 +10,15 @@ import pytest
 from PySide6.QtCore import QLoggingCategory
 from PySide6.QtGui import QColor, QImage
 
-from gpu_studio.core.race.photo import (
+from gpu_studio.core.race.picture_file import (
+    LARGEST_BYTES,
     NO_PICTURE,
     DecodedPicture,
     FoundRace,
     PictureAnswer,
     RefusedPicture,
 )
-from gpu_studio.core.race.shared_race import LARGEST_BYTES, decode_shared
 from gpu_studio.ui.race import picture_decoder
-from gpu_studio.ui.race.painter import png_of
 from gpu_studio.ui.race.picture_decoder import decode, picture_of
 from tests.hostile_pictures import (
     HOSTILE,
@@ -30,7 +29,6 @@ from tests.hostile_pictures import (
     png_bomb,
     riff,
 )
-from tests.ui.race.pictures import order, shared_race
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -173,15 +171,6 @@ def test_a_photo_is_turned_as_its_camera_says(tmp_path: Path, orientation: int) 
 @pytest.mark.parametrize("orientation", [0, 9, 65_535])
 def test_an_orientation_that_is_none_changes_nothing(tmp_path: Path, orientation: int) -> None:
     assert pixels_in(decode(turned(tmp_path / "a.jpg", orientation))).shape == (32, 64, 3)
-
-
-def test_a_saved_race_opens_as_the_race(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(png_of(order()))
-
-    found = decode(tmp_path / "a.png")
-
-    assert isinstance(found, FoundRace)
-    assert decode_shared(found.text) == shared_race()
 
 
 # ── what is hostile ──────────────────────────────────────────────────────────────────────────────

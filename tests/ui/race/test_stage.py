@@ -1,93 +1,113 @@
-"""The stage of a race on screens of all shapes."""
+"""The stage of a race: on screens of all shapes, and painted into a file."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QRectF
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtCore import QByteArray, QRectF, QSizeF
+from PySide6.QtGui import QColor, QImage, QImageReader
+from PySide6.QtWidgets import QLabel
 
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.packed_frame import PackedFrame, pack_rows
-from gpu_studio.core.race.stage_view import StageSide, StageView
-from gpu_studio.ui.race.stage import headline_share, paint_stage
+from gpu_studio.core.race.picture_file import CHUNK
+from gpu_studio.core.race.stage_view import LaneView, PaintOrder, StageView
+from gpu_studio.process.child_call import ChildCall
+from gpu_studio.ui.race.painter import LARGEST_BYTES, painted_file
+from gpu_studio.ui.race.race_lane import place_in
+from gpu_studio.ui.race.race_stage import StagePage, painted
 
-WORDS = StageSide(name="", role="")
-_SHADES = {"muted": "white"}
-
-
-def painted(size: tuple[int, int], detail: str) -> np.ndarray:
-    """Return the stage in red where words are and in green where pictures are: (y, x, color)."""
-    lime = PackedFrame(pack_rows(b"\0\xff\0" * 160 * 90), 160, 90)
-    ground = QImage(*size, QImage.Format.Format_RGB32)
-    ground.fill(QColor("black"))
-    painter = QPainter(ground)
-    view = StageView(headline="", sides=(WORDS._replace(picture=lime),) * 2, detail=detail)
-    paint_stage(
-        painter, QRectF(ground.rect()), view, lambda role: QColor("red" if role == "muted" else 0)
-    )
-    painter.end()
-    return np.frombuffer(ground.constBits(), np.uint8).reshape(size[1], size[0], 4).copy()
-
-
-def test_the_energy_of_a_picture_is_whole(qapp):
-    """The room that the steps leave is its own."""
-    whole = "34.3\u202fdB · 113\u202fW · 658\u202fJ a picture"
-
-    def inked(achieved: str) -> int:
-        words = WORDS._replace(clock="5.8\u202fs", steps="2,400 of 2,400 steps", achieved=achieved)
-        image = QImage(1280, 720, QImage.Format.Format_RGB32)
-        image.fill(QColor("black"))
-        painter = QPainter(image)
-        view = StageView(headline="", sides=(words,) * 2)
-        paint_stage(painter, QRectF(image.rect()), view, lambda role: QColor(_SHADES.get(role, 0)))
-        painter.end()
-        return int(np.count_nonzero(np.frombuffer(image.constBits(), np.uint8) > 128))
-
-    assert inked(whole) - inked(whole[:-1]) > 10, "the last letter is painted"
+LIME = PackedFrame(pack_rows(b"\0\xff\0" * 160 * 90), 160, 90)
+LANE = LaneView(
+    "CPU, 4 threads", "cpu", LIME, clock="7.0\u202fs", pace="412 steps/s",
+    steps="2,400 of 2,400", achieved="34.3\u202fdB · 113\u202fW · 658\u202fJ a picture",
+    state="Was still moving", share=0.5,
+)  # fmt: skip
+VIEW = StageView(
+    "2.0\u202f× faster", (LANE, LANE._replace(role="cuda:0")),
+    detail="Your GT 1030 beat all 4 CPU threads: 2.0\u202f× faster, 50 against 25 steps a second.",
+    foot="GPU Studio · Swarm in two streams · 100,000 bodies · float32 · in turns, each alone",
+    trust="Checked", trust_tone=Tone.GOOD,
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [(960, 540), (1920, 1080)])
-def test_the_foot_is_whole_beside_a_short_word_of_trust(qapp, size):
-    """What was raced is read in a film of the screen, as large as the other small words."""
-    foot = (
-        "GPU Studio · Swarm in two streams · 100,000 bodies · float32 against float16 · in turns, "
-        "each alone"
-    )
-
-    def last_ink(words: str, trust: str) -> int:
-        image = QImage(*size, QImage.Format.Format_RGB32)
-        image.fill(QColor("black"))
-        painter = QPainter(image)
-        view = StageView(headline="", sides=(WORDS,) * 2, foot=words, trust=trust)
-        shades = {"muted": "white", "amber": "black"}
-        paint_stage(painter, QRectF(image.rect()), view, lambda role: QColor(shades.get(role, 0)))
-        painter.end()
-        pixels = np.frombuffer(image.constBits(), np.uint8).reshape(size[1], size[0], 4)
-        return int(np.flatnonzero((pixels[size[1] * 9 // 10 :, :, 0] > 128).any(axis=0))[-1])
-
-    assert last_ink(f"{foot}i", "Checked") > last_ink(foot, "Checked")
-    assert last_ink(foot, "Checked") == last_ink(foot, "")
-    assert last_ink(foot, "x" * 200) < size[0] * 0.65
+def pixels(image: QImage) -> np.ndarray:
+    return np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.width(), 4)
 
 
-def test_a_headline_fits_and_another_digit_rarely_changes_its_size():
-    shares = [headline_share(wide, 1000.0) for wide in range(900, 2000, 10)]
-    assert all(
-        share * wide <= 1000 for share, wide in zip(shares, range(900, 2000, 10), strict=True)
-    )
-    assert shares[0] == 1.0
-    assert len(set(shares)) < 20
-    assert headline_share(9000.0, 1000.0) == headline_share(8000.0, 1000.0) > 0.2
-
-
-@pytest.mark.parametrize("size", [(1080, 1920), (1024, 768), (1280, 720)])
-def test_the_pictures_fill_the_stage_and_no_word_is_cut(qapp, size):
-    width, height = size
-    green = painted(size, "")[:, :, 1] > 200
+@pytest.mark.parametrize("size", [(1080, 1920), (1024, 768), (1920, 1080), (1200, 630)])
+def test_on_every_screen_two_pictures_fill_the_stage_and_no_word_is_cut(theme, qtbot, size):
+    theme.apply()
+    view = VIEW._replace(lanes=(LANE, LANE))
+    (image,) = painted([view], size, theme)
+    green = (pixels(image)[:, :, :3] == (0, 255, 0)).all(axis=2)
     across, down = green.any(axis=0), green.any(axis=1)
-    pictures = 2 if height > width else 1
+    pictures = 2 if size[1] > size[0] else 1
     assert np.count_nonzero(np.diff(down.astype(int)) == 1) == pictures
     assert np.count_nonzero(np.diff(across.astype(int)) == 1) == 3 - pictures
     assert across.mean() > 0.9
-    one, all_words = (painted(size, "word " * count)[:, :, 2] > 200 for count in (1, 40))
-    assert np.count_nonzero(all_words) > 25 * np.count_nonzero(one)
+
+    page = StagePage(theme)
+    qtbot.addWidget(page)
+    page.fit(*size)
+    page.show()
+    page.show_view(view)
+    page.layout().activate()
+    for label in page.findChildren(QLabel):
+        if not label.wordWrap():
+            assert label.width() >= label.sizeHint().width(), label.objectName()
+
+
+def test_a_long_headline_is_smaller_and_whole(theme, qtbot):
+    theme.apply()
+    page = StagePage(theme)
+    qtbot.addWidget(page)
+    page.fit(1280, 720)
+    for headline in ("A tie", "NVIDIA GeForce RTX 3060, float16 is 12.0 × faster so far"):
+        page.show_view(VIEW._replace(headline=headline))
+        label = page.findChild(QLabel, "race.stage.headline")
+        label.ensurePolished()
+        assert label.sizeHint().width() <= page.width()
+
+
+@pytest.mark.parametrize(
+    ("shape_of", "is_whole"),
+    [((16, 9), False), ((10, 16), True), ((1, 10), True), ((10, 1), True)],
+    ids=str,
+)
+def test_a_picture_fills_its_place_only_if_it_loses_little(shape_of, is_whole):
+    frame = QRectF(0, 0, 445, 262)
+    place = place_in(frame, QSizeF(*shape_of))
+    assert frame.contains(place) is is_whole
+    assert is_whole or place.contains(frame)
+
+
+def test_a_picture_has_the_size_for_a_preview_and_the_race_inside():
+    order = PaintOrder(moments=((VIEW, 0),), size=(1200, 630), text="the race")
+    call = ChildCall("gpu_studio.ui.race.painter")
+    answer = call.run(order.encode(), longest_s=60.0, most_bytes=1 << 24)
+    image = QImage.fromData(answer.content)
+    assert (image.width(), image.height()) == (1200, 630)
+    assert image.text(CHUNK) == "the race"
+    shown = pixels(image)[:, :, :3]
+    for color in ("#00FF00", "#E69F00", "#56B4E9"):  # the pictures, the CPU and the card
+        wanted = QColor(color)
+        assert (shown == (wanted.blue(), wanted.green(), wanted.red())).all(axis=2).any(), color
+
+
+def test_an_animation_shows_each_moment_for_its_time(theme, tmp_path):
+    theme.apply()
+    moments = tuple((VIEW._replace(headline=str(number)), 100) for number in range(3))
+    content = painted_file(PaintOrder(moments=(*moments, (VIEW, 3500))), theme)
+    assert len(content) <= LARGEST_BYTES
+    path = tmp_path / "race.webp"
+    path.write_bytes(content)
+    film = QImageReader(str(path), QByteArray(b"webp"))
+    assert film.supportsAnimation()
+    frames, shown_ms = [], []
+    while film.canRead():
+        frames.append(film.read())
+        shown_ms.append(film.nextImageDelay())
+    assert shown_ms == [100, 100, 100, 3500]
+    assert frames[0] != frames[-1]
+    assert frames[0].width() == 960

@@ -24,9 +24,8 @@ from gpu_studio.core.messages.run_messages import (
 )
 from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.protocol import decode_event, encode
-from gpu_studio.core.race.frames import RaceFrame
-from gpu_studio.engine.benchmark.finish_line import fitting_steps
-from gpu_studio.engine.benchmark.race_timing import RaceTiming
+from gpu_studio.core.race.side import RaceTrack
+from gpu_studio.engine.benchmark.race_timing import RaceTiming, fitting_steps
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.learn import LearnDrawing
 from gpu_studio.engine.workloads.proof import Verification
@@ -164,7 +163,8 @@ def test_the_frames_show_the_way_from_the_first_to_the_last_step(dispatcher: Dis
     outcome = finished(events).outcome
     assert (ready[-1].steps, ready[-1].measure) == (outcome.steps, outcome.measure)
     first, last = (
-        RaceFrame.of(frame, opened).picture.pixels.astype(float) for frame in (ready[0], ready[-1])
+        RaceTrack([opened, frame]).picture_at(frame.elapsed_s).pixels.astype(float)
+        for frame in (ready[0], ready[-1])
     )
     picture = _lake(16).astype(float)
     assert np.abs(last - picture).mean() < np.abs(first - picture).mean() / 3
@@ -318,7 +318,7 @@ def test_a_photo_is_learned_in_its_own_shape(dispatcher: Dispatcher):
     (opened,) = only(FramesOpened, events)
     assert (opened.width, opened.height) == (16, 8)
     assert finished(events).race == parameters
-    frame = RaceFrame.of(only(FrameReady, events)[-1], opened).picture.pixels
+    frame = RaceTrack(events).picture_at(1e9).pixels
     assert frame[:, :6].mean() < 64
     assert frame[:, 10:].mean() > 192
 

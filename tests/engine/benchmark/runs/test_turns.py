@@ -23,11 +23,10 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
     SamplesMeasured,
 )
-from gpu_studio.core.race.frames import RaceFrame
+from gpu_studio.core.race.side import RaceTrack
 from gpu_studio.engine.benchmark import race_timing
 from gpu_studio.engine.benchmark import run as run_module
-from gpu_studio.engine.benchmark.finish_line import FinishLine
-from gpu_studio.engine.benchmark.race_timing import RaceTiming
+from gpu_studio.engine.benchmark.race_timing import FinishLine, RaceTiming
 from gpu_studio.engine.benchmark.turns import in_turns
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.stopwatch import CpuStopwatch
@@ -269,7 +268,7 @@ def test_each_run_has_its_own_frames(dispatcher: Dispatcher) -> None:
     opened = {one.run_id: one for one in only(FramesOpened, events)}
     assert len(opened) == 2
     for frame in only(FrameReady, events):
-        assert RaceFrame.of(frame, opened[frame.run_id]).picture.rows
+        assert RaceTrack([opened[frame.run_id], frame]).picture_at(frame.elapsed_s).rows
 
 
 def test_a_failure_of_one_leaves_the_other() -> None:
