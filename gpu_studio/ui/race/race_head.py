@@ -155,7 +155,7 @@ class RaceHead(FlowRow):
 
 
 _SIDES = ("left", "right")
-_LETTERS = 18  # a list that gets another entry moves nothing
+_LETTERS = 14  # a list that gets another entry moves nothing
 
 
 class RaceContestants(FlowRow):
