@@ -16,45 +16,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.check.plants import PLANTED_FAULTS
-from gpu_studio.engine.check.compute import Compute
-from gpu_studio.engine.check.layouts import Layouts
-from gpu_studio.engine.check.link import LinkCheck
-from gpu_studio.engine.check.video_memory import VideoMemory
-from tests.engine.check.benches import MIB, TickingClock, bench_for, card_bench
+from gpu_studio.engine.check.check_round import STAGES
+from gpu_studio.engine.check.memory import memory
 from tests.engine.check.outside_plants import OUTSIDE_PLANTS, OutsidePlant
+from tests.engine.check.stage_runs import MIB, TickingClock, card_run, run_for
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.check_messages import PlantKind, StageName
-    from gpu_studio.engine.check.stage import Stage
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs/check.md"
 _BEGIN, _END = "<!-- plants -->", "<!-- end of plants -->"
-# Of a clock that each look moves on: two rounds of compute, so that a stale result can be seen.
-_BUDGETS_S: dict[StageName, float] = {"compute": 1.0, "layouts": 1.0}
 _STAGES: tuple[StageName, ...] = ("compute", "layouts", "memory", "link")
-
-
-def _stage(name: StageName) -> Stage:
-    stages: dict[StageName, Stage] = {
-        "compute": Compute(),
-        "layouts": Layouts(),
-        "memory": VideoMemory(most_bytes=32 * MIB, passes=1),
-        "link": LinkCheck(),
-    }
-    return stages[name]
 
 
 def finds(name: StageName, plant: OutsidePlant | None, kind: PlantKind | None) -> str:
     """Return "yes" for an error, "doubt" for a doubt, "–" for neither; an error ends the stage."""
-    budget_s = _BUDGETS_S.get(name, 1.0)
     # Only a card's work is large enough to fill a card.
-    make = card_bench if plant is not None and "fill" in plant.found_by else bench_for
-    bench = make(name, kind, budget_s=budget_s, clock=TickingClock(0.001), seed=1)
+    make = card_run if plant is not None and "fill" in plant.found_by else run_for
+    # A clock that each look moves on: two rounds of compute, so that a stale result can be seen.
+    run = make(name, kind, budget_s=1.0, clock=TickingClock(0.001), seed=1)
     with plant.planted() if plant is not None else nullcontext():
-        for _ in _stage(name).run(bench):
-            if bench.errors:
+        for _ in memory(run, 32 * MIB) if name == "memory" else STAGES[name](run):
+            if run.errors:
                 return "yes"
-    return "doubt" if any(one.severity == "doubt" for one in bench.findings) else "–"
+    return "doubt" if any(one.severity == "doubt" for one in run.findings) else "–"
 
 
 def found_by(plant: OutsidePlant | None, kind: PlantKind | None) -> str:

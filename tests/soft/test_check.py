@@ -25,9 +25,7 @@ from gpu_studio.core.messages.check_messages import (
     CheckFindingMade,
     CheckProgressed,
     CheckRoundFinished,
-    CheckStageFinished,
     CheckStarted,
-    CheckVitalsRead,
     PlantKind,
     RunCheck,
     StageName,
@@ -198,12 +196,6 @@ PLANTS: list[tuple[StageName, PlantKind]] = [
 ]
 
 
-def test_without_a_plant_no_error_is_found(soft_pc: MakePc, engine: StartEngine) -> None:
-    run = checked(engine(soft_pc(SMALL_CARD)), request("link", budget_s=20.0))
-    assert run.errors == 0
-    assert not [one for one in run.findings if one.severity == "error"]
-
-
 @pytest.mark.parametrize(("stage", "kind"), PLANTS)
 def test_a_planted_fault_is_found_on_a_card(
     stage: StageName, kind: PlantKind, soft_pc: MakePc, engine: StartEngine
@@ -230,17 +222,6 @@ def test_heat_that_the_driver_reports_is_a_doubt(soft_pc: MakePc, engine: StartE
     run = checked(engine(pc), request("link", budget_s=120.0))
     assert "throttled" in [finding.kind for finding in run.findings]
     assert outcome(run, "link").verdict == "inconclusive"
-
-
-def test_a_slow_or_a_throttled_card_made_on_purpose_is_found(
-    soft_pc: MakePc, engine: StartEngine
-) -> None:
-    one = engine(soft_pc(SMALL_CARD))
-    run = checked(one, request("load", budget_s=40.0, plant="throttle"))
-    assert "throttled" in [finding.kind for finding in run.findings]
-    asked = request("link", budget_s=LONG_S, plant="slow")
-    run = checked_until(one, asked, lambda event: isinstance(event, CheckFindingMade))
-    assert "slow_sample" in [finding.kind for finding in run.findings]
 
 
 def result_of_loss(run: CheckRun, stage: StageName) -> None:
@@ -300,26 +281,6 @@ def test_a_card_without_code_in_this_build_is_not_called_broken(
     assert "no code" in run.findings[0].sentence
 
 
-def test_a_stop_is_heard_between_two_steps(soft_pc: MakePc, engine: StartEngine) -> None:
-    asked = request("memory", "link", budget_s=LONG_S)
-    run = checked_until(
-        engine(soft_pc(SMALL_CARD)), asked, lambda event: isinstance(event, CheckProgressed)
-    )
-    assert outcome(run, "memory").verdict == "partial"
-    assert outcome(run, "link").verdict == "skipped"
-    assert run.is_stopped
-
-
-def test_readings_come_while_a_stage_runs(soft_pc: MakePc, engine: StartEngine) -> None:
-    kinds: list[type] = []
-    checked(
-        engine(soft_pc(SMALL_CARD)), request("link", budget_s=30.0),
-        lambda event: kinds.append(type(event)),
-    )  # fmt: skip
-    end = kinds.index(CheckStageFinished)
-    assert kinds[:end].count(CheckVitalsRead) >= 2
-
-
 def test_the_terminal_checks_the_card_and_ends_with_its_verdict(
     soft_pc: MakePc, tmp_path: Path
 ) -> None:
@@ -345,19 +306,3 @@ def test_the_terminal_checks_the_card_and_ends_with_its_verdict(
     assert (status, end["verdict"]) == (1, "failed")
     assert [one["verdict"] for one in end["stages"]] == ["failed", "skipped"]
     assert "Restart the PC" not in end["next_action"]  # that was said after the first failure
-
-
-def test_a_card_that_warms_up_slowly_is_not_called_steady(
-    soft_pc: MakePc, engine: StartEngine
-) -> None:
-    """The load ends before its heat sink has settled."""
-    slow = {"temperature_c": "auto", "ambient_c": 35, "load_c": 80, "tau_s": 30}
-    run = checked(
-        engine(soft_pc(replace(SMALL_CARD, sensors=slow))), request("load", budget_s=36.0)
-    )
-    heat = outcome(run, "load").heat
-    assert heat is not None
-    assert heat.is_steady is False
-    assert heat.hottest_c > 36
-    assert heat.change_c > 0
-    assert "not steady" in outcome(run, "load").tested

@@ -36,11 +36,6 @@ STEADY_CLOCK_SHARE, STEADY_CLOCK_S = 0.02, 10.0
 """A clock is steady if it changed by no more than this for that long."""
 HEAT_LOST_FROM_S = 5.0
 """A driver that is busy leaves out a reading now and then."""
-FROZEN_FROM_S = 60.0
-"""A temperature that is the same for so long under load, and in the pause after it, is no
-temperature: without load, a chip is cooler within seconds."""
-COOLING_PAUSE_S, COOLING_C, COOLING_FROM_C = 10.0, 1.0, 50.0
-"""In a pause of 10 s, a chip of 50 °C or more falls by more than 1 °C; most fall by 10 °C."""
 SLOW_MEMORY_SHARE = 0.05
 """Of the bandwidth. Sound memory moves as much when hot, within the interval of the medians."""
 SAME_CLOCK_SHARE, SLOWER_CORE_SHARE = 0.01, 0.9
@@ -48,8 +43,6 @@ SAME_CLOCK_SHARE, SLOWER_CORE_SHARE = 0.01, 0.9
 BIT_ERROR_RATE = 1e-12
 """PCI Express Base Specification: at most one wrong bit in so many on a lane, up to generation 5.
 Each makes the link send a packet again."""
-CHANCE = 1e-3
-"""A sound link exceeds what is judged less often than once in so many checks."""
 OVERTIME_S = 10.0
 """A stage takes up to this much longer than planned to test everything once: half a test has no
 verdict. The memory stage, which can test less, gives the time back."""
@@ -58,9 +51,6 @@ SLOW_STEP_RATIO = 4.0
 A busy desktop slows both."""
 SLOW_LINK_SHARE = 0.5
 """Of what the PCIe link carries without packet headers; pinned copies usually reach 75 to 90 %."""
-SPILLED_SHARE = 0.25
-"""Of the median speed of the other chunks. RAM behind a PCIe link is at least this much slower than
-the slowest video memory."""
 COMPLETE_SHARE, COMPLETE_TOTAL_SHARE = 0.75, 0.5
 """Under these shares of the free memory and of all memory, the memory test is partial. NVIDIA's
 DCGM asks for 75 % of all memory, on cards that draw nothing: a card of 2 GB that draws the desktop

@@ -91,7 +91,6 @@ ShortText = Annotated[str, Meta(max_length=100)]
 HexWord = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 MOST_PLACES = 16
 """So many wrong words of a finding are listed one by one."""
-MOST_CHUNKS = 4096
 
 
 class RunCheck(Request, frozen=True, kw_only=True):
@@ -160,8 +159,7 @@ class MemoryCoverage(msgspec.Struct, frozen=True, kw_only=True):
     """How much memory a check tested, in bytes.
 
     ``free_bytes`` were free at the start of the stage, ``reserve_bytes`` of them stay untouched,
-    and ``tested_bytes`` were written and read with every pattern. The memory is tested in chunks
-    of ``chunk_bytes`` (0 if unknown); ``bad_chunks`` are the numbers of those with a wrong word.
+    and ``tested_bytes`` were written and read with every pattern.
     """
 
     tested_bytes: Bytes
@@ -169,8 +167,6 @@ class MemoryCoverage(msgspec.Struct, frozen=True, kw_only=True):
     total_bytes: Bytes
     reserve_bytes: Bytes
     passes: Count = 0
-    chunk_bytes: Bytes = 0
-    bad_chunks: Annotated[tuple[Count, ...], Meta(max_length=MOST_CHUNKS)] = ()
 
 
 class WrongWord(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,24 +219,6 @@ class StageHeat(msgspec.Struct, frozen=True, kw_only=True):
     change_c: Ordinate | None = None
 
 
-class LoadStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A step of a load in steps: bursts of work, and rests between them.
-
-    ``duty_percent`` of each period was to be work; ``busy_percent`` of it was, by the clock. Every
-    product of every burst was compared: ``errors`` of the ``bursts`` had a wrong one. Clocks and
-    power are those at the end of a burst: the lowest clocks, the highest power.
-    """
-
-    duty_percent: Percent
-    period_s: Seconds
-    bursts: Count = 0
-    errors: Count = 0
-    busy_percent: Percent | None = None
-    sm_clock_mhz: Amount | None = None
-    memory_clock_mhz: Amount | None = None
-    power_w: Amount | None = None
-
-
 class MemoryRate(msgspec.Struct, frozen=True, kw_only=True):
     """The bandwidth of a device's memory at one time, in bytes read and written per second.
 
@@ -285,9 +263,6 @@ class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
     at_s: Seconds = 0.0
     came_back: bool | None = None
     bits: WrongBits | None = None
-
-
-LoadSteps = Annotated[tuple[LoadStep, ...], Meta(max_length=100)]
 
 
 class CheckStarted(Event, frozen=True, kw_only=True):
@@ -356,7 +331,7 @@ class CheckFindingMade(Event, frozen=True, kw_only=True):
 class CheckStageFinished(Event, frozen=True, kw_only=True):
     """A stage ended: at its end, or because the user stopped it.
 
-    ``steps`` come from the load in steps, ``memory_rates`` from the load.
+    ``memory_rates`` come from the load.
     """
 
     check_id: str
@@ -368,7 +343,6 @@ class CheckStageFinished(Event, frozen=True, kw_only=True):
     seconds: Seconds
     coverage: MemoryCoverage | None = None
     heat: StageHeat | None = None
-    steps: LoadSteps = ()
     memory_rates: MemoryRates | None = None
 
 

@@ -16,7 +16,6 @@ from gpu_studio.core.devices.devices import uuid_tail
 from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
-    CheckFinding,
     CheckFindingMade,
     CheckProgressed,
     CheckRoundFinished,
@@ -28,14 +27,13 @@ from gpu_studio.core.messages.check_messages import (
     StageName,
 )
 from gpu_studio.core.telemetry import CHECKED, Telemetry
-from gpu_studio.engine.check.compute import Compute
+from gpu_studio.engine.check.compute import compute
 from gpu_studio.engine.check.heat import HeatWatch
-from gpu_studio.engine.check.layouts import Layouts
-from gpu_studio.engine.check.link import LinkCheck
-from gpu_studio.engine.check.load import Load
-from gpu_studio.engine.check.planting import Plant
-from gpu_studio.engine.check.stage import Stage, StageBench, Step
-from gpu_studio.engine.check.video_memory import VideoMemory
+from gpu_studio.engine.check.layouts import layouts
+from gpu_studio.engine.check.link import link
+from gpu_studio.engine.check.load import load
+from gpu_studio.engine.check.memory import memory
+from gpu_studio.engine.check.stage_run import StageRun
 from gpu_studio.engine.device import (
     accelerator_of,
     card_name,
@@ -60,6 +58,11 @@ _LEAST_SHARE = 0.5
 _PROGRESS_EVERY_S, _NEXT_STEP_EVERY_S = 0.2, 0.05
 
 
+STAGES: dict[StageName, Callable[[StageRun], Generator[str, None, bool]]] = {
+    "load": load, "compute": compute, "layouts": layouts, "memory": memory, "link": link,
+}  # fmt: skip
+
+
 class CheckRound:
     """Answers one `RunCheck`.
 
@@ -69,9 +72,6 @@ class CheckRound:
         sensor: reads the card; None if there is no sensor.
         cpu_name: the name of this PC's CPU.
         clock: the seconds of a clock that never goes back.
-
-    Attributes:
-        heat: follows the sensors from stage to stage.
     """
 
     def __init__(
@@ -83,17 +83,18 @@ class CheckRound:
         cpu_name: str = "CPU",
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.request = request
+        self._request = request
         self._stop = stop
         self._sensor = sensor
         self._cpu_name = cpu_name
         self._clock = clock
         self._begun_s = clock()
-        self._plant = Plant(request.plant)
         self._facts: CheckedDevice | None = None
         self._uuid: str | None = None
-        self.heat = HeatWatch()
+        self._heat = HeatWatch()
         self._spare_s = 0.0
+        self._doing = ""
+        self._readings_sent = self._findings_sent = 0  # of the present stage
 
     def events(self) -> Iterator[Event]:
         """Yield the events of the round.
@@ -101,7 +102,7 @@ class CheckRound:
         Raises:
             Exception: the card or PyTorch failed so that no other stage can run.
         """
-        request = self.request
+        request = self._request
         device = resolve(request.device)
         accelerator_of(device).use(device)
         self._uuid = uuid_of(device)
@@ -120,7 +121,7 @@ class CheckRound:
         )
 
     def _stage(self, name: StageName, device: torch.device) -> Iterator[Event]:
-        request = self.request
+        request = self._request
         budget_s = stage_budget_s(name, request.budget_s)
         if name == SPARE_TIME_TO:
             # Other programs may have made the stages before it late.
@@ -128,32 +129,75 @@ class CheckRound:
         yield CheckStageBegan(
             check_id=request.check_id, round=request.round, stage=name, budget_s=budget_s
         )
-        bench = StageBench(
-            name, device, budget_s, plant=self._plant, stop=self._stop, read=self._read,
-            clock=self._clock, seed=request.round, facts=self._facts, offset_s=self.elapsed_s,
+        run = StageRun(
+            name, device, budget_s, plant_kind=request.plant, stop=self._stop, read=self._read,
+            clock=self._clock, seed=request.round, facts=self._facts, offset_s=self._elapsed_s,
         )  # fmt: skip
-        events = _StageEvents(self, name, bench)
-        steps = _stages()[name].run(bench)
+        self._doing, self._readings_sent, self._findings_sent = "", 0, 0
+        is_whole = False
         failure: Failure | None = None
         try:
-            yield from events.follow(steps)
+            is_whole = yield from self._follow(run)
         except Exception as error:
             failure = failure_of(error)
             if failure.fatal:
-                yield events.progress()  # it names the step that failed
+                yield self._progress(run)  # it names the step that failed
                 raise
         # Outside the except block, the error and the tensors in its frames are gone.
         if failure is not None:
-            bench.findings.append(failure_finding(failure, name, bench.elapsed_s, request.device))
+            run.findings.append(failure_finding(failure, name, run.elapsed_s, request.device))
             accelerator_of(device).empty_cache()
-        left_s = budget_s - bench.elapsed_s
+        left_s = budget_s - run.elapsed_s
         if name == SPARE_TIME_OF or left_s < 0:
             self._spare_s += left_s
-        yield from events.end()
+        heat = self._heat.end_stage(run)
+        yield from self._news(run)
+        errors = sum(found.count for found in run.findings if found.severity == "error")
+        yield CheckStageFinished(
+            check_id=request.check_id, round=request.round, stage=name,
+            verdict=stage_verdict(
+                run.findings, has_tested=bool(run.tested), is_complete=is_whole
+            ),
+            tested=run.tested, errors=max(run.errors, errors), seconds=run.elapsed_s,
+            coverage=run.coverage, heat=heat, memory_rates=run.memory_rates,
+        )  # fmt: skip
+
+    def _follow(self, run: StageRun) -> Generator[Event, None, bool]:
+        """Yield the events of a stage until it ends; return whether it tested everything."""
+        steps, told_s, told = STAGES[run.stage](run), -_PROGRESS_EVERY_S, ""
+        while True:
+            try:
+                self._doing = next(steps)
+            except StopIteration as end:
+                return bool(end.value)
+            run.vitals()
+            yield from self._news(run)
+            every_s = _PROGRESS_EVERY_S if self._doing == told else _NEXT_STEP_EVERY_S
+            if run.elapsed_s >= told_s + every_s:
+                told_s, told = run.elapsed_s, self._doing
+                yield self._progress(run)
+
+    def _news(self, run: StageRun) -> Iterator[Event]:
+        """Yield the readings and findings that were not told yet."""
+        check_id = self._request.check_id
+        for one in run.readings[self._readings_sent :]:
+            at_s = run.offset_s + one.at_s
+            yield CheckVitalsRead(check_id=check_id, elapsed_s=at_s, vitals=one)
+        for found in run.findings[self._findings_sent :]:
+            finding = msgspec.structs.replace(found, at_s=run.offset_s + found.at_s)
+            yield CheckFindingMade(check_id=check_id, finding=finding)
+        self._readings_sent, self._findings_sent = len(run.readings), len(run.findings)
+
+    def _progress(self, run: StageRun) -> CheckProgressed:
+        share = run.elapsed_s / run.budget_s if run.budget_s else 1.0
+        return CheckProgressed(
+            check_id=self._request.check_id, stage=run.stage, fraction=min(share, 1.0),
+            doing=self._doing, tested=run.tested, errors=run.errors, elapsed_s=self._elapsed_s,
+            coverage=run.coverage,
+        )  # fmt: skip
 
     @property
-    def elapsed_s(self) -> float:
-        """The seconds since the start of the round."""
+    def _elapsed_s(self) -> float:
         return self._clock() - self._begun_s
 
     def _read(self) -> Telemetry | None:
@@ -162,86 +206,15 @@ class CheckRound:
 
     @property
     def _identity(self) -> str | None:
-        return CPU if is_cpu(self.request.device) else self._uuid
+        return CPU if is_cpu(self._request.device) else self._uuid
 
     def _checked_device(self, device: torch.device) -> CheckedDevice:
         identity = self._identity
         known = self._sensor.device(identity) if self._sensor and identity else None
         if known is not None:
             known = msgspec.structs.replace(known, telemetry=self._read() or Telemetry())
-        checked = checked_device(device, self.request.device, known, self._cpu_name)
+        checked = checked_device(device, self._request.device, known, self._cpu_name)
         return msgspec.structs.replace(checked, uuid_tail=uuid_tail(self._uuid))
-
-
-class _StageEvents:
-    """A stage's steps, findings and readings as events."""
-
-    def __init__(self, round_: CheckRound, name: StageName, bench: StageBench) -> None:
-        self._round = round_
-        self._name = name
-        self._bench = bench
-        self._offset_s = round_.elapsed_s
-        self._findings_sent = 0
-        self._readings_sent = 0
-        self._step = Step(doing="", tested="")
-        self._progress_s: float | None = None
-        self._doing_sent = ""
-        self._is_whole = False
-
-    def follow(self, steps: Generator[Step, None, bool]) -> Iterator[Event]:
-        """Yield the events of a stage until it ends."""
-        while True:
-            try:
-                self._step = next(steps)
-            except StopIteration as end:
-                self._is_whole = bool(end.value)
-                return
-            yield from self._new_events()
-            now_s = self._bench.elapsed_s
-            is_next = self._step.doing != self._doing_sent
-            every_s = _NEXT_STEP_EVERY_S if is_next else _PROGRESS_EVERY_S
-            if self._progress_s is None or now_s - self._progress_s >= every_s:
-                self._progress_s, self._doing_sent = now_s, self._step.doing
-                yield self.progress()
-
-    def end(self) -> Iterator[Event]:
-        """Yield the last events of the stage."""
-        heat = self._round.heat.end_stage(self._bench)
-        yield from self._new_events()
-        bench, request = self._bench, self._round.request
-        tested = self._step.tested
-        coverage = self._step.coverage
-        yield CheckStageFinished(
-            check_id=request.check_id, round=request.round, stage=self._name,
-            verdict=stage_verdict(
-                bench.findings, has_tested=bool(tested), is_complete=self._is_whole
-            ),
-            tested=tested, errors=max(bench.errors, _errors(bench.findings)),
-            seconds=bench.elapsed_s, coverage=coverage, heat=heat, steps=bench.load_steps,
-            memory_rates=bench.memory_rates,
-        )  # fmt: skip
-
-    def _new_events(self) -> Iterator[Event]:
-        bench, check_id = self._bench, self._round.request.check_id
-        for one in bench.readings[self._readings_sent :]:
-            yield CheckVitalsRead(
-                check_id=check_id, elapsed_s=self._offset_s + one.at_s, vitals=one
-            )
-        self._readings_sent = len(bench.readings)
-        for found in bench.findings[self._findings_sent :]:
-            finding = msgspec.structs.replace(found, at_s=self._offset_s + found.at_s)
-            yield CheckFindingMade(check_id=check_id, finding=finding)
-        self._findings_sent = len(bench.findings)
-
-    def progress(self) -> CheckProgressed:
-        """Return the present step as an event."""
-        bench = self._bench
-        share = bench.elapsed_s / bench.budget_s if bench.budget_s else 1.0
-        return CheckProgressed(
-            check_id=self._round.request.check_id, stage=self._name, fraction=min(share, 1.0),
-            doing=self._step.doing, tested=self._step.tested, errors=bench.errors,
-            elapsed_s=self._round.elapsed_s, coverage=self._step.coverage,
-        )  # fmt: skip
 
 
 def checked_device(
@@ -269,12 +242,3 @@ def checked_device(
         memory_total_bytes=facts.memory_total_bytes or total_bytes(device),
         untested=untested_sentence(accelerator_of(device).maker),
     )
-
-
-def _stages() -> dict[StageName, Stage]:
-    stages: tuple[Stage, ...] = (Load(), Compute(), Layouts(), VideoMemory(), LinkCheck())
-    return {stage.name: stage for stage in stages}
-
-
-def _errors(findings: list[CheckFinding]) -> int:
-    return sum(finding.count for finding in findings if finding.severity == "error")

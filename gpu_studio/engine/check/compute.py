@@ -3,31 +3,44 @@
 IEEE arithmetic, products, convolutions, whole numbers, indexed access, random numbers, and work
 that fills the device: what a chip can get wrong. A card that passes products may still fail indexed
 access, and a part of the chip that small work never reaches may be the bad one.
+
+NVIDIA's CUDA programming guide ("Floating-point standard") promises correctly rounded +, −, ×, ÷,
+√ and fused multiply-add in float32 and float64, with subnormal numbers, as nvcc compiles by
+default. PyTorch computes float16 and bfloat16 in float32 and rounds once more, which gives the same
+as rounding once: float32 has 2p + 2 bits or more (S. A. Figueroa, "When is double rounding
+innocuous?", 1995). numpy does the same.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from gpu_studio.engine.check.arithmetic import ieee_parts
-from gpu_studio.engine.check.detectors import Mismatch, mismatch_at, mismatched_bits
-from gpu_studio.engine.check.parts import Part, PartWork
-from gpu_studio.engine.check.products import product_parts
-from gpu_studio.engine.check.stage import StageBench, Step
+from gpu_studio.engine.check.known_work import (
+    KnownWork,
+    Prepared,
+    compared,
+    differing,
+    fitted,
+    in_turns,
+    significant_bits,
+    tensor_of,
+    ulp_of,
+    values_of,
+)
+from gpu_studio.engine.check.products import product_works
 from gpu_studio.engine.device import free_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from numpy.typing import NDArray
     from torch import Tensor
 
-    from gpu_studio.core.messages.check_messages import FindingKind, StageName
-
-    Choice = Callable[[StageBench], list[Part]]
+    from gpu_studio.engine.check.known_work import Array, Mask
+    from gpu_studio.engine.check.stage_run import StageRun
 
 _WHOLE = ("uint8", "int8", "int16", "int32", "int64")
 _INDEXED = 1 << 18
@@ -35,118 +48,66 @@ _FILLING, _FILLING_CPU = (1 << 25) + 4099, (1 << 21) + 4099
 """Elements that give work to all multiprocessors of any card, with a rest at the end."""
 _FILLING_SHARE = 16  # of the free memory, for a tensor of them
 _MOMENTS = 1 << 16
+_RANDOM: dict[str, Callable[..., Tensor]] = {
+    "uniform": torch.rand, "normal": torch.randn, "permutation": torch.randperm,
+}  # fmt: skip
 # Of so many float32 from 0 to 1, which have 24 bits, hardly one in 200 is there twice.
 _FEWEST_DISTINCT = 0.99
+_FLOATS = ("float32", "float64", "float16", "bfloat16")
+_OPERATIONS: dict[str, tuple[str, Callable[..., Array]]] = {
+    "add": ("+", np.add), "sub": ("−", np.subtract), "mul": ("×", np.multiply),
+    "div": ("÷", np.divide), "sqrt": ("√", np.sqrt),
+}  # fmt: skip
+_COUNT, _FUSED_COUNT = 12288, 768
+_LARGE_TIMES = 24  # 300,000 numbers
 
 
-class PartsStage:
-    """A stage that tests kinds of work in turns.
-
-    Args:
-        name: of the stage.
-        choose: returns the parts to test.
-    """
-
-    def __init__(self, name: StageName, choose: Choice) -> None:
-        self.name: StageName = name
-        self._choose = choose
-
-    def run(self, bench: StageBench) -> Generator[Step, None, bool]:
-        """Work through all parts again and again; see `stage.Stage`.
-
-        The first round is in one thread, because threads of small work wait for each other on a
-        busy PC; the next ones reach all cores of a CPU.
-        """
-        work = PartWork(bench, self._choose(bench))
-        threads = torch.get_num_threads()
-        try:
-            while work.parts and not bench.is_over(has_tested_all=work.rounds > 0):
-                torch.set_num_threads(threads if work.rounds else 1)
-                for title in work.round():
-                    bench.vitals()
-                    yield Step(doing=title, tested=work.tested)
-        finally:
-            torch.set_num_threads(threads)
-        yield Step(doing="", tested=work.tested)
-        return work.rounds > 0 and not bench.is_stopped
+def compute(run: StageRun) -> Generator[str, None, bool]:
+    """Test what a chip can get wrong; a stage, see `StageRun`."""
+    return in_turns(run, every_work(run))
 
 
-class Compute(PartsStage):
-    """What a chip can get wrong."""
-
-    def __init__(self, choose: Choice | None = None) -> None:
-        super().__init__("compute", choose or every_part)
-
-
-def every_part(bench: StageBench) -> list[Part]:
-    """Return all parts of a device."""
+def every_work(run: StageRun) -> list[KnownWork]:
+    """Return all kinds of work of a device."""
+    gather = compared(_places, lambda x, at: x.gather(0, at), lambda x, at: x[at])
+    scatter = compared(
+        _places, lambda x, at: torch.full_like(x, -1).scatter_(0, at, x),
+        lambda x, at: x[np.argsort(at)],
+    )  # fmt: skip
     return [
-        Filling(), *product_parts(bench), *(WholeNumbers(dtype) for dtype in _WHOLE),
-        IndexedAccess("gather"), IndexedAccess("scatter"), *ieee_parts(),
-        *(RandomNumbers(name) for name in DISTRIBUTIONS),
+        KnownWork("Whole numbers that fill the device", "int32", compared(_filling, _scrambled)),
+        *product_works(run),
+        *(KnownWork(f"Whole numbers in {dtype}", dtype, compared(partial(_all_bits, dtype), _mixed))
+          for dtype in _WHOLE),
+        KnownWork("Random gather", "int32", gather, "wrong_order"),
+        KnownWork("Random scatter", "int32", scatter, "wrong_order"),
+        *(KnownWork(f"IEEE {symbol} in {dtype}", dtype, partial(_arithmetic, name, dtype))
+          for dtype in _FLOATS for name, (symbol, _) in _OPERATIONS.items()),
+        *(KnownWork(f"IEEE multiply-add in {dtype}", dtype, partial(_multiply_add, dtype))
+          for dtype in _FLOATS[:2]),
+        *(KnownWork(f"Random numbers: {name}", "", partial(_random_numbers, name))
+          for name in _RANDOM),
     ]  # fmt: skip
 
 
-class Filling(Part):
-    """Whole numbers in a tensor so large that every multiprocessor has a share of the work."""
-
-    title = "Whole numbers that fill the device"
-    dtype = "int32"
-
-    def __init__(self) -> None:
-        self._seed = self._count = 0
-
-    def prepare(self, bench: StageBench) -> None:
-        """Take a new seed, and as many elements as the memory allows."""
-        self._seed = int(bench.numbers.integers(1, 1 << 31))
-        room = free_bytes(bench.device) // (_FILLING_SHARE * torch.int32.itemsize)
-        self._count = max(1, min(_FILLING if bench.is_card else _FILLING_CPU, room))
-
-    def result(self, bench: StageBench) -> Tensor:
-        """Compute on the device."""
-        places = torch.arange(self._count, dtype=torch.int32, device=bench.device)
-        result: Tensor = _scrambled(places, self._seed)
-        return result.cpu()
-
-    def wrong(self, seen: Tensor) -> Mismatch | None:
-        """Compare every element with numpy's."""
-        places = np.arange(self._count, dtype=np.int32)
-        return mismatch_at(seen.numpy() != _scrambled(places, self._seed))
+def _filling(run: StageRun) -> list[Array]:
+    """Return so many places that each multiprocessor has a share of the work, and a seed."""
+    room = free_bytes(run.device) // (_FILLING_SHARE * torch.int32.itemsize)
+    count = max(1, min(_FILLING if run.is_card else _FILLING_CPU, room))
+    return [np.arange(count, dtype=np.int32), run.numbers.integers(1, 1 << 31, 1, dtype=np.int32)]
 
 
-def _scrambled(places: Any, seed: int) -> Any:
+def _scrambled(places: Any, seed: Any) -> Any:
     """Return a number for each place that depends on all of its bits; it overflows."""
     return ((places ^ seed) * 0x1E3779B1) ^ (places >> 9)
 
 
-class WholeNumbers(Part):
-    """Arithmetic and bits of whole numbers, element by element: it has one exact result."""
-
-    def __init__(self, dtype: str) -> None:
-        self.title = f"Whole numbers in {dtype}"
-        self.dtype = dtype
-        self._left = self._right = self._exact = torch.empty(0)
-
-    def prepare(self, bench: StageBench) -> None:
-        """Make new numbers with all bits, and the result that numpy gets."""
-        limits = np.iinfo(self.dtype)
-        left, right = (
-            bench.numbers.integers(
-                limits.min, limits.max, _INDEXED, dtype=self.dtype, endpoint=True
-            )
-            for _ in range(2)
-        )
-        self._exact = torch.from_numpy(_mixed(left, right))
-        self._left, self._right = (torch.from_numpy(one).to(bench.device) for one in (left, right))
-
-    def result(self, _bench: StageBench) -> Tensor:
-        """Compute on the device."""
-        result: Tensor = _mixed(self._left, self._right)
-        return result.cpu()
-
-    def wrong(self, seen: Tensor) -> Mismatch | None:
-        """Compare every element with numpy's."""
-        return mismatched_bits(seen, self._exact)
+def _all_bits(dtype: str, run: StageRun) -> list[Array]:
+    limits = np.iinfo(dtype)
+    return [
+        run.numbers.integers(limits.min, limits.max, _INDEXED, dtype=dtype, endpoint=True)
+        for _ in range(2)
+    ]
 
 
 def _mixed(left: Any, right: Any) -> Any:
@@ -157,86 +118,112 @@ def _mixed(left: Any, right: Any) -> Any:
     return (left * right - (left & right)) ^ (left >> 3) ^ (right + 1)
 
 
-class IndexedAccess(Part):
-    """Numbers at random places; each number and each place occurs once."""
-
-    kind: FindingKind = "wrong_order"
-    dtype = "int32"
-
-    def __init__(self, way: str) -> None:
-        self.title = f"Random {way}"
-        self._is_read = way == "gather"
-        self._values = self._places = self._exact = torch.empty(0)
-
-    def prepare(self, bench: StageBench) -> None:
-        """Make new numbers and places, and the result that numpy gets."""
-        values = bench.numbers.permutation(_INDEXED).astype(np.int32)
-        places: NDArray[np.int64] = bench.numbers.permutation(_INDEXED).astype(np.int64)
-        self._exact = torch.from_numpy(values[places if self._is_read else np.argsort(places)])
-        self._values, self._places = (
-            torch.from_numpy(one).to(bench.device) for one in (values, places)
-        )  # fmt: skip
-
-    def result(self, _bench: StageBench) -> Tensor:
-        """Do the access on the device."""
-        if self._is_read:
-            return self._values.gather(0, self._places).cpu()
-        target = torch.full_like(self._values, -1)
-        return target.scatter_(0, self._places, self._values).cpu()
-
-    def wrong(self, seen: Tensor) -> Mismatch | None:
-        """Compare every element with numpy's."""
-        return mismatched_bits(seen, self._exact)
+def _places(run: StageRun) -> list[Array]:
+    """Return numbers and places for them; each number and each place occurs once."""
+    numbers = run.numbers
+    return [numbers.permutation(_INDEXED).astype(kind) for kind in (np.int32, np.int64)]
 
 
-DISTRIBUTIONS = ("uniform", "normal", "one of four", "permutation")
+def _random_numbers(name: str, run: StageRun) -> Prepared:
+    """Prepare random numbers: their range, mean and spread, each far from what chance allows."""
+    seed, device = int(run.numbers.integers(1, 1 << 31)), run.device
 
+    def draw() -> Tensor:
+        generator = torch.Generator(device=device).manual_seed(seed)
+        return _RANDOM[name](_MOMENTS, generator=generator, device=device).cpu()
 
-class RandomNumbers(Part):
-    """Random numbers: their range, mean and spread, each far from what chance allows."""
-
-    def __init__(self, name: str) -> None:
-        self.title = f"Random numbers: {name}"
-        self._name = name
-        self._seed = 0
-
-    def prepare(self, bench: StageBench) -> None:
-        """Take a new seed."""
-        self._seed = int(bench.numbers.integers(1, 1 << 31))
-
-    def result(self, bench: StageBench) -> Tensor:
-        """Draw on the device."""
-        generator = torch.Generator(device=bench.device).manual_seed(self._seed)
-        if self._name == "normal":
-            return torch.randn(_MOMENTS, generator=generator, device=bench.device).cpu()
-        if self._name == "uniform":
-            return torch.rand(_MOMENTS, generator=generator, device=bench.device).cpu()
-        if self._name == "permutation":
-            return torch.randperm(_MOMENTS, generator=generator, device=bench.device).cpu()
-        shares = torch.full((_MOMENTS,), 0.25, device=bench.device)
-        return torch.bernoulli(shares, generator=generator).cpu()
-
-    def wrong(self, seen: Tensor) -> Mismatch | None:
-        """Return all numbers if the distribution is another one."""
+    def differs(seen: Tensor) -> Mask:
         values = seen.numpy().astype(np.float64)
-        return mismatch_at(np.full(values.shape, not self._is_plausible(values)))
+        return np.full(values.shape, not _is_plausible(name, values))
 
-    def _is_plausible(self, values: NDArray[np.float64]) -> bool:
-        """Return whether mean and spread are within eight standard errors."""
-        if self._name == "permutation":
-            return bool(np.array_equal(np.sort(values), np.arange(_MOMENTS)))
-        mean, spread = {
-            "normal": (0.0, 1.0), "uniform": (0.5, 12**-0.5), "one of four": (0.25, 0.1875**0.5),
-        }[self._name]  # fmt: skip
-        slack = 8 / _MOMENTS**0.5
-        if self._name == "one of four" and not np.isin(values, (0.0, 1.0)).all():
-            return False
-        if self._name == "uniform" and not ((values >= 0) & (values < 1)).all():
-            return False
-        distinct = len(np.unique(values)) / _MOMENTS
-        if self._name != "one of four" and distinct < _FEWEST_DISTINCT:
-            return False
-        with np.errstate(invalid="ignore"):  # numbers that are all the same
-            follows = np.corrcoef(values[:-1], values[1:])[0, 1]
-        moments = abs(values.mean() - mean), abs(values.std() - spread), abs(follows)
-        return bool(max(moments) < slack)
+    return Prepared(draw, differs)
+
+
+def _is_plausible(name: str, values: Array) -> bool:
+    """Return whether mean, spread and correlation are within eight standard errors."""
+    if name == "permutation":
+        return bool(np.array_equal(np.sort(values), np.arange(_MOMENTS)))
+    mean, spread, low, high = (0.5, 12**-0.5, 0, 1) if name == "uniform" else (0, 1, -9, 9)
+    is_possible = ((values >= low) & (values < high)).all()
+    if not is_possible or len(np.unique(values)) < _FEWEST_DISTINCT * _MOMENTS:
+        return False
+    follows = np.corrcoef(values[:-1], values[1:])[0, 1]
+    moments = abs(values.mean() - mean), abs(values.std() - spread), abs(follows)
+    return bool(max(moments) < 8 / _MOMENTS**0.5)
+
+
+def _arithmetic(name: str, dtype: str, run: StageRun) -> Prepared:
+    """Prepare one operation on random bits, compared bit for bit."""
+    operands = float_operands(dtype, run.numbers, _COUNT)[: 2 - (name == "sqrt")]
+    with np.errstate(all="ignore"):
+        answer = fitted(_OPERATIONS[name][1](*operands), dtype)
+    # √ on the CPU is MKL's, which promises under 0.55 ULP ("high accuracy"), not correct rounding.
+    slack = ulp_of(answer, dtype) if name == "sqrt" and not run.is_card else None
+    return _bit_for_bit(name, dtype, operands, [answer], run, slack)
+
+
+def _multiply_add(dtype: str, run: StageRun) -> Prepared:
+    """Prepare a + b·c near cancellation, which may round once or twice.
+
+    They are whole numbers, of which Python knows sums and products of any length.
+    """
+    bits, numbers = significant_bits(dtype), run.numbers
+    signs = numbers.integers(0, 2, (2, _FUSED_COUNT)) * 2 - 1
+    sizes = numbers.integers(1 << (bits - 1), 1 << bits, (2, _FUSED_COUNT))
+    b, c = (signs * sizes).astype(dtype)
+    keeps = 2.0 ** -numbers.integers(0, bits, _FUSED_COUNT)
+    a = fitted(b.astype(np.float64) * c * (keeps - 1), dtype)
+    rows = zip(a.tolist(), b.tolist(), c.tolist(), strict=True)
+    once = np.array([float(int(x) + int(y) * int(z)) for x, y, z in rows])
+    return _bit_for_bit("addcmul", dtype, [a, b, c], [fitted(once, dtype), a + b * c], run)
+
+
+def _bit_for_bit(
+    name: str, dtype: str, operands: list[Array], answers: list[Array], run: StageRun,
+    slack: Array | None = None,
+) -> Prepared:  # fmt: skip
+    """Prepare an operation on many numbers: the same ones again and again."""
+    work = getattr(torch, name)
+    there = [tensor_of(np.tile(one, _LARGE_TIMES), dtype).to(run.device) for one in operands]
+
+    def differs(seen: Tensor) -> Mask:
+        rows = values_of(seen).reshape(_LARGE_TIMES, -1)
+        masks = [differing(rows, np.broadcast_to(one, rows.shape), slack, has_signs=True)
+                 for one in answers]  # fmt: skip
+        result: Mask = np.logical_and.reduce(masks)
+        return result
+
+    return Prepared(lambda: work(*there).cpu(), differs)
+
+
+def float_operands(dtype: str, numbers: np.random.Generator, count: int) -> list[Array]:
+    """Return two operands that reach every kind of rounding.
+
+    They are numbers of every size, numbers near to each other, products and quotients at the edge
+    of the subnormal numbers, subnormal numbers, and every pair of special values.
+    """
+    info, bits = torch.finfo(getattr(torch, dtype)), significant_bits(dtype)
+    edge = int(np.log2(info.tiny))
+    low, high = edge - bits, 2 - edge
+    kinds = numbers.integers(0, 6, count)
+    near = numbers.integers(-bits - 3, bits + 4, count)
+    first, second = numbers.integers(low, high + 1, (2, count))
+    first = np.where(kinds == 0, numbers.integers(low, edge, count), first)
+    second = np.select(
+        [kinds == 1, kinds == 2, kinds == 3],
+        [first + near, edge - first + near, first - edge + near], second,
+    )  # fmt: skip
+    exponents = np.clip([first, second], low, high)
+    signs = numbers.integers(0, 2, (2, count)) * 2 - 1
+    with np.errstate(all="ignore"):
+        values = signs * np.ldexp(numbers.uniform(1, 2, (2, count)), exponents)
+    least = info.tiny * info.eps
+    special = np.array([
+        0, least, info.tiny - least, info.tiny, info.tiny + least, 1 - info.eps / 2, 1,
+        1 + info.eps, 2, info.max, np.inf, np.nan,
+    ])  # fmt: skip
+    special = np.concatenate([special, -special])
+    pairs = np.array([np.tile(special, len(special)), np.repeat(special, len(special))])
+    at = min(count, pairs.shape[1])
+    values[:, :at] = pairs[:, :at]
+    return [fitted(one, dtype) for one in values]

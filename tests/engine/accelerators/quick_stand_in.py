@@ -14,16 +14,7 @@ import sys
 
 import torch
 
-from gpu_studio.engine.check import (
-    arithmetic,
-    bursts,
-    compute,
-    known_answers,
-    layouts,
-    link,
-    load,
-    products,
-)
+from gpu_studio.engine.check import compute, known_answers, layouts, link, load, products
 from gpu_studio.engine.pitfalls import (
     exception_keeps_tensors,
     float16_on_old_card,
@@ -45,13 +36,13 @@ SMALLER = {
     python_device: {"_SEGMENT_BYTES": 1 << 16},
     load: {"_SIDE": 64, "_BURST_S": 0.01, "_ROUND_S": 0.001, "_WAKE_S": 0.001,
            "_LARGEST_BYTES": MIB, "PERIODS_S": (0.01,),
-           "STEPS": tuple((duty, 0.01) for duty in load.DUTIES_PERCENT)},
-    bursts: {"_LARGEST_SIDE": 64, "_SMALLEST_SIDE": 64, "_COPY_BYTES": MIB},
-    compute: {"_INDEXED": 1 << 10, "_FILLING": 1 << 12},
+           "STEPS": tuple((duty, 0.01) for duty in load.DUTIES_PERCENT),
+           "_LARGEST_STEP_SIDE": 64, "_SMALLEST_SIDE": 64, "_COPY_BYTES": MIB},
+    compute: {"_INDEXED": 1 << 10, "_FILLING": 1 << 12, "_COUNT": 1152, "_FUSED_COUNT": 96,
+              "_LARGE_TIMES": 2},
     products: {"_ROWS": 64, "_FULL_SIDE": 32},
-    arithmetic: {"_COUNT": 1152, "_FUSED_COUNT": 96, "_LARGE_TIMES": 2, "_SAMPLE": 4},
     layouts: {"_SIZES": ((17, 33),), "_LARGE_SIZE": (20, 30)},
-    known_answers: {"_LARGE": (20, 30), "KNOWN": known_answers.KNOWN[::8]},
+    known_answers: {"_LARGE": ((20, 30), "contiguous"), "KNOWN": known_answers.KNOWN[::8]},
     link: {"_CARD_COPY_BYTES": MIB},
     out_of_memory: {"_WIDTH": 256, "_BUDGET_BYTES": 32 * MIB},
     exception_keeps_tensors: {"_COUNT": MIB},

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.engine.check import bursts, compute, layouts, link, load
-from gpu_studio.engine.check.known_answers import KNOWN, KnownAnswer
+from gpu_studio.engine.check import compute, known_answers, layouts, link, load
 
 
 @pytest.fixture(autouse=True)
 def little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the stages copy and multiply little: the clocks of these tests tick alone."""
-    monkeypatch.setattr(load, "_LARGEST_BYTES", 1 << 20)
-    monkeypatch.setattr(load, "_SIDE", load._CPU_SIDE)
-    monkeypatch.setattr(bursts, "_LARGEST_SIDE", bursts._SMALLEST_SIDE)
-    monkeypatch.setattr(bursts, "_COPY_BYTES", 1 << 20)
-    monkeypatch.setattr(compute, "_FILLING_CPU", 1 << 18)
-    monkeypatch.setattr(compute, "_FILLING", (1 << 24) + 4099)
-    few = [KnownAnswer(known, known.dtypes[0]) for known in KNOWN[::6]]
-    monkeypatch.setattr(layouts, "OPERATIONS", layouts.OPERATIONS[::5])
-    monkeypatch.setattr(layouts, "known_parts", lambda: list(few))
-    for name, size_mib in (
-        ("_CARD_COPY_BYTES", 2),
-        ("_RAM_COPY_BYTES", 1),
-        ("_LARGE_COPY_BYTES", 4),
-    ):
-        monkeypatch.setattr(link, name, size_mib << 20)
+    for module, name, value in (
+        (load, "_LARGEST_BYTES", 1 << 20), (load, "_SIDE", load._CPU_SIDE),
+        (load, "_LARGEST_STEP_SIDE", load._SMALLEST_SIDE), (load, "_COPY_BYTES", 1 << 20),
+        (compute, "_FILLING_CPU", 1 << 18), (compute, "_FILLING", (1 << 24) + 4099),
+        (layouts, "OPERATIONS", layouts.OPERATIONS[::5]),
+        (known_answers, "KNOWN", known_answers.KNOWN[::12]),
+        (link, "_CARD_COPY_BYTES", 2 << 20), (link, "_RAM_COPY_BYTES", 1 << 20),
+        (link, "_LARGE_COPY_BYTES", 4 << 20),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, value)

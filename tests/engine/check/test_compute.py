@@ -1,60 +1,64 @@
-"""The compute stage: what it compares, and what it says of what it cannot compare."""
+"""Known work: what it compares, and what it says of what it cannot compare."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.engine.check import arithmetic, compute, parts, products
-from gpu_studio.engine.check.compute import Compute, IndexedAccess, every_part
-from gpu_studio.engine.check.formats import FORMATS, format_of, numbers_of, rounded
+from gpu_studio.engine.check import compute, known_work
+from gpu_studio.engine.check.known_work import differing, fitted, in_turns
 from gpu_studio.engine.check.products import EXACT
-from tests.engine.check.benches import bench_for, few_parts, run, stage_of
-
-if TYPE_CHECKING:
-    from gpu_studio.engine.check.stage import StageBench
+from tests.engine.check.stage_runs import follow, run_for, works_named
 
 
-def test_a_dtype_that_the_card_lacks_is_a_note_and_the_rest_goes_on(
+def fail(*_: object, **__: object) -> torch.Tensor:
+    raise RuntimeError("CUDA error: unspecified launch failure")
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "error", "severity", "words"),
+    [
+        (known_work, "refuse_bfloat16_products",
+         StudioError(FailureKind.DTYPE_UNSUPPORTED, "No bfloat16."), "note",
+         "Exact products in bfloat16, Convolution 1 × 1, forward and backward, in bfloat16: No"),
+        (torch, "_int_mm", RuntimeError("_int_mm_out_cuda not compiled for this card"), "note",
+         "Products in int8: No int8 products here"),
+        (torch.Tensor, "gather", ValueError("odd"), "doubt",
+         "Random gather could not run: ValueError: odd"),
+    ],
+)  # fmt: skip
+def test_work_that_cannot_run_is_told_and_the_rest_goes_on(
     monkeypatch: pytest.MonkeyPatch,
+    place: object,
+    name: str,
+    error: Exception,
+    severity: str,
+    words: str,
 ) -> None:
-    def refuse(_device: torch.device) -> None:
-        raise StudioError(FailureKind.DTYPE_UNSUPPORTED, "No bfloat16 here.")
+    def refuse(*_: object) -> None:
+        raise error
 
-    monkeypatch.setattr(products, "refuse_bfloat16_products", refuse)
-    bench = bench_for("compute")
-    steps, is_whole = run(stage_of("compute"), bench)
-    (note,) = bench.findings
-    assert (note.kind, note.severity, note.count) == ("could_not_run", "note", 0)
-    assert "Exact products in bfloat16" in note.sentence
-    assert "No bfloat16 here." in note.sentence
+    monkeypatch.setattr(place, name, refuse)
+    run = run_for("compute", budget_s=0.1)
+    titles = ("Exact products in bf", "Convolution 1 × 1", "Products in int8", "Random gather")
+    works = works_named(run, *titles)
+    _, is_whole = follow(run, in_turns(run, works))
+    (finding,) = run.findings
+    assert (finding.kind, finding.severity, finding.count) == ("could_not_run", severity, 0)
+    assert words in finding.sentence
     assert is_whole
-    assert "10 kinds of work" in steps[-1].tested, "only what was tested counts"
+    lacking = 2 if "bfloat16" in words else 1
+    assert f"{len(works) - lacking} kinds of work" in run.tested, "only what was tested counts"
 
 
-def test_int8_products_that_the_card_lacks_are_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: torch.Tensor) -> torch.Tensor:
-        raise RuntimeError("_int_mm_out_cuda not compiled for this card")
-
-    monkeypatch.setattr(torch, "_int_mm", refuse)
-    bench = bench_for("compute")
-    run(Compute(lambda _bench: [products.Int8Product()]), bench)
-    assert [(one.kind, one.severity) for one in bench.findings] == [("could_not_run", "note")]
-    assert "int8" in bench.findings[0].sentence
-
-
-def test_any_other_failure_ends_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_device: torch.device, _dtype: torch.dtype) -> None:
-        raise RuntimeError("CUDA error: unspecified launch failure")
-
-    monkeypatch.setattr(parts, "refuse_dtype", fail)
+def test_a_failure_of_the_card_ends_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_work, "refuse_dtype", fail)
     with pytest.raises(RuntimeError, match="launch failure"):
-        run(stage_of("compute"), bench_for("compute"))
+        follow(run_for("compute"))
 
 
 def test_a_cudnn_that_does_not_start_is_a_note_and_skips_nothing(
@@ -68,47 +72,36 @@ def test_a_cudnn_that_does_not_start_is_a_note_and_skips_nothing(
         return real(*args, **options)
 
     monkeypatch.setattr(torch.nn.functional, "conv2d", without_cudnn)
-    bench = bench_for("compute")
-    steps, is_whole = run(stage_of("compute"), bench)
-    (note,) = bench.findings
+    run = run_for("compute")
+    _, is_whole = follow(run)
+    (note,) = run.findings
     assert (note.kind, note.severity, note.count) == ("could_not_run", "note", 0)
     assert "CUDNN_STATUS_NOT_INITIALIZED" in note.sentence
     assert "without cuDNN" in note.sentence
-    assert f"{len(few_parts(bench))} kinds of work" in steps[-1].tested
+    assert "12 kinds of work" in run.tested
     assert is_whole
 
 
-def test_work_that_raises_is_a_doubt_and_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def odd(*_: object) -> torch.Tensor:
-        raise ValueError("odd")
-
-    monkeypatch.setattr(IndexedAccess, "result", odd)
-    bench = bench_for("compute")
-    steps, is_whole = run(stage_of("compute"), bench)
-    assert {(one.kind, one.severity) for one in bench.findings} == {("could_not_run", "doubt")}
-    assert "Random gather" in bench.findings[0].sentence
-    assert f"{len(few_parts(bench)) - 2} kinds of work" in steps[-1].tested
-    assert is_whole
-
-
-@pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_a_wrong_whole_number_is_reported_with_its_dtype(
-    monkeypatch: pytest.MonkeyPatch, dtype: str
+@pytest.mark.parametrize(("wrong", "times"), [(1, "0 of 3 times"), (99, "each time")])
+def test_a_wrong_number_is_told_with_its_work_and_whether_it_comes_back(
+    monkeypatch: pytest.MonkeyPatch, wrong: int, times: str
 ) -> None:
-    real = compute.WholeNumbers.result
+    real, calls = torch.Tensor.gather, []
 
-    def wrong(work: compute.WholeNumbers, bench: StageBench) -> torch.Tensor:
-        seen = real(work, bench)
-        seen[1000] ^= int(work.title.endswith(dtype))
-        return seen
+    def gather(*args: object) -> torch.Tensor:
+        calls.append(1)
+        result: torch.Tensor = real(*args)  # type: ignore[arg-type]
+        result[1000] ^= int(len(calls) <= wrong)
+        return result
 
-    monkeypatch.setattr(compute.WholeNumbers, "result", wrong)
-    bench = bench_for("compute", budget_s=0.1)
-    run(stage_of("compute"), bench)
-    (finding,) = bench.findings
-    assert (finding.kind, finding.count) == ("wrong_result", 1)
-    assert dtype in finding.sentence
-    assert finding.came_back
+    monkeypatch.setattr(torch.Tensor, "gather", gather)
+    run = run_for("compute", budget_s=0.1)
+    follow(run, in_turns(run, works_named(run, "Random gather")))
+    (finding,) = run.findings
+    assert (finding.kind, finding.count) == ("wrong_order", 1)
+    assert "Random gather: wrong in 1 of " in finding.sentence
+    assert times in finding.sentence
+    assert finding.came_back == (wrong > 1)
 
 
 @pytest.mark.parametrize(("dtype", "inner", "largest"), EXACT)
@@ -122,33 +115,32 @@ def test_the_products_are_exact_in_their_dtype(dtype: str, inner: int, largest: 
     assert largest < 2**10 or dtype in ("float64", "complex128")
 
 
-@pytest.mark.parametrize("form", FORMATS[:2], ids=lambda form: form.name)
-def test_multiply_add_is_rounded_once_in_the_answers(form: arithmetic.FloatFormat) -> None:
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_multiply_add_is_rounded_once_in_the_answers(
+    monkeypatch: pytest.MonkeyPatch, dtype: str
+) -> None:
     """Python's own division of whole numbers rounds once, to float64."""
-    bits = arithmetic._near_cancelling(form, np.random.default_rng(1))
-    a, b, c = (numbers_of(one, form).astype(float) for one in bits)
-    fused = numbers_of(arithmetic._fused_or_not(form, *(numbers_of(one, form) for one in bits))[0],
-                       form).astype(float)  # fmt: skip
-    exact = [Fraction(x) + Fraction(y) * Fraction(z) for x, y, z in zip(a, b, c, strict=True)]
+    seen: list[list[np.ndarray]] = []
+    monkeypatch.setattr(compute, "_bit_for_bit", lambda *rest: seen.extend(rest[2:4]))
+    compute._multiply_add(dtype, run_for("compute"))
+    operands, (fused, unfused) = seen
+    rows = zip(*(one.tolist() for one in operands), strict=True)
+    exact = [Fraction(a) + Fraction(b) * Fraction(c) for a, b, c in rows]
     for one, answer in zip(exact, fused, strict=True):
-        ulp = Fraction(float(np.spacing(np.array(answer, dtype=form.name))))
-        assert abs(one - Fraction(float(answer))) * 2 <= abs(ulp)
-    unfused = arithmetic._fused_or_not(form, *(numbers_of(one, form) for one in bits))[1]
-    assert (numbers_of(unfused, form) != fused.astype(form.name)).any()
+        assert abs(one - Fraction(float(answer))) * 2 <= abs(Fraction(float(np.spacing(answer))))
+    assert (unfused != fused).any()
 
 
 def test_rounding_to_bfloat16_takes_the_even_one_of_two() -> None:
-    form = format_of("bfloat16")
-    values = np.array([1 + 2.0**-8, 1 + 3 * 2.0**-8, 3.4e38, np.nan, -0.0], dtype=np.float32)
-    near = numbers_of(rounded(values, form), form)
+    near = fitted(np.array([1 + 2.0**-8, 1 + 3 * 2.0**-8, 3.4e38, np.nan, -0.0]), "bfloat16")
     assert near[:3].tolist() == [1.0, 1 + 2.0**-6, np.inf]
     assert np.isnan(near[3])
     assert np.signbit(near[4])
 
 
-def test_a_cpu_whose_numpy_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(arithmetic._IN_NUMPY, "mul", lambda a, b: a * b * (1 + 2.0**-20))
-    bench = bench_for("compute", budget_s=0.1)
-    part = next(one for one in every_part(bench) if one.title == "IEEE × in float32")
-    part.prepare(bench)
-    assert "the CPU itself is wrong" in bench.findings[0].sentence
+def test_nan_equals_nan_and_the_sign_of_zero_counts_where_it_is_asked_for() -> None:
+    seen, exact = np.array([np.nan, 0.0, 1.0]), np.array([np.nan, -0.0, 1.5])
+    assert differing(seen, exact).tolist() == [False, False, True]
+    assert differing(seen, exact, np.full(3, 0.5)).tolist() == [False] * 3
+    assert differing(seen, exact, has_signs=True).tolist() == [False, True, True]
+    assert differing(seen[:2], exact).all(), "of another shape, all are wrong"

@@ -12,13 +12,13 @@ from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckedDevice
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.check.heat import HeatWatch
-from tests.engine.check.benches import card_bench
+from tests.engine.check.stage_runs import CardRun, TickingClock, TickingRun, card_run, run_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpu_studio.core.messages.check_messages import StageHeat, StageName
-    from gpu_studio.engine.check.stage import StageBench
+    from gpu_studio.engine.check.stage_run import StageRun
 
 GT_1030 = CheckedDevice(
     address="cuda:0", name="GT 1030", slowdown_c=97.0, shutdown_c=102.0, power_limit_w=30.0
@@ -33,34 +33,26 @@ def read_all(
     *,
     facts: CheckedDevice | None = GT_1030,
     offset_s: float = 0.0,
-) -> StageBench:
-    """Return the bench of a card after a stage with these readings, one a second."""
+    kind: type[StageRun] = CardRun,
+) -> StageRun:
+    """Return the run of a card after a stage with these readings, one a second."""
     left = list(readings)
-    clock = Clock()
-    bench = card_bench(name, read=lambda: left.pop(0), facts=facts, offset_s=offset_s, clock=clock)
+    clock = TickingClock(0.0)
+    run = run_for(
+        name, kind=kind, read=lambda: left.pop(0), facts=facts, offset_s=offset_s, clock=clock
+    )
     for _ in readings:
-        bench.vitals(at_once=True)
+        run.vitals(at_once=True)
         clock.now_s += 1.0
-    return bench
+    return run
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-    def rest(self, seconds: float) -> None:
-        self.now_s += seconds
+def judged(run: StageRun, watch: HeatWatch | None = None) -> StageHeat | None:
+    return (watch or HeatWatch()).end_stage(run)
 
 
-def judged(bench: StageBench, watch: HeatWatch | None = None) -> StageHeat | None:
-    return (watch or HeatWatch()).end_stage(bench)
-
-
-def kinds(bench: StageBench) -> list[tuple[str, str]]:
-    return [(one.kind, one.severity) for one in bench.findings]
+def kinds(run: StageRun) -> list[tuple[str, str]]:
+    return [(one.kind, one.severity) for one in run.findings]
 
 
 def with_(**changes: object) -> Telemetry:
@@ -70,9 +62,9 @@ def with_(**changes: object) -> Telemetry:
 @pytest.mark.parametrize("name", STAGE_NAMES)
 def test_a_brake_is_found_in_every_stage_up_to_its_last_second(name: StageName) -> None:
     late = with_(temperature_c=98.0, sm_clock_mhz=300.0, clock_event_reasons=ClockReason(0x40))
-    bench = read_all(name, [*[COOL] * 5, *[late] * 5], offset_s=60.0)
-    heat = judged(bench)
-    assert kinds(bench) == [("throttled", "doubt")]
+    run = read_all(name, [*[COOL] * 5, *[late] * 5], offset_s=60.0)
+    heat = judged(run)
+    assert kinds(run) == [("throttled", "doubt")]
     assert heat is not None
     assert (heat.hottest_c, heat.hottest_at_s) == (98.0, 65.0)
     assert [(one.reason, one.seconds) for one in heat.brakes] == [(ClockReason.HARDWARE_HEAT, 5.0)]
@@ -89,51 +81,25 @@ def test_a_temperature_at_a_limit_needs_no_reason(
 ) -> None:
     """From the first second on: a card may be hot when a check begins."""
     hot = with_(temperature_c=degrees, clock_event_reasons=ClockReason(0))
-    bench = read_all("memory", [hot] * 8, facts=facts)
-    judged(bench)
-    assert kinds(bench) == [("overheated", "doubt")] * is_told
-
-
-def test_a_brake_of_two_seconds_is_a_note() -> None:
-    braked = with_(clock_event_reasons=ClockReason.POWER_BRAKE)
-    bench = read_all("memory", [*[COOL] * 20, braked, braked, *[COOL] * 20])
-    judged(bench)
-    assert kinds(bench) == [("throttled", "note")]
+    run = read_all("memory", [hot] * 8, facts=facts)
+    judged(run)
+    assert kinds(run) == [("overheated", "doubt")] * is_told
 
 
 @pytest.mark.parametrize("lost", [None, Telemetry(), with_(temperature_c=255.0),
                                   with_(temperature_c=0.0)])  # fmt: skip
 def test_a_temperature_that_goes_away_is_reported(lost: Reading) -> None:
-    bench = read_all("compute", [*[COOL] * 5, *[lost] * 8])
-    heat = judged(bench)
-    assert kinds(bench) == [("heat_unknown", "doubt")]
+    run = read_all("compute", [*[COOL] * 5, *[lost] * 8])
+    heat = judged(run)
+    assert kinds(run) == [("heat_unknown", "doubt")]
     assert heat is not None
     assert heat.hottest_c == 60.0
 
 
 def test_a_card_that_never_reported_a_temperature_has_not_lost_it() -> None:
-    bench = read_all("load", [Telemetry(sm_clock_mhz=1468.0)] * 20)
-    judged(bench)
-    assert bench.findings == []
-
-
-@pytest.mark.parametrize(
-    ("warm", "rested", "expected"),
-    [((60.0,), (48.0, 45.0), []), ((60.0,), (60.0, 60.0), [("heat_unknown", "doubt")]),
-     ((78.0, 79.0, 80.0), (80.0, 80.0), [("not_cooling", "doubt")]),
-     ((41.0, 42.0, 43.0), (43.0, 43.0), [])],
-)  # fmt: skip
-def test_a_pause_shows_a_stuck_sensor_and_a_card_that_does_not_cool(
-    warm: tuple[float, ...], rested: tuple[float, ...], expected: list[tuple[str, str]]
-) -> None:
-    watch = HeatWatch()
-    worked = [with_(temperature_c=warm[min(at_s // 30, len(warm) - 1)]) for at_s in range(90)]
-    judged(read_all("load", worked), watch)
-    resting = [with_(temperature_c=rested[min(at_s // 8, 1)]) for at_s in range(15)]
-    bench = read_all("memory", resting, offset_s=90.0)
-    bench.pause = (0.0, 14.5)
-    judged(bench, watch)
-    assert kinds(bench) == expected
+    run = read_all("load", [Telemetry(sm_clock_mhz=1468.0)] * 20)
+    judged(run)
+    assert run.findings == []
 
 
 def slowed(reasons: int) -> list[Reading]:
@@ -150,61 +116,45 @@ def test_a_clock_that_falls_by_half_is_reported_with_its_reason(
     reasons: int, expected: list[tuple[str, str]]
 ) -> None:
     """No GeForce reports its base clock."""
-    bench = read_all("load", slowed(reasons))
-    judged(bench)
-    assert kinds(bench) == expected
+    run = read_all("load", slowed(reasons))
+    judged(run)
+    assert kinds(run) == expected
 
 
 def test_a_low_clock_between_bursts_or_in_a_pause_says_nothing() -> None:
     for span in ("part_load", "pause"):
-        bench = read_all("load", slowed(0))
-        setattr(bench, span, (11.5, 23.0))
-        judged(bench)
-        assert "low_clock" not in [one.kind for one in bench.findings]
-
-
-def test_a_power_limit_at_rest_is_reported() -> None:
-    odd = with_(power_w=7.0, clock_event_reasons=ClockReason.POWER_LIMIT)
-    bench = read_all("compute", [odd] * 8)
-    judged(bench)
-    assert kinds(bench) == [("throttled", "note")]
+        run = read_all("load", slowed(0))
+        setattr(run, span, (11.5, 23.0))
+        judged(run)
+        assert "low_clock" not in [one.kind for one in run.findings]
 
 
 def test_a_laptop_whose_cpu_slows_down_is_usual() -> None:
     hot = with_(temperature_c=97.0, clock_event_reasons=ClockReason.HARDWARE_HEAT)
     laptop = CheckedDevice(address="cpu", name="CPU", slowdown_c=100.0, is_laptop=True)
-    bench = read_all("load", [hot] * 20, facts=laptop)
-    bench.__class__ = bench.__class__.__mro__[1]  # a CPU again
-    judged(bench)
-    assert kinds(bench) == [("throttled", "note")]
-    assert "usual for a laptop" in bench.findings[0].sentence
+    run = read_all("load", [hot] * 20, facts=laptop, kind=TickingRun)
+    judged(run)
+    assert kinds(run) == [("throttled", "note")]
+    assert "usual for a laptop" in run.findings[0].sentence
 
 
 def test_a_wide_gap_and_hot_memory_are_noted_once_and_the_stage_still_passes() -> None:
     watch = HeatWatch()
     hot = Telemetry(temperature_c=70.0, hotspot_c=101.0, memory_temperature_c=104.0)
     for number in range(2):
-        bench = card_bench("load")
-        bench.readings = [
-            msgspec.structs.replace(hot, at_s=float(second), hotspot_c=101.0 + second % 2)
+        run = card_run("load")
+        run.readings = [
+            msgspec.structs.replace(hot, hotspot_c=101.0 + second % 2).at(float(second))
             for second in range(20)
         ]
-        watch.end_stage(bench)
-        kinds = [finding.kind for finding in bench.findings]
+        watch.end_stage(run)
+        kinds = [finding.kind for finding in run.findings]
         assert kinds == ([] if number else ["hotspot_gap", "hot_memory"])
-        assert all(one.severity == "note" and one.count == 0 for one in bench.findings)
-        assert stage_verdict(bench.findings, has_tested=True, is_complete=True) == "passed"
+        assert all(one.severity == "note" and one.count == 0 for one in run.findings)
+        assert stage_verdict(run.findings, has_tested=True, is_complete=True) == "passed"
         if not number:
-            assert "31" in bench.findings[0].sentence
-            assert all("NVIDIA" in one.sentence for one in bench.findings)
-
-
-def test_a_usual_card_has_no_note() -> None:
-    bench = card_bench("load")
-    usual = Telemetry(temperature_c=70.0, hotspot_c=85.0, memory_temperature_c=84.0)
-    bench.readings = [usual.at(float(second)) for second in range(20)]
-    HeatWatch().end_stage(bench)
-    assert not bench.findings
+            assert "31" in run.findings[0].sentence
+            assert all("NVIDIA" in one.sentence for one in run.findings)
 
 
 @pytest.mark.parametrize(
@@ -213,12 +163,12 @@ def test_a_usual_card_has_no_note() -> None:
      (0x20, 3, False), (0x20, 20, True)],
 )  # fmt: skip
 def test_brakes_are_reported_if_they_last(reasons: int, seconds: int, is_told: bool) -> None:
-    braked = with_(temperature_c=92.0, fan_percent=31.0, clock_event_reasons=ClockReason(reasons))
-    bench = read_all("load", [*[braked] * seconds, *[COOL] * (40 - seconds)])
-    judged(bench)
-    doubts = [one for one in bench.findings if one.severity == "doubt"]
+    braked = with_(temperature_c=92.0, clock_event_reasons=ClockReason(reasons))
+    run = read_all("load", [*[braked] * seconds, *[COOL] * (40 - seconds)])
+    judged(run)
+    doubts = [one for one in run.findings if one.severity == "doubt"]
     assert [one.kind for one in doubts] == ["throttled"] * is_told
-    assert all("92" in one.sentence and "31" in one.sentence for one in doubts)
+    assert all("92" in one.sentence for one in doubts)
 
 
 @pytest.mark.parametrize(
@@ -231,6 +181,6 @@ def test_a_fan_that_stands_still_on_a_hot_card_is_reported(
     hot = Telemetry(
         temperature_c=degrees, fan_percent=fan_percent, clock_event_reasons=ClockReason(0)
     )
-    bench = read_all("load", [hot] * 12)
-    judged(bench)
-    assert kinds(bench) == [("fan_stopped", "doubt")] * is_told
+    run = read_all("load", [hot] * 12)
+    judged(run)
+    assert kinds(run) == [("fan_stopped", "doubt")] * is_told

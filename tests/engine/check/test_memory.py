@@ -9,36 +9,47 @@ import pytest
 import torch
 
 from gpu_studio.core.check.thresholds import ram_bytes
+from gpu_studio.core.messages.check_messages import MOST_PLACES
 from gpu_studio.core.telemetry import Telemetry
-from gpu_studio.engine.check import video_memory
-from gpu_studio.engine.check.planting import Plant
-from gpu_studio.engine.check.video_memory import PATTERNS, Pattern, TestedMemory, VideoMemory
-from tests.engine.check.benches import MIB, TickingClock, bench_for, card_bench, run, sensor_of
+from gpu_studio.engine.check import memory
+from gpu_studio.engine.check.memory import PATTERNS, Pattern, TestedMemory, joined, wrong_bits
+from tests.engine.check.stage_runs import MIB, TickingClock, card_run, follow, run_for, sensor_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.engine.check.stage import StageBench
+    from numpy.typing import NDArray
+
+    from gpu_studio.engine.check.stage_run import StageRun
 
 
-def words_of(title: str, count: int = 200, seed: int = 0) -> list[int]:
+def words_of(
+    title: str, places: NDArray[np.int64] | range = range(200), seed: int = 0
+) -> list[int]:
+    """Return the words of a pattern, which PyTorch and numpy make alike."""
     pattern = next(one for one in PATTERNS if one.title == title)
-    out, spare = (torch.empty(count, dtype=torch.int64) for _ in range(2))
-    pattern.fill(torch.arange(count), out, spare, seed)
-    return [int(word) & (2**64 - 1) for word in out]
+    here = np.asarray(places, dtype=np.int64)
+    words = np.empty_like(here)
+    pattern.fill(here.copy(), words, np.empty_like(here), seed)
+    made = torch.empty(len(here), dtype=torch.int64)
+    pattern.fill(torch.from_numpy(here.copy()), made, torch.empty_like(made), seed)
+    assert np.array_equal(made.numpy(), words)
+    return [int(word) & (2**64 - 1) for word in words]
 
 
 def test_the_patterns_are_what_they_are_called() -> None:
     both_halves = (1 << 32) + 1
     assert words_of("addresses")[:3] == [0, 8 * both_halves, 16 * both_halves]
+    far = words_of("addresses", range(1 << 33, (1 << 33) + 3000))
+    assert len({word >> 32 for word in far}) == len({word & 0xFFFFFFFF for word in far}) == 3000
     walking = words_of("walking ones")
     assert walking[:2] == [0x0101010101010101, 0x0202020202020202]
     assert {word.bit_count() for word in walking} == {8}
     assert words_of("walking ones", seed=1)[:1] == walking[1:2]
-    random = words_of("random words", 5000)
+    random = words_of("random words", range(5000))
     assert len(set(random)) == 5000
     assert sum(word.bit_count() for word in random) / 5000 == pytest.approx(32, abs=0.5)
-    assert random != words_of("random words", 5000, seed=1)
+    assert random != words_of("random words", range(5000), seed=1)
 
 
 @pytest.mark.parametrize(
@@ -47,67 +58,89 @@ def test_the_patterns_are_what_they_are_called() -> None:
      ("walking ones", "walking zeros")],
 )  # fmt: skip
 def test_every_pattern_has_its_inverse(title: str, inverse: str) -> None:
-    both = [
-        first ^ second for first, second in zip(words_of(title), words_of(inverse), strict=True)
-    ]
-    assert set(both) == {2**64 - 1}
+    pairs = zip(words_of(title), words_of(inverse), strict=True)
+    assert {first ^ second for first, second in pairs} == {2**64 - 1}
 
 
 @pytest.mark.parametrize("row", [1 << power for power in range(7, 17)])
 def test_each_bit_is_a_one_alone_among_its_neighbors_in_one_of_eight_passes(row: int) -> None:
     """The neighbors in its word, and those in the words one row before and after it."""
-    walking = next(one for one in PATTERNS if one.title == "walking ones")
     places = np.array([-row, 0, row]) + 123_457
     for bit in (1, 30, 62):
         alone = 0
         for seed in range(8):
-            above, here, below = (int(word) & (2**64 - 1) for word in walking.known(places, seed))
+            above, here, below = words_of("walking ones", places, seed)
             near = above >> bit | below >> bit | here >> bit - 1 | here >> bit + 1
             alone += here >> bit & 1 and not near & 1
         assert alone == 1
+
+
+def test_wrong_bits_have_their_addresses_directions_and_words() -> None:
+    expected = np.array([0b1100, 0, -1, 5])
+    # The highest bit of a word is the sign: it is missing in the largest number.
+    found = wrong_bits(np.array([0b1010, 0, np.iinfo(np.int64).max, 5]), expected, 800, "ones")
+    assert found is not None
+    assert (found.first_byte, found.last_byte, found.words) == (800, 800 + 23, 2)
+    assert (found.zero_to_one, found.one_to_zero) == (1, 2)
+    first, last = found.places
+    assert (first.at_byte, first.pattern, last.at_byte) == (800, "ones", 816)
+    assert (last.expected, last.seen) == ("f" * 16, "7" + "f" * 15)
+    assert wrong_bits(expected, expected.copy(), 0, "") is None
+    zeros = np.zeros(100, dtype=np.int64)
+    many = wrong_bits(zeros + 1, zeros, 0, "")
+    assert many is not None
+    both = joined([many, found])
+    assert (both.first_byte, both.last_byte, both.words) == (0, 823, 102)
+    assert (both.zero_to_one, both.one_to_zero) == (101, 2)
+    assert [one.at_byte for one in both.places] == [8 * word for word in range(MOST_PLACES)]
+
+
+def memory_of(run: StageRun, size: int = 32 * MIB) -> TestedMemory:
+    return TestedMemory(run, size)
 
 
 @pytest.mark.parametrize(("step", "pattern"), [(-1, "addresses"), (1, "inverted addresses")])
 def test_a_write_that_disturbs_what_lies_above_or_below_is_found(
     monkeypatch: pytest.MonkeyPatch, step: int, pattern: str
 ) -> None:
-    bench = bench_for("memory", budget_s=600.0)
-    memory = TestedMemory.allocate(bench, 40 * MIB)
-    real = memory._write
+    run = run_for("memory", budget_s=600.0)
+    words = memory_of(run, 40 * MIB)
+    real = words._write
 
     def disturbing(pattern: Pattern, number: int) -> None:
         real(pattern, number)
-        if 0 <= number + step < len(memory.chunks):
-            memory.chunks[number + step][77] ^= 1 << 9
+        if 0 <= number + step < len(words.chunks):
+            words.chunks[number + step][77] ^= 1 << 9
 
-    monkeypatch.setattr(memory, "_write", disturbing)
-    list(memory.one_pass())
-    assert bench.findings[0].kind == "wrong_bits"
-    assert f"with {pattern}:" in bench.findings[0].sentence
+    monkeypatch.setattr(words, "_write", disturbing)
+    list(words.one_pass())
+    assert run.findings[0].kind == "wrong_bits"
+    assert f"with {pattern}:" in run.findings[0].sentence
 
 
 def test_the_memory_rests_between_the_writes_and_the_reads() -> None:
     idle = Telemetry(temperature_c=40.0, sm_clock_mhz=139.0)
     busy = Telemetry(temperature_c=60.0, sm_clock_mhz=1468.0)
-    bench = bench_for("memory", budget_s=100.0, read=sensor_of(busy, busy, idle))
-    steps, _ = run(VideoMemory(most_bytes=32 * MIB, passes=1), bench)
-    doing = [step.doing for step in steps]
+    run = run_for("memory", budget_s=100.0, read=sensor_of(busy, busy, idle))
+    words = memory_of(run)
+    doing = list(words.one_pass())
+    words.tell()
     rest = doing.index("A rest before the words are read")
     assert "Writing addresses" in doing[:rest]
     assert "Reading addresses" not in doing[:rest]
-    assert bench.pause is not None
-    assert bench.pause[1] - bench.pause[0] == pytest.approx(12.0, abs=0.5)
-    assert "read after a rest of 12" in steps[-1].tested.replace("\u202f", " ")
-    assert "at 139\u202fMHz" in steps[-1].tested
+    assert run.pause is not None
+    assert run.pause[1] - run.pause[0] == pytest.approx(12.0, abs=0.5)
+    assert "read after a rest of 12" in run.tested.replace("\u202f", " ")
+    assert "MHz" in run.tested
 
 
 def test_the_ram_of_a_pc_is_tested_in_a_modest_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(video_memory, "free_bytes", lambda _device: 400 * MIB)
-    memory = TestedMemory.allocate(bench_for("memory"))
-    allocate = sum(chunk.numel() * 8 for chunk in memory.chunks)
-    assert 0 < allocate <= ram_bytes(400 * MIB) == 40 * MIB
-    memory.release()
-    assert memory.chunks == []
+    monkeypatch.setattr(memory, "free_bytes", lambda _device: 400 * MIB)
+    words = TestedMemory(run_for("memory"))
+    taken = sum(chunk.nbytes for chunk in words.chunks)
+    assert 0 < taken <= ram_bytes(400 * MIB) == 40 * MIB
+    words.release()
+    assert words.chunks == []
 
 
 def test_of_much_ram_as_much_is_tested_as_there_is_time_for(
@@ -115,33 +148,30 @@ def test_of_much_ram_as_much_is_tested_as_there_is_time_for(
 ) -> None:
     clock, make = TickingClock(tick_s=0.0), TestedMemory._make
 
-    def in_time(memory: TestedMemory, pattern: Pattern, number: int) -> None:
+    def in_time(words: TestedMemory, pattern: Pattern, number: int) -> None:
         clock.now_s += 0.1
-        make(memory, pattern, number)
+        make(words, pattern, number)
 
-    monkeypatch.setattr(video_memory, "free_bytes", lambda _device: 1 << 40)
-    monkeypatch.setattr(video_memory, "_LARGEST_RAM_CHUNK", MIB)
+    monkeypatch.setattr(memory, "free_bytes", lambda _device: 1 << 40)
+    monkeypatch.setattr(memory, "_LARGEST_RAM_CHUNK", MIB)
     monkeypatch.setattr(TestedMemory, "_make", in_time)
     chunks = []
     for budget_s in (10.0, 20.0):
-        bench = bench_for("memory", budget_s=budget_s, clock=clock)
-        memory = TestedMemory.allocate(bench)
-        chunks.append(len(memory.chunks))
-        list(memory.one_pass())
-        assert memory.passes == 1, "half a pass has no verdict"
-        assert bench.elapsed_s <= budget_s
-        memory.release()
-    # 60 % of the time, 12 writings and readings of 0.1 s a chunk, after 14 of the first one.
-    assert chunks == [3, 8]
+        run = run_for("memory", budget_s=budget_s, clock=clock)
+        words = TestedMemory(run)
+        chunks.append(len(words.chunks))
+        list(words.one_pass())
+        assert words.passes == 1, "half a pass has no verdict"
+        assert run.elapsed_s <= budget_s
+    # 60 % of the time, 12 writings and readings of 0.1 s a chunk, after those of the first one.
+    assert chunks == [4, 9]
 
 
 def test_memory_that_runs_out_ends_the_taking_and_not_the_check(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bench = bench_for("memory")
-    memory = TestedMemory.allocate(bench, 32 * MIB)
-    count = len(memory.chunks)
-    real, left = torch.empty, [2]
+    words = memory_of(run_for("memory"))
+    count, left, real = len(words.chunks), [2], torch.empty
 
     def scarce(*shape: int, **options: object) -> torch.Tensor:
         if not left[0]:
@@ -149,206 +179,124 @@ def test_memory_that_runs_out_ends_the_taking_and_not_the_check(
         left[0] -= 1
         return real(*shape, **options)  # type: ignore[call-overload,no-any-return]
 
-    monkeypatch.setattr(video_memory.torch, "empty", scarce)
-    memory.add_chunks(count + 5)
-    assert len(memory.chunks) == count + 2
+    monkeypatch.setattr(torch, "empty", scarce)
+    words.add_chunks(count + 5)
+    assert len(words.chunks) == count + 2
 
 
 def test_a_wrong_word_has_its_address_whichever_chunk_has_it() -> None:
-    bench = bench_for("memory")
-    memory = TestedMemory.allocate(bench, 32 * MIB)
-    doing = memory.one_pass()
+    run = run_for("memory")
+    words = memory_of(run)
+    doing = words.one_pass()
     while not next(doing).startswith("Reading"):
         pass
-    chunk_bytes = memory.chunks[0].numel() * 8
-    memory.chunks[2][1000] ^= 1 << 5
+    words.chunks[2][1000] ^= 1 << 5
     list(doing)
-    (finding,) = bench.findings
+    (finding,) = run.findings
     assert finding.bits is not None
-    assert finding.bits.first_byte == 2 * chunk_bytes + 8000
-    assert (finding.bits.words, finding.bits.zero_to_one, finding.bits.one_to_zero) == (1, 1, 0)
-    assert finding.count == bench.errors == 1
+    assert finding.bits.first_byte == 2 * words.chunks[0].nbytes + 8000
+    assert finding.count == run.errors == 1
 
 
 def test_a_word_that_is_right_the_second_time_is_an_error_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bench = bench_for("memory")
-    memory = TestedMemory.allocate(bench, 32 * MIB)
-    real, calls = memory._count_wrong, []
+    run = run_for("memory")
+    words = memory_of(run)
+    real, calls = words._count_wrong, []
 
-    def misread(pattern: video_memory.Pattern, number: int) -> int:
+    def misread(pattern: Pattern, number: int) -> int:
         calls.append(number)  # the second chunk is not among those of the first proof
         return 3 if number == 1 and calls.count(1) == 1 else real(pattern, number)
 
-    monkeypatch.setattr(memory, "_count_wrong", misread)
-    list(memory.one_pass())
-    (finding,) = bench.findings
+    monkeypatch.setattr(words, "_count_wrong", misread)
+    list(words.one_pass())
+    (finding,) = run.findings
     assert (finding.kind, finding.count, finding.came_back) == ("wrong_bits", 3, False)
 
 
-def memory_of(bench: StageBench, monkeypatch: pytest.MonkeyPatch, most: int) -> TestedMemory:
-    monkeypatch.setattr(video_memory.torch.cuda, "empty_cache", lambda: None)
-    return TestedMemory.allocate(bench, most)
-
-
-def test_memory_that_is_slow_as_ram_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = TickingClock(0.001)
-    bench = card_bench("memory", clock=clock)
-    memory = memory_of(bench, monkeypatch, 96 * MIB)
-    real = bench.timed
-    monkeypatch.setattr(
-        bench, "timed", lambda work, step: real(work, step) * (9 if step in (10, 11) else 1)
-    )
-    list(memory.one_pass())
-    (finding,) = bench.findings
-    assert (finding.kind, finding.severity) == ("memory_spilled", "doubt")
-    chunk_bytes = memory.chunks[0].numel() * 8
-    assert memory.coverage.tested_bytes == (len(memory.chunks) - 2) * chunk_bytes
-
-
-def test_a_card_that_does_not_notice_a_wrong_word_is_not_trusted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    bench = card_bench("memory", clock=TickingClock(0.001))
-    memory = memory_of(bench, monkeypatch, 64 * MIB)
-    blind = torch.tensor(0)
-    real = torch.count_nonzero
-    calls: list[int] = []
-
-    def count(words: torch.Tensor) -> torch.Tensor:
-        calls.append(1)
-        return blind if len(calls) <= 4 else real(words)
-
-    monkeypatch.setattr(video_memory.torch, "count_nonzero", count)
-    list(memory.one_pass())
-    assert [(one.kind, one.severity) for one in bench.findings] == [("blind", "doubt")]
-
-
-def blind_to_the_high_half(words: torch.Tensor) -> torch.Tensor:
-    return (words & 0xFFFFFFFF != 0).sum()
-
-
-def blind_to_the_last_eighth(words: torch.Tensor) -> torch.Tensor:
-    return (words[: len(words) * 7 // 8] != 0).sum()
-
-
-def blind_to_the_last_word(words: torch.Tensor) -> torch.Tensor:
-    return (words[:-1] != 0).sum()
-
-
-def blind_to_one_bit(words: torch.Tensor) -> torch.Tensor:
-    return (words & torch.iinfo(torch.int64).max != 0).sum()
-
-
-class BlindLater:
-    """Sees everything with the first pattern, which has a proof, and then nothing."""
-
-    def __init__(self) -> None:
-        self.left = 14
-
-    def __call__(self, words: torch.Tensor) -> torch.Tensor:
-        self.left -= 1
-        return (words != 0).sum() if self.left > 0 else torch.tensor(0)
+def blind_later(real: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Return a comparison that sees everything with the first pattern, and then nothing."""
+    left = iter([*[True] * 14])
+    return lambda words: real(words) if next(left, False) else torch.tensor(0)
 
 
 @pytest.mark.parametrize(
-    "blind",
-    [blind_to_the_high_half, blind_to_the_last_eighth, blind_to_the_last_word, blind_to_one_bit,
-     BlindLater()],
-)  # fmt: skip
+    "part_of",
+    [
+        lambda words: words & 0xFFFFFFFF,  # of a word
+        lambda words: words & torch.iinfo(torch.int64).max,
+        lambda words: words[: len(words) * 7 // 8],
+        lambda words: words[:-1],
+        lambda words: words[:0],
+        None,
+    ],
+)
 def test_a_stuck_bit_is_found_however_blind_the_comparison_is(
-    monkeypatch: pytest.MonkeyPatch,
-    blind: Callable[[torch.Tensor], torch.Tensor],
+    monkeypatch: pytest.MonkeyPatch, part_of: Callable[[torch.Tensor], torch.Tensor] | None
 ) -> None:
-    bench = card_bench("memory", clock=TickingClock(0.001))
-    memory = memory_of(bench, monkeypatch, 64 * MIB)
-    real = memory._write
+    run = card_run("memory", clock=TickingClock(0.001))
+    words, count = memory_of(run, 64 * MIB), torch.count_nonzero
+    real = words._write
 
-    def stuck(pattern: video_memory.Pattern, number: int) -> None:
+    def stuck(pattern: Pattern, number: int) -> None:
         real(pattern, number)
         if number == 1:
-            memory.chunks[1][-1] |= -(1 << 63)
+            words.chunks[1][-1] |= -(1 << 63)
 
-    monkeypatch.setattr(memory, "_write", stuck)
-    monkeypatch.setattr(video_memory.torch, "count_nonzero", blind)
-    list(memory.one_pass())
-    assert {one.kind for one in bench.findings} == {"blind", "wrong_bits"}
-    assert bench.errors > 0
-
-
-@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.title)
-def test_numpy_knows_the_words_of_each_pattern(pattern: video_memory.Pattern) -> None:
-    places = torch.arange(1 << 33, (1 << 33) + 3000)
-    out, spare = (torch.empty_like(places) for _ in range(2))
-    pattern.fill(places, out, spare, 5)
-    known = pattern.known(places.numpy(), 5)
-    assert np.array_equal(out.numpy(), known)
-    # Each half of a word tells it from its neighbors.
-    if "address" in pattern.title:
-        assert len(np.unique(known >> 32)) == len(np.unique(known & 0xFFFFFFFF)) == 3000
+    monkeypatch.setattr(words, "_write", stuck)
+    blind = blind_later(count) if part_of is None else lambda all_: count(part_of(all_))
+    monkeypatch.setattr(torch, "count_nonzero", blind)
+    list(words.one_pass())
+    assert {one.kind for one in run.findings} == {"blind", "wrong_bits"}
+    assert run.errors > 0
 
 
 def test_a_card_with_too_little_free_memory_is_tested_in_part(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bench = card_bench("memory", clock=TickingClock(0.001))
-    monkeypatch.setattr(video_memory, "free_bytes", lambda _device: 300 * MIB)
-    monkeypatch.setattr(video_memory.torch.cuda, "empty_cache", lambda: None)
-    monkeypatch.setattr(TestedMemory, "add_chunks", _take_two)
-    steps, is_whole = run(VideoMemory(passes=1), bench)
+    def take_two(words: TestedMemory, _count: int) -> None:
+        words.chunks = [torch.empty(MIB // 2, dtype=torch.int64) for _ in range(2)]
+
+    run = card_run("memory", budget_s=3.0, clock=TickingClock(0.001))
+    monkeypatch.setattr(memory, "free_bytes", lambda _device: 300 * MIB)
+    monkeypatch.setattr(TestedMemory, "add_chunks", take_two)
+    _, is_whole = follow(run, memory.memory(run))
     assert not is_whole
-    assert steps[-1].coverage is not None
-    assert steps[-1].coverage.tested_bytes == 8 * MIB
+    assert run.coverage is not None
+    assert run.coverage.tested_bytes == 8 * MIB
 
 
-def _take_two(memory: TestedMemory, _count: int) -> None:
-    memory.chunks = [torch.empty(MIB // 2, dtype=torch.int64) for _ in range(2)]
-
-
-@pytest.mark.parametrize(("counter", "severity"), [("ecc_uncorrected", "error"),
-                                                   ("ecc_corrected", "doubt")])  # fmt: skip
-def test_memory_errors_that_the_card_counts_are_reported(counter: str, severity: str) -> None:
-    before, after = Telemetry(**{counter: 4}), Telemetry(**{counter: 6})
-    bench = bench_for("memory", read=sensor_of(before, before, after))
-    run(VideoMemory(most_bytes=32 * MIB), bench)
-    (finding,) = bench.findings
-    assert (finding.kind, finding.severity) == ("ecc_errors", severity)
-    assert "2" in finding.sentence
-
-
-def test_a_counter_that_stood_high_before_says_nothing() -> None:
-    bench = bench_for("memory", read=lambda: Telemetry(ecc_corrected=9, ecc_uncorrected=9))
-    run(VideoMemory(most_bytes=32 * MIB), bench)
-    assert bench.findings == []
-
-
-def memory(plant: Plant | None = None) -> TestedMemory:
-    bench = bench_for("memory", budget_s=600.0)
-    if plant is not None:
-        bench.plant = plant
-    return TestedMemory.allocate(bench, 40 * MIB)
-
-
-def sentences(one: TestedMemory) -> list[str]:
-    list(one.one_pass())
-    return [finding.sentence for finding in one._bench.findings]
+@pytest.mark.parametrize(
+    ("counter", "before", "severities"),
+    [("ecc_uncorrected", 4, ["error"]), ("ecc_corrected", 4, ["doubt"]), ("ecc_corrected", 6, [])],
+)
+def test_memory_errors_that_the_card_counts_are_reported_once_they_rise(
+    counter: str, before: int, severities: list[str]
+) -> None:
+    first, last = Telemetry(**{counter: before}), Telemetry(**{counter: 6})
+    run = run_for("memory", read=sensor_of(first, first, last))
+    follow(run)
+    assert [(one.kind, one.severity) for one in run.findings] == [
+        ("ecc_errors", severity) for severity in severities
+    ]
+    assert all("2" in one.sentence for one in run.findings)
 
 
 def test_memory_that_repeats_is_called_so_with_the_size_that_is_there() -> None:
-    one = memory()
-    assert len(one.chunks) >= 4
+    run = run_for("memory", budget_s=600.0)
+    words = memory_of(run, 40 * MIB)
+    assert len(words.chunks) >= 4
     # Two of the chunks are there, and the others are the same memory again.
-    one.chunks = [one.chunks[number % 2] for number in range(4)]
-    found = sentences(one)
-    size = 2 * one.chunks[0].nbytes // MIB
-    assert "the memory repeats" in found[0]
-    assert f"{size}" in found[0]
-    assert one._bench.errors > 0
+    words.chunks = [words.chunks[number % 2] for number in range(4)]
+    list(words.one_pass())
+    assert "the memory repeats" in run.findings[0].sentence
+    assert f"{2 * words.chunks[0].nbytes // MIB}" in run.findings[0].sentence
 
 
-def test_a_wrong_bit_and_words_that_changed_places_are_no_repetition() -> None:
-    for kind in ("bit", "swap"):
-        one = memory(Plant(kind))
-        assert not any("repeats" in sentence for sentence in sentences(one))
-    assert sentences(memory()) == []
+@pytest.mark.parametrize("plant", ["bit", "swap"])
+def test_a_wrong_bit_and_words_that_changed_places_are_no_repetition(plant: str) -> None:
+    run = run_for("memory", plant, budget_s=600.0)  # type: ignore[arg-type]
+    list(memory_of(run, 40 * MIB).one_pass())
+    assert run.errors
+    assert not any("repeats" in one.sentence for one in run.findings)

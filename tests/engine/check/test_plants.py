@@ -12,7 +12,7 @@ from gpu_studio.core.check.plants import PLANTED_FAULTS
 from gpu_studio.core.check.thresholds import OVERTIME_S
 from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES, PlantKind
 from gpu_studio.core.telemetry import Telemetry
-from tests.engine.check.benches import TickingClock, bench_for, card_bench, rest_of, run, stage_of
+from tests.engine.check.stage_runs import STAGES, TickingClock, card_run, follow, run_for
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.check_messages import StageName
@@ -22,54 +22,51 @@ _FOUND = [(stage, fault.kind) for fault in PLANTED_FAULTS for stage in fault.fou
 
 @pytest.mark.parametrize(("stage", "kind"), _FOUND)
 def test_a_stage_finds_its_planted_faults(stage: StageName, kind: PlantKind) -> None:
-    bench = bench_for(stage, kind, offset_s=60.0)
+    run = run_for(stage, kind, offset_s=60.0)
     if kind == "slow_memory":  # on a card, at the same clock
-        bench = card_bench(
-            stage, kind, budget_s=6.0, read=lambda: Telemetry(memory_clock_mhz=3004.0)
-        )
-    run(stage_of(stage), bench)
-    verdict = stage_verdict(bench.findings, has_tested=True, is_complete=True)
+        run = card_run(stage, kind, budget_s=6.0, read=lambda: Telemetry(memory_clock_mhz=3004.0))
+    follow(run)
+    verdict = stage_verdict(run.findings, has_tested=True, is_complete=True)
     is_wrong_result = kind in ("bit", "stuck", "swap", "drop", "edge")
     assert verdict == ("failed" if is_wrong_result else "inconclusive")
-    assert (bench.errors > 0) == is_wrong_result
+    assert (run.errors > 0) == is_wrong_result
 
 
 @pytest.mark.parametrize("stage", STAGE_NAMES)
 def test_without_a_plant_nothing_is_found_on_the_cpu(stage: StageName) -> None:
-    bench = bench_for(stage)
-    steps, is_whole = run(stage_of(stage), bench)
-    assert bench.findings == []
-    assert bench.errors == 0
+    run = run_for(stage)
+    _, is_whole = follow(run)
+    assert (run.findings, run.errors) == ([], 0)
     assert is_whole
-    assert steps[-1].tested
+    assert run.tested
 
 
 @pytest.mark.parametrize("name", STAGE_NAMES)
 def test_a_stop_ends_a_stage_after_its_step(name: StageName) -> None:
     stop = threading.Event()
-    bench = bench_for(name, stop=stop)
-    steps = stage_of(name).run(bench)
+    run = run_for(name, stop=stop)
+    steps = STAGES[name](run)
     next(steps)
     stop.set()
-    more, is_whole = rest_of(steps)
-    assert len(more) <= 1
+    more, is_whole = follow(run, steps)
+    assert more <= 1
     assert not is_whole
 
 
 @pytest.mark.parametrize("name", STAGE_NAMES)
 def test_on_a_busy_pc_a_stage_takes_longer_to_test_everything_once(name: StageName) -> None:
     budget_s = 5.0 if name == "load" else 0.02  # its periods alone take six seconds
-    bench = bench_for(name, budget_s=budget_s, clock=TickingClock(0.01))
-    steps, is_whole = run(stage_of(name), bench)
+    run = run_for(name, budget_s=budget_s, clock=TickingClock(0.01))
+    _, is_whole = follow(run)
     assert is_whole
-    assert steps[-1].tested
-    assert budget_s < bench.elapsed_s < budget_s + OVERTIME_S
+    assert run.tested
+    assert budget_s < run.elapsed_s < budget_s + OVERTIME_S
 
 
 @pytest.mark.parametrize("name", STAGE_NAMES)
 def test_a_stage_that_has_not_tested_everything_ends_after_its_overtime(name: StageName) -> None:
-    bench = bench_for(name, budget_s=0.2, clock=TickingClock(OVERTIME_S / 6))
-    _, is_whole = run(stage_of(name), bench)
+    run = run_for(name, budget_s=0.2, clock=TickingClock(OVERTIME_S / 6))
+    _, is_whole = follow(run)
     assert not is_whole
 
 

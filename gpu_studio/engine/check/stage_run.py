@@ -1,0 +1,322 @@
+"""One run of a stage: what the stage works with, what it finds, and the fault made on purpose."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import torch
+
+from gpu_studio.core.check.thresholds import HIGHEST_C, LOWEST_C, OVERTIME_S, SLOW_STEP_RATIO
+from gpu_studio.core.clock_reasons import ClockReason
+from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.messages.check_messages import (
+    CheckedDevice,
+    CheckFinding,
+    FindingKind,
+    MemoryCoverage,
+    MemoryRates,
+    PlantKind,
+    Severity,
+    StageName,
+    WrongBits,
+)
+from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.engine.device import accelerator_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+_VITALS_EVERY_S = 1.0
+_MOST_OF_A_KIND = 5
+_TF32_FROM = (8, 0)
+# On Windows, the time of a process ticks in 15.6 ms, and the clock that never goes back as well.
+_HAS_PROCESS_TIME = sys.platform != "win32"
+_SHORT_REST_S = 0.05
+_FEWEST_STEPS, _SLOW_REPEATS = 6, 7
+# A complex number of 16 bytes is two whole numbers.
+_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
+_SLOW_STEP, _SLOW_EVERY, _SLOW_FACTOR = 6, 7, 10.0
+_HOT_C, _FAR_TOO_HOT_C = 97.0, 105.0
+_LATE_FROM_S, _LOW_MHZ = 13.0, 300.0
+_SLOW_MEMORY = 1.25
+
+
+@dataclass(eq=False)
+class StageRun:
+    """The device, the time, the sensors and the findings of a stage.
+
+    A stage is a generator function: it yields, at least once a second and before the work that it
+    names, what it does next in words, looks at `is_over` between two steps, leaves nothing on the
+    device, and returns whether everything was tested.
+
+    Attributes:
+        plant_kind: the fault to make on purpose.
+        stop: set by any thread to end the stage between two steps.
+        read: reads the device's sensors; None if there are none.
+        clock: the seconds of a clock that never goes back.
+        seed: different in each round, so that no round repeats another one's numbers.
+        offset_s: the seconds of the round before this stage.
+        tested: what was tested so far, in words; empty if nothing was.
+        readings: of the sensors, each with the seconds since the stage began.
+        unread: when the sensors gave no answer, likewise.
+        pause: when a pause began and ended, likewise; ``part_load``: when bursts with rests did.
+        is_steady: whether the temperature had settled at the end of the full load; None without it.
+    """
+
+    stage: StageName
+    device: torch.device
+    budget_s: float
+    plant_kind: PlantKind | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+    read: Callable[[], Telemetry | None] = lambda: None
+    clock: Callable[[], float] = time.perf_counter
+    seed: int = 0
+    facts: CheckedDevice | None = None
+    offset_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Begin."""
+        self.plant = Plant(self.plant_kind)
+        self.tested = ""
+        self.coverage: MemoryCoverage | None = None
+        self.errors = 0
+        self.findings: list[CheckFinding] = []
+        self.readings: list[Telemetry] = []
+        self.unread: list[float] = []
+        self.is_steady: bool | None = None
+        self.pause: tuple[float, float] | None = None
+        self.part_load: tuple[float, float] | None = None
+        self.memory_rates: MemoryRates | None = None
+        # The time that this process really ran: other programs make no step of a CPU slow.
+        has_own = not self.is_card and self.clock is time.perf_counter and _HAS_PROCESS_TIME
+        self._work_clock = time.process_time if has_own else self.clock
+        self._begun_s = self.clock()
+        self._looked_s: float | None = None
+        self._kinds: Counter[FindingKind] = Counter()
+        self.generator = torch.Generator().manual_seed(self.seed)
+        # PyTorch's own generator is under test where the CPU is.
+        self.numbers = np.random.default_rng(self.seed)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the user ended the check."""
+        return self.stop.is_set()
+
+    def is_over(self, *, has_tested_all: bool = True) -> bool:
+        """Return whether the stage has to end: stopped, or its time is over.
+
+        Args:
+            has_tested_all: whether everything was tested once; if not, there is overtime.
+        """
+        overtime_s = 0.0 if has_tested_all else OVERTIME_S
+        return self.is_stopped or self.elapsed_s >= self.budget_s + overtime_s
+
+    @property
+    def elapsed_s(self) -> float:
+        """The seconds since the stage began."""
+        return self.clock() - self._begun_s
+
+    @property
+    def is_card(self) -> bool:
+        """Whether the device is a card."""
+        return not is_cpu(self.device.type)
+
+    @property
+    def last_c(self) -> float | None:
+        """The last temperature that was reported, in °C."""
+        known = [one.temperature_c for one in self.readings if one.temperature_c is not None]
+        return known[-1] if known else None
+
+    @property
+    def subject(self) -> str:
+        """The device in a sentence."""
+        return "card" if self.is_card else "CPU"
+
+    @property
+    def is_laptops_cpu(self) -> bool:
+        """Whether it is the processor of a laptop, which is built to slow down in its heat."""
+        return not self.is_card and bool(self.facts and self.facts.is_laptop)
+
+    @property
+    def has_tf32(self) -> bool:
+        """Whether the device has tensor cores for TF32."""
+        capability = accelerator_of(self.device).capability(self.device)
+        return capability is not None and capability >= _TF32_FROM
+
+    def timed(self, work: Callable[[], None], step: int) -> float:
+        """Return the seconds that work takes on the device, until it is done.
+
+        Args:
+            work: may only launch it.
+            step: the step's number, for a slow step made on purpose.
+        """
+        self.synchronize()
+        begun_s = self._work_clock()
+        work()
+        self.synchronize()
+        return self.plant.elapsed_s(self._work_clock() - begun_s, step)
+
+    def synchronize(self) -> None:
+        """Wait until the device has done its work."""
+        accelerator_of(self.device).synchronize(self.device)
+
+    def vitals(self, *, at_once: bool = False) -> Telemetry | None:
+        """Return a reading of the sensors once a second; None if it is not time for one.
+
+        Args:
+            at_once: read now, even if the last reading is younger.
+        """
+        now_s = self.elapsed_s
+        looked_s = self._looked_s
+        if looked_s is not None and now_s - looked_s < _VITALS_EVERY_S and not at_once:
+            return None
+        self._looked_s = now_s
+        vitals = self.plant.sensed(self.read(), self.offset_s + now_s)
+        if vitals is None:
+            self.unread.append(now_s)
+            return None
+        degrees = vitals.temperature_c
+        if degrees is not None and not LOWEST_C < degrees < HIGHEST_C:  # no device at work has it
+            vitals = msgspec.structs.replace(vitals, temperature_c=None)
+        self.readings.append(vitals.at(now_s))
+        return vitals
+
+    def rise(self, counter: str) -> int:
+        """Return how far a counter of the sensors rose in this stage; 0 without one."""
+        every = [getattr(one, counter) for one in self.readings]
+        known: list[int] = [number for number in every if number is not None]
+        return max(0, known[-1] - known[0]) if known else 0
+
+    def rest(self, seconds: float) -> None:
+        """Let the device rest for a while, or until the stop."""
+        if seconds < _SHORT_REST_S:
+            time.sleep(seconds)  # exact to a millisecond on Windows as well; a wait is not
+        else:
+            self.stop.wait(seconds)
+
+    def report(
+        self,
+        kind: FindingKind,
+        severity: Severity,
+        sentence: str,
+        *,
+        count: int = 0,
+        came_back: bool | None = None,
+        bits: WrongBits | None = None,
+    ) -> None:
+        """Report a finding. All errors count, but only the first few of a kind are told."""
+        if severity == "error":
+            self.errors += max(count, 1)
+        self._kinds[kind] += 1
+        if self._kinds[kind] <= _MOST_OF_A_KIND:
+            self.findings.append(
+                CheckFinding(
+                    kind=kind, severity=severity, stage=self.stage, sentence=sentence,
+                    count=max(count, int(severity == "error")), at_s=self.elapsed_s,
+                    came_back=came_back, bits=bits,
+                )
+            )  # fmt: skip
+
+
+class StepTimes:
+    """Reports a step that is slow each time that it runs; ``seconds`` are those of the others.
+
+    A busy PC delays any step now and then, sometimes for seconds. So a slow step is repeated in
+    turns with a usual one: what delays one of them delays the other as well.
+    """
+
+    def __init__(self, run: StageRun, what: str) -> None:
+        self._run, self._what = run, what
+        self._is_found = False
+        self.seconds: list[float] = []
+
+    def step(self, timed: Callable[[int], float], number: int) -> None:
+        """Run a step; ``timed`` runs the one of a number and returns its seconds."""
+        seconds = timed(number)
+        is_judged = len(self.seconds) >= _FEWEST_STEPS and not self._is_found
+        if not is_judged or seconds <= SLOW_STEP_RATIO * median(self.seconds):
+            self.seconds.append(seconds)
+            return
+        slow_s, usual_s = [seconds], [median(self.seconds)]
+        for _ in range(_SLOW_REPEATS):
+            slow_s.append(timed(number))
+            usual_s.append(timed(0))
+            if min(slow_s) <= SLOW_STEP_RATIO * median(usual_s):
+                return
+        self._is_found = True  # the second one is not told: the repetitions take time
+        times = min(slow_s) / median(usual_s)
+        sentence = f"One {self._what} takes {times:.0f} times as long as the others, each time."
+        self._run.report("slow_sample", "doubt", sentence)
+
+
+class Plant:
+    """Makes one kind of fault in what comes back from the device, or none."""
+
+    def __init__(self, kind: PlantKind | None = None) -> None:
+        self.kind = kind
+        self._before: dict[object, Tensor] = {}
+
+    def corrupt(
+        self, now: Tensor, key: object = None, before: Tensor | None = None, *,
+        after_rest: bool = False,
+    ) -> None:  # fmt: skip
+        """Change what came back, in place, by copies: they work where a card's kernels do not.
+
+        Args:
+            now: a contiguous tensor that came back from the device, or its memory.
+            key: of work that is done again and again: its earlier result is the one ``before``.
+            before: what was there before it, of the same shape; None the first time.
+            after_rest: whether it is the first work after a rest.
+        """
+        if self.kind is None:
+            return
+        if key is not None:
+            before, self._before[key] = self._before.get(key), now.clone()
+        flat = now.view(-1)
+        count = flat.numel()
+        if self.kind == "bit" or (self.kind == "edge" and after_rest):
+            bits = flat.view(_INTEGERS[flat.element_size()])
+            one = bits[count // 3 : count // 3 + 1]
+            one.copy_(one.cpu() ^ (1 << 3))
+        elif self.kind == "stuck" and before is not None:
+            flat.copy_(before.view(-1))
+        elif self.kind == "swap":
+            part = max(1, count // 4)
+            first, last = flat[:part].clone(), flat[-part:].clone()
+            flat[:part].copy_(last)
+            flat[-part:].copy_(first)
+        elif self.kind == "drop":
+            lost = slice(count // 2, count // 2 + count // 8 + 1)
+            old = torch.zeros_like(flat[lost]) if before is None else before.view(-1)[lost]
+            flat[lost].copy_(old)
+
+    def elapsed_s(self, seconds: float, step: int, *, is_hot: bool = False) -> float:
+        """Return a step's time; some steps are slow each time, or copies in hot memory."""
+        if self.kind == "slow_memory" and is_hot:
+            return seconds * _SLOW_MEMORY
+        is_slow = self.kind == "slow" and step % _SLOW_EVERY == _SLOW_STEP
+        return seconds * _SLOW_FACTOR if is_slow else seconds
+
+    def sensed(self, vitals: Telemetry | None, at_s: float) -> Telemetry | None:
+        """Return the sensors' reading, ``at_s`` seconds after the start of the round."""
+        is_late = self.kind == "late_heat" and at_s >= _LATE_FROM_S
+        if self.kind not in ("hot", "throttle") and not is_late:
+            return vitals
+        is_braked = self.kind != "hot"
+        known = vitals or Telemetry()
+        return msgspec.structs.replace(
+            known,
+            temperature_c=_HOT_C if is_braked else _FAR_TOO_HOT_C,
+            sm_clock_mhz=_LOW_MHZ if is_braked else known.sm_clock_mhz,
+            clock_event_reasons=ClockReason.HARDWARE_HEAT if is_braked else ClockReason(0),
+        )
