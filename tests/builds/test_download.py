@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import http.client
+import itertools
 import json
 import socket
 import ssl
@@ -442,10 +443,12 @@ def test_a_head_that_drips_is_a_broken_line(server, tmp_path):
     assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("silence", [{"head_drips": True}, {"drips": True}, {"stalls": True}])
+@pytest.mark.parametrize("silence", [{"head_drips": True}, {"stalls": True}])
 def test_you_can_stop_while_a_line_is_silent(server, tmp_path, silence):
     server.files[URL_PATH] = Served(CONTENT, **silence)
-    downloader = Downloader(tmp_path, is_over=lambda: bool(server.asked), timeout_s=3600.0)
+    looks = itertools.count()
+    # It looks a few times while bytes come, and only then again and again while none do.
+    downloader = Downloader(tmp_path, is_over=lambda: next(looks) > 10, timeout_s=3600.0)
     with pytest.raises(StoppedError):
         downloader.fetch(wheel(server))
 
