@@ -1,9 +1,11 @@
 """How often do two runs of the same work on the same CPU have a winner? At most 5 of 100 pairs may.
 
 The pairs take turns in one engine, as the program compares devices; with ``--apart``, they are two
-requests one after the other, as in two sittings. ``--busy N`` keeps N processes computing beside
-them. Ends with the number of winners, how often both intervals contain the median of all medians,
-and the share of pairs that were called busy.
+requests one after the other, as in two sittings; with ``--race``, two contestants of one thread.
+``--busy N`` keeps N processes computing beside them. ``--slower`` gives the second side half as
+many elements more: then the first one should win in at least 80 of 100 pairs. Ends with the number
+of winners, how often both intervals contain the median of all medians, and the share of pairs that
+were called busy.
 
     python -m tests.bench.alike --pairs 200 --workload elementwise --size 512 --busy 2 --apart
 """
@@ -14,10 +16,24 @@ import argparse
 import multiprocessing
 import statistics
 import threading
+from typing import NamedTuple
 
-from gpu_studio.core.benchmark.claim import claim_of
+from gpu_studio.core.benchmark.claim import Claim, claim_of
+from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.messages.run_messages import RunFinished, RunInTurns, RunWorkload
+from gpu_studio.core.race.contestant import Contestant, race_requests
+from gpu_studio.core.race.pictures import PICTURES
+from gpu_studio.core.race.verdict import judge
 from gpu_studio.engine.dispatcher import Dispatcher
+
+_MORE = 1.5
+
+
+class Pair(NamedTuple):
+    """Both results, and what may be claimed of them."""
+
+    results: list[RunFinished]
+    claim: Claim | None
 
 
 def keep_busy() -> None:
@@ -26,20 +42,34 @@ def keep_busy() -> None:
         sum(range(10_000))
 
 
-def run_of(options: argparse.Namespace, name: str) -> RunWorkload:
+def run_of(options: argparse.Namespace, name: str, size: int) -> RunWorkload:
     """Return a run of the work that is compared with itself."""
     return RunWorkload(
-        run_id=name, workload=options.workload, device="cpu", size=options.size,
+        run_id=name, workload=options.workload, device="cpu", size=size,
         dtype="float32", budget_s=options.budget_s,
     )  # fmt: skip
 
 
-def results_of(dispatcher: Dispatcher, options: argparse.Namespace) -> list[RunFinished]:
-    """Return the results of one pair."""
-    runs = run_of(options, "one"), run_of(options, "other")
+def raced(dispatcher: Dispatcher, options: argparse.Namespace) -> Pair:
+    """Return a race of two contestants that are alike."""
+    picture = next(one for one in PICTURES if one.name == options.race)
+    alike = [Contestant(device="cpu", threads=1)] * 2
+    requests = race_requests(picture, options.size, alike, options.budget_s)
+    runs = [Run(one) for one in requests]
+    for event in dispatcher.run(RunInTurns(runs=tuple(requests)), threading.Event()):
+        for run in runs:
+            run.apply(event)
+    return Pair([run.result for run in runs if run.result], judge(picture, runs).claim)
+
+
+def timed(dispatcher: Dispatcher, options: argparse.Namespace) -> Pair:
+    """Return the results of one pair, in turns or one after the other."""
+    larger = round(options.size * _MORE**0.5) if options.slower else options.size
+    runs = run_of(options, "one", options.size), run_of(options, "other", larger)
     requests = runs if options.apart else (RunInTurns(runs=runs),)
     answers = (event for one in requests for event in dispatcher.run(one, threading.Event()))
-    return [event for event in answers if isinstance(event, RunFinished)]
+    results = [event for event in answers if isinstance(event, RunFinished)]
+    return Pair(results, claim_of(*results))
 
 
 def main() -> None:
@@ -51,19 +81,22 @@ def main() -> None:
     parser.add_argument("--budget-s", type=float, default=2.0)
     parser.add_argument("--busy", type=int, default=0)
     parser.add_argument("--apart", action="store_true")
+    parser.add_argument("--slower", action="store_true")
+    parser.add_argument("--race", choices=[picture.name for picture in PICTURES])
     options = parser.parse_args()
     beside = [multiprocessing.Process(target=keep_busy, daemon=True) for _ in range(options.busy)]
     for process in beside:
         process.start()
     try:
         dispatcher = Dispatcher()
-        pairs = [results_of(dispatcher, options) for _ in range(options.pairs)]
+        made = raced if options.race else timed
+        pairs = [made(dispatcher, options) for _ in range(options.pairs)]
     finally:
         for process in beside:
             process.kill()
-    claims = [claim for one, other in pairs if (claim := claim_of(one, other))]
+    claims = [pair.claim for pair in pairs if pair.claim is not None]
     winners = sum(claim.sign != 0 for claim in claims)
-    results = [result for pair in pairs for result in pair]
+    results = [result for pair in pairs for result in pair.results]
     middle_s = statistics.median(result.median_s for result in results)
     held = sum(low <= middle_s <= high for low, high in (one.ci95_s for one in results))
     busy = sum(bool(result.conditions.other_processes) for result in results)
