@@ -14,11 +14,11 @@ import itertools
 import os
 import random
 import tempfile
+from collections import deque
 from pathlib import Path
 
 import psutil
 from PySide6.QtCore import QUrl
-from PySide6.QtTest import QTest
 
 from gpu_studio.process.lean_memory import give_large_back
 from gpu_studio.ui.theme import styled_application
@@ -32,7 +32,7 @@ from tests.ui.test_hostile_drop import drop, sentences
 _FIRST = 20
 _TARGET = 1.1
 _PATIENCE_S = 5.0
-_SETTLE_MS = 3000
+_LOOKS, _STEADY_BYTES = 100, 1 << 20
 _SHOWN = "one-color.jsonl"
 
 
@@ -40,6 +40,18 @@ def own_bytes() -> int:
     """Return the memory of this process that no other one shares, in bytes."""
     gc.collect()
     return int(psutil.Process().memory_full_info().uss)
+
+
+def settled_bytes() -> int:
+    """Return that memory once a hundred looks, in as many turns, find no more change."""
+    sizes: deque[int] = deque(maxlen=_LOOKS)
+
+    def is_settled() -> bool:
+        sizes.append(own_bytes())
+        return len(sizes) == _LOOKS and max(sizes) - min(sizes) < _STEADY_BYTES
+
+    wait_until(is_settled)
+    return sizes[-1]
 
 
 def is_answered(driver: Driver, path: Path) -> bool:
@@ -77,8 +89,7 @@ def main() -> None:
             unanswered += not is_answered(driver, path)
             if count in (_FIRST, options.drops):
                 is_answered(driver, shown)  # the one whose frames the window keeps to show them
-                QTest.qWait(_SETTLE_MS)
-                memory.append(own_bytes())
+                memory.append(settled_bytes())
         first, *_, last = memory
     print(f"after {_FIRST} drops {first >> 20} MiB, after {options.drops} {last >> 20} MiB")
     print(f"the sentence stayed the same {unanswered} times")
