@@ -406,7 +406,8 @@ class BuildInstaller:
             if is_ours and file.name not in others:
                 with contextlib.suppress(OSError):
                     (self._shelf.downloads / file.name).unlink()
-        shutil.rmtree(self._shelf.downloads / "plan", ignore_errors=True)
+        for folder in ("plan", "pip"):
+            shutil.rmtree(self._shelf.downloads / folder, ignore_errors=True)
 
     def _forget_plans(self) -> None:
         for path in self._shelf.plan_paths:

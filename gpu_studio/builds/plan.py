@@ -12,7 +12,6 @@ The versions are those of the lock in ``packaging/locks``, and a file that PyPI 
 Versions that an index no longer has are replaced by others. pip tells the hash of what it received,
 also where its index has none, so a mirror's file needs a hash in the lock or on the mirror's page.
 A page that only pip can read, with its passwords, leaves a file unproven, and the end says so.
-PyTorch itself comes from its own index or from a folder of wheels, never from a mirror.
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ from gpu_studio.builds.made_wheels import (
 )
 from gpu_studio.builds.unpack import metadata_of
 from gpu_studio.builds.wheel_folder import (
+    PLAIN_BUILDS,
     package_in,
     packages_of,
     torch_wheel_in,
@@ -156,12 +156,67 @@ class Planner:
         self._unproven: list[str] = []
 
     def from_index(self, tag: str) -> WheelPlan:
-        """Plan a build from PyTorch's index; what it needs is from where pip is set up to look.
+        """Plan a build from PyTorch's index, or from where pip is configured to look.
+
+        A folder of wheels in pip's configuration comes first: whoever names one wants its files,
+        and may have no network. The indexes of the configuration come last, for a PC that reaches
+        only a mirror. pip downloads from them itself: it has its own certificates and passwords.
 
         Raises:
             TroubleError: The indexes cannot be reached, or have no such build.
             StoppedError: The user stopped.
         """
+        local = self._configured_folder(tag)
+        if local is not None:
+            return self.from_folder(tag, local)
+        try:
+            return self._from_own_index(tag)
+        except TroubleError as error:
+            mirrored = self._downloaded_by_pip(tag)
+            if mirrored is None:
+                raise
+            try:
+                return self.from_folder(tag, mirrored)
+            except TroubleError as second:
+                if second.trouble.kind is troubles.TroubleKind.FOLDER:
+                    raise error from second  # it is pip's folder, and not one of the user's
+                raise
+
+    def source(self, tag: str) -> str:
+        """Return a mark of the indexes to ask for a build: another one is another plan.
+
+        It is a hash: an address may have a password in it.
+        """
+        places = (self._table.build(tag).index_url, *self._configured_indexes())
+        return hashlib.sha256("\n".join(places).encode()).hexdigest()
+
+    def _configured_folder(self, tag: str) -> Path | None:
+        """Return the folder in pip's configuration that has the build; None if none has it."""
+        found = self._report(("--no-index", "--no-deps", f"torch=={self._version(tag)}"))
+        path = found[0].local_path if found else None
+        return path.parent if path is not None else None
+
+    def _downloaded_by_pip(self, tag: str) -> Path | None:
+        """Let pip download PyTorch from the indexes of its configuration; None if none has it."""
+        folder = self._downloader.folder / "pip"
+        versions = [self._version(tag)]
+        if self._is_plain(tag):
+            versions.append(self._table.torch_version)
+        for version in versions:
+            self._run_pip("download", "--no-deps", "--only-binary", ":all:", "--quiet",
+                          "--dest", str(folder), f"torch==={version}")  # fmt: skip
+            if any(folder.glob("torch-*.whl")):
+                return folder
+        return None
+
+    def _version(self, tag: str) -> str:
+        return self._table.version_of(tag)
+
+    def _is_plain(self, tag: str) -> bool:
+        """Return whether PyPI's PyTorch for this system is this build."""
+        return PLAIN_BUILDS.get(self._platform.partition("-")[0]) == tag
+
+    def _from_own_index(self, tag: str) -> WheelPlan:
         build = self._table.build(tag)
         link = self._link(build, "torch", self._version(tag))
         file = self._indexed_file(build, link)
@@ -178,17 +233,6 @@ class Planner:
         requirement = self._written_stub(build, link.name, metadata)
         needed = self._resolved(requirement, ())
         return self._plan(link.name, (file, *own, *needed))
-
-    def source(self, tag: str) -> str:
-        """Return a mark of the indexes to ask for a build: another one is another plan.
-
-        It is a hash: an address may have a password in it.
-        """
-        places = (self._table.build(tag).index_url, *self._configured_indexes())
-        return hashlib.sha256("\n".join(places).encode()).hexdigest()
-
-    def _version(self, tag: str) -> str:
-        return self._table.version_of(tag)
 
     def from_folder(self, tag: str, folder: Path) -> WheelPlan:
         """Plan a build from a folder of wheels; what PyTorch needs may come from an index as well.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpu_studio.builds import plan
+from gpu_studio.builds.plan import Planner
 from gpu_studio.core.wheel_table import TorchBuild, WheelTable
 from tests.builds.wheel_server import WheelServer
 
@@ -72,3 +73,15 @@ def wheel_table(server: WheelServer) -> WheelTable:
     tags = ("cpu", "cu126")
     builds = tuple(TorchBuild(tag, f"{server.url}/whl/{tag}", {}, {}) for tag in tags)
     return WheelTable("9.1.0", builds)
+
+
+@pytest.fixture
+def pip_set_up(monkeypatch: pytest.MonkeyPatch, server: WheelServer) -> None:
+    """Let pip be started for the wheels alone, and not for its configuration as well.
+
+    That names this test's server, no folder, and no mirror that has PyTorch; what it does
+    otherwise is tested in test_plan.py.
+    """
+    monkeypatch.setattr(Planner, "_configured_folder", lambda _self, _tag: None)
+    monkeypatch.setattr(Planner, "_configured_indexes", lambda _self: (f"{server.url}/simple",))
+    monkeypatch.setattr(Planner, "_downloaded_by_pip", lambda _self, _tag: None)

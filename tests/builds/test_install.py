@@ -84,7 +84,7 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path, wheel_table):
+def bench(pip_set_up, tmp_path, wheel_table):
     return Bench(tmp_path, wheel_table)
 
 

@@ -102,7 +102,7 @@ def table(server):
 
 
 @pytest.fixture
-def planner(tmp_path, table):
+def planner(pip_set_up, tmp_path, table):
     downloader = Downloader(tmp_path / "downloads", wait=lambda _seconds: None)
     downloader.begin()
     return Planner(downloader, table, KEY, tmp_path / "setup.log")
@@ -205,7 +205,7 @@ def test_a_folder_of_wheels_takes_the_place_of_both(server, planner, tmp_path):
     assert server.asked == []
 
 
-def test_a_paused_build_continues_and_says_what_nothing_proves(server, tmp_path, table):
+def test_a_paused_build_continues_and_says_what_nothing_proves(server, pip_set_up, tmp_path, table):
     put_amd(server, ballast=bytes(range(256)) * 6000)
     put_pypi(server, "needed")
     stages, is_over = [], False

@@ -12,7 +12,7 @@ from gpu_studio.builds.download import Downloader, StoppedError, WheelFile
 from gpu_studio.builds.lock_file import read_lock
 from gpu_studio.builds.made_wheels import write_stub
 from gpu_studio.builds.plan import Planner, WheelPlan, pip_trouble, plan_from
-from gpu_studio.builds.wheel_folder import torch_wheel_in
+from gpu_studio.builds.wheel_folder import PLAIN_BUILDS, torch_wheel_in
 from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
 from gpu_studio.core.wheel_table import TorchBuild, WheelTable, load_table
 from tests.builds.indexes import KEY, MACHINE, NEEDS, OWN, TAGS, TORCH, page, put_needed, put_torch
@@ -21,16 +21,22 @@ from tests.builds.wheels import PYTHON, metadata, metadata_in, wheel_bytes, writ
 
 
 @pytest.fixture
-def planner(tmp_path, wheel_table):
+def planner(pip_set_up, asking_planner):
+    return asking_planner
+
+
+@pytest.fixture
+def asking_planner(tmp_path, wheel_table):
+    """A planner that asks pip for its configuration."""
     downloader = Downloader(tmp_path / "Übung eins", wait=lambda _seconds: None)
     downloader.begin()
     return Planner(downloader, wheel_table, KEY, tmp_path / "setup.log")
 
 
-def test_a_build_is_planned_without_its_download(server, planner):
+def test_a_build_is_planned_without_its_download(server, asking_planner):
     torch = put_torch(server)
     put_needed(server)
-    plan = planner.from_index("cpu")
+    plan = asking_planner.from_index("cpu")
     assert (plan.torch_version, plan.python) == ("9.1.0+cpu", OWN)
     assert sorted(file.name.split("-")[0] for file in plan.files) == ["deeper", "needed", "torch"]
     first = plan.files[0]
@@ -49,6 +55,34 @@ def test_an_index_without_metadata_gives_the_wheel_first(server, planner):
     plan = planner.from_index("cpu")
     assert len(plan.files) == 3
     assert len(server.ranges_of(f"/whl/cpu/{TORCH}")) == 1
+
+
+def test_a_folder_of_pips_configuration_comes_before_every_index(
+    server, asking_planner, tmp_path, monkeypatch
+):
+    torch = write_wheel(tmp_path / "w", "torch", "9.1.0+cpu", {}, NEEDS, TAGS)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "w"))
+    put_needed(server)
+    plan = asking_planner.from_index("cpu")
+    assert plan.files[0].local_path == torch
+    assert sorted(file.name.split("-")[0] for file in plan.files) == ["deeper", "needed", "torch"]
+    assert not any(path.startswith("/whl/") for _, path, _ in server.asked)
+
+
+@pytest.mark.parametrize("version", ["9.1.0+cpu", "9.1.0"])
+def test_a_pc_that_reaches_only_a_mirror_gets_pytorch_from_there(
+    server, asking_planner, monkeypatch, version
+):
+    monkeypatch.setitem(PLAIN_BUILDS, KEY.partition("-")[0], "cpu")
+    wheel = Served(wheel_bytes("torch", version, {"torch/__init__.py": ""}, NEEDS, TAGS))
+    name = f"torch-{version}-{TAGS}.whl"
+    server.files[f"/files/{name}"] = wheel
+    href = name.replace("+", "%2B")
+    server.files["/simple/torch/"] = page(f'<a href="/files/{href}#sha256={wheel.sha256}">x</a>')
+    put_needed(server)
+    plan = asking_planner.from_index("cpu")
+    assert plan.torch_version == version
+    assert plan.files[0].local_path.read_bytes() == wheel.content
 
 
 @pytest.fixture
@@ -265,11 +299,11 @@ def test_the_hashes_that_are_known_are_of_the_version_that_is_installed():
         assert len(sha256) == 64
 
 
-def test_an_index_without_this_build_says_so(server, planner):
+def test_an_index_without_this_build_says_so(server, asking_planner):
     put_torch(server)
     server.files["/whl/cu126/torch/"] = server.files["/whl/cpu/torch/"]
     with pytest.raises(TroubleError) as raised:
-        planner.from_index("cu126")
+        asking_planner.from_index("cu126")
     assert raised.value.trouble.kind is TroubleKind.NO_WHEEL
     assert "9.1.0+cu126" in raised.value.trouble.sentence
     assert OWN in raised.value.trouble.sentence
