@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpu_studio.core.check.plants import PLANTED_FAULTS
-from gpu_studio.core.check.stages import UNSENSED_LOAD_S, stage_named
+from gpu_studio.core.check.stages import UNSENSED_LOAD_S, stage_words
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, StageName
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,7 +31,7 @@ def test_there_is_a_row_for_each_stage_in_order() -> None:
 @pytest.mark.parametrize("name", STAGE_NAMES)
 def test_a_row_has_the_stages_share_and_its_planted_faults(name: StageName) -> None:
     _, share, catches, misses, plants = ROWS[name]
-    assert share.startswith(f"{round(100 * stage_named(name).share)} %")
+    assert share.startswith(f"{round(100 * stage_words(name, 'cuda:0').share)} %")
     assert catches
     assert misses
     found = [fault.kind for fault in PLANTED_FAULTS if name in fault.found_by]

@@ -134,11 +134,6 @@ def stages_for(minutes: int) -> tuple[StageName, ...]:
     return tuple(name for name in STAGE_NAMES if name != OPTIONAL_STAGE)
 
 
-def stage_named(name: StageName) -> CheckStage:
-    """Return the stage with a name; one of an older record has only its title."""
-    return _BY_NAME[name]
-
-
 def stage_title(name: StageName, address: str) -> str:
     """Return a stage's title for a device."""
     return stage_words(name, address).title

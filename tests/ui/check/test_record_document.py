@@ -47,6 +47,7 @@ def test_a_document_says_what_the_record_says() -> None:
     assert shown.count("\ufffc") == 3, "three curves"
     assert PLANTED_MARK not in shown
     assert PLANTED_MARK in words(check_record(plant="bit"))
+    assert "From the file sold.json" in words(msgspec.structs.replace(record, origin="sold.json"))
 
 
 def test_a_name_from_outside_is_never_markup() -> None:

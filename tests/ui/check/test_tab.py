@@ -19,7 +19,7 @@ from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
 from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.model.pages import CHECK
 from gpu_studio.ui.check.check_curves import LanePlot
-from gpu_studio.ui.check.record_document import RecordDocument, png_of_record
+from gpu_studio.ui.check.record_document import png_of_record
 from gpu_studio.ui.check.stage_list import StageList
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.tabs import TABS
@@ -257,22 +257,6 @@ def test_a_record_is_saved_and_opens_again(
     assert text(tab, "check.errors") == "1 error"
     assert name in text(tab, "check.origin")
     assert sees(tab, "check.curves.°C"), "the curves are in the record"
-
-
-@with_cards
-def test_a_pass_from_a_file_is_not_green_and_says_so_in_all_that_is_made_of_it(
-    tab: CheckTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "sold.json"
-    path.write_bytes(encode_record(check_record()))
-    tab.check.open_file(path)
-    wait_until(lambda: "sold.json" in text(tab, "check.origin"))
-    assert text(tab, "check.errors") == "0 errors"
-    assert property_of(tab, "check.errors", "tone") == ""
-    assert chip(tab) == ("quiet", "Passed")
-    assert saved(tab, tmp_path / "again.png", monkeypatch)
-    assert tab.check.record is not None
-    assert "sold.json" in RecordDocument(tab.check.record).toPlainText()
 
 
 @with_cards
