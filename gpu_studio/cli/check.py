@@ -79,8 +79,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
                 note("This PC stays awake during the check.")
             run = _begin(_plan(options, described), folder)
             _Terminal(run, work, folder, as_json=options.json).follow()
-        if run.plan.plant is None:
-            _conclude(run, folder)
+        _conclude(run, folder)
     if options.json:
         print_bytes(encode(run.finished()))
     else:
@@ -238,14 +237,10 @@ def _save(path: Path, record: CheckRecord) -> None:
 
 
 def _conclude(run: CheckRun, folder: CheckFolder) -> None:
-    """Keep the result of a check that is over, and forget its state."""
     try:
-        record = run.record()
-        if record.has_tested:
-            folder.keep_record(record, run.check_id, run.fingerprint)
+        folder.conclude(run)
     except StudioError as error:
         note(str(error))
-    folder.forget_state(run.check_id)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,7 @@ from gpu_studio.core.check.check_record import (  # noqa: TC001  # msgspec reads
     CheckRecord,
 )
 from gpu_studio.core.check.check_run import (  # noqa: TC001  # msgspec reads the annotations
+    CheckRun,
     CheckState,
 )
 from gpu_studio.core.check.check_verdict import Interruption
@@ -142,6 +143,23 @@ class CheckFolder:
                 is_recent = time.time() - ended_at <= CONTINUE_WITHIN_S
                 found.append((ended_at, CutOffCheck(stored.state, ended, is_recent)))
         return tuple(check for _, check in sorted(found, key=lambda one: -one[0]))
+
+    def conclude(self, run: CheckRun) -> None:
+        """Keep the record of a check that is over, and forget its state.
+
+        A check that tested nothing is no result, nor is one with a fault made on purpose.
+
+        Raises:
+            StudioError: it cannot be written.
+        """
+        if run.plan.plant is not None:
+            return
+        record = run.record()
+        try:
+            if record.has_tested:
+                self.keep_record(record, run.check_id, run.fingerprint)
+        finally:
+            self.forget_state(run.check_id)
 
     def keep_record(self, record: CheckRecord, check_id: str, fingerprint: str) -> None:
         """Keep the record of a check that is over.

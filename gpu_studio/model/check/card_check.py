@@ -403,13 +403,7 @@ class CardCheck(QObject):
             self._files.add(lambda: self._folder.keep_state(state))
 
     def _keep_result(self, run: CheckRun) -> None:
-        """Keep the record of a check that is over, and forget its state."""
-        if run.plan.plant:
-            return
-        record, folder = run.record(), self._folder
-        if record.has_tested:
-            self._files.add(lambda: folder.keep_record(record, run.check_id, run.fingerprint))
-        self._files.add(lambda: folder.forget_state(run.check_id))
+        self._files.add(lambda: self._folder.conclude(run))
         self._find_kept()
 
     def _find_kept(self) -> None:
