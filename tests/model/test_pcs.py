@@ -9,10 +9,8 @@ import pytest
 
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.run import RunState
-from gpu_studio.core.failure import StudioError
 from gpu_studio.core.line_trouble import LineProblem
 from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
-from gpu_studio.core.other_pc import OtherPc
 from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.remote_pc import LineState
@@ -91,11 +89,6 @@ def test_it_is_kept_and_connected_at_the_next_start(
     third.pcs.remove(third.pcs.others[0])
     third.close()
     assert opened().pcs.others == ()
-
-
-def test_two_pcs_of_one_name_are_refused(ready_studio: Studio, attic: RemotePc) -> None:
-    with pytest.raises(StudioError, match="Choose another name"):
-        ready_studio.pcs.add(OtherPc(name="Attic", host="elsewhere"))
 
 
 def test_a_pc_that_refuses_says_why_and_can_be_tried_again(

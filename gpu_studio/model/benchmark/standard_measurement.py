@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal
 
@@ -34,23 +34,14 @@ _STOPPED = "Stopped. The results until then are kept."
 _ENDED = "The engine ended. The results until then are kept."
 
 
-class _Kept(NamedTuple):
-    """A record, and why it could not be kept; empty if it is."""
-
-    run: StandardRun | None
-    problem: str = ""
-
-
 class _Steps:
     """The steps of a standard run; it ends with its engine."""
 
     def __init__(self, plan: StandardPlan) -> None:
         self._plan = plan
-        self.has_lost_engine = False
 
     def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
         if last is not None and last.ends_engine:
-            self.has_lost_engine = True
             return None
         requests = self._plan.next_requests(len(runs) + 1)
         return step_of([_run(request) for request in requests]) if requests else None
@@ -73,7 +64,6 @@ class StandardMeasurement(QObject):
         super().__init__(parent)
         self._studio = studio
         self._plan: StandardPlan | None = None
-        self._steps: _Steps | None = None
         self._running: Run | None = None
         self.run: StandardRun | None = None
         self.notice = Notice()
@@ -150,13 +140,12 @@ class StandardMeasurement(QObject):
         from gpu_studio.core.benchmark.standard import StandardPlan
 
         self._plan = StandardPlan(self.devices)
-        self._steps = _Steps(self._plan)
         self._running = None
         self.notice = Notice()
         self._begun.start()
         self._updating.start()
         self._studio.wakefulness.need(DEVICES, needed=True)
-        self._queue.start(self._steps, self._studio.session)
+        self._queue.start(_Steps(self._plan), self._studio.session)
         self.changed.emit()
 
     def stop(self) -> None:
@@ -174,12 +163,11 @@ class StandardMeasurement(QObject):
 
     def _finish(self) -> None:
         assert self._plan is not None
-        assert self._steps is not None
         self._updating.stop()
         self._studio.wakefulness.need(DEVICES, needed=False)
         if self._queue.is_stopped:
             self.notice = Notice(_STOPPED)
-        elif self._steps.has_lost_engine:
+        elif self._queue.last is not None and self._queue.last.ends_engine:
             self.notice = Notice(_ENDED, Tone.FAILURE)
         studio, runs = self._studio, tuple(self._queue.runs)
         record = partial(
@@ -189,13 +177,14 @@ class StandardMeasurement(QObject):
         self._files.add(record, self._show)
         self.changed.emit()
 
-    def _show(self, kept: _Kept) -> None:
-        if kept.run is None:
-            self.notice = Notice(f"{self.notice.sentence} {_NOTHING}".strip(), Tone.FAILURE)
+    def _show(self, kept: tuple[StandardRun | None, str]) -> None:
+        run, problem = kept
+        if run is None:
+            problem = f"{self.notice.sentence} {_NOTHING}".strip()
         else:
-            self.run = kept.run
-        if kept.problem:
-            self.notice = Notice(kept.problem, Tone.FAILURE)
+            self.run = run
+        if problem:
+            self.notice = Notice(problem, Tone.FAILURE)
         self.changed.emit()
 
     def _fail(self, failure: Failure) -> None:
@@ -219,8 +208,8 @@ def _recorded(
     inventory: Inventory | None,
     described: EngineDescribed | None,
     folder: Path | None,
-) -> _Kept:
-    """Return the record, kept in the folder of the results."""
+) -> tuple[StandardRun | None, str]:
+    """Return the record, and why the folder of the results does not have it; empty if it has."""
     from gpu_studio.core.benchmark.recording_writer import system_name
     from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder
     from gpu_studio.core.benchmark.standard_record import record_of
@@ -231,9 +220,9 @@ def _recorded(
         system=system_name(),
     )  # fmt: skip
     if made is None or folder is None:
-        return _Kept(made)
+        return made, ""
     try:
         StandardFolder(folder / FOLDER_NAME).keep(made)
     except OSError as error:
-        return _Kept(made, f"The run could not be kept: {error.strerror or error}.")
-    return _Kept(made)
+        return made, f"The run could not be kept: {error.strerror or error}."
+    return made, ""

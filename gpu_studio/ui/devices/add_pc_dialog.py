@@ -136,8 +136,7 @@ class AddPcDialog(QDialog):
             else:
                 self.accept()
             return
-        words = f"ssh: {said.detail}" if said.detail else ""
-        self._show(Notice(trouble.sentence, Tone.FAILURE, words, trouble.next_step))
+        self._show(Notice(trouble.sentence, Tone.FAILURE, said.detail, trouble.next_step))
         self._copy.setVisible(trouble.problem is LineProblem.NO_PROGRAM)
 
     def _show(self, notice: Notice) -> None:
