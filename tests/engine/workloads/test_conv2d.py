@@ -79,12 +79,6 @@ def test_one_wrong_value_is_found(
     assert not WORKLOAD.verify(case_of(2, dtype)).verified
 
 
-def test_its_operations_are_those_that_pytorch_counts():
-    with call_of(size=2) as call, FlopCounterMode(display=False) as counted:
-        call()
-    assert counted.get_total_flops() == WORKLOAD.work(case_of(2)).operations
-
-
 def test_its_bytes_are_those_of_its_tensors_and_a_kernel_has_a_third_of_the_work():
     """Each is read or written once per pass; the images, twice, and the gradients they get."""
     with call_of(size=2) as call:

@@ -32,6 +32,7 @@ def test_each_form_counts_what_pytorch_does(form: str):
     work = Elementwise().work(case)
     assert counted.operations == FORMS[form].passes
     assert counted.bytes_moved == work.bytes_moved == work.throughput_work
+    assert form != "statements" or work.operations == counted.operations * 24 * 24
     assert counted.most_alive * 24 * 24 * 4 == work.memory_bytes
 
 

@@ -10,7 +10,7 @@ import pytest
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
-from gpu_studio.core.notice import Action, Notice, Tone
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_rate
 from gpu_studio.model.benchmark.benchmark import RunSource
 from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
@@ -53,17 +53,6 @@ def values(hero: Hero) -> dict[str, tuple[str, bool]]:
     return {bar.name: (bar.text.replace("\u202f", " "), bar.is_final) for bar in hero.bars}
 
 
-def test_before_the_first_run_there_are_empty_bars_and_a_question(benchmark: Benchmark) -> None:
-    hero = shown(benchmark, devices=BOTH)
-    assert hero.headline.endswith("?")
-    assert "Press Run" in hero.work
-    assert values(hero) == {"CPU": ("", True), "GT 1030": ("", True)}
-    assert hero.chip == Notice()
-    alone = shown(benchmark, devices=("cpu",))
-    assert "in turns" in hero.work
-    assert "in turns" not in alone.work
-
-
 def test_the_question_names_a_card_only_where_pytorch_may_use_one(benchmark: Benchmark) -> None:
     pc = Inventory(devices=(cpu_device(), gt_1030_card(torch_index=0)))
     without_card = Inventory(devices=(cpu_device(),))
@@ -76,20 +65,6 @@ def test_the_question_names_a_card_only_where_pytorch_may_use_one(benchmark: Ben
     assert "your card" in question(pc, None, "cpu"), "the engine may still count it"
     assert "your card" in question(pc, described_for(pc), *BOTH)
     assert "your CPU" in question(pc, described_for(pc), "cpu"), "the card is not chosen"
-
-
-def test_a_result_has_its_ratio_its_bars_and_one_chip(qtbot: QtBot, benchmark: Benchmark) -> None:
-    benchmark.start(plan(64, 2048, devices=BOTH))
-    wait_over(qtbot, benchmark)
-    hero = shown(benchmark)
-    assert hero.headline.replace("\u202f", " ") == "6.8 × faster"
-    assert values(hero) == {"CPU": ("4.19 ms", True), "GT 1030": ("619 µs", True)}
-    assert (hero.chip.tone, hero.is_final) == (Tone.GOOD, True)
-    assert all(fact in hero.work for fact in ("Element by element", "2048", "float32"))
-    assert "40" in hero.bars[0].tip  # its samples
-    small = shown(benchmark, benchmark.runs[1])
-    assert small.headline.replace("\u202f", " ") == "CPU 48.9 × faster"
-    assert values(small)["GT 1030"] == ("200 µs", True)
 
 
 def test_one_device_has_its_rate_and_no_bar_that_nothing_is_beside(
@@ -109,11 +84,12 @@ def test_each_card_and_each_mode_has_a_bar(
     copies = msgspec.structs.replace(plan(2048, devices=(*BOTH, "cuda:1")), transfers=True)
     benchmark.start(copies)
     wait_over(qtbot, benchmark)
-    names = list(values(shown(benchmark)))
-    assert names == [
+    hero = shown(benchmark)
+    assert "40" in hero.bars[0].tip  # its samples
+    assert list(values(hero)) == [
         "CPU", "GT 1030", "GT 1030, with copies", "cuda:1", "cuda:1, with copies",
     ]  # fmt: skip
-    assert "compared with the CPU" in shown(benchmark).work
+    assert "compared with the CPU" in hero.work
 
 
 def test_a_doubt_is_on_the_chip_with_all_reasons_behind_it(
@@ -146,33 +122,6 @@ def test_wrong_results_come_first_and_take_the_ratio_away(
     hero = shown(benchmark)
     assert (hero.headline, hero.chip.tone) == ("Wrong results", Tone.FAILURE)
     assert "2048" in hero.chip.sentence
-
-
-def test_a_plan_on_its_way_is_gray_with_the_time_left(
-    qtbot: QtBot, benchmark: Benchmark, engines: Engines
-) -> None:
-    def hold_the_card(engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
-        if request.device == "cpu":
-            yield from run_events(request)
-        else:
-            yield from held()(engine, request)
-
-    engines.scripts[RunWorkload] = hold_the_card
-    benchmark.start(plan(2048, devices=(*BOTH, "cuda:1")))
-    wait_paused(qtbot, engines, benchmark)
-    hero = shown(benchmark)
-    assert (hero.is_final, hero.chip.tone) == (False, Tone.QUIET)
-    assert hero.chip.sentence.startswith("About")
-    assert "left" in hero.chip.sentence
-    assert "×" not in hero.headline  # the card has no result yet
-    assert values(hero) == {
-        "CPU": ("4.19 ms", True), "GT 1030": ("620 µs", False), "cuda:1": ("", True),
-    }  # fmt: skip
-    chosen = shown(benchmark, benchmark.runs[0])
-    assert chosen.is_final
-    benchmark.stop()
-    engines.latest.go()
-    wait_over(qtbot, benchmark)
 
 
 @pytest.mark.parametrize("failure", [REFUSED, FATAL])
@@ -218,30 +167,6 @@ def test_a_stop_before_any_result_is_no_failure(
     hero = shown(benchmark)
     assert (hero.headline, hero.has_failed, hero.chip) == ("Stopped", False, Notice())
     assert values(hero)["CPU"] == ("4.20 ms", False)
-
-
-def test_a_comparison_that_other_programs_kept_without_a_winner_is_run_again(
-    qtbot: QtBot, benchmark: Benchmark, engines: Engines
-) -> None:
-    def disturbed(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
-        changes = kept_busy(call_time_s(request)) if request.device == "cpu" else {}
-        return run_events(request, **changes)
-
-    engines.scripts[RunWorkload] = disturbed
-    benchmark.start(plan(512, devices=BOTH))
-    assert shown(benchmark).action is None  # it runs
-    wait_over(qtbot, benchmark)
-    hero = shown(benchmark)
-    assert (hero.headline, hero.action) == ("Cannot be told", Action.RUN_AGAIN)
-    assert (hero.chip.sentence, hero.chip.tone) == ("Busy CPU", Tone.AMBER)
-
-    engines.scripts[RunWorkload] = lambda _engine, request: run_events(request)
-    benchmark.run_again()
-    wait_over(qtbot, benchmark)
-    assert [run.request.size for run in benchmark.runs] == [512] * 4
-    hero = shown(benchmark)
-    assert hero.headline != "Cannot be told"
-    assert hero.action is None
 
 
 def test_a_recording_is_not_run_again(

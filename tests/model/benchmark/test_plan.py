@@ -85,31 +85,6 @@ def test_events_of_other_requests_are_not_taken(
     assert len(run.series) == taken
 
 
-def test_clear_forgets_everything(qtbot: QtBot, benchmark: Benchmark) -> None:
-    benchmark.start(plan(64))
-    wait_over(qtbot, benchmark)
-    with qtbot.waitSignal(benchmark.runs_cleared):
-        benchmark.clear()
-    assert (benchmark.runs, benchmark.results, benchmark.notice.sentence) == ([], [], "")
-    assert benchmark.progress == 0.0
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_sweep_goes_on_where_the_curves_cross(
-    qtbot: QtBot, benchmark: Benchmark, engines: Engines
-) -> None:
-    grid = plan(64, 128, 256, 512, 1024, devices=("cpu", "cuda:0"))
-    benchmark.start(Sweep(grid))
-    qtbot.waitUntil(lambda: not benchmark.state.is_busy)
-    asked = [request for request in engines.requests if isinstance(request, RunWorkload)]
-    assert [request.size for request in asked[:10:2]] == [64, 128, 256, 512, 1024]
-    finer = {request.size for request in asked[10:]}
-    assert finer
-    assert all(256 < size < 512 for size in finer)  # the invented card wins from 472 on
-    assert len({request.run_id for request in asked}) == len(asked)
-    assert benchmark.notice.sentence.startswith(f"Done: {len(asked)} of {len(asked)} runs finished")
-
-
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_a_sweep_that_was_stopped_asks_for_nothing_more(
     qtbot: QtBot, benchmark: Benchmark, engines: Engines

@@ -7,10 +7,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtTest import QAbstractItemModelTester
 
 from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import (
-    Limit,
-    RunFailed,
     RunFinished,
     RunPhaseChanged,
     RunWorkload,
@@ -18,7 +15,6 @@ from gpu_studio.core.messages.run_messages import (
 from gpu_studio.model.benchmark.results_table import (
     ADDRESS_ROLE,
     OF_ONE_RUN,
-    RUN_ORDER,
     Column,
     ResultsTable,
     SortedResults,
@@ -173,27 +169,6 @@ def test_only_the_changed_row_is_reported(runs: Runs, table: ResultsTable, qtbot
         runs.run_changed.emit(first)
 
 
-def test_the_faster_one_is_reported_once_both_are_there(runs: Runs, table: ResultsTable) -> None:
-    card, other = runs.begin(device="cuda:0"), runs.begin(64, device="cuda:0")
-    runs.finish(card, turns="turns", rounds_s=(1.0,) * 12)
-    runs.finish(other, turns="others", rounds_s=(1.2,) * 12)
-    assert texts(table, 0)[Column.FASTER] == "–"
-    runs.finish(runs.begin(device="cpu"), turns="turns", rounds_s=(1.2,) * 12)
-    runs.finish(runs.begin(64, device="cpu"), turns="others", rounds_s=(1.0,) * 12)
-    assert [texts(table, row)[Column.FASTER] for row in (0, 1)] == ["GT 1030 1.2 ×", "CPU 48.9 ×"]
-
-
-def test_a_doubt_and_a_failure_show_in_the_stamp(runs: Runs, table: ResultsTable) -> None:
-    runs.finish(runs.begin(), throttled=True)
-    failed = runs.begin(4096)
-    failed.apply(started(failed.request))
-    failure = Failure(FailureKind.TOO_LARGE, "It needs 64 GiB, 3 GiB are free.")
-    runs.tell(failed, RunFailed(run_id="1", failure=failure))
-    assert texts(table, 0)[Column.STAMP] == "▲ throttled"
-    assert texts(table, 1)[Column.STAMP] == "✖ too large"
-    assert failure.message in table.index(1, 0).data(Qt.ItemDataRole.ToolTipRole)
-
-
 def test_a_wrong_result_is_reported_before_a_doubt(runs: Runs, table: ResultsTable) -> None:
     runs.finish(runs.begin(device="cpu"), throttled=True)
     runs.finish(runs.begin(device="cuda:0"), verified=False)
@@ -226,13 +201,6 @@ def test_only_a_median_has_an_address(runs: Runs, table: ResultsTable) -> None:
     assert table.index(0, Column.SIZE).data(ADDRESS_ROLE) is None
 
 
-def test_clear_leaves_no_row(runs: Runs, table: ResultsTable) -> None:
-    run = runs.begin()
-    assert table.run(0) is run
-    runs.runs_cleared.emit()
-    assert table.rowCount() == 0
-
-
 def test_the_mode_and_the_ceiling_are_cells(runs: Runs, table: ResultsTable) -> None:
     request = RunWorkload(
         run_id="0", workload="train_step", device="cuda:0", size=64, dtype="float32",
@@ -244,23 +212,6 @@ def test_the_mode_and_the_ceiling_are_cells(runs: Runs, table: ResultsTable) -> 
     assert texts(table, 0)[Column.MODE] == "batch by batch, cold cache"
     runs.finish(run, share_of_ceiling=0.74, size_text="batch {size}")
     assert texts(table, 0)[Column.CEILING] == "74 %"
-
-
-def test_what_a_cache_does_is_no_share_of_the_memory(runs: Runs, table: ResultsTable) -> None:
-    run = runs.begin()
-    runs.finish(
-        run, share_of_ceiling=38.75, ceiling="memory bandwidth, 4.10 GB/s", limit=Limit.MEMORY
-    )
-    assert texts(table, 0)[Column.CEILING] == "cached"
-
-
-def test_one_sample_has_no_spread(runs: Runs, table: ResultsTable) -> None:
-    run = runs.begin()
-    runs.tell(run, started(run.request))
-    runs.tell(run, batch(run.request, (0.5,), spent_s=0.5))
-    assert texts(table, 0)[Column.IQR] == "–"
-    runs.tell(run, batch(run.request, (0.6,), spent_s=0.5))
-    assert texts(table, 0)[Column.IQR] != "–"
 
 
 def test_a_size_is_written_as_its_workload_does(runs: Runs, table: ResultsTable) -> None:
@@ -281,19 +232,6 @@ def rows(table: ResultsTable) -> SortedResults:
 
 def sizes(rows: SortedResults) -> list[int]:
     return [run.request.size for run in rows.runs()]
-
-
-def test_rows_are_sorted_by_number_and_not_by_text(runs: Runs, rows: SortedResults) -> None:
-    for size in (512, 64, 4096, 1024):
-        runs.finish(runs.begin(size))
-    assert sizes(rows) == [512, 64, 4096, 1024]
-    rows.sort(Column.SIZE)
-    assert sizes(rows) == [64, 512, 1024, 4096]
-    rows.sort(MEDIAN, Qt.SortOrder.DescendingOrder)  # 16.8 ms, 1.05 ms, 262 µs, 4.10 µs
-    assert sizes(rows) == [4096, 1024, 512, 64]
-    assert rows.run(rows.index(0, 0)).request.size == 4096
-    rows.sort(RUN_ORDER)
-    assert sizes(rows) == [512, 64, 4096, 1024]
 
 
 def test_the_head_says_what_it_is_sorted_by(runs: Runs, rows: SortedResults) -> None:

@@ -46,17 +46,6 @@ def test_minutes_are_reported_as_minutes(
     wait_over(qtbot, benchmark)
 
 
-def test_a_long_call_is_announced(qtbot: QtBot, benchmark: Benchmark, engines: Engines) -> None:
-    engines.scripts[RunWorkload] = held(expected_call_s=1.2)
-    benchmark.start(plan(512))
-    wait_paused(qtbot, engines, benchmark)
-    assert "1.20\u202fs" in benchmark.warning
-    assert "Stop will end the engine" in benchmark.warning
-    benchmark.stop()
-    wait_over(qtbot, benchmark)
-    assert benchmark.warning == ""
-
-
 def test_numbers_change_a_few_times_a_second_however_many_batches_come(
     qtbot: QtBot, benchmark: Benchmark, engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import msgspec
-import pytest
 
 from gpu_studio.core.benchmark.export import to_json
 from gpu_studio.core.notice import Notice, Tone
@@ -84,30 +82,18 @@ def test_an_export_that_cannot_be_written_is_reported(
     assert notices[0].tone is Tone.FAILURE
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (b"{", "is damaged"),
-        (kept_bytes()[:200], "is damaged"),
-        (json.dumps({**json.loads(kept_bytes()), "schema": 99}).encode(), "newer GPU Studio"),
-        (b"[]", "not a GPU Studio result"),
-    ],
-    ids=["cut", "truncated", "later", "other"],
-)
 def test_a_bad_file_is_refused_and_the_rest_is_untouched(
     qtbot: QtBot,
     benchmark: Benchmark,
     history: BenchmarkHistory,
     notices: list[Notice],
     tmp_path: Path,
-    content: bytes,
-    sentence: str,
 ) -> None:
     run(qtbot, benchmark, history, 64)
     path = tmp_path / "bad.json"
-    path.write_bytes(content)
+    path.write_bytes(kept_bytes()[:200])
     history.import_file(path)
     qtbot.waitUntil(lambda: len(notices) == 2)
-    assert sentence in notices[1].sentence
+    assert "is damaged" in notices[1].sentence
     assert notices[1].tone is Tone.FAILURE
     assert len(history.entries) == 1

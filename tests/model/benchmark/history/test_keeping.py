@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.benchmark import history as history_module
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.model.benchmark import benchmark_history
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.model.worker import Task
 from tests.model.benchmark.history.kept import entry, folder_of, run
@@ -43,16 +42,6 @@ def test_what_was_kept_is_there_for_the_next_window(
     qtbot.waitUntil(lambda: len(later.entries) == 1)
 
 
-def test_a_kept_run_is_named_and_deleted(
-    qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory
-) -> None:
-    run(qtbot, benchmark, history, 64, 128)
-    history.rename(entry(history, 64).key, "  before\nthe driver  ")
-    qtbot.waitUntil(lambda: entry(history, 64).header.name == "before the driver")
-    history.delete(entry(history, 128).key)
-    qtbot.waitUntil(lambda: len(history.entries) == 1)
-
-
 def test_a_folder_that_takes_nothing_is_reported_once_and_saving_can_be_tried_again(
     qtbot: QtBot,
     benchmark: Benchmark,
@@ -73,35 +62,6 @@ def test_a_folder_that_takes_nothing_is_reported_once_and_saving_can_be_tried_ag
     qtbot.waitUntil(lambda: notices[-1] == Notice("2 runs saved."))
     assert history.trouble == ""
     assert len(list(folder.iterdir())) == 2
-
-
-def test_a_bad_file_in_the_folder_leaves_the_others_readable(
-    qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory, ready_studio: Studio
-) -> None:
-    run(qtbot, benchmark, history, 64)
-    (folder_of(ready_studio) / "20260101-bad.json").write_text("{}")
-    history.refresh()
-    qtbot.waitUntil(lambda: len(history.refused) == 1)
-    assert history.refused[0].startswith("20260101-bad.json: This file is refused")
-    assert len(history.entries) == 1
-
-
-def test_older_runs_are_read_when_they_are_asked_for(
-    qtbot: QtBot,
-    benchmark: Benchmark,
-    history: BenchmarkHistory,
-    ready_studio: Studio,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    run(qtbot, benchmark, history, 64, 128, 256, 512, 1024)
-    monkeypatch.setattr(benchmark_history, "_PAGE", 2)
-    later = BenchmarkHistory(ready_studio, benchmark, ready_studio)
-    later.refresh()
-    qtbot.waitUntil(lambda: (len(later.entries), later.unread_count) == (2, 3))
-    later.show_more()
-    qtbot.waitUntil(lambda: (len(later.entries), later.unread_count) == (4, 1))
-    later.show_more()
-    qtbot.waitUntil(lambda: (len(later.entries), later.unread_count) == (5, 0))
 
 
 def test_many_bad_files_are_reported_in_few_lines(
