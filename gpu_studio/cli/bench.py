@@ -26,7 +26,7 @@ from gpu_studio.cli.bench_runs import (
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.recorder import Recorder
 from gpu_studio.cli.screen import TerminalTable, note, print_bytes, print_line, print_list
-from gpu_studio.core.benchmark.option_words import explain_option
+from gpu_studio.core.benchmark.options import explain_option
 from gpu_studio.core.benchmark.plan import Plan, RunPlan, Sweep
 from gpu_studio.core.benchmark.recording import read_recording, recording_sentences
 from gpu_studio.core.benchmark.reference import (

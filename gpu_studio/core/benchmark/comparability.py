@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.option_words import value_words
+from gpu_studio.core.benchmark.options import value_words
 from gpu_studio.core.benchmark.trust import computed_in_words
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import counted, format_size
@@ -59,9 +59,9 @@ def _other_work(result: RunFinished, other: RunFinished) -> Iterator[str]:
     if (other.race and other.race.photo) != (result.race and result.race.photo):
         yield "it drew another picture"
     for name in sorted(result.options.keys() | other.options.keys()):
-        ours, theirs = result.options.get(name), other.options.get(name)
-        if ours != theirs:
-            yield f"its option {name.replace('_', ' ')} is {_quoted(theirs)}, not {_quoted(ours)}"
+        its, own = (_quoted(one.options.get(name)) for one in (other, result))
+        if its != own:
+            yield f"its option {name.replace('_', ' ')} is {its}, not {own}"
 
 
 def _quoted(value: str | None) -> str:
@@ -69,62 +69,43 @@ def _quoted(value: str | None) -> str:
 
 
 def _other_way(result: RunFinished, other: RunFinished) -> Iterator[str]:
+    on_cpu, other_on_cpu = is_cpu(result.device), is_cpu(other.device)
     if other.cache != result.cache:
         yield f"it was measured with a {other.cache} cache, not with a {result.cache} one"
     # The CPU needs no copies: its runs can be compared with both.
-    both_cards = not any(map(is_cpu, (result.device, other.device)))
-    if both_cards and other.transfers != result.transfers:
+    if not (on_cpu or other_on_cpu) and other.transfers != result.transfers:
         words = ("with", "without") if other.transfers else ("without", "with")
         yield f"it was measured {words[0]} copies, not {words[1]}"
-    yield from _other_arithmetic(result, other)
+    # A card may compute float32 in TF32. A CPU has no TF32 and can be compared with both.
+    own, its = computed_in_words(result), computed_in_words(other)
+    if own and its and own != its and on_cpu == other_on_cpu and other.dtype == result.dtype:
+        yield f"it was {its} and not {own.removeprefix('computed ')}"
     if other.sustained != result.sustained:
         kinds = ("a sustained run", "a short one")
         its, own = kinds if other.sustained else kinds[::-1]
         yield f"it was {its}, not {own}"
-    ours, theirs = _version(result), _version(other)
-    if ours and theirs and ours[0] != theirs[0]:
-        versions = [one.conditions.torch_version for one in (other, result)]
-        yield f"it used PyTorch {versions[0]}, not {versions[1]}"
-
-
-def _other_arithmetic(result: RunFinished, other: RunFinished) -> Iterator[str]:
-    """Yield how the arithmetic of one dtype differs: a card may compute float32 in TF32."""
-    ours, theirs = computed_in_words(result), computed_in_words(other)
-    # A CPU has no TF32 and can be compared with both.
-    is_alike = _kind(result) == _kind(other) and other.dtype == result.dtype
-    if ours and theirs and ours != theirs and is_alike:
-        yield f"it was {theirs} and not {ours.removeprefix('computed ')}"
+    ours, theirs = result.conditions.torch_version, other.conditions.torch_version
+    if ours and theirs and _release(ours)[0] != _release(theirs)[0]:
+        yield f"it used PyTorch {theirs}, not {ours}"
 
 
 def _notes(result: RunFinished, other: RunFinished) -> Iterator[str]:
-    ours, theirs = _version(result), _version(other)
-    if ours and theirs and ours[0] == theirs[0] and ours != theirs:
-        yield f"PyTorch {other.conditions.torch_version}"
-    elif not theirs:
+    ours, theirs = result.conditions.torch_version, other.conditions.torch_version
+    if not theirs:
         yield "its PyTorch version is unknown"
+    elif ours and _release(ours)[0] == _release(theirs)[0] and _release(ours) != _release(theirs):
+        yield f"PyTorch {theirs}"
     if other.device_name != result.device_name:
         yield f"another device, {other.device_name}"
-    is_same_cpu = is_cpu(result.device) and result.device == other.device
-    if is_same_cpu and other.conditions.cpu_threads != result.conditions.cpu_threads:
-        yield (
-            counted(other.conditions.cpu_threads, "CPU thread")
-            if other.conditions.cpu_threads
-            else "an unknown number of CPU threads"
-        )
+    own, its = result.conditions.cpu_threads, other.conditions.cpu_threads
+    if is_cpu(result.device) and result.device == other.device and own != its:
+        yield counted(its, "CPU thread") if its else "an unknown number of CPU threads"
     if other.verified is False:
         yield "its result was wrong"
     if other.recording:
         yield f"a recording: {other.recording}"
 
 
-def _kind(result: RunFinished) -> str:
-    return "the CPU" if is_cpu(result.device) else "a card"
-
-
-def _version(result: RunFinished) -> tuple[str, ...]:
-    """Return the major and minor version of a result's PyTorch; empty if unknown."""
-    return (
-        tuple(result.conditions.torch_version.split("+")[0].split(".")[:2])
-        if result.conditions.torch_version
-        else ()
-    )
+def _release(version: str) -> list[str]:
+    """Return the major and the minor version."""
+    return version.split("+")[0].split(".")[:2]

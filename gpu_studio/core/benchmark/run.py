@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gpu_studio.core.benchmark.option_words import option_words
+from gpu_studio.core.benchmark.options import option_words
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.engine_end import describe_exit

@@ -14,7 +14,7 @@ import msgspec
 from gpu_studio.core.benchmark.ceilings import is_this_normal
 from gpu_studio.core.benchmark.claim import CANNOT_BE_TOLD, Outcome, claim_of, fixes_sentence
 from gpu_studio.core.benchmark.crossover import claims_by_size, crossings_of, reference_of
-from gpu_studio.core.benchmark.option_words import option_words
+from gpu_studio.core.benchmark.options import option_words
 from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.trust import timing_doubts
 from gpu_studio.core.device_name import DeviceName, is_cpu, name_at, pc_of
@@ -272,7 +272,8 @@ def _places(comparison: CardComparison) -> str:
 def _answer(comparison: CardComparison, work: str = "") -> str:
     """Return who is faster, by how much and at which sizes, without a period.
 
-    Neighboring sizes with the same verdict are one part, the largest sizes first.
+    Neighboring sizes with the same verdict are one part, the largest sizes first. The largest size
+    of all is a part by itself: its lead is what larger work will have.
 
     Args:
         comparison: of a card with the CPU.
@@ -287,7 +288,12 @@ def _answer(comparison: CardComparison, work: str = "") -> str:
         return f"{mode}it {CANNOT_BE_TOLD} {which}{work}: {_why(claims)}{across}"
     told = [size for size in reversed(claims) if claims[size].outcome is not Outcome.UNCLEAR]
     parts: list[str] = []
-    for _, group in itertools.groupby(told, lambda size: claims[size].outcome):
+    largest = max(claims)
+
+    def part_of(size: int) -> tuple[Outcome, bool]:
+        return claims[size].outcome, size == largest and claims[size].sign != 0
+
+    for _, group in itertools.groupby(told, part_of):
         sizes = sorted(group)
         words = _group_words([claims[size] for size in sizes], "" if parts else f" {cpu}")
         parts.append(f"{words} {_span(sizes, size_text)}")

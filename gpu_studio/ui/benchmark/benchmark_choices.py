@@ -24,9 +24,9 @@ from gpu_studio.model.tool_tip import plain_tip, rich_tip
 from gpu_studio.ui.benchmark.benchmark_options import (
     STOP_AT_RELATIVE_INTERVAL,
     ModeSwitches,
+    MoreOptions,
     WorkloadOptions,
 )
-from gpu_studio.ui.benchmark.more_options import MoreOptions
 from gpu_studio.ui.benchmark.sizes_choice import SizesChoice
 from gpu_studio.ui.benchmark.swatch import SIDE, swatch
 from gpu_studio.ui.combo_box import ComboBox

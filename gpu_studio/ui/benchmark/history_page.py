@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QHeaderView, QLineEdit, QTabBar, QTableView, QVBoxLayout
 
-from gpu_studio.core.benchmark.option_words import option_words
+from gpu_studio.core.benchmark.options import option_words
 from gpu_studio.core.benchmark.run import interval_words
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.moments import shown_moment

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QWidget
 
-from gpu_studio.core.benchmark.option_words import explain_option, value_words
-from gpu_studio.core.benchmark.run import PARTS_BESIDE_MEDIAN, RunState
-from gpu_studio.core.benchmark.ways import (
+from gpu_studio.core.benchmark.options import (
     are_ways_kept_busy,
     compare_ways,
+    explain_option,
     findings_of,
     label_of,
+    value_words,
 )
+from gpu_studio.core.benchmark.run import PARTS_BESIDE_MEDIAN, RunState
 from gpu_studio.core.notice import Action, action_label
 from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.model.benchmark.comparison_model import ComparisonModel

@@ -41,7 +41,7 @@ def test_a_sweep_in_words_ends_with_crossover_and_verdict(type_in):
     *_, crossover, blank, verdict = output.splitlines()
     assert "GT 1030 overtakes" in crossover
     assert blank == ""
-    assert "GT 1030 is up to 3.4" in verdict
+    assert "GT 1030 is 3.4" in verdict
     assert "measured" not in verdict  # the curve tells from which size on
 
 

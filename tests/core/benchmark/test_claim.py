@@ -9,8 +9,8 @@ from gpu_studio.core.benchmark.claim import (
     claim_of,
     fixes_sentence,
 )
+from gpu_studio.core.benchmark.options import compare_ways, findings_of, label_of
 from gpu_studio.core.benchmark.trust import stamp_of
-from gpu_studio.core.benchmark.ways import compare_ways, findings_of, label_of
 from gpu_studio.core.messages.pitfall_messages import Figure
 from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
 from gpu_studio.core.switcher.pitfall_words import format_figure

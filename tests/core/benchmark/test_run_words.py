@@ -4,15 +4,24 @@ from typing import Any
 
 import pytest
 
-from gpu_studio.core.benchmark.run import Run, describe_run, sign_of, spread_text
+from gpu_studio.core.benchmark.options import option_words, value_words
+from gpu_studio.core.benchmark.run import (
+    Run,
+    describe_run,
+    part_rows,
+    parts_sentence,
+    sign_of,
+    spread_text,
+)
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
+    RunFinished,
     RunPhaseChanged,
     RunStopped,
     RunWorkload,
 )
-from tests.fakes.run_answers import batch, run_events, started
+from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
 
 REQUEST = RunWorkload(
     run_id="1", workload="elementwise", device="cuda:0", size=512, dtype="float32"
@@ -125,3 +134,70 @@ def test_a_failure_has_a_short_sign(kind: FailureKind) -> None:
     run.apply(RunFailed(run_id="1", failure=Failure(kind, "A long sentence about the cause.")))
     assert sign_of(run).startswith("✖ ")
     assert len(sign_of(run)) <= len("▲ not steady yet")
+
+
+def split(parts_s: dict[str, float]) -> RunFinished:
+    return finished(REQUEST, samples_of(REQUEST), parts_s=parts_s)
+
+
+def plain(text: str) -> str:
+    return text.replace("\u202f", " ")
+
+
+def test_every_part_has_its_time_and_its_share() -> None:
+    rows = part_rows(split({"copy in": 3e-3, "compute": 1e-3}))
+    assert [tuple(map(plain, row)) for row in rows] == [
+        ("copy in", "3.00 ms", "75 %"),
+        ("compute", "1.00 ms", "25 %"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("parts_s", "sentence"),
+    [
+        ({"copy in": 3e-3, "compute": 1e-3},
+         "X: 75 % of 4.00 ms is copying the operands to the card."),
+        ({"copy in": 1e-3, "compute": 3e-3}, "X: 75 % of 4.00 ms is computing."),
+        ({"launch": 9e-6, "compute": 1e-6},
+         "X: 90 % of 10.0 µs is launching the work on the card."),
+        ({"loading": 2.0, "computing": 1.0},
+         "X: 67 % of 3.00 s is loading and preparing the data."),
+        ({"waiting": 2.0, "computing": 1.0}, "X: 67 % of 3.00 s is waiting."),
+        ({"compute": 1e-3}, "X: all of 1.00 ms is computing."),
+        ({}, ""),
+        ({"compute": 0.0}, ""),
+    ],
+)  # fmt: skip
+def test_the_longest_part_is_reported_in_words(parts_s: dict[str, float], sentence: str) -> None:
+    assert plain(parts_sentence(split(parts_s), "X")) == sentence
+
+
+def test_parts_that_took_no_time_have_no_share() -> None:
+    assert part_rows(split({"compute": 0.0})) == [("compute", "0\u202fs", "–")]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("batch_by_batch", "batch by batch"),
+        ("whole_set", "whole data set"),
+        ("pinned_non_blocking", "pinned without waiting"),
+        ("10000x100", "10,000 × 100"),
+        ("float16", "float16"),
+        ("x", "x"),
+        ("", ""),
+    ],
+)
+def test_a_value_has_no_identifiers(value: str, words: str) -> None:
+    assert value_words(value) == words
+
+
+def test_options_are_sorted_by_name() -> None:
+    options = {"form": "statements", "amp_dtype": "float16", "data_set": "10000x100"}
+    assert option_words(options) == [
+        "AMP in float16", "data set 10,000 × 100", "ten separate lines",
+    ]  # fmt: skip
+
+
+def test_a_value_that_explains_itself_needs_no_name() -> None:
+    assert option_words({"way": "batch_by_batch"}) == ["batch by batch"]
