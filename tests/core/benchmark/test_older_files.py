@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from gpu_studio.core.race.shared_race import decode_shared
 
 from gpu_studio.core.benchmark.kept_run import decode_header, decode_kept
 from gpu_studio.core.benchmark.recording import decode_recording
 from gpu_studio.core.benchmark.standard_record import decode_standard
+from gpu_studio.core.race.picture_file import decode_shared
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import RunFinished
