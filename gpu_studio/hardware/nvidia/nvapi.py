@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from gpu_studio.hardware.display_adapters import display_adapters
+from gpu_studio.hardware.structures import I32, U8, U32, fields
 from gpu_studio.hardware.watchdog import SilentError, Watchdog
 from gpu_studio.process.child_process import ChildProcess
 
@@ -27,10 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpu_studio.core.telemetry import Telemetry
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
     Function = Callable[..., int]
     Query = Callable[[int], "Function | None"]
@@ -52,44 +49,31 @@ _FROM_SYSTEM32 = 0x800  # LOAD_LIBRARY_SEARCH_SYSTEM32: a file beside the progra
 class Channel(ctypes.Structure):
     """One sensor of a card, 84 bytes."""
 
-    _fields_ = (
-        ("channel_class", ctypes.c_uint32),
-        ("channel_type", ctypes.c_uint32),
-        ("location", ctypes.c_uint32),
-        ("target", ctypes.c_uint32),
-        ("scaling", ctypes.c_int32),
-        ("software_offset", ctypes.c_int32),
-        ("lowest", ctypes.c_int32),
-        ("highest", ctypes.c_int32),
-        ("has_simulation", ctypes.c_uint8),
-        ("flags", ctypes.c_uint8),
-        ("hardware_offset", ctypes.c_int32),
-        ("reserved", ctypes.c_uint8 * 28),
-        ("data", ctypes.c_uint8 * 16),
+    _fields_ = fields(
+        ("channel_class channel_type location target", U32),
+        ("scaling software_offset lowest highest", I32),
+        ("has_simulation flags", U8),
+        ("hardware_offset", I32),
+        ("reserved", U8 * 28),
+        ("data", U8 * 16),
     )
 
 
 class ChannelInfo(ctypes.Structure):
     """Which channels a card has, and the primary one of each type: 2736 bytes."""
 
-    _fields_ = (
-        ("version", ctypes.c_uint32),
-        ("mask", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint8 * 32),
+    _fields_ = fields(
+        ("version mask", U32),
+        ("reserved", U8 * 32),
         ("channels", Channel * CHANNELS),
-        ("primary", ctypes.c_uint8 * _TYPES),
+        ("primary", U8 * _TYPES),
     )
 
 
 class ChannelStatus(ctypes.Structure):
     """The temperature of each channel in 1/256 °C: 168 bytes."""
 
-    _fields_ = (
-        ("version", ctypes.c_uint32),
-        ("mask", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint8 * 32),
-        ("values", ctypes.c_int32 * CHANNELS),
-    )
+    _fields_ = fields(("version mask", U32), ("reserved", U8 * 32), ("values", I32 * CHANNELS))
 
 
 class ChannelReading(NamedTuple):
@@ -175,23 +159,23 @@ def open_nvapi() -> Nvapi:
     Raises:
         OSError: there is none, or it does not answer.
     """
-    if sys.platform == "win32":
-        library = ctypes.CDLL(_WINDOWS_LIBRARY, winmode=_FROM_SYSTEM32)
-    else:
-        library = ctypes.CDLL(_LIBRARY)
-    return Nvapi(_query_of(library))
+    return Nvapi(_query_of(_library()))
 
 
 def is_installed() -> bool:
     """Return whether the library is there; nothing of it is called."""
     try:
-        if sys.platform == "win32":
-            ctypes.CDLL(_WINDOWS_LIBRARY, winmode=_FROM_SYSTEM32)
-        else:
-            ctypes.CDLL(_LIBRARY)
+        _library()
     except OSError:
         return False
     return True
+
+
+def _library() -> ctypes.CDLL:
+    if sys.platform == "win32":
+        return ctypes.CDLL(_WINDOWS_LIBRARY, winmode=_FROM_SYSTEM32)
+    else:  # noqa: RET505  # mypy reads one of the two
+        return ctypes.CDLL(_LIBRARY)
 
 
 def _query_of(library: Any) -> Query:

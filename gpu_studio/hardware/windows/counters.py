@@ -56,6 +56,7 @@ class AdapterUse:
         shared_bytes: the PC's memory in use by it.
         processes: the bytes of each process, by its id: own and shared.
         computing: the processes that compute rather than draw.
+        busy_percent: how busy each process keeps the engine that it uses most.
     """
 
     percent: float | None = None

@@ -10,6 +10,8 @@ import contextlib
 import ctypes
 from typing import Any, TypeVar
 
+from gpu_studio.hardware.structures import I32, U8, U32, U64, fields
+
 _LIBRARY = "gdi32"
 _CALLS = ("D3DKMTEnumAdapters2", "D3DKMTQueryAdapterInfo", "D3DKMTCloseAdapter")
 _MOST_ADAPTERS = 32
@@ -23,102 +25,67 @@ _Answer = TypeVar("_Answer", bound=ctypes.Structure)
 
 
 class _Luid(ctypes.Structure):
-    _fields_ = (("low", ctypes.c_uint32), ("high", ctypes.c_int32))
+    _fields_ = fields(("low", U32), ("high", I32))
 
 
 class _AdapterInfo(ctypes.Structure):
-    _fields_ = (
-        ("handle", ctypes.c_uint32),
-        ("luid", _Luid),
-        ("sources", ctypes.c_uint32),
-        ("moves", ctypes.c_int32),
-    )
+    _fields_ = fields(("handle", U32), ("luid", _Luid), ("sources", U32), ("moves", I32))
 
 
 class _Adapters(ctypes.Structure):
-    _fields_ = (("count", ctypes.c_uint32), ("adapters", ctypes.POINTER(_AdapterInfo)))
+    _fields_ = fields(("count", U32), ("adapters", ctypes.POINTER(_AdapterInfo)))
 
 
 class _Question(ctypes.Structure):
-    _fields_ = (
-        ("handle", ctypes.c_uint32),
-        ("kind", ctypes.c_int32),
-        ("answer", ctypes.c_void_p),
-        ("size_bytes", ctypes.c_uint32),
+    _fields_ = fields(
+        ("handle", U32), ("kind", I32), ("answer", ctypes.c_void_p), ("size_bytes", U32)
     )
 
 
 class _Handle(ctypes.Structure):
-    _fields_ = (("handle", ctypes.c_uint32),)
+    _fields_ = fields(("handle", U32))
 
 
 class SegmentSize(ctypes.Structure):
     """The memory of an adapter, in bytes."""
 
-    _fields_ = (
-        ("dedicated", ctypes.c_uint64),
-        ("dedicated_system", ctypes.c_uint64),
-        ("shared", ctypes.c_uint64),
-    )
+    _fields_ = fields(("dedicated dedicated_system shared", U64))
 
 
 class _Address(ctypes.Structure):
-    _fields_ = (
-        ("bus", ctypes.c_uint32),
-        ("device", ctypes.c_uint32),
-        ("function", ctypes.c_uint32),
-    )
+    _fields_ = fields(("bus device function", U32))
 
 
 class _Registry(ctypes.Structure):
-    _fields_ = tuple(
-        (name, ctypes.c_uint16 * _WORDS) for name in ("name", "bios", "converter", "chip")
-    )
+    _fields_ = fields(("name bios converter chip", ctypes.c_uint16 * _WORDS))
 
 
 class _Type(ctypes.Structure):
-    _fields_ = (("bits", ctypes.c_uint32),)
+    _fields_ = fields(("bits", U32))
 
 
 class _DeviceIds(ctypes.Structure):
-    _fields_ = (
-        ("index", ctypes.c_uint32),
-        ("vendor", ctypes.c_uint32),
-        ("device", ctypes.c_uint32),
-        ("subvendor", ctypes.c_uint32),
-        ("subsystem", ctypes.c_uint32),
-        ("revision", ctypes.c_uint32),
-        ("bus_type", ctypes.c_uint32),
-    )
+    _fields_ = fields(("index vendor device subvendor subsystem revision bus_type", U32))
 
 
 class Performance(ctypes.Structure):
     """The sensors: clocks in Hz, heat in tenths of a degree, power in thousandths of the limit."""
 
-    _fields_ = (
-        ("index", ctypes.c_uint32),
-        ("memory_hz", ctypes.c_uint64),
-        ("memory_max_hz", ctypes.c_uint64),
-        ("memory_overclocked_hz", ctypes.c_uint64),
-        ("memory_bytes", ctypes.c_uint64),
-        ("pcie_bytes", ctypes.c_uint64),
-        ("fan_rpm", ctypes.c_uint32),
-        ("power", ctypes.c_uint32),
-        ("temperature", ctypes.c_uint32),
-        ("is_on", ctypes.c_uint8),
+    _fields_ = fields(
+        ("index", U32),
+        ("memory_hz memory_max_hz memory_overclocked_hz memory_bytes pcie_bytes", U64),
+        ("fan_rpm power temperature", U32),
+        ("is_on", U8),
     )
 
 
 class PerformanceLimits(ctypes.Structure):
     """The ends of the sensors' scales; a fan without one is not there."""
 
-    _fields_ = (
-        ("index", ctypes.c_uint32),
-        ("memory_bytes", ctypes.c_uint64),
-        ("pcie_bytes", ctypes.c_uint64),
-        ("fan_max_rpm", ctypes.c_uint32),
-        ("temperature_max", ctypes.c_uint32),
-        ("temperature_warning", ctypes.c_uint32),
+    _fields_ = fields(
+        ("index", U32),
+        ("memory_bytes pcie_bytes", U64),
+        ("fan_max_rpm temperature_max temperature_warning", U32),
     )
 
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 
-from gpu_studio.core.devices.facts import NOT_AVAILABLE
-from gpu_studio.core.units import format_bytes
+from gpu_studio.core.devices.facts import NOT_AVAILABLE, bytes_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from PySide6.QtCore import QObject
 
@@ -131,47 +130,41 @@ class ProcessTable(QAbstractTableModel):
         """Return a cell's text, sort key, alignment or tool tip."""
         process, column = self.processes[index.row()], index.column()
         if role == Qt.ItemDataRole.DisplayRole:
-            return self._text(process, column)
+            text = _TEXTS[column](process)
+            return text + self._mark(process) if column == PROGRAM else text
         if role == SORT_ROLE:
             return _sorting_value(process, column)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(column)
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return self._tip(process, column)
-        return None
-
-    def _text(self, process: GpuProcess, column: int) -> str:
-        if column == PID:
-            return str(process.pid)
-        if column == PROGRAM:
-            return process.name + self._mark(process)
-        if column == USER:
-            return process.user or NOT_AVAILABLE
-        if column == KIND:
-            return process.kind
-        if process.memory_bytes is None:
-            return NOT_AVAILABLE
-        return format_bytes(process.memory_bytes)
+        return _tip(process, column) if role == Qt.ItemDataRole.ToolTipRole else None
 
     def _mark(self, process: GpuProcess) -> str:
         if process.pid == self._engine_pid:
             return "  (this program's engine)"
         return "  (this window)" if process.pid == os.getpid() else ""
 
-    def _tip(self, process: GpuProcess, column: int) -> str | None:
-        if column == MEMORY and process.memory_bytes is None:
-            return NO_MEMORY_ON_WINDOWS if IS_WINDOWS else "The driver does not report it."
-        if column == USER and process.user is None:
-            return "The system hides it from this user."
-        return None
+
+_TEXTS: tuple[Callable[[GpuProcess], str], ...] = (
+    lambda process: str(process.pid),
+    lambda process: process.name,
+    lambda process: process.user or NOT_AVAILABLE,
+    lambda process: process.kind,
+    lambda process: bytes_text(process.memory_bytes) or NOT_AVAILABLE,
+)
+
+
+def _tip(process: GpuProcess, column: int) -> str | None:
+    if column == MEMORY and process.memory_bytes is None:
+        return NO_MEMORY_ON_WINDOWS if IS_WINDOWS else "The driver does not report it."
+    if column == USER and process.user is None:
+        return "The system hides it from this user."
+    return None
 
 
 def _sorting_value(process: GpuProcess, column: int) -> int | str:
-    if column == PID:
-        return process.pid
     if column == MEMORY:
         return -1 if process.memory_bytes is None else process.memory_bytes
-    return (process.name, process.user or "", process.kind)[column - PROGRAM].lower()
+    return process.pid if column == PID else _TEXTS[column](process).lower()
 
 
 def _alignment(column: int) -> Qt.AlignmentFlag:

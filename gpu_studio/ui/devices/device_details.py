@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QSortFilterProxyModel, Qt, QTimer, Signal
+from PySide6.QtCore import QSortFilterProxyModel, Qt, Signal
 from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
@@ -52,8 +52,6 @@ _MOST_COLUMNS = 4
 class FactGrid(QWidget):
     """Shows groups of facts. Rows stay in place when their values change.
 
-    Builds one group at a time, so that the window stays responsive.
-
     Args:
         name: the object name; a value is named ``name.KEY``.
     """
@@ -70,26 +68,17 @@ class FactGrid(QWidget):
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.setSpacing(_COLUMN_GAP)
-        self._turn = QTimer(self)
-        self._turn.setSingleShot(True)
-        self._turn.timeout.connect(self._build_next)
-
-    @property
-    def is_built(self) -> bool:
-        """Whether all groups are built."""
-        return len(self._blocks) == len(self._groups)
 
     def show_groups(self, groups: Sequence[FactGroup]) -> None:
         """Show these facts."""
         before, self._groups = self._groups, tuple(groups)
         if _shape(groups) != _shape(before):
-            self._clear()
-            self._build_next()
+            self._build()
             return
         known = {fact.key: fact for group in before for fact in group.facts}
         for group in groups:
             for fact in group.facts:
-                if fact.key in self._values and known[fact.key] != fact:
+                if known[fact.key] != fact:
                     self._write(fact)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -106,17 +95,17 @@ class FactGrid(QWidget):
         value.setAccessibleName(f"{fact.label}: {fact.value}")
         value.setAccessibleDescription(fact.reason)
 
-    def _clear(self) -> None:
+    def _build(self) -> None:
         for block in self._blocks:
             block.hide()
             block.deleteLater()
         self._values, self._blocks = {}, []
         self._arrange()
+        for group in self._groups:
+            self._blocks.append(self._block(group))
+            self._place(self._blocks[-1], group)
 
-    def _build_next(self) -> None:
-        if self.is_built:
-            return
-        group = self._groups[len(self._blocks)]
+    def _block(self, group: FactGroup) -> QWidget:
         block = QWidget(self)
         grid = QGridLayout(block)
         grid.setContentsMargins(0, 0, 0, 10)
@@ -132,9 +121,7 @@ class FactGrid(QWidget):
             self._write(fact)
             grid.addWidget(Text(fact.label, "muted"), row, 0)
             grid.addWidget(value, row, 1)
-        self._blocks.append(block)
-        self._place(block, group)
-        self._turn.start(0)
+        return block
 
     def _fitting_columns(self) -> int:
         fitting = (self.width() + _COLUMN_GAP) // (letters(self, _COLUMN_LETTERS) + _COLUMN_GAP)
@@ -156,7 +143,7 @@ class FactGrid(QWidget):
             column.addStretch(1)
             self._columns.append(column)
         self._filled = [0] * len(self._columns)
-        for block, group in zip(self._blocks, self._groups, strict=False):
+        for block, group in zip(self._blocks, self._groups, strict=bool(self._blocks)):
             self._place(block, group)
 
     def _place(self, block: QWidget, group: FactGroup) -> None:

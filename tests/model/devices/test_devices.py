@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import msgspec
@@ -18,7 +17,7 @@ from gpu_studio.model.devices.device_board import SUMMARY_ROLE
 from gpu_studio.model.devices.devices import last_reading_words
 from gpu_studio.model.engine_session import EngineState
 from tests.fakes.descriptions import described_with_cuda
-from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
+from tests.fakes.pc import gt_1030, reading, two_cards
 from tests.fakes.scripted_engine import Pause
 from tests.model.devices.looking import row, start
 
@@ -35,14 +34,6 @@ def test_before_anything_is_found_it_says_that_it_looks(model):
     assert model.has_cards is None
     assert model.report("text", masked=True) == ""
     assert model.verdict.code == "waiting"
-
-
-def test_a_pc_without_a_card_shows_its_cpu(qtbot, studio, model):
-    start(qtbot, studio)
-    assert model.device.kind == "cpu"
-    assert model.has_cards is False
-    assert model.verdict.code == "no_nvidia_card"
-    assert model.verdict.tone == Tone.PLAIN
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
@@ -155,18 +146,6 @@ def test_a_card_that_is_lost_is_not_called_usable(
     assert all(fact.is_known for group in model.groups for fact in group.facts)
 
 
-def test_silent_sensors_are_reported_and_their_last_words_stay(
-    qtbot, studio, sensor_source, model, monkeypatch
-):
-    start(qtbot, studio)
-    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 20)
-    with qtbot.waitSignal(studio.sensors.silence_changed):
-        sensor_source.send(reading(cpu_only()))
-    assert "stopped answering" in model.trouble
-    assert model.is_readable
-    assert row(model, "utilization").is_known
-
-
 def test_sensors_that_never_answer_are_reported(qtbot, studio, sensor_source, model, monkeypatch):
     monkeypatch.setattr(sensors_module, "_SILENT_AT_START_MS", 20)
     sensor_source._events.clear()
@@ -192,16 +171,6 @@ def test_a_reading_renews_rows_curves_and_processes(
     model.select("cpu")
     assert model.processes.rowCount() == 0
     assert model.spans(60.0)[0].values.tolist() == [12.0]
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_reports_say_what_is_known(qtbot, studio, with_cuda, model):
-    start(qtbot, studio)
-    assert "PyTorch can use your GT 1030." in model.report("text", masked=True)
-    assert model.report("markdown", masked=True).startswith("## ")
-    value = json.loads(model.report("json", masked=False))
-    assert value["devices"][1]["uuid"] == gt_1030().cards[0].uuid
-    assert value["findings"][0]["code"] == "ok"
 
 
 def test_what_is_known_of_a_sleeping_card_has_the_time_of_its_reading():
