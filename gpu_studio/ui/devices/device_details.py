@@ -21,9 +21,10 @@ from gpu_studio.core.devices.facts import identity_line
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.devices.process_table import MEMORY, PROGRAM, SORT_ROLE, end_process, question
 from gpu_studio.model.tool_tip import plain_tip
-from gpu_studio.ui.devices.copy_button import CopyButton
+from gpu_studio.ui.devices.copy_dialog import CopyDialog
 from gpu_studio.ui.devices.sensor_grid import SensorGrid
 from gpu_studio.ui.eliding import ElidedText
+from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, Card, Text, button, height_of_rows, letters, section, table
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
 from gpu_studio.ui.saving import ask_save_path
@@ -192,7 +193,8 @@ class DeviceDetails(QWidget):
         self._programs = ProgramMemory(theme)
         self._fold = all_facts
         self._fold.toggled.connect(self._show_facts)
-        self._copy = CopyButton(model, theme)
+        self._copy = button("Copy…", self._copy_report, name="devices.copy", tip=_COPY_TIP)
+        self._copy.setIcon(icon("copy", theme))
         self.tools = (self._copy, *self._sensors.tools)
         self._facts = FactGrid(name="devices.details")
         self._facts_card = Card()
@@ -261,6 +263,10 @@ class DeviceDetails(QWidget):
         if is_open:
             self._facts.show_groups(groups)
 
+    def _copy_report(self) -> None:
+        report = self._model.report
+        CopyDialog(lambda form, masked: report(form, masked=masked), self.window()).exec()
+
     def _role(self, device: Device) -> str:
         row = self._model.row
         shown = row.number or row.identity if row is not None else device.identity
@@ -271,6 +277,7 @@ def _count(groups: Sequence[FactGroup]) -> int:
     return sum(len(group.facts) for group in groups)
 
 
+_COPY_TIP = "Copy everything known about this PC, as text, for a forum or as JSON"
 _TIP = "Write every reading of all devices to a CSV file until you stop the log"
 
 

@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QCheckBox, QComboBox, QPlainTextEdit, QPushButton
 
-from gpu_studio.ui.devices.copy_button import CopyDialog
+from gpu_studio.ui.devices.copy_dialog import CopyDialog
 from tests.driving.pages import settle
 from tests.driving.window import places
 

@@ -1,86 +1,29 @@
-"""A button that copies everything known about the PC, in the chosen format."""
+"""A dialogue that copies everything known about the PC, in the chosen format."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtGui import QAction, QFontDatabase, QGuiApplication
+from PySide6.QtGui import QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
     QDialogButtonBox,
     QHBoxLayout,
-    QMenu,
     QPlainTextEdit,
-    QPushButton,
     QVBoxLayout,
-    QWidget,
 )
 
 from gpu_studio.ui.combo_box import ComboBox
-from gpu_studio.ui.eliding import ElidedText
-from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import GAP, Text, resize_on_screen
+from gpu_studio.ui.parts import Text, resize_on_screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.model.devices.devices import DevicesModel
-    from gpu_studio.ui.theme import Theme
-
-_FORMS = (("Copy as text", "text"), ("Copy as Markdown", "markdown"), ("Copy as JSON", "json"))
-_PREVIEW = "preview"
-_TIP = "Copy everything known about this PC"
+    from PySide6.QtWidgets import QWidget
 
 FORMS = (("text", "Text"), ("markdown", "Markdown, for a forum"), ("json", "JSON"))
 _SIZE = (760, 560)
-
-
-class CopyButton(QWidget):
-    """A menu of formats, a switch for the mask, and a line that reports the copy."""
-
-    def __init__(self, model: DevicesModel, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._model = model
-        self._button = QPushButton("Copy")
-        self._button.setObjectName("devices.copy")
-        self._button.setIcon(icon("copy", theme))
-        self._button.setToolTip(_TIP)
-        self._button.setAccessibleName(_TIP)
-        menu = QMenu(self._button)
-        for title, form in _FORMS:
-            action = menu.addAction(title)
-            action.setObjectName(f"devices.copy.{form}")
-            action.setData(form)
-        menu.addSeparator()
-        self._unmasked = QAction("Include UUIDs, users and folders", menu, checkable=True)
-        self._unmasked.setObjectName("devices.copy.unmasked")
-        menu.addAction(self._unmasked)
-        preview = menu.addAction("Preview…")
-        preview.setObjectName("devices.copy.look")
-        preview.setData(_PREVIEW)
-        menu.triggered.connect(self._copy)
-        self._button.setMenu(menu)
-        self._message = ElidedText("", "muted", name="devices.copied")
-        line = QHBoxLayout(self)
-        line.setContentsMargins(0, 0, 0, 0)
-        line.setSpacing(GAP)
-        line.addWidget(self._button)
-        line.addWidget(self._message, 1)
-
-    def _copy(self, action: QAction) -> None:
-        form = action.data()
-        if form == _PREVIEW:
-            CopyDialog(self._report, self.window()).exec()
-        if form in (None, _PREVIEW):
-            return
-        masked = not self._unmasked.isChecked()
-        QGuiApplication.clipboard().setText(self._model.report(form, masked=masked))
-        masking = "UUIDs, users and folders are masked." if masked else "Nothing is masked."
-        self._message.setText(f"Copied. {masking}")
-
-    def _report(self, form: str, masked: bool) -> str:
-        return self._model.report(form, masked=masked)
 
 
 class CopyDialog(QDialog):
