@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gpu_studio.hardware.card_reader import CardReader, Maker, OpenCard
     from gpu_studio.hardware.pci import DisplayAdapter
 
+_Found = tuple[Device, "OpenCard | None"]
 _SILENT_DRIVER = "The {maker} driver does not answer. Restart the PC."
 _SILENT_CARD = "The driver no longer answers for this card. Restart the PC."
 # Without persistence mode, a driver takes seconds to start its cards; a running driver does not.
@@ -92,8 +93,8 @@ class MakerCards:
         self._opening = Watchdog()
         self._slow_slots: set[str] = set()
         self._is_driver_silent = False
-        # The source of each card's readings; a sentence if it cannot be read.
-        self._sources: list[tuple[str, OpenCard | Device]] = []
+        # Each card with the source of its readings; None if it cannot be read.
+        self._sources: list[_Found] = []
         self._was_asleep: dict[str, bool] = {}
         # What was read of each slot's card while it was awake: it stays the same card asleep.
         self._awake: dict[str, Device] = {}
@@ -119,7 +120,7 @@ class MakerCards:
         self._note_what_is_there(own)
         driver = msgspec.structs.replace(driver, was_updated=self._was_replaced)
         found = _without_shared_uuids(found)
-        self._sources = [(device.identity, source) for device, source in found]
+        self._sources = found
         self._awake |= {
             device.pci_bus_id: device
             for device, _ in found
@@ -129,7 +130,7 @@ class MakerCards:
 
     def readings(self) -> tuple[CardReading, ...]:
         """Return one reading of every card of the last `find`."""
-        return tuple(self._read_card(uuid, source) for uuid, source in self._sources)
+        return tuple(self._read_card(device, card) for device, card in self._sources)
 
     @property
     def is_outdated(self) -> bool:
@@ -185,7 +186,7 @@ class MakerCards:
 
     def _find_cards_in_time(
         self, adapters: Sequence[DisplayAdapter]
-    ) -> tuple[Driver, list[tuple[Device, OpenCard | Device]]]:
+    ) -> tuple[Driver, list[_Found]]:
         """Return the result of `_find_cards`; the cards on the bus if the driver is silent."""
         self._is_driver_silent = False
         try:
@@ -198,9 +199,7 @@ class MakerCards:
             driver = Driver(version=self.maker.running_version(), error=silent, is_silent=True)
             return driver, [self._unread(adapter, silent, "silent") for adapter in adapters]
 
-    def _find_cards(
-        self, adapters: Sequence[DisplayAdapter]
-    ) -> tuple[Driver, list[tuple[Device, OpenCard | Device]]]:
+    def _find_cards(self, adapters: Sequence[DisplayAdapter]) -> tuple[Driver, list[_Found]]:
         asleep = [adapter for adapter in adapters if adapter.is_asleep]
         if asleep and len(asleep) == len(adapters):
             # Opening the driver wakes the cards, and an open session keeps them awake.
@@ -240,42 +239,37 @@ class MakerCards:
 
     def _open_cards(
         self, reader: CardReader, by_slot: Sequence[DisplayAdapter] | None
-    ) -> list[tuple[Device, OpenCard | Device]]:
+    ) -> list[_Found]:
         """Open all cards by number, or by slot if another card must not be touched."""
-        openers: list[tuple[int | None, DisplayAdapter | None, Callable[[], OpenCard]]]
-        if by_slot is not None:
-            awake = [adapter for adapter in by_slot if not adapter.is_asleep and adapter.slot]
-            openers = [(None, adapter, partial(reader.card_at, adapter.slot)) for adapter in awake]
-        else:
-            numbers = range(reader.count())
-            openers = [(number, None, partial(reader.card, number)) for number in numbers]
-        found: list[tuple[Device, OpenCard | Device]] = []
         self._slow_slots = set()
-        for index, adapter, open_card in openers:
-            describe = partial(self._describe, index, open_card)
-            try:
-                if adapter is None or not self.maker.is_system:
-                    device, card = describe()
-                else:
-                    device, card = self._opening.call(adapter.slot, describe, self._call_patience_s)
-            except SilentError:
-                assert adapter is not None
-                self._slow_slots.add(adapter.slot)
-                found.append(self._unread(adapter, _SILENT_CARD, "silent"))
-                continue
-            except CardUnreadableError as error:
-                if adapter is not None and self.maker.is_system:
-                    found.append(self._unread(adapter, str(error), error.code))
-                    continue
-                device = unreadable_card(self.maker.name, self.maker.kind, index, error)
-                found.append((device, device))
-                continue
-            found.append((device, card))
-        return found
+        if by_slot is None:
+            numbers = range(reader.count())
+            return [self._open(partial(reader.card, number), number) for number in numbers]
+        awake = [adapter for adapter in by_slot if not adapter.is_asleep and adapter.slot]
+        return [self._open(partial(reader.card_at, one.slot), adapter=one) for one in awake]
 
-    def _describe(
-        self, index: int | None, open_card: Callable[[], OpenCard]
-    ) -> tuple[Device, OpenCard]:
+    def _open(
+        self,
+        open_card: Callable[[], OpenCard],
+        index: int | None = None,
+        adapter: DisplayAdapter | None = None,
+    ) -> _Found:
+        describe = partial(self._describe, index, open_card)
+        by_system = adapter if self.maker.is_system else None
+        try:
+            if by_system is None:
+                return describe()
+            return self._opening.call(by_system.slot, describe, self._call_patience_s)
+        except SilentError:
+            assert by_system is not None
+            self._slow_slots.add(by_system.slot)
+            return self._unread(by_system, _SILENT_CARD, "silent")
+        except CardUnreadableError as error:
+            if by_system is not None:
+                return self._unread(by_system, str(error), error.code)
+            return unreadable_card(self.maker.name, self.maker.kind, index, error), None
+
+    def _describe(self, index: int | None, open_card: Callable[[], OpenCard]) -> _Found:
         card = open_card()
         device = card.describe()
         number = device.driver_index if index is None else index
@@ -298,9 +292,7 @@ class MakerCards:
         slots = frozenset((a.device_id, a.pci_bus_id, a.kernel_driver) for a in adapters)
         return slots, self.maker.running_version()
 
-    def _unread(
-        self, adapter: DisplayAdapter, sentence: str, code: Unreadable
-    ) -> tuple[Device, OpenCard | Device]:
+    def _unread(self, adapter: DisplayAdapter, sentence: str, code: Unreadable) -> _Found:
         known = self._awake.get(adapter.slot)
         is_same = known is not None and known.pci_device_id in (None, adapter.device_id)
         if code == "asleep" and known is not None and is_same:
@@ -308,7 +300,7 @@ class MakerCards:
                 known, telemetry=Telemetry(), processes=(), unreadable=sentence,
                 unreadable_code=code,
             )  # fmt: skip
-            return device, device
+            return device, None
         is_system = self.maker.is_system
         device = Device(
             kind=kind_of(adapter.maker) if is_system else self.maker.kind,
@@ -320,7 +312,7 @@ class MakerCards:
             unreadable=sentence,
             unreadable_code=code,
         )
-        return device, device
+        return device, None
 
     def _numbered(self, cards: list[Device]) -> list[Device]:
         """Assign CUDA's numbers to the cards that CUDA can see, including sleeping cards."""
@@ -330,36 +322,28 @@ class MakerCards:
         numbered = {card.identity: card for card in number_cards(usable, self._visible_devices)}
         return [numbered.get(card.identity, card) for card in cards]
 
-    def _read_card(self, identity: str, source: OpenCard | Device) -> CardReading:
-        if isinstance(source, Device):
-            return _no_reading(identity, source.unreadable or "", source.unreadable_code)
+    def _read_card(self, device: Device, card: OpenCard | None) -> CardReading:
+        identity = device.identity
+        if card is None:
+            return _no_reading(identity, device.unreadable or "", device.unreadable_code)
+        ask = partial(self._ask_card, identity, card)
         try:
-            return self._watchdog.call(
-                identity, partial(self._ask_card, identity, source), self._call_patience_s
-            )
+            return self._watchdog.call(identity, ask, self._call_patience_s)
         except CardUnreadableError as error:
             return _no_reading(identity, str(error), error.code)
         except SilentError:
             return _no_reading(identity, _SILENT_CARD, "silent")
 
     def _ask_card(self, identity: str, card: OpenCard) -> CardReading:
-        return CardReading(
-            uuid=identity,
-            telemetry=card.read(),
-            processes=self._processes(card),
-        )
+        return CardReading(uuid=identity, telemetry=card.read(), processes=self._processes(card))
 
 
-def _without_shared_uuids(
-    found: list[tuple[Device, OpenCard | Device]],
-) -> list[tuple[Device, OpenCard | Device]]:
+def _without_shared_uuids(found: list[_Found]) -> list[_Found]:
     """Remove the UUID of cards that share it: their slots then identify them."""
     uses = collections.Counter(device.uuid for device, _ in found)
     return [
-        (msgspec.structs.replace(device, uuid=None), source)
-        if device.uuid and uses[device.uuid] > 1
-        else (device, source)
-        for device, source in found
+        (msgspec.structs.replace(device, uuid=None) if uses[device.uuid] > 1 else device, card)
+        for device, card in found
     ]
 
 
