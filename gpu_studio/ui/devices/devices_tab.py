@@ -230,7 +230,6 @@ class DevicesTab(TabContents):
             self._all_facts,
             self._add_pc,
             *details.tools,
-            fills=details.tools[0],
         )
         self._details.readings_wanted.connect(self._update_sensors_soon)
         # The plots of the sensors fill the page, and the space that stood for them goes.
