@@ -27,6 +27,7 @@ from gpu_studio.core.messages.check_messages import (
     StageName,
 )
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.telemetry import Telemetry
 from tests.fakes.check_answers import COVERAGE, GT_1030, check_round, wrong_bit
 
 if TYPE_CHECKING:
@@ -281,3 +282,8 @@ def test_an_interrupted_check_that_is_not_continued_is_a_result() -> None:
     assert record.rounds == 1
     assert verdicts(run)["memory"] == "partial"
     assert "power supply" in record.next_action
+
+
+def test_an_engine_that_sends_an_impossible_number_is_not_believed() -> None:
+    with pytest.raises(ValueError, match="impossible"):
+        CheckVitalsRead(check_id="1", elapsed_s=1.0, vitals=Telemetry(power_w=-1.0))
