@@ -48,19 +48,21 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
         cache_numbers: the keys and values of a token in one layer; 0 if they are not modeled.
         unknown_cache: why not, in a sentence.
         trained_context: the tokens that the model was made for.
-        width: the numbers of a token between the layers.
-        experts: of each layer; 0 without experts.
+        width, inner_width: the numbers of a token between the layers, and of one expert within.
+        experts, experts_used: of each layer; 0 without experts.
         is_tied: whether the output uses the weights of the input table; None if nothing says so.
     """
 
     layers: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 0
     heads: _Width = 0
     width: _Width = 0
+    inner_width: _Width = 0
     vocabulary: _Width = 0
     cache_numbers: _Amount = 0
     unknown_cache: str = ""
     trained_context: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_CONTEXT)] = 0
     experts: _Width = 0
+    experts_used: _Width = 0
     is_tied: bool | None = None
 
 

@@ -23,10 +23,13 @@ _CPU_READS = 1.5
 SIMULATED = "A simulated card has no bandwidth to measure, so its speed is not modeled."
 """Instead of a bound."""
 _NO_CONFIG = "The KV cache is not modeled: its size is in the model's config.json."
-_EXPERTS = "The speed is not modeled: of a mixture of experts, a token uses only a part."
+_UNKNOWN_EXPERTS = (
+    "The speed is not known: this is a mixture of experts, and no configuration says which part of "
+    "the weights a token uses."
+)
 _OFTEN_HALF = (
-    "This is for one token a step, without guessing ahead. Programs often reach half of it, and "
-    "small models less."
+    "This is for one token a step, without guessing ahead. Programs often reach half of it; small "
+    "models and mixtures of experts less."
 )
 
 
@@ -37,7 +40,7 @@ class TokenReading(msgspec.Struct, frozen=True, kw_only=True):
         kind: the type of the weights: `AS_IN_FILE` or a key of `KEPT_TYPES`.
         weights_bytes: all weights.
         idle_bytes: those of them that a step does not read: the input table if the output has its
-            own.
+            own, and the experts that are not used.
         cache_bytes: keys and values of all texts, at their full context; 0 if not modeled.
         context: the tokens of each text.
         batch: the number of texts at once.
@@ -80,9 +83,8 @@ def token_reading(
     """
     context = context or network.usual_context
     config = network.config
-    has_experts = network.has_experts or (config is not None and config.experts > 1)
     weights_bytes = network.kept_bytes(kind)
-    idle = _idle_parameters(network)
+    idle, is_known = _idle_parameters(network)
     idle_bytes = weights_bytes * idle // max(1, network.parameters)
     cache_bytes, cache_words = 0, ""
     if config is not None and config.cache_numbers:
@@ -102,22 +104,26 @@ def token_reading(
         context=context,
         batch=batch,
         unknown_cache=_NO_CONFIG if config is None else config.unknown_cache,
-        unknown_experts=_EXPERTS if has_experts else "",
+        unknown_experts="" if is_known else _UNKNOWN_EXPERTS,
         words=f"A step reads {used if idle else format_bytes(weights_bytes)} of weights"
         f"{cache_words}.",
     )
 
 
-def _idle_parameters(network: Network) -> int:
-    """Return the input table's parameters, of which a token reads a row, if the output has its own.
-
-    If the output uses the same table, a step reads all of it.
-    """
+def _idle_parameters(network: Network) -> tuple[int, bool]:
+    """Return the parameters that a step does not read, and whether that is known."""
     config = network.config
-    if config is None or config.is_tied:
-        return 0
-    idle = config.vocabulary * config.width
-    return idle if idle < network.parameters else 0
+    if config is None:
+        return 0, not network.has_experts
+    # Of the input table, a token reads its row; if the output has the same, all of it.
+    idle = 0 if config.is_tied else config.vocabulary * config.width
+    if network.has_experts or config.experts > 1:
+        if not 0 < config.experts_used <= config.experts or not config.inner_width:
+            return 0, False
+        # Three matrices each, as in Mixtral and all that followed it.
+        expert = 3 * config.width * config.inner_width
+        idle += config.layers * (config.experts - config.experts_used) * expert
+    return (idle, True) if idle < network.parameters else (0, not config.experts)
 
 
 def _cache_item_bytes(network: Network, kind: str) -> int:

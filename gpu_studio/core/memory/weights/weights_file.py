@@ -142,11 +142,15 @@ _FIELDS = {
     "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "block_count"),
     "heads": ("num_attention_heads", "n_head", "n_heads", "attention.head_count"),
     "width": ("hidden_size", "n_embd", "d_model", "embedding_length"),
+    "inner_width": ("moe_intermediate_size", "expert_feed_forward_length", "intermediate_size",
+                    "n_inner", "ffn_dim", "feed_forward_length"),
     "vocabulary": ("vocab_size",),
     "trained_context": ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length",
                         "context_length"),
     "experts": ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts",
                 "expert_count"),
+    "experts_used": ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k",
+                     "expert_used_count"),
 }  # fmt: skip
 _KEY_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "attention.head_count_kv")
 _KEY_WIDTH = ("head_dim", "attention_head_dim", "attention.key_length")
