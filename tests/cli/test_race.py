@@ -16,7 +16,7 @@ from gpu_studio.cli import main as cli
 from gpu_studio.cli import race as race_module
 from gpu_studio.core.benchmark.recording import decode_recording, read_recording
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, TorchCard
+from gpu_studio.core.messages.engine_messages import DescribeEngine, TorchCard
 from gpu_studio.core.messages.race_messages import MOST_CONTESTANTS, RaceOutcome
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
@@ -169,18 +169,6 @@ def test_the_json_of_runs_in_turns_is_a_recording(type_in, engines):
     assert all(run.result is not None and run.result.turns == "t" for run in runs)
 
 
-def test_an_engine_that_ends_leaves_every_contestant_without_a_finish(type_in, engines):
-    def ended(_engine, request):
-        yield from (started(one, race=one.race) for one in request.runs)
-        yield EngineEnded(exit_code=-9)
-
-    engines.scripts[RunInTurns] = ended
-    status, output, _ = type_in("learn", "--json")
-    assert status == 1
-    last = json.loads(output.splitlines()[-1])
-    assert all(one["failure"] for one in last["contestants"])
-
-
 def test_the_last_line_of_json_is_the_verdict(type_in):
     status, output, errors = type_in("learn", "--size", "64", "--json")
     assert (status, errors) == (0, "")
@@ -196,14 +184,6 @@ def test_the_last_line_of_json_is_the_verdict(type_in):
     assert last["ratio"] > 1
     assert last["undecided"] is False
     assert last["sentence"]
-
-
-def test_the_json_is_a_recording(type_in):
-    _, output, _ = type_in("learn", "--size", "64", "--json")
-    recording = decode_recording(output.encode(), "race.jsonl")
-    assert [run.request.race.threads for run in recording.runs] == [None, None]
-    assert all(run.result.outcome.reached for run in recording.runs)
-    assert [one.name for one in recording.described.pictures] == ["learn"]
 
 
 @pytest.fixture
@@ -280,25 +260,12 @@ def test_wrong_use_is_one_line(arguments, type_in, engines):
     assert not asked(engines)
 
 
-def test_a_wrong_picture_is_answered_with_those_there_are(type_in):
-    for arguments in ((), ("sing",)):
-        _, _, errors = type_in(*arguments)
-        assert all(picture.name in errors for picture in PICTURES)
-
-
 def test_more_contestants_than_a_race_can_have_are_wrong_use(type_in, engines):
     threads = ",".join(str(number) for number in range(1, MOST_CONTESTANTS + 2))
     status, output, errors = type_in("learn", "--device", "cpu", "--threads", threads)
     assert (status, output) == (2, "")
     assert str(MOST_CONTESTANTS) in errors
     assert str(MOST_CONTESTANTS + 1) in errors
-    assert not asked(engines)
-
-
-def test_a_card_that_is_not_there_is_named(type_in, engines):
-    status, _, errors = type_in("learn", "--device", "cuda:7")
-    assert status == 1
-    assert "cuda:7" in errors
     assert not asked(engines)
 
 

@@ -11,7 +11,6 @@ import pytest
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.race_messages import RaceOutcome
-from gpu_studio.core.messages.run_messages import RunStopped
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.core.race.verdict import judge
@@ -60,13 +59,6 @@ def test_large_type_says_the_ratio_of_the_sentence():
     assert judge(LEARN, [over(CPU, 10e-3), over(CARD, 10e-3)]).headline == "A tie"
 
 
-def test_of_three_the_fastest_leads_the_second():
-    runs = [over(ONE, 40e-3), over(CPU, 20e-3), over(CARD, 10e-3)]
-    finished = judge(LEARN, runs).finished
-    assert finished.leader == 2
-    assert finished.ratio == pytest.approx(2.0)
-
-
 def test_a_contestant_whose_engine_died_keeps_its_steps_and_says_so():
     asked = request(CARD)
     run = Run(asked)
@@ -79,16 +71,6 @@ def test_a_contestant_whose_engine_died_keeps_its_steps_and_says_so():
     assert card.step_median_s is None
     assert "did not finish: The system ended the engine" in finished.sentence
     assert (finished.leader, finished.undecided) == (None, False)
-
-
-def test_a_stopped_contestant_says_so():
-    asked = request(CARD)
-    run = Run(asked)
-    run.apply(started(asked, race=asked.race))
-    run.apply(RunStopped(run_id=asked.run_id))
-    finished = judge(LEARN, [over(CPU, 30e-3), run]).finished
-    assert finished.contestants[1].failure == "stopped"
-    assert finished.sentence.endswith("was stopped.")
 
 
 def test_a_contestant_that_never_ran_is_said_so_once():
@@ -119,16 +101,6 @@ def test_the_reason_has_the_paces_of_the_sentence():
     verdict = judge(LEARN, runs)
     assert "100 against 25.0 steps a second" in verdict.finished.sentence
     assert verdict.reason == "A step takes 10.0\u202fms with 1 thread and 40.0\u202fms with 4."
-
-
-def test_a_card_at_its_limit_names_the_limit():
-    card = over(
-        CARD, 10e-3, parts_s={"launch": 1e-3, "compute": 9e-3},
-        share_of_ceiling=0.5, ceiling="memory bandwidth, 48.1 GB/s",
-    )  # fmt: skip
-    reason = judge(LEARN, [over(CPU, 30e-3), card]).reason
-    assert "50\u202f%" in reason
-    assert "memory bandwidth" in reason
 
 
 def test_the_ratio_has_its_interval_and_no_claim_has_none():
@@ -166,16 +138,6 @@ def noisy(step_s: float, seed: int, stalls: int = 0) -> list[float]:
     for index in generator.sample(range(20), stalls):
         slices_s[index] *= 40
     return slices_s
-
-
-def test_slices_in_turns_decide_a_small_lead():
-    runs = [
-        in_turns(ONE, 12e-3, noisy(12e-3, 1), ci95_s=(8e-3, 16e-3)),
-        in_turns(CPU, 10e-3, noisy(10e-3, 2), ci95_s=(7e-3, 13e-3)),
-    ]
-    finished = judge(LEARN, runs).finished
-    assert finished.leader == 1
-    assert finished.ratio == pytest.approx(1.2)
 
 
 @pytest.mark.parametrize("stalls", [1, 2, 3])

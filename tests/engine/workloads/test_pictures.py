@@ -26,7 +26,7 @@ from gpu_studio.engine.workloads.learn import (
     shrunk,
     tolerance_db,
 )
-from gpu_studio.engine.workloads.paint import PaintDrawing, reference_tile
+from gpu_studio.engine.workloads.paint import PaintDrawing
 from gpu_studio.engine.workloads.registry import PICTURES
 from gpu_studio.engine.workloads.swarm import Swarm, SwarmDrawing
 
@@ -51,18 +51,6 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-@every
-def test_its_description_can_be_shown(picture: Picture):
-    description = picture.description
-    assert description.sentence.endswith(".")
-    assert list(description.sizes) == sorted(set(description.sizes))
-    least, most = picture.size_range
-    assert least <= description.sizes[0]
-    assert description.sizes[-1] <= most
-    assert set(description.refuses) == {"cold", "transfers", "naive"}
-    assert description.race is not None
 
 
 @every
@@ -131,14 +119,6 @@ def _shortened(code: str) -> str:
     return code.replace("range(2000)", "range(3)").replace("/ 2000", "/ 3").replace("500", "5")
 
 
-@every
-def test_the_memory_that_it_asks_for_grows_with_its_size(picture: Picture):
-    least, most = picture.description.sizes[0], picture.description.sizes[-1]
-    small, large = (picture.work(case_of(picture, size=size)) for size in (least, most))
-    assert large.memory_bytes > small.memory_bytes > 0
-    assert large.operations > small.operations > 0
-
-
 # ── learn ────────────────────────────────────────────────────────────────────────────────────────
 
 LEARNED = 24
@@ -159,16 +139,6 @@ def test_the_curves_over_steps_agree_with_float64(dtype: str, reference: list[fl
     allowed = tolerance_db(float(torch.finfo(case.dtype).eps), len(reference))
     assert max(abs(a - b) for a, b in zip(found, reference, strict=True)) <= allowed
     assert reference[-1] > reference[0] + 5  # it did learn meanwhile
-
-
-def test_one_thread_and_all_threads_learn_alike(reference: list[float]):
-    case = Case(device=CPU, size=LEARNED, race=RaceParameters())
-    torch.set_num_threads(2)
-    found = sharpness_curve(
-        LearnDrawing(case, photo_of(Case(device=CPU, size=LEARNED))), len(reference)
-    )
-    allowed = tolerance_db(float(torch.finfo(torch.float32).eps), len(reference))
-    assert max(abs(a - b) for a, b in zip(found, reference, strict=True)) <= allowed
 
 
 @pytest.mark.parametrize(
@@ -225,12 +195,6 @@ def test_the_tiles_cover_the_picture_in_columns():
     assert drawing.measure() == 0.5
 
 
-def test_a_picture_that_is_not_painted_yet_is_lit():
-    """At the finish, the slower side must not be half black."""
-    pixels = PaintDrawing(Case(device=CPU, size=64)).pixels()
-    assert (pixels.max(axis=2) > 0).mean() > 0.7
-
-
 def test_tiles_that_do_not_divide_the_picture_fill_it():
     drawing = PaintDrawing(Case(device=CPU, size=200))
     for _ in range(drawing.tiles_per_view):
@@ -240,20 +204,10 @@ def test_tiles_that_do_not_divide_the_picture_fill_it():
     assert drawing.measure() == 1.0
 
 
-def test_the_closest_view_is_far_from_the_end_of_float32():
-    assert paint.pixel_of(paint.VIEWS - 1) > 100 * torch.finfo(torch.float32).eps
-
-
 def test_the_views_go_back_again():
     views = [paint.view_of(number) for number in range(2 * paint.VIEWS)]
     assert max(views) == paint.VIEWS - 1
     assert all(abs(one - other) == 1 for one, other in itertools.pairwise(views))
-
-
-def test_the_reference_knows_points_of_the_set():
-    middle = reference_tile(512, 0, 0)
-    assert middle.max() == paint.ITERATIONS  # inside the set
-    assert middle[0, 0] < 10  # far outside
 
 
 # ── grow ─────────────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceParameters, Showing
 from gpu_studio.core.messages.run_messages import (
     MOST_ROUNDS,
@@ -29,7 +28,7 @@ from gpu_studio.engine.benchmark.race_timing import RaceTiming, fitting_steps
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.learn import LearnDrawing
 from gpu_studio.engine.workloads.proof import Verification
-from gpu_studio.engine.workloads.registry import PICTURES, find_picture
+from gpu_studio.engine.workloads.registry import find_picture
 from tests.engine.answers import ask, only, run_request
 
 if TYPE_CHECKING:
@@ -100,15 +99,6 @@ def test_warming_up_does_not_learn():
     assert untrained == pytest.approx(LearnDrawing(case, _lake(16)).measure(), abs=0.01)
 
 
-def test_the_way_there_is_kept_without_frames():
-    result = finished(ask(race()))
-    curves = result.details.curves
-    assert list(curves) == ["steps", "seconds", "sharpness"]
-    assert curves["steps"][-1] == result.outcome.steps
-    assert curves["seconds"][-1] == pytest.approx(result.outcome.seconds)
-    assert list(curves["seconds"]) == sorted(curves["seconds"])
-
-
 def test_without_enough_time_it_ends_before_the_line():
     outcome = finished(ask(race(calls=1_000_000, longest_s=1e-6))).outcome
     assert not outcome.reached
@@ -130,12 +120,6 @@ def test_the_steps_take_the_faster_side_about_its_budget(budget_s, step_s, steps
     assert fitting_steps(budget_s, step_s) == steps
 
 
-def test_a_number_of_steps_can_be_asked_for():
-    result = finished(ask(race(calls=6)))
-    assert result.outcome.steps == 6
-    assert result.samples * result.calls_per_sample == 6
-
-
 def test_wrong_results_never_reach_the_line(monkeypatch: pytest.MonkeyPatch):
     learn = find_picture("learn")
     wrong = Verification(False, "off by a mile", ("everything",))
@@ -145,12 +129,6 @@ def test_wrong_results_never_reach_the_line(monkeypatch: pytest.MonkeyPatch):
     assert not result.outcome.reached
     assert result.outcome.progress == 0.0
     assert result.verified is False
-
-
-def test_without_showing_there_are_no_frames():
-    events = ask(race(calls=2))
-    assert not only(FramesOpened, events)
-    assert not only(FrameReady, events)
 
 
 def test_the_frames_show_the_way_from_the_first_to_the_last_step(dispatcher: Dispatcher):
@@ -168,14 +146,6 @@ def test_the_frames_show_the_way_from_the_first_to_the_last_step(dispatcher: Dis
     )
     picture = _lake(16).astype(float)
     assert np.abs(last - picture).mean() < np.abs(first - picture).mean() / 3
-
-
-def test_no_frame_comes_faster_than_the_pace(
-    dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch
-):
-    """At a pace longer than the race, only its ends are shown."""
-    monkeypatch.setattr("gpu_studio.engine.benchmark.race_timing._FRAME_PERIOD_S", 3600.0)
-    assert len(only(FrameReady, ask(race(showing=Showing()), dispatcher))) == 2
 
 
 def test_slow_frames_make_a_race_hardly_longer(
@@ -197,14 +167,6 @@ def test_every_sample_is_sent_once(dispatcher: Dispatcher):
     events = ask(race(showing=Showing()), dispatcher)
     sent = [one for line in only(SamplesMeasured, events) for one in line.samples_s]
     assert len(sent) == finished(events).samples
-
-
-def test_showing_changes_no_result(dispatcher: Dispatcher):
-    """The same steps give the same picture, whether it was shown or not."""
-    shown, hidden = (
-        finished(ask(race(calls=20, showing=showing), dispatcher)) for showing in (Showing(), None)
-    )
-    assert shown.outcome.measure == hidden.outcome.measure
 
 
 def test_a_stop_ends_it_between_two_steps():
@@ -261,15 +223,6 @@ def test_it_uses_its_threads_and_gives_them_back():
     assert finished(ask(race(calls=2, race=RaceParameters()))).conditions.cpu_threads == before
 
 
-def test_a_stopped_race_gives_the_threads_back():
-    before = torch.get_num_threads()
-    stop = threading.Event()
-    stop.set()
-    events = list(Dispatcher().run(race(), stop))
-    assert isinstance(events[-1], RunStopped)
-    assert torch.get_num_threads() == before
-
-
 def test_more_threads_than_this_cpu_has_are_refused():
     (failed,) = only(RunFailed, ask(race(race=RaceParameters(threads=1 << 20))))
     assert failed.failure.kind is FailureKind.BAD_REQUEST
@@ -300,13 +253,6 @@ def test_a_picture_is_no_workload_of_the_benchmark():
     events = ask(race(race=None))
     assert isinstance(events[-1], RunFailed)
     assert events[-1].failure.kind is FailureKind.BAD_REQUEST
-
-
-def test_the_engine_describes_its_pictures():
-    (described,) = ask(DescribeEngine())
-    assert described.pictures == tuple(picture.description for picture in PICTURES)
-    names = {workload.name for workload in described.workloads}
-    assert not names & {picture.name for picture in described.pictures}
 
 
 def test_a_photo_is_learned_in_its_own_shape(dispatcher: Dispatcher):
