@@ -59,6 +59,13 @@ def test_large_type_says_the_ratio_of_the_sentence():
     assert judge(LEARN, [over(CPU, 10e-3), over(CARD, 10e-3)]).headline == "A tie"
 
 
+def test_of_three_the_fastest_right_one_leads_the_second():
+    runs = [over(CARD, 1e-3, verified=False), over(ONE, 40e-3), over(CPU, 20e-3)]
+    finished = judge(LEARN, runs).finished
+    assert finished.leader == 2
+    assert finished.ratio == pytest.approx(2.0)
+
+
 def test_a_contestant_whose_engine_died_keeps_its_steps_and_says_so():
     asked = request(CARD)
     run = Run(asked)
