@@ -176,7 +176,7 @@ def open_history(window: QWidget) -> None:
         page.open_history(path)
         wait_until(lambda: page.model.history is not None)
     find(window, "memory.what_if.card", QComboBox).setCurrentText("2 GiB")
-    wait_until(lambda: page.model.choices.card_bytes == 2 << 30 and page.model.best is not None)
+    wait_until(lambda: page.model.choices.card_bytes == 2 << 30 and page.model.smallest is not None)
     settle()
 
 

@@ -13,7 +13,7 @@ import pytest
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
-from gpu_studio.engine.workloads.cudnn_flags import CHOICES
+from gpu_studio.engine.workloads.conv2d import CHOICES
 from gpu_studio.engine.workloads.feeding import WAYS
 from gpu_studio.engine.workloads.train_network import parameters_count
 from tests.engine.answers import run_request

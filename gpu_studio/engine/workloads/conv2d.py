@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -20,13 +21,22 @@ from gpu_studio.core.units import format_duration
 from gpu_studio.engine.device import accelerator_of, time_once
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import TF32, Case, Work, dtype_eps, has_tf32
-from gpu_studio.engine.workloads.cudnn_flags import CHOICES, cudnn_flags
 from gpu_studio.engine.workloads.proof import Verification, is_coarser, misplaced, seeded
 from gpu_studio.engine.workloads.workload import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 CHANNELS = 64
 SIDE = 56
 KERNEL = 3
+# By the option's value: (torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic)
+CHOICES = {
+    "default": (False, False),
+    "benchmark": (True, False),
+    "deterministic": (False, True),
+    "benchmark+deterministic": (True, True),
+}
 _FEWEST_REPEATS, _MOST_REPEATS = 2, 8
 _LONGEST_REPEATING_S = 1.0
 # The allowed errors if the results' dtype keeps more bits than the products: of a single result, in
@@ -215,6 +225,22 @@ class Conv2dCall(Call):
     def close(self) -> None:
         """Restore the switches."""
         self._flags.__exit__(None, None, None)
+
+
+@contextlib.contextmanager
+def cudnn_flags(choice: str) -> Iterator[None]:
+    """Set both switches, and restore them on exit.
+
+    Args:
+        choice: a key of `CHOICES`.
+    """
+    cudnn = torch.backends.cudnn
+    before = (cudnn.benchmark, cudnn.deterministic)
+    cudnn.benchmark, cudnn.deterministic = CHOICES[choice]
+    try:
+        yield
+    finally:
+        cudnn.benchmark, cudnn.deterministic = before
 
 
 def _repeated(call: Conv2dCall, choice: str) -> str:

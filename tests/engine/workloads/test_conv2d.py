@@ -10,8 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from gpu_studio.engine.workloads import conv2d
 from gpu_studio.engine.workloads.case import Case, make_case
-from gpu_studio.engine.workloads.conv2d import Conv2d
-from gpu_studio.engine.workloads.cudnn_flags import CHOICES, cudnn_flags
+from gpu_studio.engine.workloads.conv2d import CHOICES, Conv2d, cudnn_flags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

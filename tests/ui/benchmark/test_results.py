@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QLabel, QPushButton, QTableView, QWidget
 
@@ -176,17 +176,6 @@ def test_the_table_is_as_tall_as_its_rows_and_the_page_scrolls_to_a_chosen_one(
         lambda: page.viewport().rect().contains(view.viewport().mapTo(page.viewport(), last))
     )
     assert view.verticalScrollBar().maximum() == 0
-
-
-def test_rows_can_be_reached_by_the_keyboard(qtbot: QtBot, ready: BenchmarkTab) -> None:
-    run(ready, "64, 512")
-    view = find(ready, "benchmark.results", QTableView)
-    view.setFocus()
-    view.selectionModel().setCurrentIndex(
-        view.model().index(0, Column.SIZE), QItemSelectionModel.SelectionFlag.NoUpdate
-    )
-    qtbot.keyClick(view, Qt.Key.Key_Down)
-    assert "512 × 512" in text(ready, "benchmark.details")
 
 
 def test_a_narrow_window_gives_up_the_number_of_samples_first(
