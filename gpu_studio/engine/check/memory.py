@@ -129,15 +129,20 @@ def memory(run: StageRun, most_bytes: int | None = None) -> Generator[str, None,
     ``most_bytes`` is a smaller limit.
     """
     run.vitals(at_once=True)
-    words = TestedMemory(run, most_bytes)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # on a busy PC, threads wait for each other
     try:
-        while words.chunks and not words.is_over:
-            for doing in words.one_pass():
+        words = TestedMemory(run, most_bytes)
+        try:
+            while words.chunks and not words.is_over:
+                for doing in words.one_pass():
+                    words.tell()
+                    yield doing
                 words.tell()
-                yield doing
-            words.tell()
+        finally:
+            words.release()
     finally:
-        words.release()
+        torch.set_num_threads(threads)
     run.vitals(at_once=True)
     _report_ecc_errors(run)
     is_part = run.is_card and (run.coverage is None or not is_enough(run.coverage))
@@ -173,8 +178,6 @@ class TestedMemory:
         self._verified: set[int] = set()
         self._is_blind = self._has_read = False
         self._rested = ""
-        self._threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # on a busy PC, threads wait for each other
         self._places = torch.arange(self._words, dtype=torch.int64, device=run.device)
         self._expected, self._spare = (torch.empty_like(self._places) for _ in range(2))
         # The words to compare with need memory, too.
@@ -231,7 +234,6 @@ class TestedMemory:
 
     def release(self) -> None:
         """Give the memory back."""
-        torch.set_num_threads(self._threads)
         self.chunks.clear()
         self._places = self._expected = self._spare = torch.empty(0)
         accelerator_of(self._run.device).empty_cache()

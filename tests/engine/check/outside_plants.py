@@ -190,6 +190,8 @@ OUTSIDE_PLANTS: tuple[OutsidePlant, ...] = tuple(
          without_subnormals, in_dtype("float64")),
         ("negative products wrong by an ULP", "IEEE × in float32", ("mul",), negative_by_an_ulp,
          in_dtype("float32")),
+        ("negative zeros lose their sign", "IEEE × in float32", ("mul",),
+         lambda result: result + 0.0, in_dtype("float32")),
         ("multiply-add without its last bit", "IEEE multiply-add in float32", ("addcmul",),
          without_last_bits(1), in_dtype("float32")),
         ("square roots in float16 without their last 2 bits", "IEEE √ in float16", ("sqrt",),
