@@ -240,7 +240,11 @@ _ZIP, _OLD = saved(state_dict()), saved(state_dict(), **LEGACY)
     cut=st.integers(0, 1 << 16),
 )
 @hypothesis.settings(
-    max_examples=300, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
+    max_examples=150,
+    suppress_health_check=[
+        hypothesis.HealthCheck.function_scoped_fixture,
+        hypothesis.HealthCheck.too_slow,  # PyTorch opens each file anew, also on a busy PC
+    ],
 )
 def test_no_damage_is_more_than_a_refusal(
     tmp_path: Path, good: bytes, changes: list[tuple[int, int]], cut: int
