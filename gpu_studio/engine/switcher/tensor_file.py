@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _MODULE = "gpu_studio.engine.switcher.tensor_file"
 _OLDEST_SAFE = (2, 10)
-_MEMORY_BYTES = 4 << 30  # PyTorch itself takes 1 GiB with CUDA; the mapped file comes on top
+# The mapped file comes on top. On Windows PyTorch's CUDA libraries alone count for some GiB.
+_MEMORY_BYTES = (8 if sys.platform == "win32" else 4) << 30
 _LONGEST_S = 60.0
 _MOST_ANSWER_BYTES = 1 << 20
 _MOST_VALUES = 200_000
