@@ -110,10 +110,6 @@ def test_cuda_alone_is_pytorchs_current_card(command: list[str]):
     assert build_parser(arguments).parse_args(arguments).device == "cuda:0"
 
 
-def test_cuda_alone_is_once_in_a_list_of_devices():
-    assert argument_types.devices("cpu,cuda,cuda:0") == ("cpu", "cuda:0")
-
-
 def test_another_makers_card_has_its_number_as_well():
     assert argument_types.devices("xpu,xpu:1") == ("xpu:0", "xpu:1")
     assert argument_types.device("model:1996") == "model:1996"
@@ -147,17 +143,6 @@ def test_a_pitfall_in_words(type_here):
     places = [text.index(word) for word in order]
     assert places == sorted(places)
     assert max(map(len, text.splitlines())) <= 80
-
-
-def test_the_list_names_the_six_of_the_book_first(type_here):
-    done = type_here("pitfall", "list")
-    names = [line.split()[0] for line in done.stdout.splitlines()]
-    assert names[:6] == [
-        "mixed_devices", "model_on_cpu", "out_of_memory", "tiny_model", "starved_gpu",
-        "no_synchronize",
-    ]  # fmt: skip
-    listed = json.loads(type_here("pitfall", "list", "--json").stdout)["pitfalls"]
-    assert [pitfall["name"] for pitfall in listed] == names
 
 
 @pytest.mark.parametrize(

@@ -107,23 +107,6 @@ def test_facts_that_only_an_engine_knows_wait_for_the_installation(qtbot, pc_wit
     assert all("not installed" in fact.reason for fact in torch.facts)
 
 
-def test_the_cards_build_is_recommended_with_its_reason(qtbot, pc_with):
-    pc = pc_with()
-    assert pc.builds.recommended.family == "cpu"
-    known_cards(qtbot, pc)
-    assert pc.builds.recommended.family == "cu126"
-    assert "GT 1030 (6.1)" in pc.builds.recommended.why
-    assert pc.studio.sensors.inventory.driver.version in pc.builds.recommended.why
-    assert pc.builds.planned == ("cpu", "cu126")
-
-
-def test_without_a_card_only_the_cpus_build_is_planned(qtbot, pc_with):
-    pc = pc_with(inventory=cpu_only())
-    known_cards(qtbot, pc)
-    assert pc.builds.planned == ("cpu",)
-    assert "No graphics card" in pc.builds.recommended.why
-
-
 def test_the_cpus_build_works_while_the_cards_build_comes_and_then_it_takes_over(qtbot, pc_with):
     pc = pc_with()
     known_cards(qtbot, pc)
@@ -257,20 +240,6 @@ def test_another_start_after_a_pause_waits(qtbot, pc_with):
     at_work(qtbot, pc, "cu126")
 
 
-def test_a_failure_has_its_words_and_is_tried_again(qtbot, pc_with):
-    pc = pc_with()
-    known_cards(qtbot, pc)
-    pc.builds.begin("cpu")
-    at_work(qtbot, pc, "cpu")
-    pc.installer.fail(no_network("download.pytorch.org"))
-    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
-    assert pc.builds.trouble == no_network("download.pytorch.org")
-    assert pc.builds.needs_attention
-    pc.builds.go_on()
-    qtbot.waitUntil(lambda: len(pc.installer.calls) == 2)
-    assert pc.builds.trouble is None
-
-
 def test_what_another_window_installed_is_not_downloaded_again(qtbot, pc_with):
     pc = pc_with()
     known_cards(qtbot, pc)
@@ -298,27 +267,6 @@ def test_an_installer_that_cannot_start_is_reported(qtbot, pc_with, monkeypatch)
     qtbot.waitUntil(lambda: pc.builds.progress.stage is STAGES.FAILED)
     qtbot.waitUntil(lambda: not pc.builds.is_at_work)
     assert "no more processes" in pc.builds.trouble.detail
-
-
-def test_a_folder_of_wheels_takes_the_place_of_downloads(qtbot, pc_with):
-    pc = pc_with()
-    known_cards(qtbot, pc)
-    pc.builds.begin_from(Path("/wheels"), "cpu")
-    at_work(qtbot, pc, "cpu")
-    assert pc.installer.calls == [("cpu", Path("/wheels"), "install")]
-
-
-def test_a_folder_takes_the_place_of_a_download_that_failed(qtbot, pc_with):
-    pc = pc_with()
-    known_cards(qtbot, pc)
-    pc.builds.begin("cpu", "cu126")
-    at_work(qtbot, pc, "cpu")
-    pc.installer.fail(no_network("download.pytorch.org"))
-    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
-    pc.builds.begin_from(Path("/wheels"))
-    qtbot.waitUntil(lambda: len(pc.installer.calls) == 2)
-    assert pc.installer.calls[-1] == ("cpu", Path("/wheels"), "install")
-    assert pc.builds.next_builds == ("cu126",)
 
 
 @pytest.mark.parametrize(
@@ -411,22 +359,6 @@ def test_the_last_build_removed_leaves_no_engine(qtbot, pc_with):
     assert pc.builds.needs_attention
 
 
-def test_a_removal_that_fails_is_reported(qtbot, pc_with):
-    pc = pc_with(FakeStore(record("cpu"), record("cu126")))
-    pc.store.removal_error = OSError("c10.dll is in use")
-    known_cards(qtbot, pc)
-    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    pc.builds.remove("cu126")
-    qtbot.waitUntil(lambda: pc.builds.trouble is not None)
-    assert "c10.dll" in pc.builds.trouble.detail
-    qtbot.waitUntil(lambda: not pc.builds.removing)
-    pc.store.removal_error = None
-    pc.builds.go_on()  # tries the removal again, and installs nothing
-    qtbot.waitUntil(lambda: pc.store.removed == ["cu126", "cu126"] and not pc.builds.removing)
-    assert pc.builds.trouble is None
-    assert pc.installer.calls == []
-
-
 def test_a_repaired_build_is_not_downloaded_once_more(qtbot, pc_with):
     """Its failed installation waits for another try; the repair is one."""
     pc = pc_with()
@@ -491,16 +423,6 @@ def test_nothing_is_given_up_while_an_engine_ends_for_its_repair(qtbot, pc_with)
     pc.builds.repair("cpu")
     assert not pc.builds.can_give_up
     qtbot.waitUntil(lambda: pc.installer.calls == [("cpu", None, "repair")])
-
-
-def test_a_person_chooses_the_build(qtbot, pc_with):
-    pc = pc_with(FakeStore(record("cpu"), record("cu126", on_card=True)))
-    known_cards(qtbot, pc)
-    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    assert pc.builds.engine.in_use == "cu126"
-    pc.builds.use("cpu")
-    qtbot.waitUntil(lambda: pc.builds.engine.in_use == "cpu")
-    assert pc.store.wish.used == "cpu"
 
 
 def test_an_update_is_offered_and_never_begun(qtbot, pc_with):

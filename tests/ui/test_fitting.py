@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QTabBar, QVBoxLayout, QWidget
 
-from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.scroll_page import TabScroll
 from tests.ui.fitting import misfits
 
@@ -35,14 +34,6 @@ def misfits_with(qtbot, theme):
     return look
 
 
-def test_what_fits_is_left_alone(misfits_with):
-    assert misfits_with(QLabel("short")) == []
-    assert misfits_with(QPushButton("short")) == []
-    wrapped = QLabel(LONG)
-    wrapped.setWordWrap(True)
-    assert misfits_with(wrapped) == []
-
-
 def test_what_is_cut_off_is_found(misfits_with):
     wrapped = QLabel(LONG)
     wrapped.setWordWrap(True)
@@ -56,10 +47,6 @@ def test_what_is_cut_off_is_found(misfits_with):
         (QLabel("short"), (None, 5)), (combo, (60, None)), (bar, (60, None)),
     ):  # fmt: skip
         assert misfits_with(widget, *size), type(widget)
-
-
-def test_a_line_that_reports_the_rest_may_be_elided(misfits_with):
-    assert misfits_with(ElidedText(LONG), 60) == []
 
 
 def test_what_stands_out_of_its_place_is_found(qtbot, theme):

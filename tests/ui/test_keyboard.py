@@ -14,9 +14,6 @@ from PySide6.QtWidgets import (
     QGraphicsView,
     QPushButton,
     QRadioButton,
-    QSlider,
-    QStyle,
-    QStyleOptionSlider,
     QTabBar,
     QTabWidget,
     QToolButton,
@@ -29,7 +26,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.pitfall_messages import RunPitfall
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui.page_keys import runs, stops
+from gpu_studio.ui.page_keys import runs
 from gpu_studio.ui.parts import button
 from gpu_studio.ui.tabs import TABS
 from tests.driving.window import click, find, open_page, open_tab, sees, write
@@ -182,19 +179,6 @@ def test_of_two_buttons_ctrl_return_presses_the_one_in_the_card_with_the_focus(q
     assert pressed == ["first", "second"]
 
 
-def test_a_tool_tip_names_the_key_once_however_often_it_is_given(qtbot):
-    created = button("Stop", lambda: None, tip="End it")
-    qtbot.addWidget(created)
-    stops(created)
-    stops(created)
-    assert created.toolTip() == "End it (Esc)"
-    runs(created, is_meant=False)
-    created.setToolTip("")
-    runs(created)
-    runs(created)
-    assert created.toolTip().count("Return") == 1
-
-
 def test_tab_goes_through_each_page_before_the_code(qtbot, window):
     for tab in TABS:
         open_tab(window, tab.title)
@@ -298,20 +282,3 @@ def test_the_focus_is_a_ring_of_two_pixels_inside_the_border(qtbot, theme, setti
     for x in (0, 1, with_ring.width() - 2, with_ring.width() - 1):
         assert QColor(with_ring.pixel(x, middle)).name().upper() == ring, x
         assert QColor(without.pixel(x, middle)).name().upper() != ring, x
-
-
-def test_a_slider_shows_its_whole_knob(qtbot, theme):
-    place = QWidget()
-    qtbot.addWidget(place)
-    column = QVBoxLayout(place)
-    slider = QSlider(Qt.Orientation.Horizontal)
-    column.addWidget(slider)
-    column.addStretch(1)
-    place.show()
-    option = QStyleOptionSlider()
-    slider.initStyleOption(option)
-    knob = slider.style().subControlRect(
-        QStyle.ComplexControl.CC_Slider, option, QStyle.SubControl.SC_SliderHandle, slider
-    )
-    assert knob.height() >= 16, "as high as the style sheet draws it"
-    assert slider.rect().contains(knob)

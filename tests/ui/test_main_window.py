@@ -1,11 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QAbstractEventDispatcher, Qt, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
     QApplication,
-    QCheckBox,
     QFileDialog,
     QLabel,
     QPlainTextEdit,
@@ -20,7 +19,6 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.program_form import typed
 from gpu_studio.model.collector import Collector
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.headline import Headline
 from gpu_studio.model.pages import BENCHMARK, MEMORY
 from gpu_studio.model.settings import Choices, Settings
 from gpu_studio.model.studio import Studio
@@ -80,11 +78,6 @@ def shown(qtbot, window: MainWindow) -> MainWindow:
     return window
 
 
-def test_every_named_place_is_there_before_the_window_is_shown(make_window):
-    window = make_window()
-    assert [name for name in NAMES if window.findChild(QWidget, name) is None] == []
-
-
 def test_nothing_runs_before_the_first_paint(qtbot, make_window, engines):
     window = make_window()
     assert studio_of(window).session.state is EngineState.ABSENT
@@ -127,29 +120,6 @@ def test_tabs_made_after_the_paint_are_the_same_tabs(qtbot, make_window, setting
     assert tabs.currentIndex() == 4
     assert all(window.findChild(QWidget, name) is not None for name in NAMES)
     assert len(window.findChildren(QWidget, "benchmark.run")) == 1
-
-
-def test_tab_comes_to_everything_in_the_order_it_is_seen(qtbot, make_window, settings):
-    settings.change(tab=BENCHMARK.tab)
-    window = shown(qtbot, make_window(tabs_after_paint=True))
-    window.banner.show_headline(
-        Headline(code="program", sentence="A sentence.", command="a command")
-    )
-    click(window, "code.open")
-    qtbot.waitUntil(
-        lambda: (box := window.findChild(QCheckBox, "benchmark.devices.cpu")) and box.isVisible()
-    )
-    places = []
-    widget = window.nextInFocusChain()
-    while widget is not window:
-        if widget.isVisible() and widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
-            places.append(widget.objectName())
-        widget = widget.nextInFocusChain()
-    wanted = [
-        "qt_tabwidget_tabbar", "code.open", "benchmark.run", "benchmark.workload",
-        "benchmark.devices.cpu", "benchmark.more", "banner.copy", "code.copy", "code.close", "code",
-    ]  # fmt: skip
-    assert [place for place in places if place in wanted] == wanted
 
 
 def test_the_code_drawer_is_closed_at_first_and_remembered(qtbot, make_window, settings):
@@ -203,24 +173,6 @@ def test_closed_before_all_its_pages_are_made_it_makes_no_more(
     qtbot.waitUntil(lambda: len(pages) == made and idle_work().is_done)
     assert len(pages) == made
     assert not window.findChild(Collector).findChild(QTimer).isActive()
-
-
-def test_the_tabs_and_their_pages_are_made_one_at_a_time(qtbot, make_window, monkeypatch):
-    turns = [0]
-    loop = QAbstractEventDispatcher.instance()
-    counting = loop.awake.connect(lambda: turns.append(0))
-    make = LazyPage.make
-
-    def make_and_count(lazy):
-        turns[-1] += lazy.page is None
-        return make(lazy)
-
-    window = make_window(tabs_after_paint=True)
-    monkeypatch.setattr(LazyPage, "make", make_and_count)
-    window.show()
-    qtbot.waitUntil(lambda: sum(turns) > len(TABS) + 4 and idle_work().is_done)
-    loop.disconnect(counting)
-    assert max(turns) == 1
 
 
 def test_closing_keeps_the_tab_and_the_place(qtbot, make_window, settings):
@@ -321,15 +273,6 @@ def test_what_a_run_did_to_the_card_is_reported_once_on_every_tab(qtbot, make_wi
     assert result.shown_text.startswith("…")
 
 
-def test_colours_are_exchanged_while_it_lives(qtbot, make_window, settings):
-    window = shown(qtbot, make_window())
-    light = window.palette().window().color().name()
-    settings.change(theme="dark")
-    assert window.palette().window().color().name() != light
-    settings.change(theme="light")
-    assert window.palette().window().color().name() == light
-
-
 def test_something_unexpected_is_a_sentence_and_no_trace(qtbot, make_window, tmp_path):
     log_path = tmp_path / "gpu-studio.log"
     window = shown(qtbot, make_window(log_path=log_path))
@@ -423,17 +366,6 @@ def test_diagnostics_can_be_copied_at_any_time(qtbot, make_window, tmp_path):
     assert text.endswith(LAST_LINE)
     assert dialog.findChild(QPushButton, "diagnostics.fresh") is None
     dialog.close()
-
-
-@pytest.mark.parametrize("title", ["Benchmark", "Switcher", "Memory"])
-def test_the_first_switch_to_a_tab_makes_no_widget(qtbot, make_window, title):
-    """Its parts are made and laid out while the user still reads the first tab."""
-    window = shown(qtbot, make_window(tabs_after_paint=True))
-    wait_ready(studio_of(window))
-    before = len(window.findChildren(QWidget))
-    tabs = window.findChild(QTabWidget, "tabs")
-    tabs.setCurrentIndex([tabs.tabText(index) for index in range(tabs.count())].index(title))
-    assert len(window.findChildren(QWidget)) == before
 
 
 def test_a_file_is_opened_from_the_menu_on_its_tab(qtbot, make_window, tmp_path, monkeypatch):

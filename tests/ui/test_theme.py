@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import (
@@ -11,14 +9,12 @@ from PySide6.QtWidgets import (
     QComboBox,
     QLabel,
     QMainWindow,
-    QPushButton,
     QVBoxLayout,
     QWidget,
 )
 
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.ui import theme as themes
 from gpu_studio.ui.theme import Theme, application_font
 
 GIVES_EACH_LOOK = True
@@ -40,20 +36,6 @@ def test_a_font_that_someone_made_large_stays_large(qapp, system, taken):
     chosen = application_font(font)
     assert chosen.pointSizeF() == taken
     assert chosen.families()[-1] == "Some Family"  # the last resort
-
-
-def test_headings_grow_with_the_font(qapp, settings, monkeypatch):
-    def headline_points(points: float) -> float:
-        font = QFont()
-        font.setPointSizeF(points)
-        monkeypatch.setattr(themes, "application_font", lambda _system: font)
-        Theme(settings).apply()
-        found = re.search(r'role="headline"\] { font-size: ([\d.]+)pt', qapp.styleSheet())
-        assert found is not None
-        return float(found[1])
-
-    assert headline_points(20.0) == pytest.approx(2 * headline_points(10.0))
-    assert "@" not in qapp.styleSheet()
 
 
 @pytest.mark.parametrize("name", ["QMenu", "QAbstractItemView", "QTipLabel", "QMessageBox"])
@@ -101,45 +83,6 @@ def test_a_change_of_theme_looks_as_a_start_with_it(qtbot, qapp, settings, theme
     dark = window.grab().toImage()
     qapp.setStyleSheet(qapp.styleSheet())
     assert window.grab().toImage() == dark
-
-
-def test_a_change_of_theme_is_whole_before_the_next_turn(qtbot, settings, theme):
-    looks = []
-    theme.changed.connect(lambda: looks.append(theme.is_dark))
-    settings.change(theme="dark")
-    settings.change(theme="dark")
-    settings.change(theme="light")
-    assert looks == [True, False]
-
-
-def test_both_themes_have_the_same_sizes(qapp, settings, theme):
-    def sizes() -> str:
-        return re.sub(r"#\w{6}|-(light|dark)\.svg", "", qapp.styleSheet())
-
-    light = sizes()
-    settings.change(theme="dark")
-    assert sizes() == light
-
-
-@pytest.mark.parametrize("look", ["light", "dark"])
-def test_a_chosen_segment_does_not_look_like_the_primary_button(qtbot, qapp, settings, look):
-    settings.change(theme=look)
-    theme = Theme(settings)
-    theme.apply()
-    grounds = {}
-    for kind in ("primary", "chosen", "plain"):
-        button = QPushButton("Run")
-        button.setProperty("primary", kind == "primary")
-        button.setCheckable(True)
-        button.setChecked(kind == "chosen")
-        qtbot.addWidget(button)
-        button.resize(button.sizeHint())
-        grounds[kind] = button.grab().toImage().pixelColor(button.width() // 2, 4).name().upper()
-    assert grounds == {
-        "primary": theme.colour("accent"),
-        "chosen": theme.colour("selection"),
-        "plain": theme.colour("card"),
-    }
 
 
 def run_on(device: str, card: str) -> Run:

@@ -141,16 +141,6 @@ def test_what_is_not_for_every_device_is_skipped_unless_it_was_named(
     assert "cuda:0" in output
 
 
-def test_what_the_only_device_cannot_do_is_no_skipped_run(engines, type_in):
-    engines.scripts[DescribeEngine] = [described(workloads=WORKLOADS)]
-    engines.scripts[RunWorkload] = lambda _, request: refuse_the_cpu(request)
-    status, _, errors = type_in("matmul", "--size", "64")
-    assert status == 1
-    (line,) = errors.splitlines()
-    assert all(fact in line for fact in (*SMALLEST_ON_CPU, REFUSED.message))
-    assert "skipped" not in line
-
-
 def test_what_no_device_could_do_has_failed(engines, type_in):
     engines.scripts[RunWorkload] = lambda _, request: [
         RunFailed(run_id=request.run_id, failure=Failure(FailureKind.BAD_REQUEST, "No."))

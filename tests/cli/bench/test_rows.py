@@ -39,12 +39,3 @@ def test_a_finding_is_reported_once_and_not_under_every_row(engines, type_in):
     assert output.count("It is so.") == 1
     assert output.count("At 64 it is so.") == output.count("At 128 it is so.") == 1
     assert output.count(AMBER) == 2
-
-
-def test_faster_than_memory_is_called_cached(engines, type_in):
-    engines.scripts[RunWorkload] = lambda _, request: run_events(
-        request, share_of_ceiling=3.7, ceiling="memory bandwidth, 48 GB/s", limit=Limit.MEMORY
-    )
-    _, output, _ = type_in("matmul", "--size", "64", "--device", "cpu")
-    assert "cached" in output
-    assert "370" not in output

@@ -7,10 +7,7 @@ import re
 
 import pytest
 
-from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from tests.cli.bench.terminal import CROSSING, asked
-from tests.fakes.run_answers import call_time_s, finished
 
 
 def test_a_sweep_takes_powers_of_two_with_both_ends_and_then_refines(engines, type_in):
@@ -45,16 +42,6 @@ def test_a_sweep_in_words_ends_with_crossover_and_verdict(type_in):
     assert "measured" not in verdict  # the curve tells from which size on
 
 
-def test_a_sweep_without_a_crossing_says_so(type_in):
-    _, output, _ = type_in("matmul", "--sweep", "64:256")
-    crossover = output.splitlines()[-3]
-    assert all(fact in crossover for fact in ("GT 1030", "do not cross"))
-    assert "overtakes" not in output
-    _, output, _ = type_in("matmul", "--sweep", "64:256", "--device", "cpu")
-    assert "one device" in output
-    assert "overtakes" not in output
-
-
 def test_transfers_are_timed_beside_and_have_a_verdict(engines, type_in):
     _, output, _ = type_in("matmul", "--size", "64,2048", "--with-transfers")
     modes = [(run.device, run.transfers) for run in asked(engines)]
@@ -79,18 +66,3 @@ def test_each_dtype_is_finished_before_the_next(engines, type_in):
     ]  # fmt: skip
     assert output.count("On this PC") == 2
     assert sum(line.startswith("matmul, ") for line in output.splitlines()) == 1
-
-
-def test_a_refined_size_that_fails_ends_the_sweep_with_what_is_known(engines, type_in):
-    failure = Failure(FailureKind.OUT_OF_MEMORY, "No room.")
-
-    def script(_, request):
-        if request.size not in (64, 128, 256, 512, 1024):
-            return [RunFailed(run_id=request.run_id, failure=failure)]
-        return [finished(request, (call_time_s(request),) * 10)]
-
-    engines.scripts[RunWorkload] = script
-    status, output, _ = type_in("matmul", "--sweep", "64:1024")
-    assert status == 1
-    (crossover,) = (line for line in output.splitlines() if "overtakes" in line)
-    assert all(measured in crossover for measured in ("256 × 256", "512 × 512"))

@@ -98,18 +98,6 @@ def test_a_removal_that_fails_is_reported_and_tried_again(pc_with):
     assert pc.installer.calls == []
 
 
-def test_an_engine_is_repaired_and_another_used(installed):
-    window = installed.window
-    installed.studio.set_up_wanted.emit()
-    click(window, "setup.build.cpu.use")
-    wait_until(lambda: installed.builds.engine.in_use == "cpu" and installed.studio.session.is_free)
-    wait_until(find(window, "setup.build.cpu.repair", QPushButton).isEnabled)
-    click(window, "setup.build.cpu.repair")
-    assert "Ending" in text(window, "setup.build.cpu.state")  # the engine ends in its own time
-    assert not find(window, "setup.build.cpu.repair", QPushButton).isEnabled()
-    wait_until(lambda: installed.installer.calls == [("cpu", None, "repair")])
-
-
 def test_a_build_that_cannot_be_loaded_is_offered_again_on_the_first_screen(pc_with, monkeypatch):
     """Nothing is downloaded before the press, and nothing offers to use or repair the old one."""
     were_hidden, show = [], MainWindow.show
