@@ -11,7 +11,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
@@ -23,6 +23,7 @@ from gpu_studio.cli.command import DONE, FAILED, INTERRUPTED
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import Progress, note, print_bytes
+from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.device_name import CPU, address_at
 from gpu_studio.core.devices.devices import Inventory, Reading
 from gpu_studio.core.engine import Engine, EngineEnvironment
@@ -38,6 +39,7 @@ from gpu_studio.core.messages.engine_messages import (
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.message import Event, Request
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed
+from gpu_studio.core.messages.run_messages import RunInTurns
 from gpu_studio.core.pause import EVERY_S, PauseWatch
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.protocol import encode
@@ -230,6 +232,20 @@ class CommandEngine(NamedTuple):
     def answers(self, request: Request, patience: Patience | None = None) -> Iterator[Event]:
         """See `answers`."""
         return answers(self.engine, request, self.interrupt, patience)
+
+    def made(self, runs: Sequence[Run], *, as_json: bool) -> Iterator[tuple[Event, list[Run]]]:
+        """Make a run, or several in turns; yield each event with the runs that it changed.
+
+        With JSON, each event that changes a run is printed.
+        """
+        requests = tuple(run.request for run in runs)
+        request = requests[0] if len(requests) == 1 else RunInTurns(runs=requests)
+        for event in self.answers(request):
+            changed = [run for run in runs if run.apply(event)]
+            if as_json and changed:
+                print_bytes(encode(event))
+            yield event, changed
+        self.progress.clear()
 
     def printed_answers(self, request: Request, *, as_json: bool) -> Iterator[Event]:
         """Yield the events of a request; print each as JSON if asked to, failures as a note."""

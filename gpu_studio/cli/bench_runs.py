@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import CommandEngine, started_engine
-from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
+from gpu_studio.cli.screen import TerminalTable, note, now, print_line
 from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown
 from gpu_studio.core.benchmark.plan import RunPlan, in_turns
@@ -29,12 +29,9 @@ from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunFinished,
-    RunInTurns,
-    RunsEnded,
     RunWorkload,
     WorkloadDescription,
 )
-from gpu_studio.core.protocol import encode
 from gpu_studio.core.units import counted, format_duration, format_percent, format_rate, format_size
 
 _NO_TRANSFERS = (
@@ -152,16 +149,10 @@ class BenchRuns:
             self._printed.clear()
             print_line(f"{self._titled}, time per call")
             print_line(self._table.heading)
-        requests = tuple(run.request for run in runs)
-        request = requests[0] if len(requests) == 1 else RunInTurns(runs=requests)
-        for event in self._work.answers(request):
-            changed = [run for run in runs if run.apply(event)]
-            if self._as_json and not isinstance(event, RunsEnded):
-                print_bytes(encode(event))
+        for event, changed in self._work.made(runs, as_json=self._as_json):
             for run in changed:
                 self._work.progress.show(f"{number}  {_progress_text(run)}")
                 self._note_failure(event, run)
-        self._work.progress.clear()
         finished = [(run, run.result) for run in runs if run.result is not None]
         for run, result in finished:
             if not self._as_json:

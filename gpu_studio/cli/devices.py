@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -22,16 +22,15 @@ from gpu_studio.cli.answers import (
 )
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
 from gpu_studio.cli.screen import Progress, print_json, print_line
-from gpu_studio.core.devices.devices import CUDA_BUILD, Device, GpuProcess, Inventory
-from gpu_studio.core.devices.facts import PcSnapshot, driver_text, identity_line
+from gpu_studio.core.devices.devices import Inventory
+from gpu_studio.core.devices.facts import PcSnapshot
 from gpu_studio.core.devices.findings import find
-from gpu_studio.core.devices.report import pc_value
+from gpu_studio.core.devices.report import card_table, pc_value, report_text
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.program_form import typed
-from gpu_studio.core.units import format_bytes
 
 _WORKLOADS = ("elementwise", "matmul")
 _SIZES = (128, 512, 2048)
@@ -59,34 +58,25 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
                 reads = _read_allocators(work, description)
         except StudioError as failure:
             error, is_missing = str(failure), isinstance(failure, NoEngineError)
+    snapshot = PcSnapshot(inventory=inventory, engine=description, memory=reads)
     if options.json:
-        value = pc_value(PcSnapshot(inventory=inventory, engine=description), error)
-        for device, row in zip(inventory.devices, value["devices"], strict=True):
-            read = reads.get(device.address or "")
-            row["allocated_bytes"] = read.allocated_bytes if read else None
-            row["reserved_bytes"] = read.reserved_bytes if read else None
-        print_json(value)
+        print_json(pc_value(snapshot, error))
         return FAILED if description is None and not is_missing else DONE
-    for line in device_lines(inventory, description):
+    for line in report_text(snapshot, masked=False).splitlines():
         print_line(line)
-    for address, read in reads.items():
-        allocated, reserved = (
-            format_bytes(size or 0) for size in (read.allocated_bytes, read.reserved_bytes)
-        )
-        print_line(
-            f"{address:<10}PyTorch, just started: {allocated} allocated, {reserved} reserved"
-        )
-    print_line()
     if is_missing:
-        for line in missing_lines(inventory, error):
-            print_line(line)
+        _print_lines(missing_lines(inventory, error))
         return DONE
     if description is None:
         print_line(f"PyTorch did not start: {error}")
         return FAILED
-    for line in finding_lines(inventory, description):
-        print_line(line)
+    _print_lines(finding_lines(inventory, description))
     return DONE
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print_line(line)
 
 
 def _read_allocators(work: CommandEngine, description: EngineDescribed) -> dict[str, MemoryRead]:
@@ -106,27 +96,11 @@ def _read_allocators(work: CommandEngine, description: EngineDescribed) -> dict[
     return reads
 
 
-def device_lines(inventory: Inventory, description: EngineDescribed | None) -> Iterator[str]:
-    """Yield one paragraph per device, then PyTorch and the driver."""
-    for device in inventory.devices:
-        is_other = device.build_kind != CUDA_BUILD
-        address = device.address or (f"({device.maker or 'other'})" if is_other else "(hidden)")
-        yield f"{address:<10}{device.name}"
-        if device.is_cpu:
-            capability = description.cpu_capability if description else None
-            facts = _cpu_facts(device, capability)
-        else:
-            facts = _card_facts(device)
-        for line in facts:
-            yield f"{'':<10}{line}"
-    for name in inventory.other_gpus:
-        yield f"{'(no CUDA)':<10}{name}"
-    if description is not None:
-        build = f"{description.torch_version}, built for {description.built_for}"
-        yield f"{'PyTorch':<10}{build}"
-    driver = inventory.driver
-    cuda = f", supports CUDA up to {driver.cuda_version}" if driver.cuda_version else ""
-    yield f"{'Driver':<10}{driver.error or driver.version or 'unknown'}{cuda}"
+def summary_lines(inventory: Inventory, description: EngineDescribed | None) -> Iterator[str]:
+    """Yield the processor, and the table of the cards with PyTorch and the driver."""
+    yield inventory.cpu.name
+    yield from card_table(PcSnapshot(inventory=inventory, engine=description))
+    yield ""
 
 
 def finding_lines(inventory: Inventory, description: EngineDescribed) -> Iterator[str]:
@@ -147,88 +121,6 @@ def missing_lines(inventory: Inventory, reason: str) -> Iterator[str]:
             yield f"    {finding.command}"
 
 
-def _cpu_facts(cpu: Device, capability: str | None) -> Iterator[str]:
-    facts = [
-        _counted(cpu.cores, "core"),
-        _counted(cpu.threads, "thread"),
-        f"{cpu.clock_max_mhz:.0f} MHz" if cpu.clock_max_mhz else "",
-        f"{format_bytes(cpu.memory_total_bytes)} of memory" if cpu.memory_total_bytes else "",
-        capability or "",
-    ]
-    yield ", ".join(fact for fact in facts if fact)
-    now = cpu.telemetry
-    sensors = [
-        _with_unit(now.utilization_percent, "% busy"),
-        f"{format_bytes(now.memory_used_bytes)} in use" if now.memory_used_bytes else "",
-        _with_unit(now.temperature_c, "°C"),
-    ]
-    yield "now: " + ", ".join(sensor for sensor in sensors if sensor)
-
-
-def _card_facts(card: Device) -> Iterator[str]:
-    if card.unreadable:
-        yield card.unreadable
-        return
-    capability = f"compute capability {card.compute_capability}" if card.compute_capability else ""
-    chip = f"{card.chip} ({card.architecture})" if card.chip and card.architecture else card.chip
-    facts = [
-        _memory(card),
-        chip or "",
-        capability + (f" ({card.architecture})" if capability and card.architecture else ""),
-        _counted(card.multiprocessors, "multiprocessor"),
-        _counted(card.cuda_cores, "core"),
-        f"PCIe {card.pcie_generation_max}.0 × {card.pcie_width_max}"
-        if card.pcie_generation_max and card.pcie_width_max
-        else "",
-    ]
-    yield ", ".join(fact for fact in facts if fact)
-    slot = f"slot {card.pci_bus_id}" if card.pci_bus_id else "no slot"
-    yield f"{identity_line(card)}; {slot}, {card.uuid or 'no UUID'}"
-    if card.kernel_driver is not None and card.build_kind != CUDA_BUILD:
-        yield f"driver {driver_text(card)}" + (f", VBIOS {card.vbios}" if card.vbios else "")
-    now = card.telemetry
-    used = now.memory_used_bytes
-    sensors = [
-        _with_unit(now.utilization_percent, "% busy") or "utilization n/a",
-        "memory n/a" if used is None else f"{format_bytes(used)} in use",
-        _with_unit(now.temperature_c, "°C") or "temperature n/a",
-        _with_unit(now.hotspot_c, "°C hot spot"),
-        _with_unit(now.memory_temperature_c, "°C memory"),
-        _with_unit(now.power_w, "W") or "power n/a",
-        _with_unit(now.fan_percent, "% fan"),
-        _with_unit(now.fan_rpm, "rpm"),
-        "" if now.pstate is None else f"P{now.pstate}",
-        _with_unit(now.sm_clock_mhz, "MHz"),
-    ]
-    yield "now: " + ", ".join(sensor for sensor in sensors if sensor)
-    for process in card.processes:
-        yield f"used by {_process(process)}"
-
-
-def _memory(card: Device) -> str:
-    if not card.memory_total_bytes:
-        return ""
-    size = format_bytes(card.memory_total_bytes)
-    return f"{size} of the PC's memory" if card.is_integrated else size
-
-
-def _process(process: GpuProcess) -> str:
-    size_bytes = process.memory_bytes
-    memory = "memory unknown" if size_bytes is None else format_bytes(size_bytes)
-    user = f", {process.user}" if process.user else ""
-    return f"{process.name} ({process.pid}{user}): {process.kind}, {memory}"
-
-
-def _counted(count: int | None, thing: str) -> str:
-    if count is None:
-        return ""
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
-
-
-def _with_unit(value: float | None, unit: str) -> str:
-    return "" if value is None else f"{value:.0f} {unit}"
-
-
 def show_first_look(log_path: Path) -> int:
     """Print this PC's devices and how the CPU and cards compare; return the exit status.
 
@@ -241,21 +133,18 @@ def show_first_look(log_path: Path) -> int:
     try:
         engine = new_engine(log_path)
     except NoEngineError as error:
-        parts = (device_lines(inventory, None), missing_lines(inventory, str(error)))
-        for part in parts:
-            for line in part:
-                print_line(line)
-            print_line()
+        _print_lines(summary_lines(inventory, None))
+        _print_lines(missing_lines(inventory, str(error)))
+        print_line()
         print_line(_how_to_get_the_window())
         return DONE
     with at_work(engine) as work:
         work.progress.show("Starting PyTorch …")
         description = describe_beside(inventory, work.engine, work.interrupt)
         work.progress.clear()
-        for lines in (device_lines, finding_lines):
-            for line in lines(inventory, description):
-                print_line(line)
-            print_line()
+        _print_lines(summary_lines(inventory, description))
+        _print_lines(finding_lines(inventory, description))
+        print_line()
         from gpu_studio.cli.bench_runs import BenchRuns, verdicts  # 20 ms
 
         runs = BenchRuns(work)

@@ -51,9 +51,7 @@ from gpu_studio.core.benchmark.standard_words import (
     usual_device,
 )
 from gpu_studio.core.listing import listed
-from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
 from gpu_studio.core.program_form import typed
-from gpu_studio.core.protocol import encode
 from gpu_studio.core.units import about_time
 from gpu_studio.process.sleep_block import SleepBlock
 
@@ -124,10 +122,7 @@ def _make(plan: StandardPlan, work: CommandEngine, *, as_json: bool) -> tuple[li
     while requests:
         group = [Run(request) for request in requests]
         runs += group
-        for event in work.answers(_request_of(requests)):
-            changed = [run for run in group if run.apply(event)]
-            if as_json and changed:
-                print_bytes(encode(event))
+        for event, changed in work.made(group, as_json=as_json):
             if changed:
                 work.progress.show(_progress_text(plan, changed[-1], begun_s))
             if event.ends_engine:
@@ -135,16 +130,10 @@ def _make(plan: StandardPlan, work: CommandEngine, *, as_json: bool) -> tuple[li
                 note("The engine ended. The results until then are kept.")
                 return runs, False
         if work.interrupt.is_asked:
-            work.progress.clear()
             note("Stopped. The results until then are kept.")
             return runs, False
         requests = plan.next_requests(len(runs) + 1)
-    work.progress.clear()
     return runs, True
-
-
-def _request_of(requests: Sequence[RunWorkload]) -> RunWorkload | RunInTurns:
-    return requests[0] if len(requests) == 1 else RunInTurns(runs=tuple(requests))
 
 
 def _progress_text(plan: StandardPlan, run: Run, begun_s: float) -> str:
