@@ -92,7 +92,7 @@ class SleepAlarm:
         self._ticker = threading.Thread(target=self._tick, name="sleep alarm", daemon=True)
 
     def __enter__(self) -> SleepAlarm:
-        self._look()
+        self._update()
         self._ticker.start()
         return self
 
@@ -102,14 +102,14 @@ class SleepAlarm:
 
     def check(self) -> None:
         """Raise `StudioError` if the PC slept, or this program was stopped, since the beginning."""
-        self._look()
+        self._update()
         if self._has_slept:
             raise StudioError(FailureKind.PC_SLEPT, "The PC slept: run it again.")
 
-    def _look(self) -> None:
+    def _update(self) -> None:
         with self._looking:
             self._has_slept = bool(self._watch.tick()) or self._has_slept
 
     def _tick(self) -> None:
         while not self._is_over.wait(EVERY_S):
-            self._look()
+            self._update()

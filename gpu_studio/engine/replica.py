@@ -141,7 +141,7 @@ class Team:
         clock sees would count one exchange too many, so the times are compared after it.
         """
         self._share_cores()
-        self._meet()
+        self._wait_for_others()
         start_s = time.perf_counter()
         self._step()
         synchronize(self._device)
@@ -172,7 +172,7 @@ class Team:
         nn.functional.cross_entropy(self._model(self._inputs), self._targets).backward()
         self._optimizer.step()
 
-    def _meet(self) -> None:
+    def _wait_for_others(self) -> None:
         # A sum that all processes wait for: NCCL's barrier would use the current card.
         dist.all_reduce(torch.zeros(1, device=self._device), group=self._group)
         synchronize(self._device)

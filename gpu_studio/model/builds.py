@@ -57,7 +57,7 @@ class InstalledBuilds:
         self.records: tuple[BuildRecord, ...] = ()
         self.used, self.free_bytes, self.unfinished_bytes = "", 0, 0
 
-    def look(self) -> None:
+    def reload(self) -> None:
         """Read the disk."""
         self.records, self.used = self._store.records(), self._store.used()
         self.free_bytes = self._store.free_bytes()
@@ -175,7 +175,7 @@ class Builds(QObject):
         self.wheels = wheels
         self.installed = InstalledBuilds(store)
         self.engine = EngineHandover(session, lab, self)
-        self._look()
+        self._reload()
         self.engine.changed.connect(self.changed)
         self.recommended = RecommendedBuild(sensors, self)
         self.recommended.changed.connect(self.changed)
@@ -264,7 +264,7 @@ class Builds(QObject):
 
     def start(self) -> None:
         """Start the engine if there is a build for it, and continue an interrupted installation."""
-        self._look()
+        self._reload()
         self.engine.start()
         wanted = self._store.wanted()
         older = [one.family for one in self.installed.older]
@@ -364,7 +364,7 @@ class Builds(QObject):
 
     def use(self, family: str) -> None:
         self._write_wanted(used=family)
-        self._look()
+        self._reload()
         self.engine.switch_now_if_idle()
         self.changed.emit()
 
@@ -385,7 +385,7 @@ class Builds(QObject):
 
     def _use_of_other_window(self) -> None:
         """Use what another window has installed meanwhile, instead of downloading it again."""
-        self._look()
+        self._reload()
         if self.installed.has(self.family):
             self.progress = InstallProgress(InstallStage.READY, fraction=1.0)
         self._waiting = [one for one in self._waiting if not self.installed.has(one)]
@@ -437,7 +437,7 @@ class Builds(QObject):
         self._worker, self.is_pausing = None, False
         if self._is_closed:
             return
-        self._look()
+        self._reload()
         if self.progress.stage is InstallStage.FETCHED:
             family = self.family
             self.engine.without(family, lambda: self._install(family, "install"))
@@ -493,7 +493,7 @@ class Builds(QObject):
     def _on_cleaned(self) -> None:
         self.removing, self.is_discarding = "", False
         if not self._is_closed:
-            self._look()
+            self._reload()
             self.engine.start()
             self._next()
             self.changed.emit()
@@ -501,8 +501,8 @@ class Builds(QObject):
     def _write_wanted(self, **changes: Any) -> None:
         self._store.write_wanted(self._store.wanted()._replace(**changes))
 
-    def _look(self) -> None:
-        self.installed.look()
+    def _reload(self) -> None:
+        self.installed.reload()
         absence = MADE_FOR_OTHER if self.installed.older else NOT_INSTALLED
         self.engine.set_best(self.installed.used, absence)
 

@@ -66,9 +66,9 @@ class Doctor(QObject):
         self._worker: Worker | None = None
         self._is_over = threading.Event()
         self._trouble = ""
-        sensors.inventory_changed.connect(self._look)
+        sensors.inventory_changed.connect(self._update)
         sensors.reading_taken.connect(self._compare_links)
-        session.engine_described.connect(self._look)
+        session.engine_described.connect(self._update)
 
     @property
     def is_checking(self) -> bool:
@@ -141,14 +141,14 @@ class Doctor(QObject):
     def _compare_links(self) -> None:
         """Judge again if a card was seen to use another link than before."""
         if self._links != self._sensors.links:
-            self._look()
+            self._update()
 
     def _on_probed(self, probed: TorchCard | PcProbed) -> None:
         if self._is_over.is_set():
             return  # an incomplete check says nothing about the other cards
         if isinstance(probed, PcProbed):
             self.probed = probed
-            self._look()
+            self._update()
         else:
             self._turn = probed
             self.check_changed.emit()
@@ -161,7 +161,7 @@ class Doctor(QObject):
         self._sensors.want(_CHECK, False)
         self.check_changed.emit()
 
-    def _look(self) -> None:
+    def _update(self) -> None:
         inventory = self._sensors.inventory
         if inventory is None:
             return

@@ -156,20 +156,20 @@ class HeadlineModel(QObject):
         self._lost_reason = ""
         self._lost_cards: list[Headline] = []
         self._check: Headline | None = None
-        self._has_failed = self._has_met_engine = False
+        self._has_failed = self._has_engine = False
         self._start = QTimer(self)
         self._start.setSingleShot(True)
         self._start.setInterval(_LONG_START_MS)
         self._start.timeout.connect(self._choose)
         self._dismissed: set[tuple[str, str]] = set()
-        session.engine_lost.connect(self._lose)
-        session.state_changed.connect(self._enter)
-        session.silence_changed.connect(self._hear_engine)
-        session.request_submitted.connect(self._follow)
-        session.engine_described.connect(self._meet_engine)
+        session.engine_lost.connect(self._on_engine_lost)
+        session.state_changed.connect(self._on_state_changed)
+        session.silence_changed.connect(self._on_engine_silence_changed)
+        session.request_submitted.connect(self._on_request_submitted)
+        session.engine_described.connect(self._on_engine_described)
         doctor.findings_changed.connect(self._choose)
-        sensors.silence_changed.connect(self._fall_silent)
-        sensors.reading_taken.connect(self._read)
+        sensors.silence_changed.connect(self._on_sensors_silence_changed)
+        sensors.reading_taken.connect(self._on_reading_taken)
         settings.trouble_reported.connect(self.notify)
         if settings.trouble:
             self.notify(settings.trouble)
@@ -270,15 +270,15 @@ class HeadlineModel(QObject):
         if self.headline is not None and self.headline.other_action is Action.STOP_RUN:
             self._session.stop()
 
-    def _hear_engine(self, _is_silent: bool) -> None:
+    def _on_engine_silence_changed(self, _is_silent: bool) -> None:
         # Each silence is new, even if the last one was dismissed.
         self._dismissed = {key for key in self._dismissed if key[0] != _NOT_RESPONDING}
         self._choose()
 
-    def _follow(self, reply: Reply) -> None:
-        reply.finished.connect(self._forget_loss)
+    def _on_request_submitted(self, reply: Reply) -> None:
+        reply.finished.connect(self._on_request_finished)
 
-    def _forget_loss(self) -> None:
+    def _on_request_finished(self) -> None:
         """Hide the lost engine once another one has completed a request."""
         reply = self.sender()
         assert isinstance(reply, Reply)
@@ -286,11 +286,11 @@ class HeadlineModel(QObject):
             self._lost_reason = ""
             self._choose()
 
-    def _lose(self, reason: str) -> None:
+    def _on_engine_lost(self, reason: str) -> None:
         self._lost_reason = reason
         self._choose()
 
-    def _enter(self, state: EngineState) -> None:
+    def _on_state_changed(self, state: EngineState) -> None:
         if state is EngineState.STARTING:
             self._start.start()
         else:
@@ -306,12 +306,12 @@ class HeadlineModel(QObject):
         elif self.headline is not None and self.headline.code in (_SLOW, _NOT_RESPONDING):
             self._choose()
 
-    def _fall_silent(self, _is_silent: bool) -> None:
+    def _on_sensors_silence_changed(self, _is_silent: bool) -> None:
         # Each silence is new, even if the last one was dismissed.
         self._dismissed = {key for key in self._dismissed if key[0] != _SILENCE}
         self._choose()
 
-    def _read(self, reading: Reading) -> None:
+    def _on_reading_taken(self, reading: Reading) -> None:
         inventory = self._sensors.inventory
         errors = {card.uuid: card for card in reading.cards if card.error}
         lost = [
@@ -323,8 +323,8 @@ class HeadlineModel(QObject):
             self._lost_cards = lost
             self._choose()
 
-    def _meet_engine(self) -> None:
-        self._has_met_engine = True
+    def _on_engine_described(self) -> None:
+        self._has_engine = True
         self._choose()
 
     def _choose(self) -> None:
@@ -354,7 +354,7 @@ class HeadlineModel(QObject):
         if not self._lost_reason:
             return None
         is_gone = self._session.state is EngineState.FAILED
-        reassurance = " Your results are still here." if self._has_met_engine else ""
+        reassurance = " Your results are still here." if self._has_engine else ""
         return Headline(
             code="engine_lost",
             sentence=f"{self._lost_reason.rstrip('.')}.{reassurance}",

@@ -210,21 +210,21 @@ class RemotePc(Pc):
         self.address = said.pc
         self.doctor.system = said.greeting.platform
         self._enter(LineState.OPEN, Notice(f"{self.name} is connected.", Tone.GOOD))
-        self.sensors.follow(self._port.sensors(self.address))
+        self.sensors.use_source(self._port.sensors(self.address))
         self.session.restart()
         self.changed.emit()
 
     def _on_engine_state(self, state: EngineState) -> None:
         if state is EngineState.FAILED and self.session.line_failure is not None:
             # Not yet: the session is about to refuse what waits for it.
-            QTimer.singleShot(0, self, self._lose)
+            QTimer.singleShot(0, self, self._on_line_lost)
 
     def _on_sensors_ended(self) -> None:
         """Without an engine there, the sensors are all that notices."""
         if self.engine_trouble:
-            self._lose()
+            self._on_line_lost()
 
-    def _lose(self) -> None:
+    def _on_line_lost(self) -> None:
         if not self.why_not and not self._is_closed:
             failure = (
                 self.session.line_failure or LineTrouble(LineProblem.LOST, self.address).failure
@@ -238,7 +238,7 @@ class RemotePc(Pc):
     def _end(self, state: LineState, notice: Notice) -> None:
         self._question.cancel()
         self._enter(state, notice)
-        self.sensors.follow(None)
+        self.sensors.use_source(None)
         self.lab.end()
         self.session.end()
         self.changed.emit()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _KEPT = 256
 _RUN = "run"  # the reason for reading the sensors
 # A card reports the load of its last second in the next reading.
-_AFTERGLOW_S = 1.0
+_SENSOR_LAG_S = 1.0
 _LONGEST_WAIT_MS = 5000
 # By the tags of their requests, whose classes a window imports with their tabs.
 _OTHER_WORK = {
@@ -62,7 +62,7 @@ class RunMarks(QObject):
         self._waiting = QTimer(self)
         self._waiting.setSingleShot(True)
         self._waiting.timeout.connect(self._report_effect)
-        session.request_submitted.connect(self._follow)
+        session.request_submitted.connect(self._on_request_submitted)
         sensors.reading_taken.connect(self._read)
 
     @property
@@ -72,7 +72,7 @@ class RunMarks(QObject):
             return self.marks[-1].title
         return self._work_title(self._other) if self._other is not None else ""
 
-    def _follow(self, reply: Reply) -> None:
+    def _on_request_submitted(self, reply: Reply) -> None:
         if isinstance(reply.request, RunWorkload):
             reply.event_received.connect(self._receive)
         elif self._work_title(reply.request):
@@ -151,6 +151,6 @@ class RunMarks(QObject):
         device = inventory.device_with(mark.identity) if mark and inventory else None
         if mark is not None and mark.ended_s is not None and device is not None:
             track = self._sensors.track(device)
-            late = msgspec.structs.replace(mark, ended_s=mark.ended_s + _AFTERGLOW_S)
+            late = msgspec.structs.replace(mark, ended_s=mark.ended_s + _SENSOR_LAG_S)
             self.effect = effect_sentence(late, track)
             self.effect_changed.emit(self.effect)

@@ -65,7 +65,7 @@ class Sensors(QObject):
     A reader that dies is restarted a few times.
 
     Args:
-        source: the reader, or a recording; None until `follow`.
+        source: the reader, or a recording; None until `use_source`.
         parent: owns this.
         shares_clock: whether the reader has the monotonic clock of this PC. The readings of another
             PC get times of this one: those at which they would have come without a delay.
@@ -102,10 +102,10 @@ class Sensors(QObject):
         self.links: dict[str, Link] = {}
         self.is_silent = self._is_closed = False
         self._is_watched = True
-        self._wishes = {"window"}
+        self._users = {"window"}
         self._deaths = 0
         self._silence = AwakeTimer(self)
-        self._silence.ended.connect(self._fall_silent)
+        self._silence.ended.connect(self._on_reader_timeout)
         self._restart = QTimer(self)
         self._restart.setSingleShot(True)
         self._restart.timeout.connect(self.start)
@@ -128,7 +128,7 @@ class Sensors(QObject):
     @property
     def is_polled(self) -> bool:
         """Whether any part needs readings: they cost the card and the PC a little."""
-        return LOG in self._wishes or (self._is_watched and bool(self._wishes))
+        return LOG in self._users or (self._is_watched and bool(self._users))
 
     @property
     def has_given_up(self) -> bool:
@@ -144,14 +144,14 @@ class Sensors(QObject):
         """Start reading; does nothing while running, and without a source."""
         if self._worker is None and self._source is not None and not self._is_closed:
             self._worker = Worker(self._source.readings, self)
-            self._worker.value_produced.connect(self._receive)
-            self._worker.failure_raised.connect(self._receive_failure)
-            self._worker.finished.connect(self._finish)
+            self._worker.value_produced.connect(self._on_event)
+            self._worker.failure_raised.connect(self._on_failure)
+            self._worker.finished.connect(self._on_reader_ended)
             self._worker.finished.connect(self._worker.deleteLater)
             self._worker.start()
             self._expect_within(_SILENT_AT_START_MS)
 
-    def follow(self, source: SensorSource | None) -> None:
+    def use_source(self, source: SensorSource | None) -> None:
         """Read another source from now on, or none; the devices and the last readings stay."""
         if self._is_closed:
             return
@@ -172,12 +172,12 @@ class Sensors(QObject):
 
     def want(self, what: str, wanted: bool) -> None:
         """Set whether a part of the program needs readings; polling stops if none does."""
-        if wanted is (what in self._wishes):
+        if wanted is (what in self._users):
             return
         if wanted:
-            self._wishes.add(what)
+            self._users.add(what)
         else:
-            self._wishes.discard(what)
+            self._users.discard(what)
         self._poll_or_rest()
 
     def number_for(
@@ -219,7 +219,7 @@ class Sensors(QObject):
             worker.wait(_LONGEST_END_MS)
         self.closed.emit()
 
-    def _receive(self, event: SensorEvent) -> None:
+    def _on_event(self, event: SensorEvent) -> None:
         if self._is_closed or self.sender() is not self._worker:
             return
         if isinstance(event, Inventory):
@@ -233,10 +233,10 @@ class Sensors(QObject):
         self._expect_within(_SILENT_AFTER_MS)
         self._set_silent(False)
 
-    def _receive_failure(self, failure: Failure) -> None:
+    def _on_failure(self, failure: Failure) -> None:
         _log.error("The sensor reader failed: %s\n%s", failure.message, failure.traceback_text)
 
-    def _finish(self) -> None:
+    def _on_reader_ended(self) -> None:
         """Restart the reader after an unexpected end."""
         if self.sender() is not self._worker:
             return  # of a source that is no longer read
@@ -252,7 +252,7 @@ class Sensors(QObject):
             self._restart.start(_RESTART_AFTER_MS)
         else:
             _log.error("The sensor reader ended %d times in a row", self._deaths)
-            self._fall_silent()
+            self._on_reader_timeout()
 
     def _expect_within(self, milliseconds: int) -> None:
         if self._worker is not None and self.is_polled:
@@ -297,7 +297,7 @@ class Sensors(QObject):
             self.inventory = inventory
             self.inventory_changed.emit(inventory)
 
-    def _fall_silent(self) -> None:
+    def _on_reader_timeout(self) -> None:
         self._set_silent(True)
 
     def _set_silent(self, silent: bool) -> None:

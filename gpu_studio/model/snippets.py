@@ -73,7 +73,7 @@ class Snippets(QObject):
         self._by_page[self._front.get(page.tab, page) if not page.part else page] = snippet
         self._update()
 
-    def follow(self, reply: Reply) -> None:
+    def on_request_submitted(self, reply: Reply) -> None:
         """Show the code that comes with the answers to a request on the request's page."""
         if type(reply.request) in _PAGES:
             reply.event_received.connect(self._show_answer)

@@ -116,13 +116,13 @@ class Studio(QObject):
         self.snippets = Snippets(self)
         self._asked_for: tuple[int, tuple[str, ...]] | None = None
         self.session.engine_described.connect(self._engine_described)
-        self.modelled.request_submitted.connect(self.snippets.follow)
+        self.modelled.request_submitted.connect(self.snippets.on_request_submitted)
         for pc in self.pcs.all:
             self._show_snippets_of(pc)
         self.pcs.added.connect(self._show_snippets_of)
         # After the cards have got this engine's numbers.
         self.board = DeviceBoard(self.pcs, settings, self)
-        self.sensors.inventory_changed.connect(self._look_for_wakers)
+        self.sensors.inventory_changed.connect(self._on_inventory_changed)
 
     def start(self) -> None:
         """Start the sensor reader and the engine; called after the window's first paint."""
@@ -151,16 +151,16 @@ class Studio(QObject):
 
     def wake_cards(self) -> None:
         """Let the engine ask CUDA although all cards sleep: the user wants to use them."""
-        self._ask_again(wakes_cards=True)
+        self._describe_again(wakes_cards=True)
 
     def _show_snippets_of(self, pc: Pc) -> None:
         for session in (pc.session, pc.lab):
-            session.request_submitted.connect(self.snippets.follow)
+            session.request_submitted.connect(self.snippets.on_request_submitted)
 
     def _show_check(self) -> None:
         self.go_to(CHECK)
 
-    def _look_for_wakers(self, inventory: Inventory) -> None:
+    def _on_inventory_changed(self, inventory: Inventory) -> None:
         """Let the engine ask CUDA once another program has woken a sleeping card."""
         engine = self.session.description
         awake = [card.identity for card in inventory.cards if card.unreadable_code != "asleep"]
@@ -168,9 +168,9 @@ class Studio(QObject):
         # Only once: the engine checks itself, and may find that the card sleeps again.
         if asked_for is not None and asked_for != self._asked_for:
             self._asked_for = asked_for
-            self._ask_again(wakes_cards=False)
+            self._describe_again(wakes_cards=False)
 
-    def _ask_again(self, *, wakes_cards: bool) -> None:
+    def _describe_again(self, *, wakes_cards: bool) -> None:
         described = self.session.description
         if described is not None and described.cards_asleep:
             self.session.submit(DescribeEngine(wakes_cards=wakes_cards))

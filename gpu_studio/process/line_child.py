@@ -80,7 +80,7 @@ class WatchedPipe:
         self._read, self._on_silence, self._looks = read, on_silence, looks
         self._steps = 0  # odd while somebody reads; only the reader changes it
         self._is_over = threading.Event()
-        threading.Thread(target=self._look, daemon=True).start()
+        threading.Thread(target=self._watch_silence, daemon=True).start()
 
     def read(self, most: int) -> bytes:
         """Return the next bytes, at most so many."""
@@ -94,7 +94,7 @@ class WatchedPipe:
         """Watch no longer."""
         self._is_over.set()
 
-    def _look(self) -> None:
+    def _watch_silence(self) -> None:
         silent, seen = 0, 0
         while not self._is_over.wait(ALIVE_EVERY_S):
             steps = self._steps

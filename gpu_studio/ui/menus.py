@@ -102,13 +102,13 @@ def _add_full_screen(menu: QMenu, window: QMainWindow) -> None:
     def switch() -> None:
         # The other states, such as maximized, stay for the way back.
         window.setWindowState(window.windowState() ^ Qt.WindowState.WindowFullScreen)
-        look()
+        show_state()
 
-    def look() -> None:
+    def show_state() -> None:
         full.setChecked(window.isFullScreen())
 
     full.triggered.connect(switch)
-    menu.aboutToShow.connect(look)
+    menu.aboutToShow.connect(show_state)
     menu.addAction(full)
 
 

@@ -51,7 +51,7 @@ class Crosshair(QObject):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Follow the mouse."""
         if event.type() is QEvent.Type.MouseMove and watched in self._lines:
-            self._follow(self._lines[watched][0], event)  # type: ignore[arg-type]  # by its type
+            self._show_at(self._lines[watched][0], event)  # type: ignore[arg-type]  # by its type
         elif event.type() is QEvent.Type.Leave:
             self.move_to(None)
         return False
@@ -72,7 +72,7 @@ class Crosshair(QObject):
             viewport.setMouseTracking(True)
             self._lines[viewport] = (live, line)
 
-    def _follow(self, live: LivePlot, event: QMouseEvent) -> None:
+    def _show_at(self, live: LivePlot, event: QMouseEvent) -> None:
         assert live.plot is not None
         view = live.plot.plotItem.vb
         scene = live.plot.mapToScene(event.position().toPoint())

@@ -248,7 +248,7 @@ class LivePlot(QFrame):
             highest = max(float(column.max()) for column in columns)
             if move == self.plot.setYRange and self._style.logarithmic_y:
                 lowest, highest = decades_of(lowest, highest)
-            if steady.follow(lowest, highest):
+            if steady.widen(lowest, highest):
                 move(*steady.ends, padding=0)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -427,7 +427,7 @@ class SteadyRange:
         """Its start and end; 0 to 1 before any data."""
         return self._range or (0.0, 1.0)
 
-    def follow(self, lowest: float, highest: float) -> bool:
+    def widen(self, lowest: float, highest: float) -> bool:
         """Add data; return whether the range has changed."""
         largest = max(abs(lowest), abs(highest))
         if largest < _NOTHING:

@@ -118,7 +118,7 @@ class Curve:
 
     def has_changed(self, sight: Sight) -> bool:
         """Read the source; return whether there is anything new to draw."""
-        look = self._look(sight)
+        look = self._points_in(sight)
         if look is not None:
             self.shown = look
         return look is not None
@@ -133,7 +133,7 @@ class Curve:
             symbol = self.dots if len(self.shown.xs) <= _MOST_DOTS else None
             self.item.setData(self.shown.xs, self.shown.ys, symbol=symbol)
 
-    def _look(self, sight: Sight) -> Points | None:
+    def _points_in(self, sight: Sight) -> Points | None:
         import numpy as np  # 80 ms
 
         from gpu_studio.core.series import Series
