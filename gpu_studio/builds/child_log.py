@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from gpu_studio.core.user_file import UnusableFileError, open_user_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _LAST_LINES = 12
 _MOST_BYTES = 4 << 20

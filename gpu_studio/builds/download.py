@@ -20,21 +20,19 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from gpu_studio.builds.held_files import ERRORS_HELD, patiently
 from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.builds import trouble as troubles
-from gpu_studio.core.builds.addresses import is_wheel_name, whole_number, why_refused
+from gpu_studio.core.builds.package_page import is_wheel_name, whole_number, why_refused
 from gpu_studio.core.builds.record import LARGEST_FILE_BYTES, parsed_json
 from gpu_studio.core.builds.trouble import Trouble, TroubleError, hashes_text
 from gpu_studio.core.user_file import UnusableFileError, read_own_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _CHUNK = 1 << 18
 _TIMEOUT_S = 30.0

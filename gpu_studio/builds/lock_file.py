@@ -6,11 +6,8 @@ package is there.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 LOCKS = Path(__file__).resolve().parents[2] / "packaging" / "locks"
 

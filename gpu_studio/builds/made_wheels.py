@@ -13,14 +13,10 @@ import io
 import re
 import tarfile
 import zipfile
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePosixPath
 
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.trouble import TroubleError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _MOST_BYTES = 16 << 20
 _SOURCE = "src"

@@ -20,9 +20,10 @@ import hashlib
 import json
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from gpu_studio.builds.child_log import ChildLog, last_words
@@ -43,19 +44,18 @@ from gpu_studio.builds.wheel_folder import (
 )
 from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.builds import trouble as troubles
-from gpu_studio.core.builds.addresses import why_refused
-from gpu_studio.core.builds.package_page import links_in, version_of, wheel_for
+from gpu_studio.core.builds.package_page import (
+    WheelLink,
+    links_in,
+    version_of,
+    wheel_for,
+    why_refused,
+)
 from gpu_studio.core.builds.record import LARGEST_FILE_BYTES, parsed_json
-from gpu_studio.core.builds.trouble import TroubleError, hashes_text
+from gpu_studio.core.builds.trouble import Trouble, TroubleError, hashes_text
 from gpu_studio.core.user_file import UnusableFileError, read_own_text
+from gpu_studio.core.wheel_table import IndexPackage, TorchBuild, WheelTable
 from gpu_studio.process.child_process import ChildProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gpu_studio.core.builds.package_page import WheelLink
-    from gpu_studio.core.builds.trouble import Trouble
-    from gpu_studio.core.wheel_table import IndexPackage, TorchBuild, WheelTable
 
 _PYPI_FILES = "files.pythonhosted.org"
 _POLL_S = 0.1

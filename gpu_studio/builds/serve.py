@@ -15,8 +15,9 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from gpu_studio.builds.install import BuildInstaller
 from gpu_studio.builds.shelf import BuildShelf
@@ -25,9 +26,6 @@ from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import Trouble, TroubleKind
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.process.sleep_block import SleepBlock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _GRACE_S = 0.5  # for a read of the network, which cannot be interrupted; nothing is lost then
 _log = logging.getLogger(__name__)

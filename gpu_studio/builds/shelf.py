@@ -18,8 +18,9 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpu_studio.core.atomic_file import try_lock, write_atomically
 from gpu_studio.core.builds import trouble as troubles
@@ -37,15 +38,13 @@ from gpu_studio.core.packages_folder import has_own_torch
 from gpu_studio.core.user_file import UnusableFileError, read_own_text
 from gpu_studio.core.wheel_table import load_table
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 ENGINES = "engines"
 """The folder of all builds: in the user's data folder, or in the environment of a checkout."""
 # Windows allows paths of 259 characters by default. The longest file that is imported, a compiled
 # module of torch 2.13.0, takes 118 of them below the folder, and the slash one.
 LONGEST_FOLDER = 140
 _PLAN = ".plan.json"
+_PROCESSES = Path("/proc")
 OWN_PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
@@ -254,6 +253,34 @@ class BuildShelf:
 
     def _record_path(self, family: str) -> Path:
         return self.root / f"{family}.json"
+
+
+def require_unused(shelf: BuildShelf, family: str, processes: Path = _PROCESSES) -> None:
+    """Refuse to change a build that a running engine of this user has loaded.
+
+    Windows itself refuses to change such a file. Linux does not: the engine would run on, and fail
+    later, when it imports a module that is gone.
+
+    Args:
+        shelf: The installed builds.
+        family: The build.
+        processes: The system's folder of processes: proc(5).
+
+    Raises:
+        TroubleError: A process has mapped a file of it.
+    """
+    folder = os.fsencode(os.path.realpath(shelf.folder(family))) + b"/"
+    try:
+        names = [name for name in os.listdir(processes) if name.isdecimal()]
+    except OSError:  # not Linux
+        return
+    for name in names:
+        try:
+            mapped = (processes / name / "maps").read_bytes()
+        except OSError:  # another user's, or gone
+            continue
+        if folder in mapped:
+            raise TroubleError(troubles.engine_at_work(family, process=name))
 
 
 def own_shelf(data_folder: Callable[[], Path]) -> BuildShelf | None:

@@ -18,8 +18,9 @@ import os
 import re
 import time
 import zipfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from gpu_studio.builds.download import StoppedError, disk_trouble
 from gpu_studio.builds.held_files import is_held, patiently
@@ -27,11 +28,8 @@ from gpu_studio.builds.shelf import extended
 from gpu_studio.core import operating_system
 from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.builds import trouble as troubles
-from gpu_studio.core.builds.addresses import whole_number
+from gpu_studio.core.builds.package_page import whole_number
 from gpu_studio.core.builds.trouble import TroubleError, hashes_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 _CHUNK = 1 << 20
 _EXECUTABLE = 0o111

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 from gpu_studio.core.builds.package_page import fits, version_of
 from gpu_studio.core.builds.record import FAMILIES
-from gpu_studio.core.wheel_table import load_table
+from gpu_studio.core.wheel_table import IndexPackage, TorchBuild, WheelTable, load_table
 from gpu_studio.core.wheels import own_platform_key
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from gpu_studio.core.wheel_table import IndexPackage, TorchBuild, WheelTable
 
 # PyPI's wheels have no build in their version; for these systems they are these builds.
 PLAIN_BUILDS = {"windows": "cpu", "linux": "cu130", "darwin": "cpu"}

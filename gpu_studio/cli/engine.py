@@ -9,8 +9,7 @@ from pathlib import Path
 
 from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.download import disk_trouble
-from gpu_studio.builds.engine_use import require_unused
-from gpu_studio.builds.shelf import BuildShelf, own_shelf
+from gpu_studio.builds.shelf import BuildShelf, own_shelf, require_unused
 from gpu_studio.cli.answers import Interrupt, Stream, read_inventory
 from gpu_studio.cli.command import (
     DONE,

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from gpu_studio.core.builds.addresses import is_wheel_name, whole_number, why_refused
-from gpu_studio.core.builds.package_page import links_in
+from gpu_studio.core.builds.package_page import is_wheel_name, links_in, whole_number, why_refused
 from gpu_studio.core.builds.record import parsed_json
 
 SECURE = "https://download.pytorch.org/whl/cpu/torch/"
