@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -25,25 +25,17 @@ from gpu_studio.cli.bench_runs import (
 )
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.recorder import Recorder
-from gpu_studio.cli.screen import TerminalTable, note, print_bytes, print_line, print_list
+from gpu_studio.cli.screen import note, print_bytes, print_line, print_list
 from gpu_studio.core.benchmark.options import explain_option
 from gpu_studio.core.benchmark.plan import Plan, RunPlan, Sweep
 from gpu_studio.core.benchmark.recording import read_recording, recording_sentences
-from gpu_studio.core.benchmark.reference import (
-    PublishedTable,
-    experiment,
-    experiment_rows,
-    full_length,
-    full_length_sentence,
-    published_table,
-)
 from gpu_studio.core.benchmark.verdict import crossover_sentences, verdict_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
 from gpu_studio.core.protocol import encode_all
-from gpu_studio.core.units import format_duration, format_size
+from gpu_studio.core.units import format_size
 from gpu_studio.engine.recorded_engine import RecordedEngine
 
 _ONE_DEVICE = "No crossover: only one device was measured."
@@ -51,76 +43,6 @@ _USUAL_SIZES = (512, 1024, 2048)
 _USUAL_DTYPE = "float32"
 _USUAL_BUDGET_S = 2.0
 _NAME_WIDTH = 16
-_PRESETS = ("gt1030",)
-
-
-def _preset(options: argparse.Namespace, log_path: Path) -> int:
-    """Run the experiment and print it beside the published results; return the exit status."""
-    table = published_table()
-    write_line = note if options.json else print_line
-    recorder = Recorder(log_path, as_json=options.json, path=options.record)
-    finished = None if options.no_history else partial(keep_run, history())
-    with started_runs(log_path, as_json=options.json, finished=finished) as (runs, described):
-        devices = tuple(options.device or addresses(described))
-        for device in devices:
-            check_device(device, described)
-        recorder.begin(described, {table.workload}, set(devices))
-        write_line(f"{table.source}: {table.cpu} and {table.card}. {table.method}")
-        runs.make(experiment(table, devices, options.budget_s, sustained=options.sustained))
-        if options.full_length:
-            _run_in_full(runs, table, write_line)
-        if options.export is not None:
-            export(runs.runs, described, options.export)
-        recorder.save(runs.runs)
-    if not options.json:
-        print_line()
-        for line in _experiment_lines(table, runs.results):
-            print_line(line)
-    return runs.exit_status
-
-
-def _run_in_full(runs: BenchRuns, table: PublishedTable, write_line: Callable[[str], None]) -> None:
-    """Run as many iterations as the table, unless a budgeted run failed."""
-    if len(runs.results) == len(runs.runs):
-        requests = full_length(table, runs.results, len(runs.runs) + 1)
-        write_line(full_length_sentence(table, requests))
-        runs.make_all(requests)
-
-
-def _experiment_lines(table: PublishedTable, results: Sequence[RunFinished]) -> list[str]:
-    """Return the published table beside this PC, one line for each device and size."""
-    layout = TerminalTable((("size", -13), ("iterations", -10), ("time", -9), ("device", 0)))
-    lines = [layout.heading]
-    names = {result.device: result.device_name for result in results}
-    rows = {row.published.size: row for row in experiment_rows(table, results)}
-    for published in table.rows:
-        size, iterations = format_size(published.size), str(published.iterations)
-        for name, seconds in ((table.cpu, published.cpu_s), (table.card, published.card_s)):
-            lines.append(layout.row([size, iterations, format_duration(seconds),
-                                     f"{name} (published)"]))  # fmt: skip
-        row = rows.get(published.size)
-        for device, seconds in row.iterations_s.items() if row else ():
-            label = row.label(device) if row else ""
-            lines.append(layout.row([size, iterations, format_duration(seconds),
-                                     f"{names[device]} (this PC, {label})"]))  # fmt: skip
-    return lines
-
-
-def _add_preset(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", choices=_PRESETS, metavar="|".join(_PRESETS), help="the experiment")
-    parser.add_argument(
-        "--full-length", action="store_true",
-        help="time as many calls as the table; prints first how long that takes",
-    )  # fmt: skip
-    add_measuring(parser, _USUAL_BUDGET_S)
-
-
-_PRESET = Command(
-    help="compare this PC with a published table",
-    about="“The GT 1030 experiment”: compare this PC with a published table.",
-    run=_preset,
-    add_arguments=_add_preset,
-)
 
 
 def _replay(options: argparse.Namespace, _log_path: Path) -> int:
@@ -372,7 +294,6 @@ COMMAND = Command(
             run=_list,
             json=JSON_OBJECT,
         ),
-        "preset": _PRESET,
         "replay": _REPLAY,
         **standard.PARTS,
         **bench_history.PARTS,

@@ -1,11 +1,11 @@
-"""``gpu-studio bench history``, ``rename``, ``delete`` and ``import``: the kept runs."""
+"""``gpu-studio bench history`` and ``import``: the kept runs."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.screen import note, now, print_json, print_line
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History, HistoryEntry
@@ -56,36 +56,6 @@ def _import(options: argparse.Namespace, _log_path: Path) -> int:
     return DONE
 
 
-def _rename(options: argparse.Namespace, _log_path: Path) -> int:
-    """Name a kept run, or remove its name if the new one is empty; return the exit status."""
-    runs = history()
-    entry = _find(runs, options.key)
-    runs.rename(entry.key, options.name)
-    print_line(_entry_line(_find(runs, entry.key)))
-    return DONE
-
-
-def _delete(options: argparse.Namespace, _log_path: Path) -> int:
-    """Delete kept runs, all or none; return the exit status."""
-    runs = history()
-    entries = [_find(runs, key) for key in options.keys]
-    for entry in entries:
-        runs.delete(entry.key)
-        print_line(f"deleted: {_entry_line(entry)}")
-    return DONE
-
-
-def _find(runs: History, key: str) -> HistoryEntry:
-    """Return the run with this key; the end of a key is enough if it is unique."""
-    found = [entry for entry in runs.contents().entries if key and entry.key.endswith(key)]
-    if len(found) == 1:
-        return found[0]
-    shown = key[:40]
-    if found:
-        raise WrongUseError(f"“{shown}” matches {len(found)} runs: give more of the key.")
-    raise WrongUseError(f"No kept run has the key “{shown}”; “bench history” shows the keys.")
-
-
 def _entry_line(entry: HistoryEntry) -> str:
     header, result = entry.header, entry.header.result
     what = (
@@ -106,15 +76,6 @@ def _entry_line(entry: HistoryEntry) -> str:
     return "  ".join(what)
 
 
-def _add_rename(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("key", metavar="KEY", help="the run's key, or its end")
-    parser.add_argument("name", metavar="NAME", help="the new name; an empty one removes it")
-
-
-def _add_delete(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("keys", metavar="KEY", nargs="+", help="a run's key, or its end")
-
-
 def _add_import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", type=Path, help="results from another PC, or an export"
@@ -124,23 +85,9 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
 PARTS = {
     "history": Command(
         help="list the kept runs",
-        about="List the kept runs with their keys, newest first.",
+        about="List the kept runs, newest first. Each is a file of its own, named by its key.",
         run=_list,
         json=JSON_OBJECT,
-    ),
-    "rename": Command(
-        help="name a kept run",
-        about="Name a kept run.",
-        run=_rename,
-        add_arguments=_add_rename,
-        json="",
-    ),
-    "delete": Command(
-        help="delete kept runs permanently",
-        about="Delete kept runs permanently: all of them, or none if a key is wrong.",
-        run=_delete,
-        add_arguments=_add_delete,
-        json="",
     ),
     "import": Command(
         help="add the results in a file to the kept runs",

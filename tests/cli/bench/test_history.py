@@ -27,50 +27,6 @@ def test_finished_runs_are_kept_and_listed(engines, type_in, tmp_path):
     assert listed["refused"][0]["file_name"] == "broken.json"
 
 
-def listed(type_in):
-    return [line.split()[0] for line in type_in("history")[1].splitlines()]
-
-
-def test_a_kept_run_is_named_and_deleted_by_its_key_or_the_end_of_it(type_in):
-    type_in("matmul", "--size", "64,128", "--device", "cpu")
-    first, second = listed(type_in)
-    status, output, _ = type_in("rename", first, "before")
-    assert (status, "“before”" in output) == (0, True)
-    assert "“before”" in type_in("history")[1].splitlines()[0]
-    assert type_in("rename", first[-8:], "")[0] == 0
-    assert "“" not in type_in("history")[1]
-    status, output, _ = type_in("delete", first[-8:])
-    assert (status, output.startswith(f"deleted: {first}")) == (0, True)
-    assert listed(type_in) == [second]
-
-
-def test_of_two_things_that_end_the_command_neither_is_done(type_in):
-    type_in("matmul", "--size", "64", "--device", "cpu")
-    (key,) = listed(type_in)
-    for others in (["--rename", "new"], ["history"], ["import", "file"], ["list"]):
-        status, output, errors = type_in("delete", key, *others)
-        assert (status, output) == (2, "")
-        assert others[0] in errors
-    assert listed(type_in) == [key]
-    assert "new" not in type_in("history")[1]
-
-
-def test_an_unknown_or_ambiguous_key_deletes_nothing(type_in, tmp_path):
-    type_in("matmul", "--size", "64,128", "--device", "cpu")
-    keys = listed(type_in)
-    folder = tmp_path / "history"
-    twin = "20260101000000-" + keys[0].split("-")[1]
-    (folder / f"{twin}.json").write_bytes((folder / f"{keys[0]}.json").read_bytes())
-    ambiguous = keys[0][-8:]
-    for key in ("nothing", "", "../../etc/passwd", ambiguous):
-        status, output, errors = type_in("delete", keys[1], key)
-        assert (status, output) == (2, "")
-        (line,) = errors.splitlines()
-        assert f"“{key}”" in line
-        assert ("2 runs" in line) == (key == ambiguous)
-    assert len(listed(type_in)) == 3
-
-
 def test_results_from_another_pc_are_kept_as_recordings(type_in, tmp_path):
     path = tmp_path / "theirs.json"
     type_in("matmul", "--size", "64,128", "--device", "cpu", "--no-history", "--export", str(path))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import msgspec
 import pytest
 
 from gpu_studio.cli import recorder
@@ -177,11 +176,3 @@ def test_a_recording_that_cannot_be_written_fails_after_the_results(type_in, tmp
     assert str(path) in errors
     assert "No space left" in errors
     assert not path.exists()
-
-
-def test_the_preset_is_recorded_as_well(type_in, tmp_path):
-    path = tmp_path / "preset.jsonl"
-    type_in("preset", "gt1030", "--budget-s", "0.1", "--no-history", "--record", str(path))
-    sizes = {run.request.size for run in read_recording(path).runs}
-    assert sizes == {512, 2048, 4096}
-    assert msgspec.json.decode(path.read_bytes().splitlines()[0])["type"] == "recording_header"

@@ -56,12 +56,6 @@ def test_what_is_asked_reaches_the_engine(engines, type_in):
         (["card_only", "--device", "cpu"], "cuda"),
         (["nothing"], "elementwise, matmul"),
         (["matmul", "--export", "results.exe"], ".csv"),
-        (["preset", "gtx"], "gt1030"),
-        (["preset", "--full-length"], "gt1030"),
-        (["preset", "gt1030", "matmul"], "matmul"),
-        (["preset", "gt1030", "--sweep", "1:2"], "--sweep"),
-        (["preset", "gt1030", "--mode", "cold"], "--mode"),
-        (["preset", "gt1030", "--with-transfers"], "--with-transfers"),
     ],
 )
 def test_wrong_use_is_one_line_and_status_2(engines, type_in, arguments, words):
