@@ -25,7 +25,6 @@ from gpu_studio.core.program_form import typed
 from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.hardware.surroundings import are_cards_simulated, boot_mark
-from gpu_studio.model.collector import forget_sources
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.start_mark import StartMark
 from gpu_studio.model.studio import Studio
@@ -109,7 +108,6 @@ def build_window(
         sleep_blocker: keeps the PC awake during long work; None lets it sleep.
     """
     guard_overrides()
-    forget_sources()
     used_settings = settings or Settings(_settings_path())
     own = OwnEngines(log_path, builds)
     studio = Studio(

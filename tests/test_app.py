@@ -226,28 +226,6 @@ def test_without_any_font_a_sentence_stands_in_for_a_window_of_boxes(tmp_path):
     assert "Traceback" not in ended.stderr
 
 
-_SOURCES = """
-import linecache, sys
-from PySide6.QtWidgets import QApplication
-from gpu_studio import app
-from gpu_studio.model.settings import Settings
-application = QApplication([])
-linecache.getlines(app.__file__)
-print(app.__file__ in linecache.cache)
-window = app.build_window(settings=Settings(None))
-print(app.__file__ in linecache.cache)
-window.close()
-"""
-
-
-def test_the_window_is_made_without_the_source_text_of_the_imports():
-    ended = subprocess.run(
-        [sys.executable, "-c", _SOURCES], capture_output=True, text=True,
-        encoding="utf-8", timeout=PATIENCE_S, check=True,
-    )  # fmt: skip
-    assert ended.stdout.split() == ["True", "False"]
-
-
 _LOADED = """
 import gc, sys
 from gpu_studio.__main__ import load_window

@@ -8,21 +8,10 @@ automatic collection is off while a window lives, and a timer of the window's th
 from __future__ import annotations
 
 import gc
-import linecache
 
 from PySide6.QtCore import QObject, QTimer
 
 _PERIOD_MS = 500
-
-
-def forget_sources() -> None:
-    """Free the source text of the modules imported so far.
-
-    PySide reads the source of every module that is imported after it, to look for its own name, and
-    Python's `linecache` keeps the text: 16 MiB when the window has started. Before the window is
-    made, this also lets its objects use the memory. A traceback reads its lines again.
-    """
-    linecache.clearcache()
 
 
 class Collector(QObject):
@@ -55,7 +44,6 @@ class Collector(QObject):
 
         The window calls this again once all its pages are made.
         """
-        forget_sources()
         gc.freeze()
 
     def stop(self) -> None:

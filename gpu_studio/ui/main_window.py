@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QCloseEvent, QHideEvent, QKeyEvent, QPaintEvent, QShowEvent
 
-    from gpu_studio.model.headline import Headline
     from gpu_studio.model.pages import Page
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.setup.setup_line import SetupLine  # 13 ms
@@ -88,7 +87,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("GPU Studio")
         self.banner = Banner(theme)
         studio.headlines.headline_changed.connect(self._show_headline)
-        studio.doctor.findings_changed.connect(self._review_headline)
+        studio.doctor.findings_changed.connect(self._show_headline)  # another card may be usable
         self.banner.action_requested.connect(studio.headlines.act)
         self.banner.other_action_requested.connect(studio.headlines.act_otherwise)
         self.banner.dismissed.connect(studio.headlines.dismiss)
@@ -119,7 +118,7 @@ class MainWindow(QMainWindow):
             studio.headlines.notify(
                 _BAD_END, studio.settings.trouble or _NOTHING_LOST, Action.SHOW_LOG
             )
-        self._show_headline(studio.headlines.headline)  # set before this window was connected
+        self._show_headline()  # set before this window was connected
         self.setMinimumSize(*_SMALLEST)
         self._restore()
         self._setup_page: QWidget | None = None
@@ -286,7 +285,7 @@ class MainWindow(QMainWindow):
         """
         self._studio.snippets.turn_to(self._front())
         self._effect.setVisible(self._front() != DEVICES)  # that page says it beside the sensors
-        self._show_headline(self._studio.headlines.headline)
+        self._show_headline()
 
     def _go_to(self, destination: Destination) -> None:
         """Bring a page to the front, and open or start there what was asked for."""
@@ -300,12 +299,9 @@ class MainWindow(QMainWindow):
         self._studio.builds.begin(tag)
         self.show_setup()
 
-    def _review_headline(self) -> None:
-        """Another card may be usable now."""
-        self._show_headline(self._studio.headlines.headline)
-
-    def _show_headline(self, headline: Headline | None) -> None:
+    def _show_headline(self) -> None:
         """Show what stops the tab in front, but not what that tab says itself."""
+        headline = self._studio.headlines.headline
         is_shown_below = headline is not None and (
             (headline.is_finding and self._front() == DEVICES)
             or (headline.action is Action.SHOW_CHECK and self._front() == CHECK)

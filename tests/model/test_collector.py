@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gc
-import linecache
 import threading
 
 import pytest
@@ -79,12 +78,3 @@ def test_the_last_of_several_gives_back(qapp, automatic):
     assert not gc.isenabled()
     second.stop()
     assert gc.isenabled()
-
-
-def test_the_source_text_of_imports_is_freed(qapp, automatic):
-    linecache.getlines(collector.__file__)
-    assert collector.__file__ in linecache.cache
-    mine = Collector()
-    mine.start()
-    mine.stop()
-    assert collector.__file__ not in linecache.cache
