@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from PySide6.QtCore import QAbstractItemModel
     from PySide6.QtGui import QShowEvent
-    from PySide6.QtWidgets import QAbstractScrollArea
 
     from gpu_studio.core.notice import Notice, Tone
 
@@ -177,17 +176,6 @@ def laid_out_once(page: QWidget) -> Iterator[None]:
 def letters(widget: QWidget, count: int) -> int:
     """Return the width of a number of lower-case letters in a widget's font, in pixels."""
     return round(count * widget.fontMetrics().horizontalAdvance(_ALPHABET) / len(_ALPHABET))
-
-
-def own_viewport(area: QAbstractScrollArea) -> QWidget:
-    """Give a scroll area a viewport that Python created, and return it.
-
-    The first widget that Qt itself created makes PySide look for its class. For that, PySide builds
-    every subclass of QWidget with all enumerations: 20 ms that the first paint need not wait for.
-    """
-    viewport = QWidget()
-    area.setViewport(viewport)
-    return viewport
 
 
 def rule() -> QFrame:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, QTimer
-from PySide6.QtWidgets import QFrame, QScrollArea, QScrollBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from gpu_studio.ui.lazy_page import LazyPage
-from gpu_studio.ui.parts import GAP, own_viewport
+from gpu_studio.ui.parts import GAP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,9 +28,6 @@ class TabScroll(QScrollArea):
         super().__init__()
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        own_viewport(self)
-        self._bar = QScrollBar()  # made here for the same reason as the viewport
-        self.setVerticalScrollBar(self._bar)
         if tab is not None:
             self.show_page(tab)
 
@@ -59,7 +56,7 @@ class TabScroll(QScrollArea):
         if tab is None:
             return
         least = tab.minimumSizeHint()
-        width = max(self.width() - self._bar.sizeHint().width(), least.width())
+        width = max(self.width() - self.verticalScrollBar().sizeHint().width(), least.width())
         height = least.height()
         layout = tab.layout()
         if layout is not None and layout.hasHeightForWidth():

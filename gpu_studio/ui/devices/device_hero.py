@@ -34,7 +34,6 @@ from gpu_studio.ui.parts import (
     button,
     keep_room,
     letters,
-    own_viewport,
     rule,
     set_property,
     show_label,
@@ -73,7 +72,7 @@ class DeviceListView(QListView):
 
     def __init__(self, devices: DeviceList, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        theme.changed.connect(own_viewport(self).update)
+        theme.changed.connect(self.viewport().update)
         self.setObjectName("devices.table")
         self.setAccessibleName("Devices")
         self._devices = devices
