@@ -6,7 +6,6 @@ import contextlib
 import gc
 import os
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,34 +13,6 @@ if TYPE_CHECKING:
 
 _X11_SOCKETS = "/tmp/.X11-unix/X"
 _PATIENCE_S = 3.0
-# The modules without Qt that the first paint needs, and with them all that they import. PySide
-# looks for its own name in the source of each module that is imported after it: 5 ms for these.
-_BEFORE_QT = (
-    "gpu_studio.builds.client",
-    "gpu_studio.builds.shelf",
-    "gpu_studio.core.build_sizes",
-    "gpu_studio.core.builds.words",
-    "gpu_studio.core.devices.access",
-    "gpu_studio.core.devices.card_colors",
-    "gpu_studio.core.devices.facts",
-    "gpu_studio.core.devices.finding",
-    "gpu_studio.core.devices.torch_facts",
-    "gpu_studio.core.engine",
-    "gpu_studio.core.engine_end",
-    "gpu_studio.core.messages.memory_messages",
-    "gpu_studio.core.notice",
-    "gpu_studio.core.other_pc",
-    "gpu_studio.core.packaged_parts",
-    "gpu_studio.core.pause",
-    "gpu_studio.core.race.pictures",
-    "gpu_studio.core.switcher.whole_snippet",
-    "gpu_studio.core.tensors",
-    "gpu_studio.hardware.client",
-    "gpu_studio.hardware.surroundings",
-    "gpu_studio.process.console_end",
-    "gpu_studio.process.lean_memory",
-    "gpu_studio.process.sleep_block",
-)
 _WARNING = 0x30  # MB_ICONWARNING of winuser.h
 
 
@@ -71,8 +42,6 @@ def load_window() -> Callable[..., int]:
     the time until the first paint. `model.collector` takes over there.
     """
     gc.disable()
-    for name in _BEFORE_QT:
-        import_module(name)
     from gpu_studio.app import main as open_window
 
     return open_window

@@ -60,6 +60,7 @@ class SegmentPage(QWidget):
         self._area.setFrameShape(QScrollArea.Shape.NoFrame)
         self._area.setWidgetResizable(True)
         self._area.setObjectName("memory.segments_area")
+        self._area.setAccessibleName("Segment map")
         self._area.setWidget(self._view)
         for layer in (self._area.viewport(), self._view):  # the card shows through
             layer.setAutoFillBackground(False)
