@@ -21,8 +21,14 @@ import platformdirs
 from PySide6.QtCore import QMetaObject, Qt, QTimer, QtMsgType, qInstallMessageHandler
 from PySide6.QtGui import QFont, QFontMetrics, QIcon
 
+from gpu_studio.builds.client import BuildInstallChild
+from gpu_studio.core.log_end import log_end
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.resources import MissingResourceError, resource_path
+from gpu_studio.engine.client import ProcessEngine
+from gpu_studio.engine.devices.probe_client import probing
+from gpu_studio.engine.memory.modelled_engine import ModelledEngine
+from gpu_studio.engine.recorded_engine import RecordedEngine
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.hardware.surroundings import are_cards_simulated, boot_mark
 from gpu_studio.model.settings import Settings
@@ -30,6 +36,7 @@ from gpu_studio.model.start_mark import StartMark
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
 from gpu_studio.process.console_end import ConsoleEnd
+from gpu_studio.process.family_folder import remove_left_over
 from gpu_studio.process.lean_memory import give_large_back
 from gpu_studio.process.sleep_block import SleepBlock
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
@@ -43,13 +50,11 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QMessageLogContext
 
     from gpu_studio.builds.shelf import BuildShelf
-    from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.devices.torch_facts import PcProbed
     from gpu_studio.core.engine import Engine, EngineEnvironment, EngineFactory
     from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.hardware.line import LineHello
-    from gpu_studio.model.build_ports import BuildInstallerPort
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
     from gpu_studio.model.wakefulness import SleepBlocker
@@ -109,20 +114,27 @@ def build_window(
     """
     guard_overrides()
     used_settings = settings or Settings(_settings_path())
-    own = OwnEngines(log_path, builds)
+
+    def packages() -> Path | None:
+        return builds.used_folder() if builds is not None else None
+
+    def probe_cards(is_over: Callable[[], bool]) -> Iterator[TorchCard | PcProbed]:
+        return probing(log_path, load_s=_LINK_LOAD_S, is_over=is_over, packages=packages())
+
+    engines = engine_factory or partial(ProcessEngine, log_path=log_path, packages=packages)
     studio = Studio(
-        engine_factory or own.engine,
+        engines,
         sensor_source or SensorReader(log_path=log_path),
         used_settings,
-        lab_factory=engine_factory or own.engine,
-        modelled_factory=modelled_engine,
+        lab_factory=engines,
+        modelled_factory=ModelledEngine,
         data_folder=data_folder,
-        probe=probe or own.probe,
-        recorded_factory=recorded_engine,
+        probe=probe or probe_cards,
+        recorded_factory=lambda recording, speed: RecordedEngine(recording, speed=speed),
         cards_are_simulated=are_cards_simulated(),
         boot=boot_mark(),
         build_store=builds,
-        build_installer=_installer_of(builds, log_path) if builds is not None else None,
+        build_installer=BuildInstallChild(builds.root, log_path) if builds is not None else None,
         wheels=wheels,
         sleep_blocker=sleep_blocker,
         pc_port=SshPcs(),
@@ -133,30 +145,6 @@ def build_window(
     used_settings.setParent(window)
     window.setWindowIcon(_icon())
     return window
-
-
-class OwnEngines:
-    """The engines of this PC, and the child that tests its cards; see `build_window`."""
-
-    def __init__(self, log_path: Path | None, builds: BuildShelf | None) -> None:
-        self._log_path, self._builds = log_path, builds
-
-    def engine(self, environment: EngineEnvironment) -> Engine:
-        """Return an engine in a child."""
-        from gpu_studio.engine.client import ProcessEngine  # 4 ms: all messages
-
-        return ProcessEngine(environment, log_path=self._log_path, packages=self._packages)
-
-    def probe(self, is_over: Callable[[], bool]) -> Iterator[TorchCard | PcProbed]:
-        """Run a real kernel on each card, in a child."""
-        from gpu_studio.engine.devices.probe_client import probing  # 1 ms
-
-        return probing(
-            self._log_path, load_s=_LINK_LOAD_S, is_over=is_over, packages=self._packages()
-        )
-
-    def _packages(self) -> Path | None:
-        return self._builds.used_folder() if self._builds is not None else None
 
 
 class SshPcs:
@@ -185,26 +173,6 @@ def _own_builds() -> BuildShelf | None:
     from gpu_studio.builds.shelf import own_shelf  # 14 ms
 
     return own_shelf(_data_folder)
-
-
-def _installer_of(builds: BuildShelf, log_path: Path | None) -> BuildInstallerPort:
-    from gpu_studio.builds.client import BuildInstallChild  # 2 ms
-
-    return BuildInstallChild(builds.root, log_path)
-
-
-def modelled_engine(environment: EngineEnvironment) -> Engine:
-    """Return an engine of simulated cards; imports its modules on first use."""
-    from gpu_studio.engine.memory.modelled_engine import ModelledEngine  # 1 ms
-
-    return ModelledEngine(environment)
-
-
-def recorded_engine(recording: Recording, speed: float) -> Engine:
-    """Return an engine that replays a recording ``speed`` times as fast."""
-    from gpu_studio.engine.recorded_engine import RecordedEngine  # 2 ms
-
-    return RecordedEngine(recording, speed=speed)
 
 
 def has_letters(font: QFont) -> bool:
@@ -285,8 +253,6 @@ def _repeat(window: MainWindow, work: Callable[[], None], every_ms: int) -> None
 
 def remove_killed_windows_folders() -> None:
     """Remove what windows that were killed have left, in a thread: it may be gigabytes."""
-    from gpu_studio.process.family_folder import remove_left_over  # once an hour
-
     threading.Thread(target=remove_left_over, daemon=True).start()
 
 
@@ -343,8 +309,6 @@ def _start_log() -> Path | None:
 
 def _read_bad_end(path: Path) -> str:
     """Return the end of the log and of the crash traces, before this start writes to them."""
-    from gpu_studio.core.log_end import log_end  # 4 ms
-
     return "\n".join([log_end(path), log_end(path.with_name(_CRASH_LOG))]).strip()
 
 

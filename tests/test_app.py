@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from gpu_studio import app
 from gpu_studio.app import _keep_small, remove_killed_windows_folders
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
-from gpu_studio.process import family_folder
 from tests.own_home import own_home
 from tests.patience import PATIENCE_S
 
@@ -269,7 +269,7 @@ def test_an_open_window_removes_what_killed_ones_left_without_waiting_for_it(mon
         may_end.wait(PATIENCE_S)
         removed.set()
 
-    monkeypatch.setattr(family_folder, "remove_left_over", remove_left_over)
+    monkeypatch.setattr(app, "remove_left_over", remove_left_over)
     remove_killed_windows_folders()
     assert not removed.is_set()
     may_end.set()

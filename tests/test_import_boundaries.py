@@ -287,10 +287,8 @@ _AFTER_PAINT = [
     "gpu_studio.core.memory",
     "gpu_studio.ui.benchmark.benchmark_tab", "gpu_studio.ui.memory.memory_tab",
     "gpu_studio.ui.devices.sensor_grid", "gpu_studio.ui.devices.device_details",
-    "gpu_studio.core.check", "gpu_studio.builds", "gpu_studio.core.builds",
+    "gpu_studio.core.check",
     "gpu_studio.model.builds",  # only a program that keeps its own engines installs one
-    "gpu_studio.core.protocol", "gpu_studio.core.messages.check_messages",
-    "hashlib",  # loads OpenSSL
     "html",  # has all entities
 ]  # fmt: skip
 

@@ -54,7 +54,7 @@ class SetupStates:
         engines.scripts[DescribeEngine] = [described_with_cuda()]
         installer = self._installer
         with (
-            patch("gpu_studio.builds.client.BuildInstallChild", lambda *_: installer),
+            patch("gpu_studio.app.BuildInstallChild", lambda *_: installer),
             patch.object(engine_handover, "_SETTLE_MS", 1),
         ):
             self._window = build_window(

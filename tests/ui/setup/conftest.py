@@ -47,7 +47,7 @@ def pc_with_all_pages(qtbot, engines, settings, monkeypatch):
     def make(store=None, inventory=None):
         store = store or FakeShelf()
         installer = ScriptedBuildInstaller(store)
-        monkeypatch.setattr("gpu_studio.builds.client.BuildInstallChild", lambda *_: installer)
+        monkeypatch.setattr("gpu_studio.app.BuildInstallChild", lambda *_: installer)
         window = build_window(
             engine_factory=engines,
             sensor_source=SteadySensors(inventory or gt_1030()),
