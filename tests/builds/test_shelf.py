@@ -37,16 +37,6 @@ def put(shelf, family="cpu"):
     shelf.write_record(BuildRecord(family, f"2.13.0+{family}", "3.11"))
 
 
-def test_a_build_is_there_once_it_has_a_record(shelf):
-    assert shelf.records() == ()
-    shelf.folder("cpu").mkdir(parents=True)
-    assert shelf.record("cpu") is None
-    shelf.write_record(CPU)
-    assert shelf.records() == (CPU,)
-    shelf.withdraw("cpu")
-    assert shelf.records() == ()
-
-
 def test_a_record_without_its_folder_or_of_another_build_counts_nothing(shelf):
     shelf.root.mkdir(parents=True)
     shelf.write_record(CPU)
@@ -119,13 +109,6 @@ def test_a_build_is_removed_from_a_full_disk(shelf, monkeypatch):
     shelf.remove("cpu")
     assert not shelf.folder("cpu").exists()
     assert shelf.records() == ()
-
-
-def test_sizes_are_those_of_the_files(shelf):
-    assert shelf.size_bytes("cpu") == 0
-    put(shelf)
-    assert shelf.size_bytes("cpu") == 4
-    assert shelf.free_bytes() > 0
 
 
 def test_what_is_wanted_is_remembered(shelf):

@@ -139,12 +139,3 @@ def test_a_broken_file_that_cannot_be_moved_is_reported(tmp_path, monkeypatch):
     assert settings.choices == Choices()
     assert "Permission denied" in settings.trouble
     assert not settings.start_afresh()
-
-
-@pytest.mark.parametrize("bad", ['"64"', '"1:2:3"', "7", f'"{"9" * 1001}:4"'])
-def test_a_range_that_is_none_is_the_default(qapp, tmp_path, bad):
-    path = tmp_path / "settings.json"
-    path.write_text(f'{{"sweep_range": {bad}, "modes": ["naive"], "sweep": true}}')
-    choices = Settings(path).choices
-    assert choices.sweep_range == "64:4096"
-    assert (choices.modes, choices.sweep) == (("naive",), True)

@@ -1,12 +1,15 @@
+"""A stream of values, and one piece of work, each in a thread of its own."""
+
 from __future__ import annotations
 
 import threading
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QThread, Slot
+import shiboken6
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QThread, Slot
 
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
-from gpu_studio.model.worker import Worker
+from gpu_studio.model.worker import Task, Worker
 from tests.patience import PATIENCE_MS, PATIENCE_S
 
 if TYPE_CHECKING:
@@ -68,23 +71,6 @@ def test_an_error_becomes_a_failure_and_ends_the_stream(
     worker.wait()
 
 
-def test_a_slow_start_is_slow_in_the_thread(qtbot: QtBot) -> None:
-    gate = threading.Event()
-
-    def values() -> list[str]:
-        assert gate.wait(PATIENCE_S)
-        return ["late"]
-
-    worker, receiver = Worker(values), Receiver()
-    worker.value_produced.connect(receiver.take)
-    worker.start()
-    assert receiver.values == []
-    with qtbot.waitSignal(worker.finished):
-        gate.set()
-    assert receiver.values == ["late"]
-    worker.wait()
-
-
 def test_interruption_ends_it_at_the_next_value_and_closes_the_generator(qtbot: QtBot) -> None:
     produced, closed = threading.Event(), threading.Event()
     more = threading.Event()
@@ -124,3 +110,55 @@ def test_an_expected_failure_is_a_sentence_and_is_not_logged(
     assert raised.args == [Failure(FailureKind.FILE_REFUSED, "It is no recording.")]
     assert caplog.text == ""
     worker.wait()
+
+
+class Owner(QObject):
+    """Notes what a task tells, in which thread, and in which order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[object] = []
+        self.threads: set[QThread] = set()
+
+    def begin(self, work: object) -> Task:
+        task = Task(work, self)
+        task.succeeded.connect(self._take)
+        task.failed.connect(self._take)
+        task.finished.connect(self._finish)
+        return task
+
+    def _take(self, what: object) -> None:
+        self.told.append(what)
+        self.threads.add(QThread.currentThread())
+
+    def _finish(self) -> None:
+        self.told.append("finished")
+
+
+def test_a_result_comes_to_the_owners_thread_and_the_task_goes(qtbot: QtBot) -> None:
+    owner, made_in = Owner(), []
+
+    def work() -> int:
+        made_in.append(QThread.currentThread())
+        return 42
+
+    task = owner.begin(work)
+    with qtbot.waitSignal(task.finished):
+        task.start()
+    assert owner.told == [42, "finished"]
+    assert owner.threads == {owner.thread()}
+    assert made_in != [owner.thread()]
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+    assert not shiboken6.isValid(task)
+
+
+def test_a_failure_is_reported_in_place_of_a_result(qtbot: QtBot) -> None:
+    owner = Owner()
+
+    def work() -> int:
+        raise StudioError(FailureKind.FILE_REFUSED, "It is no recording.")
+
+    task = owner.begin(work)
+    with qtbot.waitSignal(task.finished):
+        task.start()
+    assert owner.told == [Failure(FailureKind.FILE_REFUSED, "It is no recording."), "finished"]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gpu_studio.core.builds.package_page import WheelLink, fits, links_in, version_of, wheel_for
+from gpu_studio.core.builds.package_page import WheelLink, fits, links_in, wheel_for
 
 SHA = "a" * 64
 OTHER_SHA = "b" * 64
@@ -44,11 +44,6 @@ def test_an_html_page_reports_address_hash_and_metadata():
     assert links[2].sha256 == ""
     assert links[3].url.startswith(PAGE_URL)
     assert links[3].metadata_sha256 == ""  # a file without a hash
-
-
-def test_a_base_address_changes_where_links_lead():
-    page = '<base href="https://mirror.example/x/"><a href="a-1.0-py3-none-any.whl">a</a>'
-    assert links_in(page, PAGE_URL)[0].url == "https://mirror.example/x/a-1.0-py3-none-any.whl"
 
 
 def test_a_json_page_reports_the_size():
@@ -117,8 +112,3 @@ def test_another_version_is_never_taken():
 )
 def test_tags_are_compared_with_the_python(tags, is_fit):
     assert fits(tags, (3, 11), "linux-x86_64") is is_fit
-
-
-def test_a_build_number_does_not_hide_the_version():
-    assert version_of("a-1.0-1-py3-none-any.whl") == "1.0"
-    assert version_of("a-1.0.tar.gz") == ""

@@ -56,15 +56,6 @@ def test_a_pause_does_not_count():
     assert pace.left_s(400) == pytest.approx(1.0)
 
 
-def test_without_progress_there_is_no_time():
-    clock = Clock()
-    pace = DownloadPace(clock)
-    for _ in range(9):
-        pace.note(50)
-        clock.now_s += 1
-    assert pace.left_s(100) is None
-
-
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
@@ -78,12 +69,3 @@ def test_without_progress_there_is_no_time():
 )
 def test_a_time_is_rough(seconds, text):
     assert format_left(seconds) == text
-
-
-def test_only_working_stages_are_at_work():
-    at_work = {stage for stage in InstallStage if stage.is_at_work}
-    assert InstallStage.RESUMING in at_work
-    assert not at_work & {
-        InstallStage.WAITING, InstallStage.PAUSED, InstallStage.FETCHED, InstallStage.READY,
-        InstallStage.FAILED,
-    }  # fmt: skip
