@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 from gpu_studio.core.builds.progress import ENDS, InstallProgress, InstallStage, progress_from
 from gpu_studio.core.builds.trouble import Trouble, TroubleKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from gpu_studio.process.child_process import ChildProcess
+from gpu_studio.process.child_process import ChildProcess
 
 _MODULE = "gpu_studio.builds.serve"
 _ENDED = Trouble(
@@ -32,13 +28,10 @@ class BuildInstallChild:
     Args:
         engines: The folder of all builds.
         log_path: The file for the child's errors; None inherits this process's.
-        wheels: A folder of wheels in place of each download.
     """
 
-    def __init__(
-        self, engines: Path, log_path: Path | None = None, wheels: Path | None = None
-    ) -> None:
-        self._engines, self._log_path, self._wheels = engines, log_path, wheels
+    def __init__(self, engines: Path, log_path: Path | None = None) -> None:
+        self._engines, self._log_path = engines, log_path
         self._lock = threading.Lock()
         self._child: ChildProcess | None = None
         self._is_closed = False
@@ -51,11 +44,8 @@ class BuildInstallChild:
         Raises:
             OSError: The child could not be started.
         """
-        from gpu_studio.process.child_process import ChildProcess  # 4 ms
-
-        place = wheels or self._wheels
         arguments = ["--engines", str(self._engines), what, family]
-        arguments += ["--wheels", str(place)] if place else []
+        arguments += ["--wheels", str(wheels)] if wheels else []
         with self._lock:
             if self._is_closed:
                 return

@@ -77,12 +77,6 @@ class TextTable(QAbstractTableModel):
                 return self._alignment(section)
         return None
 
-    def _emit_all_cells(self) -> None:
-        """Report that every cell may have changed; the number of rows is the same."""
-        if self.row_count:
-            last = self.index(self.row_count - 1, len(self._head) - 1)
-            self.dataChanged.emit(self.index(0, 0), last)
-
     def _alignment(self, column: int) -> Qt.AlignmentFlag:
         flags = Qt.AlignmentFlag
         return flags.AlignVCenter | (
