@@ -87,6 +87,13 @@ class StagePage(QWidget):
         self._trust.setText(view.trust)
         self._trust.set_tone(view.trust_tone)
 
+    def lay_out(self) -> None:
+        """Give each text its room now: off the screen, no event of Qt does."""
+        for widget in (*self._lanes, self):
+            layout = widget.layout()
+            if layout is not None:
+                layout.activate()
+
 
 def painted(views: Sequence[StageView], size: tuple[int, int], theme: Theme) -> Iterator[QImage]:
     """Yield moments as images of some pixels, painted off the screen."""
@@ -94,11 +101,9 @@ def painted(views: Sequence[StageView], size: tuple[int, int], theme: Theme) -> 
     page.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
     scale = page.fit(*size)
     page.show()
-    layout = page.layout()
-    assert layout is not None
     for view in views:
         page.show_view(view)
-        layout.activate()
+        page.lay_out()
         image = QImage(*size, QImage.Format.Format_RGB32)
         image.fill(QColor(theme.colour("window")))
         painter = QPainter(image)

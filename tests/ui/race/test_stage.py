@@ -58,6 +58,15 @@ def test_on_every_screen_two_pictures_fill_the_stage_and_no_word_is_cut(theme, q
             assert label.width() >= label.sizeHint().width(), label.objectName()
 
 
+def test_each_moment_of_a_film_is_laid_out_anew(theme):
+    theme.apply()
+    both = VIEW._replace(lanes=(LANE, LANE))
+    short = LANE._replace(clock="0", pace="–", steps="0", achieved="", state="")
+    *_, last = painted([VIEW._replace(lanes=(short, short)), both], (960, 540), theme)
+    (alone,) = painted([both], (960, 540), theme)
+    assert last == alone
+
+
 def test_a_long_headline_is_smaller_and_whole(theme, qtbot):
     theme.apply()
     page = StagePage(theme)
