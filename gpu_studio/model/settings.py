@@ -56,6 +56,8 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     may_end_processes: bool = False
     window_geometry: str = ""
     tab: Annotated[str, Meta(max_length=LONGEST_TEXT)] = ""
+    unsaved: Annotated[str, Meta(max_length=LONGEST_TEXT)] = ""
+    """The files that were not saved when the window closed, until it says so."""
     cards: Annotated[tuple[_CardName, ...], Meta(max_length=MOST_CARDS)] = ()
     """The cards that this PC has or had, by their colors; see `core.devices.card_colors`."""
     pcs: Annotated[tuple[OtherPc, ...], Meta(max_length=_MOST_PCS)] = ()

@@ -29,7 +29,9 @@ class Contestant(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str = "float32"
 
 
-def usual_contestants(cards: Sequence[str], cpu_threads: int) -> tuple[Contestant, ...]:
+def usual_contestants(
+    cards: Sequence[str], cpu_threads: int, cpu: str = "cpu"
+) -> tuple[Contestant, ...]:
     """Return the contestants of a first race: the CPU against the first card.
 
     Without a card, one thread races all threads. On a single core, that race has one contestant.
@@ -37,11 +39,12 @@ def usual_contestants(cards: Sequence[str], cpu_threads: int) -> tuple[Contestan
     Args:
         cards: the addresses of the cards that PyTorch can use.
         cpu_threads: the number of threads that PyTorch uses by default.
+        cpu: the CPU's address.
     """
     if cards:
-        return Contestant(device="cpu"), Contestant(device=cards[0])
-    one = Contestant(device="cpu", threads=1)
-    return (one, Contestant(device="cpu")) if cpu_threads > 1 else (one,)
+        return Contestant(device=cpu), Contestant(device=cards[0])
+    one = Contestant(device=cpu, threads=1)
+    return (one, Contestant(device=cpu)) if cpu_threads > 1 else (one,)
 
 
 def race_requests(

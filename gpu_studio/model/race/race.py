@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadDescription
     from gpu_studio.core.race.verdict import Verdict
+    from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.race.race_photo import RacePhoto
     from gpu_studio.model.studio import Studio
 
@@ -183,7 +184,12 @@ class Race(QObject):
     @property
     def what_is_missing(self) -> str:
         """The reason why no race can start yet; empty once the engine is known."""
-        return self._studio.session.what_is_missing
+        return self._session.what_is_missing
+
+    @property
+    def _session(self) -> EngineSession:
+        """The engine of the contestant that runs, in which both take turns."""
+        return self._studio.pcs.session_of(self.choices.chosen[1].contestant.device)
 
     @property
     def raced(self) -> WorkloadDescription:
@@ -264,7 +270,7 @@ class Race(QObject):
         choices.is_locked = True
         self._studio.wakefulness.need(RACE, needed=True)
         self.begun.emit()
-        self._queue.start(_OneStep(self.sides), self._studio.session)
+        self._queue.start(_OneStep(self.sides), self._session)
 
     def stop(self) -> None:
         """Stop the race; the frames so far are kept."""

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import is_cpu, name_at, pc_of
 from gpu_studio.core.race.contestant import Contestant, usual_contestants
 from gpu_studio.core.race.pictures import LEARN, PICTURES
 from gpu_studio.core.units import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.core.race.side import RaceSide
     from gpu_studio.model.race.race_photo import RacePhoto
@@ -94,16 +96,19 @@ class RaceChoices(QObject):
 
     @property
     def entries(self) -> tuple[RaceEntry, ...]:
-        """The contestants of this PC: the usual precision first, the CPU before the cards."""
+        """The contestants of all PCs: the usual precision first, the CPUs before the cards."""
         board, picture = self._studio.board, self.picture
-        cards = [row for row in board.usable_here if not row.is_cpu]
         entries: list[RaceEntry] = []
         for dtype in picture.dtypes:
             suffix = "" if dtype == picture.dtypes[0] else f", {dtype}"
-            for threads, label in self._cpu_threads():
-                contestant = Contestant(device="cpu", threads=threads, dtype=dtype)
-                entries.append(RaceEntry(contestant, label + suffix, board.cpu.identity))
-            for card in cards:
+            for cpu in board.cpus:
+                if cpu.address is None:  # of a PC that is not connected
+                    continue
+                for threads, label in self._cpu_threads(cpu.address):
+                    contestant = Contestant(device=cpu.address, threads=threads, dtype=dtype)
+                    name = name_at(cpu.pc, label + suffix)
+                    entries.append(RaceEntry(contestant, name, cpu.identity))
+            for card in board.usable_cards:
                 contestant = Contestant(device=card.address or "", dtype=dtype)
                 entries.append(RaceEntry(contestant, card.label + suffix, card.identity))
         return tuple(entries)
@@ -111,15 +116,15 @@ class RaceChoices(QObject):
     @property
     def left_out(self) -> str:
         """Why some cards cannot race, a line for each; empty if all can."""
-        here = (card for card in self._studio.board.cards if not card.pc)
-        return "\n".join(f"{card.label}: {card.reason}" for card in here if card.obstacle)
+        cards = self._studio.board.cards
+        return "\n".join(f"{card.label}: {card.reason}" for card in cards if card.obstacle)
 
     @property
     def chosen(self) -> tuple[RaceEntry, RaceEntry]:
         """The contestants of the next race; a ghost from elsewhere stands at the left."""
         entries = {entry.choice: entry for entry in self.entries}
         if self._contestants is None or any(one not in entries for one in self._contestants):
-            left, right = self._usual(tuple(entries.values()))
+            left, right = self._usual(tuple(entries.values()), pc="")
         else:
             left, right = (entries[one] for one in self._contestants)
         return (left if self.ghost is None else _entry_of(self.ghost)), right
@@ -149,13 +154,19 @@ class RaceChoices(QObject):
             self.size_changed.emit()
 
     def choose_contestant(self, side: int, contestant: Contestant) -> None:
-        """Choose one of the entries for a side, 0 for the left one; a ghost there leaves."""
+        """Choose one of the entries for a side, 0 for the left one; a ghost there leaves.
+
+        Both take turns in one engine: with a device of another PC, the other side changes, too.
+        """
         if side == 0:
             self.ghost = None
-        chosen = [entry.choice for entry in self.chosen]
-        same = (one.choice for one in self.entries if one.contestant == contestant)
-        chosen[side] = next(same, contestant)
-        self._contestants = (chosen[0], chosen[1])
+        chosen = list(self.chosen)
+        chosen[side] = next(one for one in self.entries if one.contestant == contestant)
+        pc = pc_of(contestant.device)
+        if self.ghost is None and pc != pc_of(chosen[1 - side].contestant.device):
+            usual = self._usual(self.entries, pc)
+            chosen[1 - side] = next((one for one in usual if one != chosen[side]), usual[0])
+        self._contestants = (chosen[0].choice, chosen[1].choice)
         if not self.is_locked:
             self.question_changed.emit()
 
@@ -178,20 +189,22 @@ class RaceChoices(QObject):
         self.question_changed.emit()
         return True
 
-    def _cpu_threads(self) -> list[tuple[int | None, str]]:
-        engine = self._studio.session.description
+    def _cpu_threads(self, address: str) -> list[tuple[int | None, str]]:
+        engine = self._studio.pcs.session_of(address).description
         count = engine.cpu_threads if engine is not None else 0
         known = f"CPU, {counted(count, 'thread')}" if count else "CPU, all threads"
         return [(1, "CPU, 1 thread"), *([] if count == 1 else [(None, known)])]
 
-    def _usual(self, entries: tuple[RaceEntry, ...]) -> tuple[RaceEntry, RaceEntry]:
-        """Return the race that is offered first.
+    def _usual(self, entries: Sequence[RaceEntry], pc: str) -> tuple[RaceEntry, RaceEntry]:
+        """Return the race that is offered first on a PC.
 
         On a single core without a card, two precisions race.
         """
-        devices = (entry.contestant.device for entry in entries)
-        threads = 2 if len(self._cpu_threads()) > 1 else 1
-        usual = usual_contestants([one for one in devices if not is_cpu(one)], threads)
+        entries = [one for one in entries if pc_of(one.contestant.device) == pc]
+        devices = dict.fromkeys(entry.contestant.device for entry in entries)
+        cpu = next(filter(is_cpu, devices))
+        threads = 2 if len(self._cpu_threads(cpu)) > 1 else 1
+        usual = usual_contestants([one for one in devices if not is_cpu(one)], threads, cpu)
         first = [entry for one in usual for entry in entries if entry.contestant == one]
         others = [one for one in entries if one.contestant.dtype != usual[0].dtype]
         left, right, *_ = (*first, *others, *first)

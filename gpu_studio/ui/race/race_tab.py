@@ -85,6 +85,7 @@ class RaceTab(TabContents):
     def showEvent(self, event: QShowEvent) -> None:
         """Show everything when the tab is seen."""
         super().showEvent(event)
+        self._show_outcome(self._saving.take_unsaved())
         self._show()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -239,7 +240,8 @@ class RaceTab(TabContents):
             return
         moment = race.moment(self._roles)
         if form == "picture":
-            inventory, engine = studio.sensors.inventory, studio.session.description
+            pc = studio.pcs.of(race.sides[1].run.request.device)
+            inventory, engine = pc.sensors.inventory, pc.session.description
             cpu = inventory.cpu.name if inventory is not None else ""
             torch = engine.torch_version if engine is not None else ""
             self._paint("picture", picture_order(moment, local_now(), cpu, torch))

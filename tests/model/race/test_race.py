@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.pc import Pc
     from gpu_studio.model.race.race import Race
     from gpu_studio.model.studio import Studio
+    from tests.fakes.other_pcs import OtherPcs
     from tests.fakes.scripted_engine import Engines
 
 with_cards = pytest.mark.parametrize("inventory", [two_cards()])
@@ -194,10 +195,26 @@ def test_another_choice_brings_the_question_back(qtbot: QtBot, race: Race) -> No
     assert all(lane.is_to_come for lane in race.moment(("cpu", "cpu")).lanes())
 
 
-def test_the_devices_of_another_pc_race_there(race: Race, attic: Pc) -> None:
-    """Two PCs cannot take turns; a race of the other one can be opened as a ghost."""
-    assert attic.session.description is not None
-    assert {one.contestant.device for one in race.choices.entries} == {"cpu"}
+def test_the_devices_of_another_pc_race_there(
+    qtbot: QtBot, race: Race, attic: Pc, racing: Engines, other_pcs: OtherPcs
+) -> None:
+    """Two PCs cannot take turns: with one device there, both sides are."""
+    other_pcs.engines.scripts[RunWorkload] = lambda _engine, request: race_run(request)
+    names = [one.label for one in race.choices.entries]
+    assert {"CPU, 4 threads · attic", "GT 1030 · attic"} < set(names)
+    assert all("attic" not in one.label for one in race.choices.chosen)
+    (card,) = (one for one in race.choices.entries if one.label == "GT 1030 · attic")
+    race.choices.choose_contestant(1, card.contestant)
+    assert [one.label for one in race.choices.chosen] == [
+        "CPU, 4 threads · attic", "GT 1030 · attic",
+    ]  # fmt: skip
+    run(qtbot, race)
+    assert [one.device for one in requests_of(other_pcs.engines)] == ["attic/cpu", "attic/cuda:0"]
+    assert not requests_of(racing)
+    assert "of attic" in race.verdict.finished.sentence
+    here = next(one for one in race.choices.entries if one.label == "CPU, 1 thread")
+    race.choices.choose_contestant(0, here.contestant)
+    assert all("attic" not in one.label for one in race.choices.chosen)
 
 
 @pytest.mark.parametrize(("last_s", "step_s"), [(0.2, 0.05), (12.0, 0.05), (24.0, 0.1)])

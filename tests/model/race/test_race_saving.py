@@ -23,7 +23,9 @@ def _painter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(race_saving, "PAINTER", "tests.process.called")
 
 
-def test_a_window_that_closes_waits_for_no_painter(studio: Studio, tmp_path: Path) -> None:
+def test_a_window_that_closes_ends_its_painters_and_names_what_it_did_not_save(
+    studio: Studio, tmp_path: Path
+) -> None:
     saving = RaceSaving(studio, studio)
     for name in ("first", "second"):
         saving.save(b"hang", tmp_path / f"{name}.webp")
@@ -31,6 +33,10 @@ def test_a_window_that_closes_waits_for_no_painter(studio: Studio, tmp_path: Pat
     saving.close()
     assert time.monotonic() - begin_s < 4
     assert not list(tmp_path.glob("*.webp"))
+    again = RaceSaving(studio, studio)
+    notice = again.take_unsaved().sentence
+    assert all(f"{name}.webp" in notice for name in ("first", "second"))
+    assert not again.take_unsaved().sentence
 
 
 def test_each_file_is_written_or_named_with_the_reason(
@@ -48,3 +54,4 @@ def test_each_file_is_written_or_named_with_the_reason(
     assert "could not be written" in said[1]
     assert said[2] == f"Saved as {tmp_path / 'good.webp'}"
     assert (tmp_path / "good.webp").read_bytes() == b"doog"
+    assert not saving.take_unsaved().sentence, "each was said"
