@@ -19,7 +19,7 @@ from gpu_studio.core.tensors import DTYPES
 from gpu_studio.engine.nvrtc import Nvrtc
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.custom_kernel import CustomKernel
-from gpu_studio.engine.workloads.custom_kernel_code import source_for
+from gpu_studio.engine.workloads.custom_kernel import source_for
 workload = CustomKernel()
 def case(address, size=64, dtype="float32", **options):
     return make_case(workload.description, torch.device(address), size, dtype, options=options)

@@ -34,7 +34,6 @@ class ExceptionKeepsTensors:
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return a script that prints how much memory is still held."""
         kept = "str(error)" if part == "fixed" else "error"
         remark = "" if part == "fixed" else "  # with its traceback, and so with x"
         if is_cpu(device):
@@ -48,7 +47,6 @@ class ExceptionKeepsTensors:
         )
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Fail with a tensor in a frame, keep the error or its text, and measure what stays."""
         gc.collect()
         before = _held(bench.device)
         made: list[weakref.ref[torch.Tensor]] = []

@@ -35,7 +35,6 @@ class Float16OnOldCard:
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return a script that times a product in float16, or in both dtypes."""
         return _SNIPPET.format(
             device=device,
             dtypes="torch.float16," if part == "broken" else "torch.float16, torch.float32",
@@ -44,7 +43,6 @@ class Float16OnOldCard:
         )
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Time the same product in both dtypes."""
         half_s, single_s = (_product_s(dtype, bench) for dtype in (torch.float16, torch.float32))
         figures = (
             seconds("float16_s", "Product in float16", half_s),

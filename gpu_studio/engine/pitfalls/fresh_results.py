@@ -39,7 +39,6 @@ class FreshResults:
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return the script that `run` starts."""
         return _SCRIPT.format(
             size=_SIZE,
             made="" if part == "broken" else _MADE.format(size=_SIZE),
@@ -47,7 +46,6 @@ class FreshResults:
         )
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Run the script in a new process and read its time."""
         end = bench.run_script(self.snippet(part, bench.address))
         match = _RESULT.search(end.output)
         if match is None:

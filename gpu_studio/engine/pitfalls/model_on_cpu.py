@@ -46,7 +46,6 @@ class ModelOnCpu:
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return a script that trains and prints loss and time."""
         move = _MOVE.format(device=device) if part == "fixed" else ""
         to = f'.to("{device}")' if part == "fixed" else ""
         wait = wait_line(device) if part == "fixed" else ""
@@ -59,7 +58,6 @@ class ModelOnCpu:
         )  # fmt: skip
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Train the same model from the same start, on the CPU or on the device."""
         device = bench.device if part == "fixed" else torch.device("cpu")
         losses, step_s = _train(device, bench)
         place = "on the CPU" if is_cpu(device.type) else f"on {device}"

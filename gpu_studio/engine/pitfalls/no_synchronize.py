@@ -39,7 +39,6 @@ class NoSynchronize:
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return lines that time products; without a card a worker thread holds the queue."""
         fixed = part == "fixed"
         if is_cpu(device):
             wait = "for one in queued:\n    one.result()\n" if fixed else ""
@@ -48,7 +47,6 @@ class NoSynchronize:
         return _SNIPPET.format(device=device, side=_SIDE_ON_CARD, calls=_CALLS, wait=wait)
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Stop two clocks: one when all work is queued, one when all work is done."""
         handed_s, done_s = _on_card(bench) if bench.has_card else _on_thread()
         stand_in = (
             ""

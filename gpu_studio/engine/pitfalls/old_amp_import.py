@@ -29,7 +29,6 @@ class OldAmpImport:
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return one step of training in mixed precision."""
         kind = device.partition(":")[0]
         if part == "broken":
             names = "from torch.cuda.amp import GradScaler, autocast"
@@ -41,7 +40,6 @@ class OldAmpImport:
         return _SNIPPET.format(device=device, names=names, scaler=scaler, autocast=autocast)
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Make both objects and enter the context; collect every warning about old names."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             error = error_of(_use_old if part == "broken" else lambda: _use_new(bench.device.type))

@@ -6,12 +6,12 @@ import msgspec
 import torch
 from torch import nn
 
+from gpu_studio.core.device_name import is_cpu, torch_module
 from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.device import accelerator_of, synchronize, total_bytes
-from gpu_studio.engine.pitfalls.out_of_memory_snippets import snippet_for
 from gpu_studio.engine.pitfalls.pitfall import Bench, count, memory
 
 _WIDTH, _LAYERS = 1024, 8
@@ -45,16 +45,19 @@ class OutOfMemory:
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return a script that runs out of memory, or one that prints how much it needs."""
-        return snippet_for(
-            part,
-            device,
+        is_fixed = part == "fixed"
+        if is_cpu(device):
+            text = _FIXED_ON_META if is_fixed else _BROKEN_ON_META
+        else:
+            text = _FIXED if is_fixed else _BROKEN
+        return text.format(
+            device=device,
+            module=torch_module(device),
             width=_WIDTH, layers=_LAYERS, first=_FIRST_BATCH, budget=_BUDGET_BYTES,
             share=_BUDGET_SHARE,
         )  # fmt: skip
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Double the batch until it fails, or show how the same batch fits."""
         if bench.has_card:
             return _on_card(part, bench)
         return _modelled(part, bench)
@@ -209,3 +212,86 @@ def _fixed(batch: int, halved: int, without: int, stand_in: str) -> PitfallOutco
         ),
         stand_in=stand_in,
     )
+
+
+_MODEL = """\
+layers = []
+for _ in range({layers}):
+    layers += [torch.nn.Linear({width}, {width}), torch.nn.ReLU()]
+"""
+_ON_CARD = (
+    """\
+import torch
+
+device = "{device}"
+# A limit inside PyTorch: the error is real, and the card stays usable for other programs.
+total = {module}.get_device_properties(device).total_memory
+{module}.set_per_process_memory_fraction(min({share}, {budget} / total), device)
+
+"""
+    + _MODEL
+    + """\
+model = torch.nn.Sequential(*layers).to(device)
+batch = {first}
+"""
+)
+_BROKEN = (
+    _ON_CARD
+    + """\
+while True:
+    x = torch.randn(batch, {width}, device=device)
+    model(x).sum().backward()
+    print("a batch of", batch, "fits")
+    batch *= 2
+"""
+)
+_FIXED = (
+    _ON_CARD
+    + """\
+x = torch.randn(batch, {width}, device=device)
+
+model(x).sum().backward()
+print("training:", {module}.max_memory_allocated(device), "bytes at the peak")
+model.zero_grad()
+{module}.reset_peak_memory_stats(device)
+with torch.no_grad():
+    model(x)
+print("no_grad: ", {module}.max_memory_allocated(device), "bytes at the peak")
+"""
+)
+_ON_META = (
+    """\
+import torch
+
+"""
+    + _MODEL
+    + """\
+model = torch.nn.Sequential(*layers).to("meta")  # shapes without values, on any PC
+kept = {{}}
+
+
+def pack(tensor):
+    kept[tensor.untyped_storage()._cdata] = tensor.nbytes
+    return tensor
+
+
+x = torch.empty(65536, {width}, device="meta")
+with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+"""
+)
+_KEPT = 'print(sum(kept.values()) / 2**30, "GiB are kept for the backward pass")\n'
+_BROKEN_ON_META = (
+    _ON_META
+    + """\
+    model(x)
+"""
+    + _KEPT
+)
+_FIXED_ON_META = (
+    _ON_META
+    + """\
+    with torch.no_grad():
+        model(x)
+"""
+    + _KEPT
+)

@@ -59,12 +59,10 @@ class Bench:
 
     @property
     def address(self) -> str:
-        """Its address: ``cpu``, ``cuda:0``."""
         return str(self.device)
 
     @property
     def has_card(self) -> bool:
-        """Whether the device is a card."""
         return not is_cpu(self.device.type)
 
     @property
@@ -73,7 +71,6 @@ class Bench:
         return "" if self.has_card else CPU_STANDS_IN
 
     def check_stop(self) -> None:
-        """Raise `StudioError` if the user pressed Stop."""
         if self._stop.is_set():
             raise StudioError(FailureKind.BAD_REQUEST, "You stopped it.")
 

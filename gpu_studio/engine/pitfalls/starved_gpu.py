@@ -36,7 +36,6 @@ class StarvedGpu:
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return the script that `run` starts."""
         is_fixed, is_card = part == "fixed", not is_cpu(device)
         return _SCRIPT.format(
             device=device,
@@ -48,7 +47,6 @@ class StarvedGpu:
         )
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Run the script in a new process and read its two times."""
         end = bench.run_script(self.snippet(part, bench.address))
         match = _RESULT.search(end.output)
         if match is None:

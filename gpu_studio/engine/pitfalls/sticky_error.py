@@ -31,11 +31,9 @@ class StickyError:
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return the script that `run` starts."""
         return _SCRIPT.format(device=device, look="" if part == "broken" else _LOOK)
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Run the script in a new process and count the lines that failed."""
         end = bench.run_script(self.snippet(part, bench.address))
         errors = [
             line.removeprefix(_ERROR) for line in end.output.splitlines() if line.startswith(_ERROR)

@@ -31,12 +31,10 @@ class TinyModel:
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return a script that times one sample, alone or in a batch."""
         wait = wait_line(device)
         return _SNIPPET.format(device=device, rows=1 if part == "broken" else _ROWS, wait=wait)
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Time one sample, alone or as part of a batch, on the CPU and on the card."""
         rows = 1 if part == "broken" else _ROWS
         cpu_s = _sample_s(torch.device("cpu"), rows, bench)
         how = "alone" if rows == 1 else f"in a batch of {rows}"

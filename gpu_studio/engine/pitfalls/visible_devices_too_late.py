@@ -62,7 +62,6 @@ class VisibleDevicesTooLate:
         return script.format(visible=_visible())
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Run the script in a new process and read its output."""
         end = bench.run_script(self.snippet(part, bench.address))
         sentence = _of_cards(part, end) if bench.has_card else _of_threads(part, end)
         what = "cards" if bench.has_card else "threads"

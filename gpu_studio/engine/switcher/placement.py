@@ -271,11 +271,9 @@ class PlacedModel:
         self._dtypes: set[torch.dtype] = set()
 
     def is_current(self) -> bool:
-        """Return True: built-in models do not change."""
         return True
 
     def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
-        """Yield parameters, then buffers."""
         for name, parameter in self._model.named_parameters():
             yield name, "parameter", parameter
         for name, buffer in self._model.named_buffers():
@@ -286,12 +284,10 @@ class PlacedModel:
         self._model._apply(copy)
 
     def begin_proof(self) -> None:
-        """Compute the output on the model's device."""
         self._dtypes = {self._dtype()}
         self._before = self._output().cpu().double()
 
     def end_proof(self) -> Proof:
-        """Compute the output for the same input again."""
         assert self._before is not None
         self._dtypes.add(self._dtype())
         after = self._output()
@@ -306,7 +302,6 @@ class PlacedModel:
         )
 
     def snippet(self, device: str, dtype: str) -> str:
-        """Return the lines that build and move this model."""
         return _MODEL_SNIPPET.format(
             code=self.built_in.code,
             target=_target(device, dtype),
@@ -350,7 +345,6 @@ class PlacedFile:
         return version_of(self._path) == self._version
 
     def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
-        """Yield the tensors in the file's order."""
         for name, tensor in self._tensors.items():
             yield name, "tensor", tensor
 
@@ -385,7 +379,6 @@ class PlacedFile:
         return Proof(same=same, largest_difference=worst, tolerance=allowed, device=str(device))
 
     def snippet(self, device: str, dtype: str) -> str:
-        """Return the lines that open and move the same file."""
         convert = _CONVERT.format(dtype=dtype) if dtype else ""
         opened = snippet_to_open(self._path)
         return f"{opened}\n{_MOVE.format(device=device, convert=convert)}"

@@ -82,7 +82,6 @@ class FunctionCall(Call):
 
     @property
     def function(self) -> Callable[[], object]:
-        """The function itself."""
         return self._function
 
 
@@ -113,13 +112,11 @@ class TensorCall(FunctionCall):
         self._compute = compute
 
     def parts_s(self) -> dict[str, float]:
-        """Return the times of copy in, launch, compute and copy out on a card; empty on the CPU."""
         if not self._case.is_on_card:
             return {}
         return card_parts_s(self._case.device, self._operands, self._compute)
 
     def findings(self) -> tuple[str, ...]:
-        """Return the workload's findings."""
         return self._look(self._case, self.function)
 
 
@@ -139,11 +136,9 @@ class TransferringCall(TensorCall):
 
     @property
     def function(self) -> Callable[[], object]:
-        """The call with its copies."""
         return self
 
     def parts_s(self) -> dict[str, float]:
-        """Return the times of copy in, launch, compute and copy out."""
         return card_parts_s(self._case.device, self._moved(), self._compute)
 
     def _moved(self) -> tuple[torch.Tensor, ...]:

@@ -103,7 +103,6 @@ class Conv2d(Workload):
         )
 
     def prepare(self, case: Case) -> Call:
-        """Make images, shape (size, 64, 56, 56), and weights, shape (64, 64, 3, 3)."""
         return Conv2dCall(case, *_operands(case))
 
     def prepare_untried(self, case: Case) -> Call:
@@ -137,7 +136,6 @@ class Conv2d(Workload):
         return Verification(not wrong, finding, (_compared(case.size),))
 
     def snippet(self, case: Case) -> str:
-        """Return a runnable PyTorch script that does and times this work."""
         benchmark, deterministic = CHOICES[case.options["cudnn"]]
         return _SNIPPET.format(
             size=case.size,
@@ -191,13 +189,11 @@ class Conv2dCall(Call):
         self._choosing_s = _first_call_s.setdefault(key, choosing_s)
 
     def __call__(self) -> tuple[torch.Tensor, ...]:
-        """Return the result and the gradients of images and weights."""
         result = torch.nn.functional.conv2d(self._pictures, self._weights, padding=1)
         gradients = torch.autograd.grad(result, (self._pictures, self._weights), self._above)
         return (result, *gradients)
 
     def findings(self) -> tuple[str, ...]:
-        """Return whether repeated results match bit for bit, and the effect of the switches."""
         return (_repeated(self, self._case.options["cudnn"]), *self._switches())
 
     def _switches(self) -> tuple[str, ...]:
@@ -223,7 +219,6 @@ class Conv2dCall(Call):
         return findings
 
     def close(self) -> None:
-        """Restore the switches."""
         self._flags.__exit__(None, None, None)
 
 

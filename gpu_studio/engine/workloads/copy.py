@@ -65,7 +65,6 @@ class Copy(Workload):
     small_up_to = 16
 
     def check(self, case: Case) -> None:
-        """Refuse a copy without a second memory, and pinned memory that would not be used."""
         if not case.is_on_card and _direction(case) != "d2d":
             raise _bad(
                 "The CPU has no second memory to copy to: choose the direction d2d, or a card."
@@ -98,7 +97,6 @@ class Copy(Workload):
         )
 
     def prepare(self, case: Case) -> Call:
-        """Allocate both memories and return one copy."""
         source = torch.zeros(case.size * _MIB // 4, **_place(case, is_source=True))
         target = torch.zeros(case.size * _MIB // 4, **_place(case, is_source=False))
         return CopyCall(case, source, target)
@@ -117,7 +115,6 @@ class Copy(Workload):
         return Verification(not wrong, finding, (f"all of {format_bytes(4 * count)}",))
 
     def snippet(self, case: Case) -> str:
-        """Return a runnable PyTorch script that does and times this copy."""
         places = {is_source: _place(case, is_source=is_source) for is_source in (True, False)}
         return _SNIPPET.format(
             size=case.size,
@@ -143,7 +140,6 @@ class CopyCall(FunctionCall):
         self._case = case
 
     def parts_s(self) -> dict[str, float]:
-        """Return the only part: the seconds of a single copy."""
         times_s = []
         for _ in range(_LOOKS):
             start_s = time.perf_counter()

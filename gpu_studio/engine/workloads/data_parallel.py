@@ -17,7 +17,7 @@ from gpu_studio.core.device_name import address_there, wait_line
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.engine.device import accelerator, accelerator_of
-from gpu_studio.engine.workloads.case import Case, Work, product_dtype
+from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.replicated import GroupCall, ModuleCall, devices_of
 from gpu_studio.engine.workloads.train_network import (
@@ -43,6 +43,7 @@ _TOLERANCE = 3.0 * torch.finfo(torch.float32).eps ** 0.5
 class DataParallel(Workload):
     """A shared training step; see `workload.Workload`."""
 
+    has_products = True
     description = WorkloadDescription(
         name="data_parallel",
         takes_turns=False,
@@ -88,7 +89,6 @@ class DataParallel(Workload):
     small_up_to = 1 << 30
 
     def check(self, case: Case) -> None:
-        """Refuse more cards than PyTorch sees, and parts of different sizes."""
         processes = int(case.options["processes"])
         if case.is_on_card and processes > (there_are := accelerator().count()):
             raise StudioError(
@@ -122,14 +122,9 @@ class DataParallel(Workload):
         )
 
     def prepare(self, case: Case) -> Call:
-        """Copy the network to the cards, or start the processes."""
         if case.options["way"] == "DataParallel":
             return ModuleCall(case)
         return GroupCall(case)
-
-    def computes_in(self, case: Case) -> str:
-        """Return float32, or TF32 if PyTorch may use it for products."""
-        return product_dtype(case)
 
     def verify(self, case: Case) -> Verification:
         """Compare the changes of two shared steps with the whole batch in float64 on the CPU."""
@@ -149,7 +144,6 @@ class DataParallel(Workload):
         return Verification(True, finding, compared)
 
     def snippet(self, case: Case) -> str:
-        """Return a runnable PyTorch script that does and times this work."""
         return _script_for(case)
 
 

@@ -18,7 +18,7 @@ from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadO
 from gpu_studio.core.units import format_bytes, format_duration, format_percent
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.workloads.call import Call
-from gpu_studio.engine.workloads.case import Case, Work, product_dtype
+from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.feeding import DATA_SETS, LEARNING_RATE, WAYS, Feed
 from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.workload import Workload
@@ -37,6 +37,7 @@ _LONGEST_SPLITTING_S = 1.0
 class Dataloader(Workload):
     """An epoch of small batches; see `workload.Workload`."""
 
+    has_products = True
     description = WorkloadDescription(
         name="dataloader",
         takes_turns=False,
@@ -106,12 +107,7 @@ class Dataloader(Workload):
         )
 
     def prepare(self, case: Case) -> Call:
-        """Generate the data set, start the workers, create the layer."""
         return DataloaderCall(case)
-
-    def computes_in(self, case: Case) -> str:
-        """Return float32, or TF32 if PyTorch may use it for products."""
-        return product_dtype(case)
 
     def verify(self, case: Case) -> Verification:
         """Compare every arriving sample bit for bit, and one epoch's weights with float64."""
@@ -139,7 +135,6 @@ class Dataloader(Workload):
         return Verification(True, finding, compared)
 
     def snippet(self, case: Case) -> str:
-        """Return a runnable PyTorch script that does and times this work."""
         return _script_for(case)
 
 
@@ -158,14 +153,12 @@ class Learner:
         self._optimizer = torch.optim.SGD(self._model.parameters(), lr=LEARNING_RATE)
 
     def step(self, batch: Batch) -> None:
-        """Learn from one batch on the device."""
         inputs, targets = batch
         self._optimizer.zero_grad()
         self._data_set.loss(self._model(inputs), targets).backward()
         self._optimizer.step()
 
     def learn(self, feed: Feed) -> None:
-        """Learn from an epoch."""
         for batch in feed.batches():
             self.step(feed.to_device(batch))
 
@@ -191,7 +184,6 @@ class DataloaderCall(Call):
         self._whole_s = self._split_s = 0.0
 
     def __call__(self) -> object:
-        """Learn from an epoch."""
         self._learner.learn(self._feed)
         return self._learner
 
@@ -238,7 +230,6 @@ class DataloaderCall(Call):
         return seconds
 
     def findings(self) -> tuple[str, ...]:
-        """Return the cost of the split and of the start, and which options had no effect."""
         feed = self._feed
         waiting = " and waits for the card" if self._case.is_on_card else ""
         found = [
@@ -260,7 +251,6 @@ class DataloaderCall(Call):
         return (*found, *_meaningless(self._case))
 
     def close(self) -> None:
-        """End the workers."""
         self._feed.close()
 
 

@@ -31,7 +31,6 @@ class Picture(Workload):
     size_range: tuple[int, int]
 
     def check(self, case: Case) -> None:
-        """Raise `StudioError` for a size that cannot be drawn."""
         least, most = self.size_range
         if not least <= case.size <= most:
             raise StudioError(

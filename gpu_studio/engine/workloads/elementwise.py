@@ -109,7 +109,6 @@ class Elementwise(TensorWorkload):
     )
 
     def work(self, case: Case) -> Work:
-        """Count the operations and their passes over memory."""
         form = _form(case)
         matrix_bytes = case.size**2 * case.item_bytes
         bytes_moved = float(form.matrices_moved * matrix_bytes)
@@ -123,15 +122,12 @@ class Elementwise(TensorWorkload):
         )
 
     def shapes(self, case: Case) -> tuple[tuple[int, ...], ...]:
-        """Return those of the post's three matrices."""
         return ((case.size, case.size),) * 3
 
     def compute(self, case: Case) -> Callable[..., torch.Tensor]:
-        """Return the chosen form."""
         return _form(case).compute
 
     def findings(self, case: Case, function: Callable[[], object]) -> tuple[str, ...]:
-        """Count the operations that PyTorch runs in one call; copies do not count."""
         if case.transfers:
             return ()
         with _Counter() as counter:  # type: ignore[no-untyped-call]
@@ -151,7 +147,6 @@ class Elementwise(TensorWorkload):
         return result
 
     def lines(self, case: Case) -> tuple[str, str]:
-        """Return the matrices and the statements as a function, and its call."""
         body = _FUSED if case.options.get("form") == "fused" else _STATEMENTS
         return _MATRICES + body, "crunch_the_numbers()"
 

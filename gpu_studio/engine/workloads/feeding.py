@@ -119,7 +119,6 @@ class Feed:
         )
 
     def close(self) -> None:
-        """End the workers and wait for them."""
         if not self.is_whole:
             # The loader ends with its iterator, which stops the workers and joins them.
             del self._loader

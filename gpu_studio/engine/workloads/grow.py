@@ -50,7 +50,6 @@ class Grow(Picture):
     small_up_to = 256
 
     def work(self, case: Case) -> Work:
-        """Count the passes over the picture, and the bytes that PyTorch moves in them."""
         cells = case.size * wide_height(case.size)
         moved = float(_NUMBERS_MOVED * cells * case.item_bytes)
         return Work(
@@ -62,7 +61,6 @@ class Grow(Picture):
         )
 
     def prepare(self, case: Case) -> Drawing:
-        """Make both substances on the device."""
         return GrowDrawing(case)
 
     def verify(self, case: Case) -> Verification:
@@ -73,7 +71,6 @@ class Grow(Picture):
         return within_rounding(difference(case, steps), allowed, compared)
 
     def snippet(self, case: Case) -> str:
-        """Return a runnable PyTorch script that does and times this work."""
         return _SNIPPET.format(
             size=case.size,
             device=case.address,
@@ -100,14 +97,12 @@ class GrowDrawing(Drawing):
         self.restart()
 
     def restart(self) -> None:
-        """Begin with the seeds."""
         u, v = planted(self._case)
         self.u = u.to(self._case.dtype).to(self._case.device)
         self.v = v.to(self._case.dtype).to(self._case.device)
         self._steps = 0
 
     def __call__(self) -> object:
-        """Let both substances spread and react once."""
         u, v = self.u, self.v
         reaction = u * v * v
         self.u = u + (_SPREAD_U * _around(u) - reaction + _FEED * (1 - u))
@@ -116,7 +111,6 @@ class GrowDrawing(Drawing):
         return self.v
 
     def measure(self) -> float:
-        """Return the number of steps."""
         return float(self._steps)
 
     def pixels(self) -> NDArray[np.uint8]:

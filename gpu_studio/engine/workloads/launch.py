@@ -58,15 +58,12 @@ class Launch(TensorWorkload):
         )
 
     def shapes(self, case: Case) -> tuple[tuple[int, ...], ...]:
-        """Return that of the numbers."""
         return ((case.size,),)
 
     def compute(self, case: Case) -> Callable[..., torch.Tensor]:
-        """Return the in-place change of sign, which allocates nothing."""
         return torch.Tensor.neg_
 
     def findings(self, case: Case, function: Callable[[], object]) -> tuple[str, ...]:
-        """Return the cost of a launch, and of a launch with the wait, on a card."""
         if not case.is_on_card:
             return ()
         asking_s, waiting_s = _asking_s(case, function), _waiting_s(case, function)
@@ -77,11 +74,9 @@ class Launch(TensorWorkload):
         )
 
     def reference(self, *rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the negated numbers, which are exact."""
         return -rows[0]
 
     def lines(self, case: Case) -> tuple[str, str]:
-        """Return the numbers, and the change of their sign."""
         return "x = torch.rand(size, device=device, dtype=dtype)", "x.neg_()"
 
     def snippet(self, case: Case) -> str:

@@ -58,7 +58,6 @@ class Learn(Picture):
     small_up_to = 32
 
     def work(self, case: Case) -> Work:
-        """Count the products of a step, forward and backward, and the numbers that are moved."""
         pixels = _pixels_of(case)
         operations = 2.0 * pixels * (3 * _WEIGHTS - _WIDTHS[0] * HIDDEN)
         units = pixels * HIDDEN * LAYERS
@@ -77,7 +76,6 @@ class Learn(Picture):
         return product_dtype(case)
 
     def prepare(self, case: Case) -> Drawing:
-        """Make the network and the picture on the device."""
         return LearnDrawing(case, photo_of(case))
 
     def verify(self, case: Case) -> Verification:
@@ -89,7 +87,6 @@ class Learn(Picture):
         return judged(found, expected, dtype_eps(self.computes_in(case)))
 
     def snippet(self, case: Case) -> str:
-        """Return a runnable PyTorch script that does and times this work."""
         return _SNIPPET.format(
             size=case.size,
             device=case.address,
@@ -129,7 +126,6 @@ class LearnDrawing(Drawing):
         self.restart()
 
     def restart(self) -> None:
-        """Begin with the same untrained network."""
         self._parameters = [
             tensor.to(self._case.device).requires_grad_()
             for tensor in _initial(self._weights_dtype)
@@ -142,7 +138,6 @@ class LearnDrawing(Drawing):
             self._error = self._error_of(self._predicted)
 
     def __call__(self) -> object:
-        """Learn from all pixels once."""
         self._optimizer.zero_grad()
         predicted = self._predict()
         error = self._error_of(predicted)
@@ -160,7 +155,6 @@ class LearnDrawing(Drawing):
         return max(0.0, -10 * math.log10(max(error, _LEAST_ERROR)))
 
     def pixels(self) -> NDArray[np.uint8]:
-        """Return the last prediction."""
         levels = (self._predicted.float().nan_to_num(0.0).clamp(0, 1) * 255 + 0.5).to(torch.uint8)
         shown: NDArray[np.uint8] = levels.cpu().numpy()
         return shown.reshape(self._height, self._width, _CHANNELS)

@@ -17,14 +17,15 @@ import torch
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.engine.workloads.case import Case, Work
-from gpu_studio.engine.workloads.exact import EXACT_UP_TO, whole_number_factors
 from gpu_studio.engine.workloads.proof import (
     BLOCK_SIDE,
+    EXACT_UP_TO,
     Verification,
     describe_rows,
     fetch_rows,
     misplaced,
     rows_to_check,
+    whole_number_factors,
     whole_numbers_compared,
 )
 from gpu_studio.engine.workloads.workload import TensorWorkload
@@ -65,11 +66,9 @@ class LinearLayer(TensorWorkload):
         )
 
     def shapes(self, case: Case) -> tuple[tuple[int, ...], ...]:
-        """Return that of the batch."""
         return ((case.size, self.features(case)[0]),)
 
     def compute(self, case: Case) -> Callable[..., torch.Tensor]:
-        """Return the layer on the device."""
         return self._layer(case)
 
     def verify(self, case: Case) -> Verification:
@@ -99,7 +98,6 @@ class LinearLayer(TensorWorkload):
         return whole_numbers_compared(fetch_rows(result, rows), expected, "sums", compared)
 
     def lines(self, case: Case) -> tuple[str, str]:
-        """Return the model and a batch, and the model's call."""
         inputs, outputs = self.features(case)
         return _MODEL.format(inputs=inputs, outputs=outputs), "model(x)"
 
@@ -135,7 +133,6 @@ class Linear(LinearLayer):
     )
 
     def features(self, case: Case) -> tuple[int, int]:
-        """Return 1000 inputs and 500 outputs."""
         return 1000, 500
 
 
@@ -166,5 +163,4 @@ class TinyLinear(LinearLayer):
     )
 
     def features(self, case: Case) -> tuple[int, int]:
-        """Return ten inputs and the chosen number of outputs."""
         return 10, int(case.options["outputs"])

@@ -10,9 +10,9 @@ import torch
 from gpu_studio.core.messages.run_messages import WorkloadDescription
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.engine.workloads.case import Case, Work
-from gpu_studio.engine.workloads.exact import EXACT_UP_TO, whole_number_factors
 from gpu_studio.engine.workloads.proof import (
     BLOCK_SIDE,
+    EXACT_UP_TO,
     Verification,
     describe_rows,
     fetch_rows,
@@ -20,6 +20,7 @@ from gpu_studio.engine.workloads.proof import (
     rows_to_check,
     tiled,
     tiled_rows,
+    whole_number_factors,
     whole_numbers_compared,
 )
 from gpu_studio.engine.workloads.workload import TensorWorkload
@@ -62,11 +63,9 @@ class Matmul(TensorWorkload):
         )
 
     def shapes(self, case: Case) -> tuple[tuple[int, ...], ...]:
-        """Return those of two square matrices."""
         return ((case.size, case.size),) * 2
 
     def compute(self, case: Case) -> Callable[..., torch.Tensor]:
-        """Return PyTorch's product."""
         return torch.matmul
 
     def verify(self, case: Case) -> Verification:
@@ -93,7 +92,6 @@ class Matmul(TensorWorkload):
         return whole_numbers_compared(fetch_rows(result, rows), expected, "products", compared)
 
     def lines(self, case: Case) -> tuple[str, str]:
-        """Return two random matrices, and their product."""
         return _OPERANDS, "a @ b"
 
 

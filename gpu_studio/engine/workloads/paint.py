@@ -49,7 +49,6 @@ class Paint(Picture):
     small_up_to = WIDTH
 
     def work(self, case: Case) -> Work:
-        """Count the operations of one tile, and the bytes that PyTorch moves for them."""
         iterations = float(ITERATIONS * case.size**2)
         operations = _OPERATIONS_PER_ITERATION * iterations
         return Work(
@@ -61,7 +60,6 @@ class Paint(Picture):
         )
 
     def prepare(self, case: Case) -> Drawing:
-        """Make a coarse picture on the device."""
         return PaintDrawing(case)
 
     def verify(self, case: Case) -> Verification:
@@ -80,7 +78,6 @@ class Paint(Picture):
         return Verification(True, f"all but at most {allowed} pixels are exact", compared)
 
     def snippet(self, case: Case) -> str:
-        """Return a runnable PyTorch script that does and times this work."""
         return _SNIPPET.format(
             width=WIDTH,
             height=HEIGHT,
@@ -113,7 +110,6 @@ class PaintDrawing(Drawing):
         self.restart()
 
     def restart(self) -> None:
-        """Begin with a coarse picture of the widest view."""
         self._canvas[:HEIGHT, :WIDTH] = torch.from_numpy(_coarse_picture()).to(self._canvas.device)
         self._next = 0
 
@@ -125,7 +121,6 @@ class PaintDrawing(Drawing):
         return self._canvas
 
     def measure(self) -> float:
-        """Return the number of painted views."""
         return self._next / self.tiles_per_view
 
     def pixels(self) -> NDArray[np.uint8]:
@@ -155,7 +150,6 @@ class PaintDrawing(Drawing):
         self._part(tile)[:] = counts
 
     def tile(self, tile: int) -> NDArray[np.uint8]:
-        """Return the counts of a painted tile."""
         counts: NDArray[np.uint8] = self._part(tile).cpu().numpy()
         return counts
 

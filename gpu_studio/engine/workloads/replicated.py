@@ -48,7 +48,6 @@ class ModuleCall(Call):
         self._scaling: Scaling | None = None
 
     def __call__(self) -> object:
-        """Take one step."""
         return self._step(self._model)
 
     def check(self) -> tuple[float | None, bool]:
@@ -72,7 +71,6 @@ class ModuleCall(Call):
         return change_error(weights_of(self._network), *self._batch), True
 
     def curves(self) -> dict[str, tuple[float, ...]]:
-        """Return the samples per second of 1, 2, … cards; empty on the CPU."""
         if self._case.is_on_card:
             shared = {cards: self._shared(cards) for cards in _steps_to(len(self._devices))}
             steps_s = {cards: partial(self._step_s, model) for cards, model in shared.items()}
@@ -80,7 +78,6 @@ class ModuleCall(Call):
         return self._scaling.curves if self._scaling else {}
 
     def findings(self) -> tuple[str, ...]:
-        """Return the device of each part of the batch, and whether sharing is faster."""
         if not self._case.is_on_card:
             return (
                 "On the CPU, DataParallel has nothing to split, so it runs the plain network. "
@@ -99,7 +96,6 @@ class ModuleCall(Call):
         return (sentence, *(self._scaling.sentences() if self._scaling else ()))
 
     def doubts(self) -> dict[str, str]:
-        """Return reasons to doubt the gain."""
         return self._scaling.doubts() if self._scaling else {}
 
     def _step_s(self, model: nn.Module) -> float:
@@ -140,12 +136,10 @@ class GroupCall(Call):
 
     @property
     def group(self) -> ReplicaGroup:
-        """The processes."""
         assert self._group is not None
         return self._group
 
     def __call__(self) -> object:
-        """Take one step together."""
         self._elapsed_s = self.group.step_s(len(self._devices))
         return self._elapsed_s
 
@@ -154,12 +148,10 @@ class GroupCall(Call):
         return self._elapsed_s
 
     def check(self) -> tuple[float | None, bool]:
-        """Return the error of the first steps, and whether all processes have the same bits."""
         answer = self.group.check(len(self._devices))
         return answer.error, answer.are_same
 
     def curves(self) -> dict[str, tuple[float, ...]]:
-        """Return the samples per second of 1, 2, … processes, each with its share of the cores."""
         counts = _steps_to(len(self._devices))
         watch = CpuWatch()
         watch.begin()
@@ -175,7 +167,6 @@ class GroupCall(Call):
         return self._scaling.curves
 
     def findings(self) -> tuple[str, ...]:
-        """Return the parts of the batch, the start's time, and whether sharing is faster."""
         group = self.group
         answer = group.check(len(self._devices))
         shares = [(share.device, share.rows) for share in answer.shares]
@@ -190,7 +181,6 @@ class GroupCall(Call):
         return (_shares_sentence(shares), start + fallen_back, *gained)
 
     def doubts(self) -> dict[str, str]:
-        """Return reasons to doubt the gain."""
         return self._scaling.doubts() if self._scaling else {}
 
     def keep(self) -> None:
@@ -200,7 +190,6 @@ class GroupCall(Call):
         self._group = None
 
     def close(self) -> None:
-        """End the processes."""
         if self._group is not None:
             self._group.close()
 

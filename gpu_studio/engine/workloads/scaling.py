@@ -56,7 +56,6 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sharers(self) -> int:
-        """The largest number of sharers."""
         return max(self.rounds_s)
 
     @property
@@ -91,7 +90,6 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
         return (gained, "Too close to call: the times vary by more than that.")
 
     def doubts(self) -> dict[str, str]:
-        """Return reasons to doubt the gain, by a key of a word or two."""
         gain = self.gain
         if gain is None:
             return {}

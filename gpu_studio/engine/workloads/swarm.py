@@ -59,7 +59,6 @@ class Swarm(Picture):
     small_up_to = 10_000
 
     def work(self, case: Case) -> Work:
-        """Count the pairs of a step, and the numbers that PyTorch moves for each."""
         pairs = float(case.size * WHIRLS)
         at_once = min(pairs, PAIRS_AT_ONCE)
         return Work(
@@ -71,7 +70,6 @@ class Swarm(Picture):
         )
 
     def prepare(self, case: Case) -> Drawing:
-        """Put the bodies into their places on the device."""
         return SwarmDrawing(case)
 
     def verify(self, case: Case) -> Verification:
@@ -82,7 +80,6 @@ class Swarm(Picture):
         return within_rounding(difference(case, steps), allowed, compared)
 
     def snippet(self, case: Case) -> str:
-        """Return a runnable PyTorch script that does and times this work."""
         return _SNIPPET.format(
             bodies=case.size,
             whirls=WHIRLS,
@@ -109,7 +106,6 @@ class SwarmDrawing(Drawing):
         self.restart()
 
     def restart(self) -> None:
-        """Begin with both streams side by side."""
         x, y = placed(self._case.size)
         self._ink = _ink(x, y).to(self._case.device)
         self.x = x.to(self._case.dtype).to(self._case.device)
@@ -117,7 +113,6 @@ class SwarmDrawing(Drawing):
         self._steps = 0
 
     def __call__(self) -> object:
-        """Let every whirl move every body once."""
         # With the speed at the middle of the step, a body in a whirl stays there.
         middle = self._moved_from(self.x, self.y, _TIME_STEP / 2)
         self.x, self.y = self._moved_from(*middle, _TIME_STEP)
@@ -136,7 +131,6 @@ class SwarmDrawing(Drawing):
         return moved_x - torch.floor(moved_x), moved_y
 
     def measure(self) -> float:
-        """Return the number of steps."""
         return float(self._steps)
 
     def pixels(self) -> NDArray[np.uint8]:

@@ -121,7 +121,6 @@ class TrainStep(Workload):
         )
 
     def prepare(self, case: Case) -> Call:
-        """Create the network and one batch on the device."""
         return TrainStepCall(case)
 
     def computes_in(self, case: Case) -> str:
@@ -149,7 +148,6 @@ class TrainStep(Workload):
         return _compared(found, expected, dtype_eps(self.computes_in(case)))
 
     def snippet(self, case: Case) -> str:
-        """Return a runnable PyTorch script that does and times this work."""
         autocast_dtype = _autocast_dtype(case)
         return _SNIPPET.format(
             size=case.size,
@@ -184,21 +182,17 @@ class TrainStepCall(Call):
         self._losses: tuple[float, ...] = ()
 
     def __call__(self) -> object:
-        """Take one step."""
         return self._step()
 
     @property
     def function(self) -> Callable[[], object]:
-        """The step itself."""
         return self._step
 
     def curves(self) -> dict[str, tuple[float, ...]]:
-        """Return the loss of every step of a freshly initialized network."""
         self._losses = self._learn()
         return {"loss": self._losses}
 
     def findings(self) -> tuple[str, ...]:
-        """Return the change of the loss, the dtypes used, and the scaler's action."""
         first, last = self._losses[0], self._losses[-1]
         learned = (
             f"In {len(self._losses)} steps with the same batch, the loss went from "

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.device_name import address_there
+from gpu_studio.core.device_name import address_there, name_at
 from gpu_studio.core.devices.access import Obstacle
-from gpu_studio.core.devices.devices import without_maker
+from gpu_studio.core.devices.devices import short_name, without_maker
+from gpu_studio.core.devices.facts import identity_line
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.placement_messages import DeviceUsed, UseDevice
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.switcher.placement_words import explain_end, explain_failure
 from gpu_studio.core.switcher.whole_snippet import complete, snippet_for_device
+from gpu_studio.core.units import format_bytes
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.pages import SWITCHER
-from gpu_studio.model.switcher.device_words import DeviceWords, device_words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.telemetry import Telemetry
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.studio import Studio
 
+_SEPARATOR = "  ·  "
 Pending = Literal["", "use", "show_only", "show_all"]
 
 
@@ -79,7 +85,6 @@ class DeviceChoice(QObject):
 
     @property
     def _session(self) -> EngineSession:
-        """The engine that has the chosen device."""
         return self._studio.pcs.session_of(self._chosen)
 
     @property
@@ -112,7 +117,6 @@ class DeviceChoice(QObject):
 
     @property
     def can_show_all(self) -> bool:
-        """Whether a new engine can see all cards again."""
         return self.is_one_shown and self._is_quiet
 
     @property
@@ -136,7 +140,6 @@ class DeviceChoice(QObject):
             self._studio.snippets.show(snippet, SWITCHER)
 
     def use(self) -> None:
-        """Make the chosen card the current one (``torch.cuda.set_device``)."""
         row = self.chosen
         if self.can_use and row is not None and row.number is not None:
             self._is_using = True
@@ -146,13 +149,11 @@ class DeviceChoice(QObject):
             self._list_rows()
 
     def show_only(self) -> None:
-        """Start a new engine that sees only the chosen card."""
         if self.can_show_only:
             self._set_notice("Starting a new engine that sees only this card…")
             self._restart("show_only", self._chosen_uuid)
 
     def show_all(self) -> None:
-        """Start a new engine that sees every card."""
         if self.can_show_all:
             self._set_notice("Starting a new engine that sees every card…")
             self._restart("show_all", None)
@@ -245,3 +246,95 @@ class DeviceChoice(QObject):
         if identity != self._chosen:
             self._chosen = identity
             self.chosen_changed.emit()
+
+
+class DeviceWords(msgspec.Struct, frozen=True, kw_only=True):
+    """A device in words.
+
+    Attributes:
+        number: ``cpu``, ``cuda:0``, ``hidden``, or a dash if PyTorch has no number for it.
+        facts: the texts after the name: free memory, "current", why it is hidden.
+        about: the card's numbers, its compute capability, and whether PyTorch can use it.
+        warning: why PyTorch cannot use the card, or its worst problem; empty if there is none.
+    """
+
+    number: str
+    name: str
+    facts: str
+    about: str = ""
+    warning: str = ""
+
+
+def device_words(
+    row: DeviceRow, telemetry: Telemetry | None, *, is_current_by_default: bool
+) -> DeviceWords:
+    """Return a device in words.
+
+    Args:
+        row: the device.
+        telemetry: its newest reading; None before the first.
+        is_current_by_default: whether no card was chosen in this engine.
+    """
+    name = name_at(row.pc, short_name(row.name))
+    if row.is_cpu:
+        free = _free(telemetry)
+        facts = _joined(
+            row.reason.rstrip(".") or "always available", f"{free} RAM free" if free else ""
+        )
+        return DeviceWords(number=row.number or row.identity, name=name, facts=facts)
+    is_hidden = row.obstacle is Obstacle.HIDDEN
+    current = "current by default" if is_current_by_default else "current"
+    warning = _warning(row)
+    return DeviceWords(
+        number=_number(row),
+        name=name,
+        facts=_joined(
+            _free_of(row, telemetry),
+            current if row.is_current else "",
+            "hidden by CUDA_VISIBLE_DEVICES" if is_hidden else "",
+        ),
+        about=_joined(*_about(row, warning)),
+        warning=warning,
+    )
+
+
+def _number(row: DeviceRow) -> str:
+    if row.obstacle is Obstacle.HIDDEN:
+        return "hidden"
+    is_counted = row.obstacle in (None, Obstacle.NO_CODE)
+    return (row.number if is_counted else None) or "–"
+
+
+def _warning(row: DeviceRow) -> str:
+    if row.obstacle is not None:
+        return "" if row.obstacle in (Obstacle.NO_ENGINE, Obstacle.HIDDEN) else row.reason
+    return row.finding.sentence if row.finding is not None else ""
+
+
+def _about(row: DeviceRow, warning: str) -> Iterator[str]:
+    if row.device is None:
+        return
+    yield identity_line(row.device)
+    if row.device.compute_capability:
+        yield f"compute capability {row.device.compute_capability}"
+    if row.obstacle is None and not warning:
+        yield "this PyTorch can use it"
+
+
+def _free_of(row: DeviceRow, telemetry: Telemetry | None) -> str:
+    total_bytes = row.device.memory_total_bytes if row.device is not None else None
+    total = format_bytes(total_bytes) if total_bytes else ""
+    free = _free(telemetry)
+    if free and total:
+        return f"{free} of {total} free"
+    return f"{free} free" if free else total
+
+
+def _free(telemetry: Telemetry | None) -> str:
+    if telemetry is None or telemetry.memory_free_bytes is None:
+        return ""
+    return format_bytes(telemetry.memory_free_bytes)
+
+
+def _joined(*parts: str) -> str:
+    return _SEPARATOR.join(part for part in parts if part)

@@ -63,12 +63,10 @@ class PitfallsModel(QObject):
 
     @property
     def what_is_missing(self) -> str:
-        """The reason why the engine cannot answer yet; empty if it can."""
         return self._session.what_is_missing
 
     @property
     def pitfalls(self) -> tuple[PitfallDescription, ...]:
-        """The pitfalls; empty until the engine has started."""
         description = self._session.description
         return description.pitfalls if description else ()
 
@@ -84,11 +82,9 @@ class PitfallsModel(QObject):
         return bool(self.pitfalls) and self.running is None
 
     def tried(self, name: str) -> Tried:
-        """Return the outcomes of a pitfall."""
         return self._tried.get(name, Tried())
 
     def run(self, name: str, part: str, identity: str) -> None:
-        """Run a pitfall's broken or fixed part on a device."""
         address = self._board.address_of(identity)
         if self.can_run and address is not None:
             self.running = RunPitfall(name=name, part=part, device=address)
@@ -98,7 +94,6 @@ class PitfallsModel(QObject):
             self._reply.finished.connect(self._finish)
 
     def stop(self) -> None:
-        """Stop the running pitfall."""
         if self._reply is not None:
             self._reply.stop()
 

@@ -78,29 +78,24 @@ class PlacementModel(QObject):
 
     @property
     def session(self) -> EngineSession:
-        """The engine that has the chosen device."""
         row = self._choice.chosen
         return self._studio.pcs.session_of(row.identity if row is not None else "")
 
     @property
     def models(self) -> tuple[ModelDescription, ...]:
-        """The built-in models that the engine can move; empty until it has started."""
         description = self.session.description
         return description.models if description else ()
 
     @property
     def is_moving(self) -> bool:
-        """Whether the engine moves a model or a file's tensors."""
         return self._reply is not None and isinstance(self._reply.request, PlaceModel)
 
     @property
     def is_placing(self) -> bool:
-        """Whether the engine places matrices."""
         return self._reply is not None and isinstance(self._reply.request, PlaceTensors)
 
     @property
     def can_place(self) -> bool:
-        """Whether something can be placed on the chosen device now."""
         return self._address is not None and bool(self.models) and self._reply is None
 
     def move(self, model: str, dtype: str = "") -> None:
@@ -119,7 +114,6 @@ class PlacementModel(QObject):
             self._submit(request, "Moving the file's tensors…")
 
     def place_tensors(self, size: int, dtype: str) -> None:
-        """Place square matrices of a size and dtype on the chosen device."""
         if self.can_place:
             request = PlaceTensors(device=self._address or "", size=size, dtype=dtype)
             self._submit(request, "Placing the tensors…")
@@ -135,16 +129,13 @@ class PlacementModel(QObject):
 
     @property
     def file_name(self) -> str:
-        """The file's name without its folder; empty without a file."""
         return file_name(Path(self.file.path)) if self.file else ""
 
     @property
     def is_inspecting(self) -> bool:
-        """Whether the engine reads a file's header."""
         return self._inspecting is not None
 
     def inspect(self, path: str) -> None:
-        """Let the engine read a file's header."""
         if path and self.models and self._inspecting is None:
             self.forget()
             self.file = None
@@ -246,21 +237,17 @@ class PlacementTable(TextTable):
 
     @property
     def row_count(self) -> int:
-        """The number of tensors."""
         return len(self._tensors)
 
     def text(self, row: int, column: int) -> str:
-        """Return the text of a cell."""
         return _texts(self._tensors[row])[column]
 
     def append(self, row: PlaceRow) -> None:
-        """Add a tensor at the end."""
         self.beginInsertRows(_NO_PARENT, self.row_count, self.row_count)
         self._tensors.append(row)
         self.endInsertRows()
 
     def clear(self) -> None:
-        """Remove all rows."""
         self.beginResetModel()
         self._tensors.clear()
         self.endResetModel()
@@ -270,7 +257,6 @@ class PlacementTable(TextTable):
         index: QModelIndex | QPersistentModelIndex,
         role: int = Qt.ItemDataRole.DisplayRole,
     ) -> Any:
-        """Return a cell's text, alignment, device or tool tip."""
         row, column = self._tensors[index.row()], index.column()
         if role == DEVICE_ROLE:
             return {BEFORE: row.device_before, AFTER: row.device_after}.get(column)

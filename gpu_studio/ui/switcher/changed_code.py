@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
     from PySide6.QtWidgets import QWidget
 
-    from gpu_studio.core.switcher.changed_lines import ChangedLine
+    from gpu_studio.core.switcher.pitfall_words import ChangedLine
     from gpu_studio.ui.theme import Theme
 
 _POINT_SIZE = 8.5
@@ -45,13 +45,11 @@ class ChangedCode(QTextEdit):
         theme.changed.connect(self._write)
 
     def show_places(self, places: tuple[tuple[ChangedLine, ...], ...]) -> None:
-        """Show the changed lines of each place of a script."""
         if places != self._places:
             self._places = places
             self._write()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Follow the height of the wrapped lines."""
         super().resizeEvent(event)
         self._fit()
 

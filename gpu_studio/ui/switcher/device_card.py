@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QMouseEvent, QPaintEvent
 
     from gpu_studio.model.devices.device_board import DeviceRow
-    from gpu_studio.model.switcher.device_words import DeviceWords
+    from gpu_studio.model.switcher.device_choice import DeviceWords
     from gpu_studio.ui.theme import Theme
 
 _SWATCH = 12
@@ -59,7 +59,6 @@ class DeviceCard(Card):
         self.column.addWidget(self._warning)
 
     def show_row(self, row: DeviceRow, words: DeviceWords) -> None:
-        """Show the current facts."""
         self.radio.setText(words.number)
         self._swatch.show_device(row.address)
         self._name.setText(words.name)
@@ -73,7 +72,6 @@ class DeviceCard(Card):
         self.radio.setAccessibleDescription(about.strip(" ."))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Choose the device."""
         super().mouseReleaseEvent(event)
         self.radio.setChecked(True)
         self.radio.setFocus(Qt.FocusReason.MouseFocusReason)
@@ -95,13 +93,11 @@ class _Swatch(QWidget):
         theme.changed.connect(self.update)
 
     def show_device(self, address: str | None) -> None:
-        """Use a device's color."""
         if address != self._address:
             self._address = address
             self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint a rounded square."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         role = self._theme.device_role(self._address) if self._address else "other"
@@ -122,7 +118,6 @@ class DeviceInk(QStyledItemDelegate):
     def initStyleOption(
         self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
-        """Set the cell's color, also in a selected row."""
         super().initStyleOption(option, index)
         address = index.data(DEVICE_ROLE)
         if address:

@@ -17,8 +17,12 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.notice import Tone
-from gpu_studio.core.switcher.changed_lines import changed_lines
-from gpu_studio.core.switcher.pitfall_words import compared_figures, format_figure, is_reached
+from gpu_studio.core.switcher.pitfall_words import (
+    changed_lines,
+    compared_figures,
+    format_figure,
+    is_reached,
+)
 from gpu_studio.ui.combo_box import ComboBox, show_items
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, stops
@@ -173,7 +177,6 @@ class PitfallPage(QWidget):
         column.addStretch(1)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Put broken and fixed side by side if both fit."""
         super().resizeEvent(event)
         self._arrange()
         self._fit_list()
@@ -269,7 +272,6 @@ class PitfallPage(QWidget):
         self._arrange()
 
     def _show_new(self) -> None:
-        """Bring what the run taught into view."""
         self._is_new = False
         bring_into_view(self._lesson if self._failure_card.isHidden() else self._failure_card)
 

@@ -155,7 +155,6 @@ class PlacePage(QWidget):
         self._pairs.append(pair)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Put each box and button on a separate line if there is little space."""
         super().resizeEvent(event)
         directions = QBoxLayout.Direction
         is_narrow = self.width() < letters(self, _NARROW_LETTERS)
@@ -312,14 +311,12 @@ class PlacementResult(Card):
         return view
 
     def show_notice(self, notice: Notice) -> None:
-        """Show the proof of the last move, or why it failed."""
         self._proof.setText(notice.sentence)
         self._proof_card.set_tone(notice.tone)
         self._proof_card.setVisible(bool(notice.sentence))
         self._table.setAccessibleDescription(notice.sentence)
 
     def show_hint(self, text: str) -> None:
-        """Show the table if it has rows, and a hint before that."""
         is_empty = self._rows.rowCount() == 0
         self._hint.setText(text)
         self._hint.setVisible(is_empty)
@@ -337,5 +334,4 @@ class PlacementResult(Card):
             self._table.horizontalHeader().setSectionResizeMode(column, mode)
 
     def _fit_table(self) -> None:
-        """Fit the table's height to its rows: the tab scrolls."""
         show_whole_rows(self._table)

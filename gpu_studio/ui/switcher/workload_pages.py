@@ -220,12 +220,10 @@ class ComparisonCard(Card):
     # ── choices ──────────────────────────────────────────────────────────────────────────────
 
     def _show_described(self) -> None:
-        """Show what an engine offers, now or when the card is shown."""
         if self.isVisible():
             self._show_description()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Show what the engine offers by now."""
         super().showEvent(event)
         self._show_description()
 

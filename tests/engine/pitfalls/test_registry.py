@@ -10,7 +10,7 @@ import pytest
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed, PitfallStarted, RunPitfall
-from gpu_studio.core.switcher.changed_lines import changed_lines
+from gpu_studio.core.switcher.pitfall_words import changed_lines
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.pitfalls import (
     out_of_memory,

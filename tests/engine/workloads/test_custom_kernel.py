@@ -13,8 +13,7 @@ import torch
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine import nvrtc
 from gpu_studio.engine.workloads.case import make_case
-from gpu_studio.engine.workloads.custom_kernel import CustomKernel, _allowed, _compared
-from gpu_studio.engine.workloads.custom_kernel_code import source_for
+from gpu_studio.engine.workloads.custom_kernel import CustomKernel, _allowed, _compared, source_for
 from gpu_studio.engine.workloads.elementwise import crunch_the_numbers
 
 if TYPE_CHECKING:

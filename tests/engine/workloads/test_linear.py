@@ -7,8 +7,8 @@ import torch
 
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.engine.workloads.case import Case, make_case
-from gpu_studio.engine.workloads.exact import EXACT_UP_TO, whole_number_factors
 from gpu_studio.engine.workloads.linear import Linear, TinyLinear
+from gpu_studio.engine.workloads.proof import EXACT_UP_TO, whole_number_factors
 from tests.engine.workloads.test_workloads import Corrupting
 
 if TYPE_CHECKING:

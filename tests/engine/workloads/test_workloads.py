@@ -121,7 +121,7 @@ def test_not_a_number_is_wrong(workload: Any, operation: str):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("side", "copies"), [(1, 1), (300, 1), (512, 2), (512, 32), (512, 128)])
 def test_no_partial_sum_of_whole_numbers_leaves_the_exact_range(dtype: str, side: int, copies: int):
-    from gpu_studio.engine.workloads.exact import EXACT_UP_TO, whole_number_factors
+    from gpu_studio.engine.workloads.proof import EXACT_UP_TO, whole_number_factors
 
     exact_up_to = EXACT_UP_TO[getattr(torch, dtype)]
     a, b = whole_number_factors(side, side, side, exact_up_to, computed_in=dtype, copies=copies)
@@ -135,7 +135,7 @@ def test_no_partial_sum_of_whole_numbers_leaves_the_exact_range(dtype: str, side
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_whole_numbers_up_to_the_limit_are_exact(dtype: str):
-    from gpu_studio.engine.workloads.exact import EXACT_UP_TO
+    from gpu_studio.engine.workloads.proof import EXACT_UP_TO
 
     limit = EXACT_UP_TO[getattr(torch, dtype)]
     numbers = torch.tensor([limit, limit - 1, -limit], dtype=torch.int64)

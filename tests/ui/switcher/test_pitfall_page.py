@@ -24,7 +24,7 @@ from gpu_studio.core.messages.pitfall_messages import (
     PitfallOutcome,
     RunPitfall,
 )
-from gpu_studio.core.switcher.changed_lines import ChangedLine
+from gpu_studio.core.switcher.pitfall_words import ChangedLine
 from gpu_studio.model import pages
 from gpu_studio.model.pages import SWITCHER
 from gpu_studio.ui.result_bars import ResultBars
