@@ -85,9 +85,7 @@ def test_closing_in_any_state_leaves_no_process_and_no_file(tmp_path: Path, stat
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "state", ["engine starts", "run", "pitfall", "sensors and their log", "memory experiment"]
-)
+@pytest.mark.parametrize("state", ["engine starts", "replicas", "sensors and their log"])
 def test_no_process_outlives_a_window_that_is_killed(tmp_path: Path, state: str):
     _, least = CLOSING[state]
     assert int(kill_in(state, tmp_path)["family"]) >= least
@@ -112,14 +110,3 @@ def test_a_full_disk_is_reported_and_nothing_is_lost(tmp_path: Path):
     assert "run" in output["history"]
     assert json.loads(settings.read_text(encoding="utf-8"))["theme"] == "light"
     assert {one.name for one in tmp_path.iterdir()} <= {"settings.json", "data"}
-
-
-def test_a_home_that_takes_nothing_is_reported_and_the_program_works(tmp_path: Path):
-    # A folder without the right to write holds no administrator; a file in its place does.
-    home = tmp_path / "home"
-    home.touch()
-    output = run_program(QUICK_RUNS + READY + _WITHOUT_A_PLACE, home=home)
-    assert int(output["rows"]) >= 1
-    assert str(home) in output["banner"]
-    assert "run" in output["history"]
-    assert list(tmp_path.iterdir()) == [home]

@@ -108,10 +108,6 @@ _RUN = """
 click(window, "benchmark.run")
 wait(lambda: studio.session.state is EngineState.BUSY)
 """
-_PITFALL = """
-reply = studio.session.submit(RunPitfall(name="starved_gpu", part="broken", device="cpu"))
-wait(lambda: engine.children())
-"""
 _REPLICAS = """
 request = RunWorkload(
     run_id="1", workload="data_parallel", device="cpu", size=16, dtype="float32", budget_s=3600.0,
@@ -121,13 +117,6 @@ reply = studio.session.submit(request)
 events = []
 reply.event_received.connect(lambda event: events.append(type(event).__name__))
 wait(lambda: "SamplesMeasured" in events)
-"""
-_NAIVE_SCRIPT = """
-studio.session.submit(RunWorkload(
-    run_id="1", workload="elementwise", device="cpu", size=64, dtype="float32", budget_s=0.1,
-    naive=True,
-))
-wait(lambda: engine.children())
 """
 _HELD_ENGINE = _WORK + "engine.suspend()\n"
 _HELD_SENSORS = """
@@ -209,11 +198,8 @@ client._MODULE = "tests.engine.quick_engine"
 CLOSING: dict[str, tuple[str, int]] = {
     "start": (_BEFORE_ITS_FIRST_PAINT, 0),
     "engine starts": (_ENGINE_STARTS, 2),
-    "idle": (READY, 2),
     "run": (READY + _RUN, 2),
-    "pitfall": (READY + _PITFALL, 3),
     "replicas": (READY + _REPLICAS, 5),
-    "naive script": (READY + _NAIVE_SCRIPT, 3),
     "held engine": (_WITHOUT_PYTORCH + READY + _HELD_ENGINE, 2),
     "held sensors": (_WITHOUT_PYTORCH + READY + _HELD_SENSORS, 2),
     "sensors and their log": (_WITHOUT_PYTORCH + READY + _SENSORS_AND_THEIR_LOG, 2),

@@ -34,7 +34,7 @@ def _requirement(line: str) -> tuple[Requirement, list[str]]:
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
-@pytest.mark.parametrize("minor", range(10, 15))
+@pytest.mark.parametrize("minor", [10, 14])
 def test_a_lock_has_every_package_of_every_python_with_its_hash(
     root: Path, platform: str, minor: int
 ) -> None:

@@ -52,10 +52,8 @@ def window(letters, scripts, qtbot, engines, settings) -> Iterator[MainWindow]:
 @pytest.mark.parametrize(
     ("letters", "size"),
     [
-        ((85, 9.0), (900, 520)),
-        ((125, 10.0), (900, 520)),
         ((125, 13.0), (1024, 640)),
-        ((100, 10.0), (1280, 800)),
+        ((85, 9.0), (1280, 800)),
     ],
     indirect=["letters"],
 )

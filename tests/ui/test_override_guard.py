@@ -105,7 +105,6 @@ def _environment() -> dict[str, str]:
 @pytest.mark.parametrize(
     ("failure", "error"),
     [
-        ("divided", "ZeroDivisionError"),
         ("exhausted", "StopIteration"),
         ("deleted", "RuntimeError"),
     ],

@@ -10,7 +10,7 @@ from tests.patience import PATIENCE_S
 from tests.ui import resize_walk
 
 _ROOT = Path(__file__).resolve().parents[2]
-_WIDTHS = 300
+_WIDTHS = 150
 
 
 def test_hundreds_of_widths_crash_nothing_and_leave_no_stale_wrapper():
