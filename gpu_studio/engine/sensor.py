@@ -13,11 +13,10 @@ import msgspec
 import psutil
 
 from gpu_studio.core.benchmark.sustained import is_first, is_steady
-from gpu_studio.core.clock_reasons import is_power_capped, is_throttled
 from gpu_studio.core.devices.card_programs import do_others_compute
 from gpu_studio.core.messages.run_messages import RunHeat
 from gpu_studio.core.statistics import quantile
-from gpu_studio.core.telemetry import SENSORS
+from gpu_studio.core.telemetry import SENSORS, is_power_capped, is_throttled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psutil
 import pytest
 
-from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.devices.devices import Device, GpuProcess
-from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.engine.sensor import CardWatch, CpuWatch
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpu_studio.core.check.stages import stage_budget_s
-from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
     CheckFinding,
@@ -25,7 +24,7 @@ from gpu_studio.core.messages.check_messages import (
     WrongBits,
 )
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.telemetry import ClockReason, Telemetry
 from tests.fakes.descriptions import described_for
 from tests.fakes.scripted_engine import Engines, Pause
 

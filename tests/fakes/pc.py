@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.devices.devices import (
     CardReading,
     Device,
@@ -17,7 +16,7 @@ from gpu_studio.core.devices.devices import (
     Reading,
     SensorEvent,
 )
-from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.telemetry import ClockReason, Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpu_studio.core.clock_reasons import ClockReason
-from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.hardware import cpu
 from gpu_studio.hardware.cpu import CpuHeat, describe_cpu
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gpu_studio.core.clock_reasons import ClockReason
+from gpu_studio.core.telemetry import ClockReason
 from gpu_studio.hardware.card_reader import CardUnreadableError
 from gpu_studio.hardware.linux.adapters import find_adapters
 from gpu_studio.hardware.linux.fdinfo import CardClients

@@ -7,9 +7,8 @@ import weakref
 
 import pytest
 
-from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.devices.devices import Device, Driver, GpuProcess
-from gpu_studio.core.telemetry import SENSORS, Telemetry
+from gpu_studio.core.telemetry import SENSORS, ClockReason, Telemetry
 from gpu_studio.hardware.card_reader import (
     CardUnreadableError,
     DriverUnavailableError,

@@ -62,8 +62,8 @@ from gpu_studio.core.pause import MOST_PAUSES, Pause
 from gpu_studio.core.telemetry import Telemetry  # noqa: TC001  # msgspec reads it
 
 if TYPE_CHECKING:
-    from gpu_studio.core.clock_reasons import ClockReason
     from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.telemetry import ClockReason
 
 START_PATIENCE_S = 120.0
 """PyTorch and CUDA may take this long to start on an old PC."""

@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.check.thresholds import STEADY_C, STEADY_FIRST_S, STEADY_S
-from gpu_studio.core.clock_reasons import HELD_BACK, ClockReason
 from gpu_studio.core.messages.check_messages import Brake
+from gpu_studio.core.telemetry import HELD_BACK, ClockReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

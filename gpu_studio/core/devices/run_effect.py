@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from gpu_studio.core.clock_reasons import ClockReason, held_back_words
 from gpu_studio.core.devices.sensor_history import pstate_change
 from gpu_studio.core.devices.sensor_kinds import sensors_of
+from gpu_studio.core.telemetry import ClockReason, held_back_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,7 +14,6 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-from gpu_studio.core.clock_reasons import ClockReason  # noqa: TC001  # msgspec reads it
 from gpu_studio.core.messages.message import (
     Amount,
     Bytes,
@@ -27,7 +26,10 @@ from gpu_studio.core.messages.message import (
     Request,
     Seconds,
 )
-from gpu_studio.core.telemetry import Telemetry  # noqa: TC001  # msgspec reads it
+from gpu_studio.core.telemetry import (
+    ClockReason,  # noqa: TC001  # msgspec reads it
+    Telemetry,  # noqa: TC001  # msgspec reads it
+)
 
 StageName = Literal["load", "steps", "compute", "layouts", "memory", "link", "cool"]
 """Older records have ``steps`` and ``cool``: today they are parts of ``load`` and ``memory``."""

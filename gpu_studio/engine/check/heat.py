@@ -23,14 +23,14 @@ from gpu_studio.core.check.heat import (
     memory_sentence,
     seconds_of,
 )
-from gpu_studio.core.clock_reasons import (
+from gpu_studio.core.devices.facts import celsius_text
+from gpu_studio.core.messages.check_messages import StageHeat
+from gpu_studio.core.telemetry import (
     HARDWARE_BRAKES,
     ClockReason,
     clock_reason_words,
     held_back_words,
 )
-from gpu_studio.core.devices.facts import celsius_text
-from gpu_studio.core.messages.check_messages import StageHeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable

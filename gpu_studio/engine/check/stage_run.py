@@ -15,7 +15,6 @@ import numpy as np
 import torch
 
 from gpu_studio.core.check.thresholds import HIGHEST_C, LOWEST_C, OVERTIME_S, SLOW_STEP_RATIO
-from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
@@ -28,7 +27,7 @@ from gpu_studio.core.messages.check_messages import (
     StageName,
     WrongBits,
 )
-from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.engine.device import accelerator_of
 
 if TYPE_CHECKING:

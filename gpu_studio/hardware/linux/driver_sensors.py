@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.clock_reasons import ClockReason
+from gpu_studio.core.telemetry import ClockReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable

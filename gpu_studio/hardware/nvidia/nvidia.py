@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.devices.devices import (
     EXCLUSIVE_PROCESS,
     OPEN_NVIDIA_DRIVERS,
@@ -17,7 +16,7 @@ from gpu_studio.core.devices.devices import (
 )
 from gpu_studio.core.devices.peaks import cores_per_multiprocessor
 from gpu_studio.core.resources import MissingResourceError
-from gpu_studio.core.telemetry import SENSORS
+from gpu_studio.core.telemetry import SENSORS, ClockReason
 from gpu_studio.hardware.card_reader import Maker, processes_of, read_from
 from gpu_studio.hardware.nvidia.nvapi import VENDOR_ID, CardHeat, GuardedNvapi
 from gpu_studio.hardware.nvidia.nvml import (

@@ -15,7 +15,6 @@ from gpu_studio.core.check.check_run import (
     CheckState,
 )
 from gpu_studio.core.check.check_verdict import CheckEnd, Interruption, end_of
-from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import (
     STAGE_NAMES,
@@ -27,7 +26,7 @@ from gpu_studio.core.messages.check_messages import (
     StageName,
 )
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
-from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.telemetry import ClockReason, Telemetry
 from tests.fakes.check_answers import COVERAGE, GT_1030, check_round, wrong_bit
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.clock_reasons import ClockReason, clock_reason_words
 from gpu_studio.core.devices.devices import Device, Driver, Reading
 from gpu_studio.core.devices.facts import (
     PcSnapshot,
@@ -18,7 +17,7 @@ from gpu_studio.core.devices.facts import (
 from gpu_studio.core.devices.link import Link
 from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.messages.memory_messages import MemoryRead
-from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.telemetry import ClockReason, Telemetry, clock_reason_words
 from tests.core.benchmark.cards import GT_1030
 from tests.core.devices.fact_rows import card_snapshot, numbered, plain, rows_of
 from tests.fakes.descriptions import described, described_with_cuda

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.devices.run_effect import RunMark, effect_sentence
 from gpu_studio.core.devices.sensor_history import SensorTrack
+from gpu_studio.core.telemetry import ClockReason
 from tests.fakes.pc import cpu_only, gt_1030, reading
 
 IDLE = {"pstate": 8, "temperature_c": 26.0, "power_w": None, "sm_clock_mhz": 139.0,

@@ -14,10 +14,9 @@ import torch
 from gpu_studio.core.benchmark import sustained
 from gpu_studio.core.benchmark.sustained import unsteadiness
 from gpu_studio.core.benchmark.trust import stamp_of
-from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunHeat
-from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.engine import sensor
 from gpu_studio.engine.benchmark import load, run
 from gpu_studio.engine.benchmark.load import load_of

@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from gpu_studio.core.check.check_verdict import stage_verdict
-from gpu_studio.core.clock_reasons import ClockReason
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckedDevice
-from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.engine.check.heat import HeatWatch
 from tests.engine.check.stage_runs import CardRun, TickingClock, TickingRun, card_run, run_for
 

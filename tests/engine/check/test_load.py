@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from gpu_studio.core.clock_reasons import ClockReason
-from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.engine.check.link import Copies
 from gpu_studio.engine.check.load import STEPS, Products, burst_beside_copies, load
 from tests.engine.check.stage_runs import TickingClock, card_run, follow, run_for, sensor_of
