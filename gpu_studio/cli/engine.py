@@ -33,8 +33,8 @@ from gpu_studio.core.builds.words import (
 )
 from gpu_studio.core.devices.pc_facts import recommended_build
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.listing import listed
 from gpu_studio.core.program_form import typed
+from gpu_studio.core.texts import listed
 from gpu_studio.core.wheels import WheelChoice, choice_of_tag, choose_wheel, own_platform_key
 
 AUTO = "auto"

@@ -9,7 +9,7 @@ from typing import TextIO
 
 import msgspec
 
-from gpu_studio.core.plain_text import plain_text
+from gpu_studio.core.texts import plain_text
 
 _WIDEST_PROGRESS = 78
 

@@ -50,8 +50,8 @@ from gpu_studio.core.benchmark.standard_words import (
     trust_of,
     usual_device,
 )
-from gpu_studio.core.listing import listed
 from gpu_studio.core.program_form import typed
+from gpu_studio.core.texts import listed
 from gpu_studio.core.units import about_time
 from gpu_studio.process.sleep_block import SleepBlock
 

@@ -11,7 +11,7 @@ from enum import Enum
 
 import msgspec
 
-from gpu_studio.core.plain_text import plain_text
+from gpu_studio.core.texts import plain_text
 
 
 class FailureKind(str, Enum):

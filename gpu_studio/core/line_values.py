@@ -17,7 +17,7 @@ from gpu_studio.core.messages.engine_messages import EngineDescribed, EngineEnde
 from gpu_studio.core.messages.race_messages import FrameReady
 from gpu_studio.core.messages.run_messages import SamplesMeasured
 from gpu_studio.core.packed_frame import CHANNELS, LARGEST_FRAME_SIDE
-from gpu_studio.core.plain_text import plain_text
+from gpu_studio.core.texts import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError, first_line
 from gpu_studio.core.messages.run_messages import in_parts
-from gpu_studio.core.plain_text import with_plain_texts
+from gpu_studio.core.texts import with_plain_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

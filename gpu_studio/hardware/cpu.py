@@ -11,8 +11,8 @@ import psutil
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices.devices import Device
-from gpu_studio.core.plain_text import plain_text
 from gpu_studio.core.telemetry import ClockReason, Telemetry
+from gpu_studio.core.texts import plain_text
 from gpu_studio.hardware.surroundings import text_of
 
 if TYPE_CHECKING:

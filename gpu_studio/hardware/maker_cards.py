@@ -12,8 +12,8 @@ import msgspec
 import psutil
 
 from gpu_studio.core.devices.devices import ASLEEP, CardReading, Device, Driver, number_cards
-from gpu_studio.core.plain_text import plain_text
 from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.texts import plain_text
 from gpu_studio.hardware.card_reader import (
     CardUnreadableError,
     DriverUnavailableError,

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from gpu_studio.core.plain_text import plain_text
+from gpu_studio.core.texts import plain_text
 
 NVIDIA_VENDOR_ID = 0x10DE
 _VENDORS = {

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from gpu_studio.core import operating_system
-from gpu_studio.core.plain_text import plain_text
+from gpu_studio.core.texts import plain_text
 
 # Environment variables of CUDA and PyTorch that a finding may mention.
 _VARIABLES = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.failure import Failure, StudioError, failure_from
-from gpu_studio.core.plain_text import file_name
+from gpu_studio.core.texts import file_name
 from gpu_studio.model.task_queue import TaskQueue
 
 if TYPE_CHECKING:

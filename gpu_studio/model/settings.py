@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 from gpu_studio.core.devices.card_colors import MOST_CARDS
 from gpu_studio.core.other_pc import LONGEST_NAME, OtherPc
-from gpu_studio.core.plain_text import plain_values
 from gpu_studio.core.tensors import DTYPES
+from gpu_studio.core.texts import plain_values
 from gpu_studio.core.user_file import UnusableFileError, read_own_file
 
 _log = logging.getLogger(__name__)

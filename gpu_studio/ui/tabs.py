@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from PySide6.QtWidgets import QWidget
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.plain_text import file_name
+from gpu_studio.core.texts import file_name
 from gpu_studio.core.user_file import SilentDriveError
 from gpu_studio.model import pages
 from gpu_studio.ui.lazy_page import imported

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.plain_text import file_name
+from gpu_studio.core.texts import file_name
 from gpu_studio.model.file_reading import FileReading, opening
 from gpu_studio.model.pages import COMPARE, Destination
 from gpu_studio.ui.file_drop import FileDrop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.listing import listed
+from gpu_studio.core.texts import listed
 
 
 @pytest.mark.parametrize(

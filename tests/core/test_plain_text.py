@@ -18,10 +18,10 @@ from gpu_studio.core.check.check_record import decode_record
 from gpu_studio.core.memory.snapshot_file import read_snapshot
 from gpu_studio.core.messages.engine_messages import RecordingHeader
 from gpu_studio.core.packed_frame import PackedFrame
-from gpu_studio.core.plain_text import file_name, plain_text
 from gpu_studio.core.race.picture_file import SharedRace, SharedRun, decode_shared
 from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.core.race.verdict import judge
+from gpu_studio.core.texts import file_name, plain_text
 from gpu_studio.engine.devices.description import describe_engine
 from tests.core.race.racing import CARD, over
 from tests.fakes.check_answers import wrong_bit

@@ -13,20 +13,19 @@ import msgspec
 from gpu_studio.core.benchmark.ceilings import believed_share
 from gpu_studio.core.benchmark.run import mode_words, state_text
 from gpu_studio.core.benchmark.verdict import speed_up
-from gpu_studio.core.csv_lines import csv_line
 from gpu_studio.core.device_name import name_at, pc_of
-from gpu_studio.core.markdown import markdown_table
 from gpu_studio.core.statistics import FEWEST_ROUNDS
+from gpu_studio.core.texts import csv_line, markdown_table
 from gpu_studio.core.units import format_duration, format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.csv_lines import Cell
     from gpu_studio.core.failure import FailureKind
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
+    from gpu_studio.core.texts import Cell
 
 
 _HEAD = (

@@ -24,7 +24,7 @@ from gpu_studio.core.benchmark.kept_run import (
 )
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.moments import moment_order
-from gpu_studio.core.plain_text import plain_text
+from gpu_studio.core.texts import plain_text
 from gpu_studio.core.user_file import UnusableFileError, read_own_file
 
 if TYPE_CHECKING:

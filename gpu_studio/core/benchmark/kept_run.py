@@ -19,9 +19,9 @@ from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.message import LONGEST_S, SHORTEST_S, Message
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
-from gpu_studio.core.plain_text import plain_text
 from gpu_studio.core.record_json import decode_results
 from gpu_studio.core.statistics import quantile
+from gpu_studio.core.texts import plain_text
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
 if TYPE_CHECKING:

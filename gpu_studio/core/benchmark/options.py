@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.claim import CANNOT_BE_TOLD, Outcome, claim_of, fixes_sentence
 from gpu_studio.core.benchmark.trust import stamp_of
-from gpu_studio.core.listing import listed
+from gpu_studio.core.texts import listed
 from gpu_studio.core.units import format_bytes, format_duration
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.listing import listed
 from gpu_studio.core.tensors import LARGEST_SIZE
+from gpu_studio.core.texts import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,9 +22,9 @@ from gpu_studio.core.benchmark.standard_record import (
     encode_standard,
 )
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.png_chunks import PNG_HEAD, png_text
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
+from gpu_studio.core.texts import file_name
 from gpu_studio.core.user_file import (
     SilentDriveError,
     UnusableFileError,

@@ -31,10 +31,10 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
     Seconds,
 )
 from gpu_studio.core.messages.run_messages import OtherLoad, RunFinished, RunHeat
-from gpu_studio.core.plain_text import plain_text
 from gpu_studio.core.program_version import program_title
 from gpu_studio.core.record_json import decode_record_of
 from gpu_studio.core.shared_texts import without_identifiers
+from gpu_studio.core.texts import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.trust import timing_doubts
 from gpu_studio.core.device_name import DeviceName, is_cpu, name_at, pc_of
 from gpu_studio.core.devices.devices import without_maker
-from gpu_studio.core.listing import listed
+from gpu_studio.core.texts import listed
 from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from gpu_studio.core.check.check_run import (  # noqa: TC001  # msgspec reads th
 )
 from gpu_studio.core.check.check_verdict import Interruption
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.plain_text import with_plain_texts
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
+from gpu_studio.core.texts import with_plain_texts
 from gpu_studio.core.user_file import UnusableFileError, read_own_file
 
 if TYPE_CHECKING:

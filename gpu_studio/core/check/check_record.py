@@ -27,10 +27,10 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
     PositiveCount,
     Seconds,
 )
-from gpu_studio.core.plain_text import file_name, plain_text
 from gpu_studio.core.png_chunks import PNG_HEAD, png_text
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES, decode_record_of
 from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.texts import file_name, plain_text
 from gpu_studio.core.units import format_count
 from gpu_studio.core.user_file import SilentDriveError, UnusableFileError, read_part, read_user_file
 

@@ -10,8 +10,8 @@ from gpu_studio.core.devices.cards import disagreements, torch_card_of
 from gpu_studio.core.devices.devices import EXCLUSIVE_PROCESS, PROHIBITED
 from gpu_studio.core.devices.finding import Finding, restart
 from gpu_studio.core.devices.link import widest_link
-from gpu_studio.core.listing import listed
 from gpu_studio.core.notice import Action
+from gpu_studio.core.texts import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,8 +24,8 @@ from gpu_studio.core.devices.cards import (
 )
 from gpu_studio.core.devices.devices import CUDA_BUILD, without_maker
 from gpu_studio.core.json_resource import read_resource
-from gpu_studio.core.listing import listed
 from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.core.texts import listed
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.devices import nvidia
 from gpu_studio.core.devices.finding import Finding, continued, newer_driver, restart
 from gpu_studio.core.devices.pc_facts import architecture_of
-from gpu_studio.core.listing import listed
 from gpu_studio.core.notice import Action
+from gpu_studio.core.texts import listed
 from gpu_studio.core.wheel_table import CPU_TAG
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from gpu_studio.core.devices.facts import (
     shared_facts,
 )
 from gpu_studio.core.devices.finding import findings_value
-from gpu_studio.core.markdown import markdown_table, markdown_text
 from gpu_studio.core.telemetry import SENSORS
+from gpu_studio.core.texts import markdown_table, markdown_text
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:

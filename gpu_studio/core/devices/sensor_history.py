@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpu_studio.core.csv_lines import csv_line
 from gpu_studio.core.devices.facts import NOT_AVAILABLE, amount_text
 from gpu_studio.core.devices.sensor_kinds import SensorKind, sensors_of
 from gpu_studio.core.telemetry import SENSORS, Telemetry, clock_reason_words
+from gpu_studio.core.texts import csv_line
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:

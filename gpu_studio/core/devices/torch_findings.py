@@ -16,7 +16,7 @@ from gpu_studio.core.devices.finding import (
     reload_cuda,
 )
 from gpu_studio.core.devices.pc_facts import recommended_build
-from gpu_studio.core.listing import listed
+from gpu_studio.core.texts import listed
 from gpu_studio.core.wheel_table import CPU_TAG
 
 if TYPE_CHECKING:

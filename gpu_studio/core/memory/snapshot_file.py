@@ -19,7 +19,7 @@ import msgspec
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.segments import segments_read
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
-from gpu_studio.core.plain_text import file_name, plain_text
+from gpu_studio.core.texts import file_name, plain_text
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
 if TYPE_CHECKING:

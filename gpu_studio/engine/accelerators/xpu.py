@@ -11,7 +11,7 @@ import torch
 from gpu_studio.core.failure import first_line
 from gpu_studio.core.memory.oom_text import is_out_of_memory
 from gpu_studio.core.messages.engine_messages import TorchCard
-from gpu_studio.core.plain_text import plain_text
+from gpu_studio.core.texts import plain_text
 from gpu_studio.engine.accelerators.accelerator import MOST_HISTORY
 from gpu_studio.engine.stopwatch import EventStopwatch
 

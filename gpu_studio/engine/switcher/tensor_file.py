@@ -22,7 +22,7 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.placement_messages import FileInspected
-from gpu_studio.core.plain_text import file_name, plain_text
+from gpu_studio.core.texts import file_name, plain_text
 from gpu_studio.core.units import format_bytes
 from gpu_studio.core.user_file import UnusableFileError, open_user_file
 from gpu_studio.process.child_call import ChildCall

@@ -9,9 +9,9 @@ import torch
 
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.listing import listed
 from gpu_studio.core.messages.race_messages import RaceParameters  # noqa: TC001  # msgspec reads it
 from gpu_studio.core.packed_frame import PackedFrame  # noqa: TC001  # msgspec reads it
+from gpu_studio.core.texts import listed
 from gpu_studio.engine.device import accelerator_of
 
 if TYPE_CHECKING:

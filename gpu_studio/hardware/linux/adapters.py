@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices.gpu_chips import gpu_chip, product_name
-from gpu_studio.core.plain_text import plain_text
+from gpu_studio.core.texts import plain_text
 from gpu_studio.hardware.pci import (
     DisplayAdapter,
     adapter_name,

@@ -14,7 +14,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.plain_text import plain_text
+from gpu_studio.core.texts import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

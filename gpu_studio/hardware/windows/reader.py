@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices.devices import Device, Driver
 from gpu_studio.core.devices.gpu_chips import gpu_chip
-from gpu_studio.core.plain_text import plain_text
 from gpu_studio.core.telemetry import SENSORS, Telemetry
+from gpu_studio.core.texts import plain_text
 from gpu_studio.hardware.card_reader import (
     CardUnreadableError,
     DriverUnavailableError,

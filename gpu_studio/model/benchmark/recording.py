@@ -18,10 +18,9 @@ from gpu_studio.core.benchmark.recording_writer import (
 )
 from gpu_studio.core.device_name import is_cpu, name_at
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.listing import listed
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.program_version import program_title
+from gpu_studio.core.texts import file_name, listed
 from gpu_studio.model.benchmark.benchmark import RunSource
 from gpu_studio.model.benchmark.published_experiment import FixedRuns
 from gpu_studio.model.engine_session import EngineSession

@@ -11,7 +11,7 @@ from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder,
 from gpu_studio.core.benchmark.standard_words import MOST_FILES, Side, usual_device
 from gpu_studio.core.failure import Failure, StudioError, failure_from
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.plain_text import file_name
+from gpu_studio.core.texts import file_name
 from gpu_studio.model.file_reading import FileReading, opening
 from gpu_studio.model.task_queue import TaskQueue
 

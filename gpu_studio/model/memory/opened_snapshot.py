@@ -19,7 +19,7 @@ from gpu_studio.core.memory.replay.replay_call import (
 )
 from gpu_studio.core.memory.segments import map_of_segments
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.plain_text import file_name
+from gpu_studio.core.texts import file_name
 from gpu_studio.model.file_reading import opening, opening_delay
 from gpu_studio.model.worker import Task
 from gpu_studio.process.child_call import ChildCall

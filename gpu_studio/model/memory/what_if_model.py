@@ -20,7 +20,7 @@ from gpu_studio.core.memory.replay.replay_call import (
     OpenHistory,
 )
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.plain_text import file_name
+from gpu_studio.core.texts import file_name
 from gpu_studio.model.file_reading import opening, opening_delay
 from gpu_studio.model.memory.opened_snapshot import SnapshotChild
 

@@ -10,11 +10,11 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.race.picture_file import DECODER, MEMORY_BYTES, NO_LOG, Photo, open_picture
 from gpu_studio.core.race.pictures import lake
 from gpu_studio.core.race.side import recorded_sides
 from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.core.texts import file_name
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING
 from gpu_studio.model.file_reading import FileReading, opening
 from gpu_studio.process.child_call import ChildCall

@@ -19,7 +19,6 @@ from gpu_studio.core.messages.placement_messages import (
     TensorsPlaced,
 )
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.plain_text import file_name
 from gpu_studio.core.switcher.placement_words import (
     describe_file,
     explain_end,
@@ -27,6 +26,7 @@ from gpu_studio.core.switcher.placement_words import (
     explain_move,
     explain_tensors,
 )
+from gpu_studio.core.texts import file_name
 from gpu_studio.core.units import format_count
 from gpu_studio.model.file_reading import opening
 from gpu_studio.model.text_rows import TextTable

@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QSpinBox
 
 from gpu_studio.core.memory.token_speed import MOST_BATCH, SIMULATED, bound_sentence
-from gpu_studio.core.plain_text import file_name
+from gpu_studio.core.texts import file_name
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, Card, Text, button, section
 from gpu_studio.ui.saving import ask_open_path

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple, NoReturn
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.plain_text import plain_text
+from gpu_studio.core.texts import plain_text
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:

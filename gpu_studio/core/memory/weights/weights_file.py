@@ -25,7 +25,7 @@ from gpu_studio.core.memory.weights.headers import (
     read_safetensors,
     refuse,
 )
-from gpu_studio.core.plain_text import file_name, plain_text
+from gpu_studio.core.texts import file_name, plain_text
 from gpu_studio.core.user_file import UnusableFileError, open_user_file, read_own_file, read_part
 
 if TYPE_CHECKING:
