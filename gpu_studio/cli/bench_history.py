@@ -12,8 +12,7 @@ from gpu_studio.core.benchmark.history import FOLDER_NAME, History, HistoryEntry
 from gpu_studio.core.benchmark.result_import import import_results
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.moments import shown_moment
-from gpu_studio.core.units import format_duration, format_size
+from gpu_studio.core.units import format_duration, format_size, shown_moment
 
 
 def history() -> History:

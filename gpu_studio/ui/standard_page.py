@@ -33,8 +33,7 @@ from gpu_studio.core.benchmark.standard_words import (
     with_pc_name,
 )
 from gpu_studio.core.devices.devices import short_name
-from gpu_studio.core.moments import shown_moment
-from gpu_studio.core.units import format_percent
+from gpu_studio.core.units import format_percent, shown_moment
 from gpu_studio.ui.benchmark.swatch import SIDE, swatch
 from gpu_studio.ui.combo_box import ElidingCombo
 from gpu_studio.ui.eliding import ElidedText

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.moments import moment_order, shown_moment
+from gpu_studio.core.units import moment_order, shown_moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,8 +23,8 @@ from gpu_studio.core.benchmark.kept_run import (
     refused,
 )
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.moments import moment_order
 from gpu_studio.core.texts import plain_text
+from gpu_studio.core.units import moment_order
 from gpu_studio.core.user_file import UnusableFileError, read_own_file
 
 if TYPE_CHECKING:

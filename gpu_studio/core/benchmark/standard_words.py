@@ -16,11 +16,10 @@ from gpu_studio.core.benchmark.claim import APART_BY, Claim, claim_of
 from gpu_studio.core.benchmark.standard import STANDARD, STANDARD_1
 from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
 from gpu_studio.core.devices.devices import short_name
-from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.shared_texts import without_identifiers
 from gpu_studio.core.texts import csv_line, listed, markdown_table, markdown_text
-from gpu_studio.core.units import counted, format_percent, si_step, three_digits
+from gpu_studio.core.units import counted, format_percent, shown_moment, si_step, three_digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -11,7 +11,6 @@ from gpu_studio.core.check.stages import OVERNIGHT_MINUTES, stage_title, stage_w
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.messages.check_messages import STAGE_NAMES
-from gpu_studio.core.moments import written_moment
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.pause import pause_text
 from gpu_studio.core.telemetry import held_back_words
@@ -22,6 +21,7 @@ from gpu_studio.core.units import (
     format_count,
     format_percent,
     format_rate,
+    written_moment,
 )
 
 if TYPE_CHECKING:

@@ -28,11 +28,11 @@ from gpu_studio.core.messages.race_messages import (
     RaceFinished,
 )
 from gpu_studio.core.messages.run_messages import RunFinished  # noqa: TC001  # for msgspec
-from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.packed_frame import PackedFrame, thinned
 from gpu_studio.core.race.side import RaceSide, RaceTrack, frame_of, ghost_side
 from gpu_studio.core.record_json import decode_results
 from gpu_studio.core.texts import file_name, plain_text, with_plain_texts
+from gpu_studio.core.units import shown_moment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,10 +9,10 @@ import msgspec
 
 from gpu_studio.core.benchmark.kept_run import KeptRun, run_of
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
-from gpu_studio.core.moments import shown_moment
 from gpu_studio.core.packed_frame import MOST_FRAMES, MOST_FRAMES_OF_RUN, PackedFrame, thinned
 from gpu_studio.core.race.contestant import label_of
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S
+from gpu_studio.core.units import shown_moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

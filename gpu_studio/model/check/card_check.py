@@ -18,9 +18,9 @@ from gpu_studio.core.messages.check_messages import (
     CheckFindingMade,
     CheckStageFinished,
 )
-from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.core.program_version import program_title
+from gpu_studio.core.units import local_now
 from gpu_studio.model.awake_timer import AwakeTimer, PauseTimer
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.file_reading import FileReading, opening

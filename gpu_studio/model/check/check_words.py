@@ -30,9 +30,8 @@ from gpu_studio.core.check.record_words import (
 from gpu_studio.core.check.stages import STAGES, stage_title, stage_words
 from gpu_studio.core.device_name import CPU, name_at, pc_of
 from gpu_studio.core.devices.devices import short_name
-from gpu_studio.core.moments import written_moment
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.units import clock_text
+from gpu_studio.core.units import clock_text, written_moment
 
 if TYPE_CHECKING:
     from gpu_studio.core.check.check_folder import CutOffCheck

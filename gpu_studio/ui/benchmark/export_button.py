@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QMenu, QPushButton, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.units import local_now
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING, recording_from
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import saves

@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QHeaderView, QLineEdit, QTabBar, QTableView, QVBox
 from gpu_studio.core.benchmark.options import option_words
 from gpu_studio.core.benchmark.run import interval_words
 from gpu_studio.core.benchmark.trust import stamp_of
-from gpu_studio.core.moments import shown_moment
-from gpu_studio.core.units import format_duration, format_size
+from gpu_studio.core.units import format_duration, format_size, shown_moment
 from gpu_studio.model.kept_device import doubt_note
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.benchmark.benchmark_plots import HistoryPart

@@ -9,10 +9,10 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.moments import local_now
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.race.side import kept_frames
 from gpu_studio.core.race.stage_view import film_order, picture_order, trust
+from gpu_studio.core.units import local_now
 from gpu_studio.model.benchmark.recording import recording_from
 from gpu_studio.model.race.race import Race
 from gpu_studio.model.race.race_photo import RacePhoto

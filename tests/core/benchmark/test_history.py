@@ -13,7 +13,7 @@ from gpu_studio.core.benchmark import history as history_module
 from gpu_studio.core.benchmark.history import History
 from gpu_studio.core.benchmark.kept_run import LARGEST_FILE_BYTES, encode_kept
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.moments import moment_order
+from gpu_studio.core.units import moment_order
 from tests.core.benchmark.kept_runs import KEPT_AT, finished_run, kept_run
 from tests.core.benchmark.test_kept_run import HOSTILE
 
