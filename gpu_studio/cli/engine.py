@@ -21,7 +21,6 @@ from gpu_studio.cli.command import (
 )
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.screen import Progress, note, print_json, print_line
-from gpu_studio.core.build_sizes import download_size
 from gpu_studio.core.builds.progress import ENDS, InstallProgress, InstallStage
 from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import Trouble, TroubleError, TroubleKind, format_size
@@ -35,6 +34,7 @@ from gpu_studio.core.devices.pc_facts import recommended_build
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.texts import listed
+from gpu_studio.core.wheel_table import download_size
 from gpu_studio.core.wheels import WheelChoice, choice_of_tag, choose_wheel, own_platform_key
 
 AUTO = "auto"

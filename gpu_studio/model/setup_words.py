@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.build_sizes import disk_size, download_size
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.trouble import format_size
 from gpu_studio.core.builds.words import (
@@ -15,7 +14,7 @@ from gpu_studio.core.builds.words import (
     whose_python,
     window_action,
 )
-from gpu_studio.core.wheel_table import CPU_TAG
+from gpu_studio.core.wheel_table import CPU_TAG, disk_size, download_size
 
 if TYPE_CHECKING:
     from gpu_studio.core.builds.progress import InstallProgress

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from gpu_studio.core.build_sizes import download_size
 from gpu_studio.core.devices.access import obstacle_of, probe_of, uncounted_cards
 from gpu_studio.core.devices.finding import Finding, is_tested, untested_sentence
 from gpu_studio.core.devices.gpu_chips import lists_gfx
 from gpu_studio.core.devices.maker_cards import chip_of_maker
 from gpu_studio.core.maker_builds import BuildVerdict
+from gpu_studio.core.wheel_table import download_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

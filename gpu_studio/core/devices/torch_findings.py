@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.build_sizes import download_size
 from gpu_studio.core.devices import nvidia
 from gpu_studio.core.devices.access import capability_of, label_of, no_code_words
 from gpu_studio.core.devices.devices import PROHIBITED
@@ -17,7 +16,7 @@ from gpu_studio.core.devices.finding import (
 )
 from gpu_studio.core.devices.pc_facts import recommended_build
 from gpu_studio.core.texts import listed
-from gpu_studio.core.wheel_table import CPU_TAG
+from gpu_studio.core.wheel_table import CPU_TAG, download_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,13 +18,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.build_sizes import download_size
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import format_size
 from gpu_studio.core.builds.words import build_title, bytes_sentence, window_action
 from gpu_studio.core.notice import Tone
-from gpu_studio.core.wheel_table import CPU_TAG
+from gpu_studio.core.wheel_table import CPU_TAG, download_size
 from gpu_studio.model import setup_words as words
 from gpu_studio.ui.combo_box import ComboBox, show_items
 from gpu_studio.ui.flow_row import FlowRow
