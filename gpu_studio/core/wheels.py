@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpu_studio.core import operating_system
-from gpu_studio.core.compute_capability import ARCH, serves, version_numbers
-from gpu_studio.core.maker_builds import best_first, judge
+from gpu_studio.core.maker_builds import ARCH, best_first, judge, serves, version_numbers
 from gpu_studio.core.wheel_table import CPU_TAG, TorchBuild, WheelTable, load_table
 
 if TYPE_CHECKING:

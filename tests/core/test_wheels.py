@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core import compute_capability, resources, wheel_table
-from gpu_studio.core.compute_capability import serves, version_numbers
+from gpu_studio.core import maker_builds, resources, wheel_table
+from gpu_studio.core.maker_builds import serves, version_numbers
 from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import CudaCard, choice_of_tag, choose_wheel
@@ -223,7 +223,7 @@ def test_an_architecture_is_read_once_for_each_card(monkeypatch: pytest.MonkeyPa
     """The findings compare two tables of builds each time: 400 questions, 30 of them new."""
     assert serves(("sm_61", "sm_75"), (7, 5))
     read: list[str] = []
-    monkeypatch.setattr(compute_capability, "ARCH", SimpleNamespace(fullmatch=read.append))
+    monkeypatch.setattr(maker_builds, "ARCH", SimpleNamespace(fullmatch=read.append))
     assert serves(("sm_61", "sm_75"), (7, 5))
     assert read == []
 

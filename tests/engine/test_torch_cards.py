@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from gpu_studio.core.compute_capability import serves
 from gpu_studio.core.devices.peaks import known_capabilities
 from gpu_studio.core.devices.published_builds import table_differences
+from gpu_studio.core.maker_builds import serves
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.engine import torch_cards as properties
 from gpu_studio.engine.accelerators.cuda import Cuda

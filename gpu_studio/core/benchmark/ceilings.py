@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.compute_capability import version_numbers
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.devices.facts import peaks_of
 from gpu_studio.core.devices.link import link_bytes_per_s
+from gpu_studio.core.maker_builds import version_numbers
 from gpu_studio.core.messages.run_messages import CeilingShare, Limit
 from gpu_studio.core.units import format_duration, format_percent, format_rate
 

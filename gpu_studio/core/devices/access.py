@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.compute_capability import serves, version_numbers
 from gpu_studio.core.devices.cards import chip_of_card, torch_card_of
 from gpu_studio.core.devices.devices import CUDA_BUILD, Device, number_cards, short_name
 from gpu_studio.core.devices.gpu_chips import lists_gfx
+from gpu_studio.core.maker_builds import serves, version_numbers
 from gpu_studio.core.messages.engine_messages import BUILD_WORDS, TorchCard
 
 if TYPE_CHECKING:

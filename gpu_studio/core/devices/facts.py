@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.compute_capability import version_numbers
 from gpu_studio.core.devices.card_identity import identity_of
 from gpu_studio.core.devices.cards import completed, disagreements, silicon_text, torch_card_of
 from gpu_studio.core.devices.devices import CUDA_BUILD, CardReading, Device, Inventory, Reading
 from gpu_studio.core.devices.link import widest_link
+from gpu_studio.core.maker_builds import version_numbers
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.telemetry import Telemetry, clock_reason_words

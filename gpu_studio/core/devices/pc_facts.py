@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpu_studio.core import operating_system
-from gpu_studio.core.compute_capability import serves, version_numbers
 from gpu_studio.core.devices.access import (
     capability_of,
     has_code,
@@ -29,7 +28,7 @@ from gpu_studio.core.devices.published_builds import (
     published_build,
     table_differences,
 )
-from gpu_studio.core.maker_builds import JudgedCard, judge
+from gpu_studio.core.maker_builds import JudgedCard, judge, serves, version_numbers
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.wheel_table import PublishedBuild, TorchBuild, WheelTable, load_table
 from gpu_studio.core.wheels import CudaCard, WheelChoice, choose_wheel, platform_key

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core import operating_system
-from gpu_studio.core.compute_capability import serves, version_numbers
 from gpu_studio.core.devices.peaks import known_capabilities
+from gpu_studio.core.maker_builds import serves, version_numbers
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import platform_key
 
