@@ -26,8 +26,7 @@ from gpu_studio.cli.screen import Progress, note, print_bytes
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.device_name import CPU, address_at
 from gpu_studio.core.devices.devices import Inventory, Reading
-from gpu_studio.core.engine import Engine, EngineEnvironment
-from gpu_studio.core.engine_end import describe_exit
+from gpu_studio.core.engine import Engine, EngineEnvironment, describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.line_trouble import LineProblem, LineTrouble
 from gpu_studio.core.messages.engine_messages import (

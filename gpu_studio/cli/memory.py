@@ -12,8 +12,7 @@ from gpu_studio.cli.answers import at_work, new_engine
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.memory_fit import fit_command
 from gpu_studio.cli.screen import Progress, note, print_bytes, print_json, print_line, print_list
-from gpu_studio.core.engine import Engine, EngineEnvironment
-from gpu_studio.core.engine_end import describe_exit
+from gpu_studio.core.engine import Engine, EngineEnvironment, describe_exit
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.allocator.options import checked_configuration
 from gpu_studio.core.memory.experiment import check_experiment

@@ -15,8 +15,7 @@ from gpu_studio.cli.answers import CommandEngine, at_work, new_engine
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.screen import note, print_json, print_line
 from gpu_studio.core.device_name import CPU, is_cpu
-from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.engine_end import describe_exit
+from gpu_studio.core.engine import EngineEnvironment, describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.fit import (
     OPTIMIZERS,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.engine_messages import Heartbeat
     from gpu_studio.core.messages.message import Event, Request
 
+
 _log = logging.getLogger(__name__)
 
 
@@ -137,3 +138,14 @@ class InProcessEngine(ABC):
 
 if TYPE_CHECKING:
     EngineFactory = Callable[[EngineEnvironment], Engine]
+
+
+def describe_exit(exit_code: int | None) -> str:
+    """Return how an engine's process ended, in words."""
+    if exit_code is None:
+        return "The engine stopped answering."
+    if exit_code in (-9, 137):
+        return "The system ended the engine (signal 9): usually the PC ran out of memory (RAM)."
+    if exit_code < 0:
+        return f"The engine crashed (signal {-exit_code}): a driver or a library aborted it."
+    return f"The engine quit by itself with exit code {exit_code}."

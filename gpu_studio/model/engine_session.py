@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QDeadlineTimer, QObject, QTimer, Signal
 
-from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.engine_end import describe_exit
+from gpu_studio.core.engine import EngineEnvironment, describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import (
     DescribeEngine,

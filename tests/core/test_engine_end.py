@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.engine_end import describe_exit
+from gpu_studio.core.engine import describe_exit
 
 
 @pytest.mark.parametrize(

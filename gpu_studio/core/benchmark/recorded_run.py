@@ -16,7 +16,7 @@ from gpu_studio.core.benchmark.kept_run import (
     refused,
 )
 from gpu_studio.core.device_name import address_at, address_there, pc_of
-from gpu_studio.core.engine_end import describe_exit
+from gpu_studio.core.engine import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.message import LONGEST_S, Event

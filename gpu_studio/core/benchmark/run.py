@@ -10,7 +10,7 @@ import msgspec
 from gpu_studio.core.benchmark.options import option_words
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
 from gpu_studio.core.benchmark.trust import stamp_of
-from gpu_studio.core.engine_end import describe_exit
+from gpu_studio.core.engine import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.link import link_bytes_per_s
-from gpu_studio.core.engine_end import describe_exit
+from gpu_studio.core.engine import describe_exit
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.units import format_bytes, format_duration, format_percent, format_rate
 

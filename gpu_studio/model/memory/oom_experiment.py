@@ -9,8 +9,7 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.device_name import pc_of
-from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.engine_end import describe_exit
+from gpu_studio.core.engine import EngineEnvironment, describe_exit
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.memory.modelled_cards import is_modelled
 from gpu_studio.core.memory.outcome import describe_filling, outcome_notice
