@@ -22,9 +22,9 @@ from PySide6.QtCore import QMetaObject, Qt, QTimer, QtMsgType, qInstallMessageHa
 from PySide6.QtGui import QFont, QFontMetrics, QIcon
 
 from gpu_studio.builds.client import BuildInstallChild
-from gpu_studio.core.log_end import log_end
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.resources import MissingResourceError, resource_path
+from gpu_studio.core.shared_texts import log_end
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.engine.devices.probe_client import probing
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine

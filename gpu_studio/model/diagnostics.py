@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSysInfo, qVersion
 
-from gpu_studio.core.log_end import without_names
 from gpu_studio.core.program_version import program_title
-from gpu_studio.core.shared_texts import own_names
+from gpu_studio.core.shared_texts import own_names, without_names
 
 if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio

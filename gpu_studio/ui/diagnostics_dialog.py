@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
 
-from gpu_studio.core.log_end import log_end
+from gpu_studio.core.shared_texts import log_end
 from gpu_studio.model.diagnostics import diagnostics_text
 from gpu_studio.ui.parts import Text, resize_on_screen
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.log_end import log_end, without_names
+from gpu_studio.core.shared_texts import log_end, without_names
 
 if TYPE_CHECKING:
     from pathlib import Path
