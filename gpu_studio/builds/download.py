@@ -27,12 +27,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from gpu_studio.builds.held_files import ERRORS_HELD, patiently
-from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.package_page import is_wheel_name, whole_number, why_refused
 from gpu_studio.core.builds.record import LARGEST_FILE_BYTES, parsed_json
 from gpu_studio.core.builds.trouble import Trouble, TroubleError, hashes_text
-from gpu_studio.core.user_file import UnusableFileError, read_own_text
+from gpu_studio.core.user_file import UnusableFileError, read_own_text, write_atomically
 
 _CHUNK = 1 << 18
 _TIMEOUT_S = 30.0

@@ -23,13 +23,13 @@ from gpu_studio.builds.plan import Planner, WheelPlan, kept_plan
 from gpu_studio.builds.shelf import OWN_PYTHON, extended, require_short
 from gpu_studio.builds.unpack import Unpacker, unpacked_bytes
 from gpu_studio.core import operating_system
-from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.progress import DownloadPace, InstallProgress, InstallStage
 from gpu_studio.core.builds.record import BuildRecord, parsed_json
 from gpu_studio.core.builds.trouble import TroubleError
 from gpu_studio.core.builds.words import unproven_sentence
 from gpu_studio.core.packages_folder import variables_for
+from gpu_studio.core.user_file import write_atomically
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import own_platform_key
 from gpu_studio.process.child_process import ChildProcess

@@ -42,7 +42,6 @@ from gpu_studio.builds.wheel_folder import (
     packages_of,
     torch_wheel_in,
 )
-from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.package_page import (
     WheelLink,
@@ -53,7 +52,7 @@ from gpu_studio.core.builds.package_page import (
 )
 from gpu_studio.core.builds.record import LARGEST_FILE_BYTES, parsed_json
 from gpu_studio.core.builds.trouble import Trouble, TroubleError, hashes_text
-from gpu_studio.core.user_file import UnusableFileError, read_own_text
+from gpu_studio.core.user_file import UnusableFileError, read_own_text, write_atomically
 from gpu_studio.core.wheel_table import IndexPackage, TorchBuild, WheelTable
 from gpu_studio.process.child_process import ChildProcess
 

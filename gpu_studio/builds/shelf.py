@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from gpu_studio.core.atomic_file import try_lock, write_atomically
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.record import (
     FAMILIES,
@@ -35,7 +34,7 @@ from gpu_studio.core.builds.record import (
 )
 from gpu_studio.core.builds.trouble import TroubleError
 from gpu_studio.core.packages_folder import has_own_torch
-from gpu_studio.core.user_file import UnusableFileError, read_own_text
+from gpu_studio.core.user_file import UnusableFileError, read_own_text, try_lock, write_atomically
 from gpu_studio.core.wheel_table import load_table
 
 ENGINES = "engines"

@@ -26,10 +26,10 @@ from gpu_studio.builds.download import StoppedError, disk_trouble
 from gpu_studio.builds.held_files import is_held, patiently
 from gpu_studio.builds.shelf import extended
 from gpu_studio.core import operating_system
-from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.package_page import whole_number
 from gpu_studio.core.builds.trouble import TroubleError, hashes_text
+from gpu_studio.core.user_file import write_atomically
 
 _CHUNK = 1 << 20
 _EXECUTABLE = 0o111

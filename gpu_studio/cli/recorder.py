@@ -8,7 +8,6 @@ from pathlib import Path
 from gpu_studio.cli.answers import read_inventory
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import note, now, print_bytes
-from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.benchmark.recording_writer import (
     RecordedPc,
     described_for_others,
@@ -23,6 +22,7 @@ from gpu_studio.core.messages.engine_messages import EngineDescribed, RecordingH
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.program_version import program_title
 from gpu_studio.core.protocol import encode_all
+from gpu_studio.core.user_file import write_atomically
 from gpu_studio.hardware.cpu import cpu_name
 from gpu_studio.hardware.surroundings import are_cards_simulated
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpu_studio.cli.screen import note
-from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.user_file import write_atomically
 from gpu_studio.process.child_call import ChildCall
 
 _LONGEST_PAINTING_S = 60.0

@@ -8,9 +8,12 @@ all, for which no call has a time limit: so such a call is made in a thread that
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import stat
+import sys
 import threading
+import time
 from typing import TYPE_CHECKING, BinaryIO, Generic, TextIO, TypeVar
 
 from gpu_studio.core.units import format_bytes
@@ -18,6 +21,7 @@ from gpu_studio.core.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
 
 _Content = TypeVar("_Content")
 
@@ -214,3 +218,57 @@ def _require_ordinary(status: os.stat_result) -> None:
 
 def _whole(size_bytes: int) -> str:
     return format_bytes(size_bytes).replace("\u202f", " ")
+
+
+_ABANDONED_AFTER_S = 3600.0
+
+
+def write_atomically(path: Path, content: bytes, *, is_private: bool = False) -> None:
+    """Write a file so that a reader finds either the old or the new contents, never a part.
+
+    Args:
+        path: The file.
+        content: Its new contents.
+        is_private: Whether other users of this PC may not read it; on Windows, the user's own
+            folders see to that.
+
+    Raises:
+        OSError: nothing was changed.
+    """
+    part = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
+    _remove_abandoned(path)
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with open(os.open(part, flags, 0o600 if is_private else 0o666), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove the parts of writers that were killed; one that still writes has a new part."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.????????.part"):
+        with contextlib.suppress(OSError):
+            if time.time() - part.stat().st_mtime > _ABANDONED_AFTER_S:
+                part.unlink()
+
+
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file, which the system unlocks with its holder's end; return whether it did."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

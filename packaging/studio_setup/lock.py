@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.atomic_file import try_lock
+from gpu_studio.core.user_file import try_lock
 from studio_setup.console import SetupError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core import atomic_file
-from gpu_studio.core.atomic_file import write_atomically
+from gpu_studio.core import user_file
+from gpu_studio.core.user_file import write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,11 +29,11 @@ def test_readers_see_the_old_content_or_the_new(tmp_path: Path) -> None:
         seen.append(path.read_bytes())
         real(number)
 
-    atomic_file.os.fsync = fsync
+    user_file.os.fsync = fsync
     try:
         write_atomically(path, Slow(b"new"))
     finally:
-        atomic_file.os.fsync = real
+        user_file.os.fsync = real
     assert seen == [b"old"]
     assert path.read_bytes() == b"new"
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.benchmark.kept_run import (
     LARGEST_FILE_BYTES,
     KeptHeader,
@@ -25,7 +24,7 @@ from gpu_studio.core.benchmark.kept_run import (
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.texts import plain_text
 from gpu_studio.core.units import moment_order
-from gpu_studio.core.user_file import UnusableFileError, read_own_file
+from gpu_studio.core.user_file import UnusableFileError, read_own_file, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.benchmark.kept_run import LARGEST_FILE_BYTES
 from gpu_studio.core.benchmark.recording import text_of
 from gpu_studio.core.benchmark.standard_record import (
@@ -31,6 +30,7 @@ from gpu_studio.core.user_file import (
     read_own_file,
     read_part,
     read_user_file,
+    write_atomically,
 )
 
 if TYPE_CHECKING:

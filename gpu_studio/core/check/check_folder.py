@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
-from gpu_studio.core.atomic_file import try_lock, write_atomically
 from gpu_studio.core.check.check_record import (  # noqa: TC001  # msgspec reads the annotations
     CheckRecord,
 )
@@ -25,7 +24,7 @@ from gpu_studio.core.check.check_verdict import Interruption
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from gpu_studio.core.texts import with_plain_texts
-from gpu_studio.core.user_file import UnusableFileError, read_own_file
+from gpu_studio.core.user_file import UnusableFileError, read_own_file, try_lock, write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.atomic_file import write_atomically
 from gpu_studio.core.benchmark.comparability import Comparability, comparability_of
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History
 from gpu_studio.core.benchmark.kept_run import encode_kept, run_of, without_card
@@ -17,6 +16,7 @@ from gpu_studio.core.devices.devices import short_name, without_maker
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import counted, local_now
+from gpu_studio.core.user_file import write_atomically
 from gpu_studio.model.file_reading import FileReading, opening
 from gpu_studio.model.kept_device import kept_card, kept_name
 from gpu_studio.model.task_queue import TaskQueue
