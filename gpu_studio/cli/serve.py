@@ -23,7 +23,7 @@ from gpu_studio.cli.command import DONE, Command
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import EngineEnded
-from gpu_studio.core.messages.line_messages import (
+from gpu_studio.core.messages.message import (
     EngineReadiness,
     Greeting,
     LineOpening,

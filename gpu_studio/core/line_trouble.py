@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.line_messages import Greeting, decode_greeting
+from gpu_studio.core.messages.message import Greeting, decode_greeting
 from gpu_studio.core.other_pc import OtherPc, command_to_install
 from gpu_studio.core.protocol import protocol_version
 from gpu_studio.core.texts import plain_text

@@ -21,16 +21,15 @@ from gpu_studio.core.devices.devices import Inventory, Reading
 from gpu_studio.core.messages import (
     check_messages,
     engine_messages,
-    line_messages,
     memory_messages,
+    message,
     pitfall_messages,
     placement_messages,
     race_messages,
     run_messages,
 )
 from gpu_studio.core.messages.engine_messages import Heartbeat
-from gpu_studio.core.messages.line_messages import LineOpening
-from gpu_studio.core.messages.message import Event, Message, Request
+from gpu_studio.core.messages.message import Event, LineOpening, Message, Request
 from gpu_studio.core.messages.run_messages import in_parts
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 FILES = (
     check_messages,
     engine_messages,
-    line_messages,
+    message,
     memory_messages,
     pitfall_messages,
     placement_messages,

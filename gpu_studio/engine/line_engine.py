@@ -12,7 +12,7 @@ import msgspec
 from gpu_studio.core.line_trouble import LineGreeting, LineProblem, LineTrouble, detail_of_ssh
 from gpu_studio.core.line_values import UntrustedError, event_here, request_there
 from gpu_studio.core.messages.engine_messages import EngineEnded, Heartbeat, RequestFailed, Stop
-from gpu_studio.core.messages.line_messages import LineOpening
+from gpu_studio.core.messages.message import LineOpening
 from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
 from gpu_studio.core.other_pc import ssh_command
 from gpu_studio.core.protocol import decode_line, encode

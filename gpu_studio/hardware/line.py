@@ -16,7 +16,7 @@ from gpu_studio.core.line_trouble import (
     detail_of_ssh,
 )
 from gpu_studio.core.line_values import UntrustedError, sensors_here
-from gpu_studio.core.messages.line_messages import LineOpening
+from gpu_studio.core.messages.message import LineOpening
 from gpu_studio.core.other_pc import PLACES, ssh_command
 from gpu_studio.core.protocol import encode
 from gpu_studio.hardware.client import SensorReader

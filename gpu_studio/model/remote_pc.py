@@ -16,7 +16,7 @@ from gpu_studio.model.worker import Task
 if TYPE_CHECKING:
     from gpu_studio.core.engine import Engine, EngineEnvironment
     from gpu_studio.core.failure import Failure
-    from gpu_studio.core.messages.line_messages import Greeting
+    from gpu_studio.core.messages.message import Greeting
     from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.model.sensors import SensorSource
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.line_trouble import Introduction, LineProblem, LineTrouble
 from gpu_studio.core.line_values import event_here, sensors_here
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
-from gpu_studio.core.messages.line_messages import Greeting
+from gpu_studio.core.messages.message import Greeting
 from gpu_studio.core.other_pc import OtherPc
 from tests.fakes.descriptions import described_for
 from tests.fakes.pc import SteadySensors, gt_1030
@@ -18,7 +18,7 @@ from tests.patience import PATIENCE_S
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.engine import EngineEnvironment
-    from gpu_studio.core.messages.line_messages import EngineReadiness
+    from gpu_studio.core.messages.message import EngineReadiness
     from tests.fakes.scripted_engine import ScriptedEngine
 
 ATTIC = OtherPc(name="attic", host="lea@192.0.2.7")
