@@ -24,7 +24,7 @@ OTHERS = (1, 3, 100, 65536)
 
 CODE = """
 from gpu_studio.engine.memory.cuda_memory import _Network
-from gpu_studio.core.memory.activation_calls import LAYERS, WIDTH
+from gpu_studio.core.memory.memory_bench import LAYERS, WIDTH
 
 def traced():
     return torch._C._cuda_memorySnapshot(None)["device_traces"][0]

@@ -6,9 +6,9 @@ import pickle
 import time
 from typing import TYPE_CHECKING, Any
 
-from gpu_studio.core.memory.activation_calls import ReplayedNetwork
 from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
+from gpu_studio.core.memory.memory_bench import ReplayedNetwork
 from gpu_studio.core.memory.segments import map_of_snapshot, segments_read
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
 

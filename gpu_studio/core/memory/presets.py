@@ -15,8 +15,16 @@ import msgspec
 
 from gpu_studio.core.device_name import address_there, torch_module
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.activation_calls import LAYERS, WIDTH
-from gpu_studio.core.memory.memory_bench import ALLOCATED, EMPTIED, FREED, FULL, HELD, MemoryBench
+from gpu_studio.core.memory.memory_bench import (
+    ALLOCATED,
+    EMPTIED,
+    FREED,
+    FULL,
+    HELD,
+    LAYERS,
+    WIDTH,
+    MemoryBench,
+)
 from gpu_studio.core.memory.modelled_cards import is_modelled
 from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.core.units import format_bytes

@@ -16,9 +16,8 @@ import torch
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.activation_calls import LAYERS, WIDTH
 from gpu_studio.core.memory.experiment import check_experiment, run_experiment
-from gpu_studio.core.memory.memory_bench import FULL, HELD
+from gpu_studio.core.memory.memory_bench import FULL, HELD, LAYERS, WIDTH
 from gpu_studio.core.memory.modelled_memory import budget_fraction
 from gpu_studio.core.memory.segments import segments_read
 from gpu_studio.core.messages.memory_messages import OomFinished

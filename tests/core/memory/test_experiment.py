@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from gpu_studio.core.memory import experiment as experiment_module
-from gpu_studio.core.memory.activation_calls import ReplayedNetwork
 from gpu_studio.core.memory.experiment import run_experiment
+from gpu_studio.core.memory.memory_bench import ReplayedNetwork
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.memory.segments import SegmentMap
