@@ -6,7 +6,7 @@ import pickle
 import time
 from typing import TYPE_CHECKING, Any
 
-from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.blocks import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.memory_bench import ReplayedNetwork
 from gpu_studio.core.memory.segments import map_of_snapshot, segments_read

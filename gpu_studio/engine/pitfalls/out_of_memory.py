@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from gpu_studio.core.device_name import is_cpu, torch_module
-from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.blocks import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.units import format_bytes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QWidget
 
-from gpu_studio.core.memory.allocator.errors import card_full
+from gpu_studio.core.memory.allocator.blocks import card_full
 from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.core.notice import Tone
 from gpu_studio.ui.flow_row import FlowRow

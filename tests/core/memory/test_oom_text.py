@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.memory.allocator.errors import format_size
+from gpu_studio.core.memory.allocator.blocks import format_size
 from gpu_studio.core.memory.oom_text import (
     MOST_CHARACTERS,
     GpuProcessBytes,

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.blocks import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.segments import (
     ALLOCATED,

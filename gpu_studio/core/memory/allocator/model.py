@@ -35,8 +35,9 @@ from gpu_studio.core.memory.allocator.blocks import (
     UNMAPPED,
     Block,
     Pool,
+    beyond_an_exbibyte,
+    card_full,
 )
-from gpu_studio.core.memory.allocator.errors import beyond_an_exbibyte, card_full
 from gpu_studio.core.memory.allocator.options import (
     MIN_BLOCK_BYTES,
     UNLIMITED,

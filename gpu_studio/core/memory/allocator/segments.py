@@ -14,8 +14,15 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.core.memory.allocator.blocks import FREE, IN_USE, SMALL_BYTES, UNMAPPED, Block, Pool
-from gpu_studio.core.memory.allocator.errors import rejected
+from gpu_studio.core.memory.allocator.blocks import (
+    FREE,
+    IN_USE,
+    SMALL_BYTES,
+    UNMAPPED,
+    Block,
+    Pool,
+    rejected,
+)
 from gpu_studio.core.memory.allocator.options import SMALL_SEGMENT_BYTES, UNLIMITED
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.memory.allocator.blocks import IN_USE
-from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.blocks import IN_USE, ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.allocator.options import parse_configuration
 

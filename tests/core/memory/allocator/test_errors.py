@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory, format_size
+from gpu_studio.core.memory.allocator.blocks import ModelledOutOfMemory, format_size
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 
 MIB = 1 << 20

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.blocks import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from tests.core.memory.allocator.allocator_trace import EDGES, RECORD, SETTINGS, follow, reserved_at
 from tests.soft.test_allocator import CASES, EXPANDABLE, Case

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.blocks import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.options import parse_configuration
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
 from gpu_studio.core.memory.modelled_memory import ModelledMemory, ModelledTensor
