@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_studio.core.check.plants import PLANTED_FAULTS
-from gpu_studio.core.check.stages import UNSENSED_LOAD_S, stage_words
+from gpu_studio.core.check.stages import PLANTED_FAULTS, UNSENSED_LOAD_S, stage_words
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, StageName
 
 ROOT = Path(__file__).resolve().parent.parent

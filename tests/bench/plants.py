@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.check.plants import PLANTED_FAULTS
+from gpu_studio.core.check.stages import PLANTED_FAULTS
 from gpu_studio.engine.check.check_round import STAGES
 from gpu_studio.engine.check.memory import memory
 from tests.engine.check.outside_plants import OUTSIDE_PLANTS, OutsidePlant

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.check.plants import PLANTED_FAULTS
+from gpu_studio.core.check.stages import PLANTED_FAULTS
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, PlantKind, RunCheck, StageName
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.check.stages import stage_title
-from gpu_studio.core.check.thresholds import reserve_bytes
+from gpu_studio.core.check.stages import reserve_bytes, stage_title
 from gpu_studio.core.messages.check_messages import (
     STAGE_NAMES,
     CheckFindingMade,

@@ -16,10 +16,10 @@ from msgspec import Meta
 from gpu_studio.core.check.stages import (
     GLANCE_MINUTES,
     OVERNIGHT_MINUTES,
+    is_enough,
     round_count,
     stage_title,
 )
-from gpu_studio.core.check.thresholds import is_enough
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.check_messages import (

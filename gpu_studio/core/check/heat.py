@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.check.thresholds import STEADY_C, STEADY_FIRST_S, STEADY_S
+from gpu_studio.core.check.stages import STEADY_C, STEADY_FIRST_S, STEADY_S
 from gpu_studio.core.messages.check_messages import Brake
 from gpu_studio.core.telemetry import HELD_BACK, ClockReason
 

@@ -6,8 +6,13 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.check.check_verdict import errors_text
-from gpu_studio.core.check.plants import PLANTED_MARK, planted_fault
-from gpu_studio.core.check.stages import OVERNIGHT_MINUTES, stage_title, stage_words
+from gpu_studio.core.check.stages import (
+    OVERNIGHT_MINUTES,
+    PLANTED_MARK,
+    planted_fault,
+    stage_title,
+    stage_words,
+)
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.messages.check_messages import STAGE_NAMES

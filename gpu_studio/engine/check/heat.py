@@ -10,7 +10,7 @@ import functools
 import operator
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.core.check import thresholds as limits
+from gpu_studio.core.check import stages as limits
 from gpu_studio.core.check.heat import (
     HOT_MEMORY_C,
     WIDE_GAP_C,

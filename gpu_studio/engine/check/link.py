@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from gpu_studio.core.check.thresholds import BIT_ERROR_RATE, SLOW_LINK_SHARE
+from gpu_studio.core.check.stages import BIT_ERROR_RATE, SLOW_LINK_SHARE
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.link import link_bytes_per_s, transfers
 from gpu_studio.core.units import format_bytes, format_count, format_rate

@@ -21,13 +21,13 @@ import numpy as np
 import torch
 
 from gpu_studio.core.check.heat import is_steady
-from gpu_studio.core.check.stages import UNSENSED_LOAD_S
-from gpu_studio.core.check.thresholds import (
+from gpu_studio.core.check.stages import (
     SAME_CLOCK_SHARE,
     SLOW_MEMORY_SHARE,
     SLOWER_CORE_SHARE,
     STEADY_CLOCK_S,
     STEADY_CLOCK_SHARE,
+    UNSENSED_LOAD_S,
 )
 from gpu_studio.core.devices.facts import celsius_text
 from gpu_studio.core.messages.check_messages import MemoryRate, MemoryRates

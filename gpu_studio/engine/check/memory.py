@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 import torch
 
-from gpu_studio.core.check.thresholds import is_enough, ram_bytes, reserve_bytes
+from gpu_studio.core.check.stages import is_enough, ram_bytes, reserve_bytes
 from gpu_studio.core.messages.check_messages import (
     MOST_PLACES,
     MemoryCoverage,

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import torch
 
-from gpu_studio.core.check.thresholds import HIGHEST_C, LOWEST_C, OVERTIME_S, SLOW_STEP_RATIO
+from gpu_studio.core.check.stages import HIGHEST_C, LOWEST_C, OVERTIME_S, SLOW_STEP_RATIO
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,

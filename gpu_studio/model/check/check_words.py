@@ -13,7 +13,6 @@ from gpu_studio.core.check.check_verdict import (
     errors_text,
     interruption_sentence,
 )
-from gpu_studio.core.check.plants import planted_fault
 from gpu_studio.core.check.record_words import (
     VERDICT_WORDS,
     RecordPart,
@@ -27,7 +26,7 @@ from gpu_studio.core.check.record_words import (
     started_text,
     when_line,
 )
-from gpu_studio.core.check.stages import STAGES, stage_title, stage_words
+from gpu_studio.core.check.stages import STAGES, planted_fault, stage_title, stage_words
 from gpu_studio.core.device_name import CPU, name_at, pc_of
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.notice import Notice, Tone

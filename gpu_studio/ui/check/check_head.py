@@ -9,9 +9,13 @@ from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from gpu_studio.core.check.check_record import RECORD_ENDINGS
-from gpu_studio.core.check.plants import PLANTED_FAULTS
 from gpu_studio.core.check.record_words import breakable
-from gpu_studio.core.check.stages import GLANCE_MINUTES, NORMAL_MINUTES, OVERNIGHT_MINUTES
+from gpu_studio.core.check.stages import (
+    GLANCE_MINUTES,
+    NORMAL_MINUTES,
+    OVERNIGHT_MINUTES,
+    PLANTED_FAULTS,
+)
 from gpu_studio.model.check import check_words
 from gpu_studio.model.check.check_words import device_title, record_title
 from gpu_studio.model.run_queue import WorkState

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.check.thresholds import is_enough, ram_bytes, reserve_bytes
+from gpu_studio.core.check.stages import is_enough, ram_bytes, reserve_bytes
 from tests.fakes.check_answers import COVERAGE
 
 MIB = 1 << 20

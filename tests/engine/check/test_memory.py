@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from gpu_studio.core.check.thresholds import ram_bytes
+from gpu_studio.core.check.stages import ram_bytes
 from gpu_studio.core.messages.check_messages import MOST_PLACES
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.check import memory

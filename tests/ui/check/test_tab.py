@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QPushButton, QTabW
 from gpu_studio.core.check.check_folder import CheckFolder
 from gpu_studio.core.check.check_record import encode_record, read_record
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.check.plants import PLANTED_FAULTS, PLANTED_MARK
+from gpu_studio.core.check.stages import PLANTED_FAULTS, PLANTED_MARK
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
 from gpu_studio.core.messages.engine_messages import RequestFailed
