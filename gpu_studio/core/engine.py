@@ -1,4 +1,7 @@
-"""The interface of an engine: a child process, this process, or a recording."""
+"""The interface of an engine, and how its process ended, in words.
+
+An engine is a child process, this process, or a recording.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shared with strangers has no identifiers: a pass over all texts of a record.
+"""What is shared with strangers has no identifiers: not a record's texts, not the end of a log.
 
 A record has no field for the names of a user and a PC, for folders or for whole UUIDs. Sentences
 can have them all the same: an engine's message names files, and a driver's names cards.

@@ -1,8 +1,11 @@
-"""Opens a file that the user names: only an ordinary one, and for reading up to a maximum size.
+"""Reads a file that the user names, within limits, and writes a file whole.
 
+Only an ordinary file is opened, and only up to a maximum size.
 A pipe waits forever for a writer. A device may never end (``/dev/zero``) or may act when it is
 opened (a watchdog). A file may grow while it is read. And a network drive may answer no call at
 all, for which no call has a time limit: so such a call is made in a thread that can be left alone.
+
+What is written is written whole, so that a reader never finds a part of it. Standard library only.
 """
 
 from __future__ import annotations

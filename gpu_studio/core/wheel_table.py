@@ -1,4 +1,4 @@
-"""The table of PyTorch's builds, `resources/wheels.json`, which names its sources.
+"""The table of PyTorch's builds, `resources/wheels.json`, and about how large they are.
 
 Standard library only, like wheels.py, which uses it.
 """

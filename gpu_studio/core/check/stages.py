@@ -1,4 +1,4 @@
-"""The stages of a check: their order, their share of the time, and what each tests, in words."""
+"""The stages of a check: their order, share of the time, limits and planted faults, in words."""
 
 from __future__ import annotations
 

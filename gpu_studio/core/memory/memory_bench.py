@@ -3,6 +3,11 @@
 The same Python code runs on a real card and on a simulated one: it makes tensors and drops them. So
 PyTorch's allocator and its model get the same calls in the same order, and their answers can be
 compared.
+
+The sample network's calls of the allocator were recorded from the real one. They depend on the
+batch, not on the card, and every size is linear in the batch: a fixed part and a part per sample.
+``resources/activation_calls.json`` has both for each call. The recording program,
+``tests/soft/record_activations.py``, checks it at batches that it did not use.
 """
 
 from __future__ import annotations

@@ -5,6 +5,10 @@ A message is declared once, as a class in this folder: its base says what it is 
 
 msgspec holds these ranges when it decodes a message, which may come from a stranger's file. It does
 not hold them for a message that Python code makes.
+
+Every conversation with another PC begins with a `Greeting` from there. `LineOpening` answers it,
+and only then come the lines of the engine or of the sensor reader. An empty line is a sign of life,
+both ways.
 """
 
 from __future__ import annotations

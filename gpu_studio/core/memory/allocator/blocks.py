@@ -1,8 +1,12 @@
-"""The blocks of a CUDA allocator, and the pools of the free ones.
+"""The blocks of a CUDA allocator, the pools of the free ones, and its out-of-memory errors.
 
 A segment is one piece of memory from the driver. It is cut into contiguous blocks. Each block is in
 use by one tensor, free, or (in an expandable segment) only a range of addresses without memory. See
 Block and BlockPool in PyTorch 2.13's c10/cuda/CUDACachingAllocator.cpp.
+
+The errors are word for word: see malloc and alloc_block there, format_size in
+c10/core/Allocator.h. The sentences about processes ("this process has … memory in use") are left
+out, as on Windows: they come from NVML, not from the allocator.
 """
 
 from __future__ import annotations
