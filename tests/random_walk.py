@@ -91,7 +91,7 @@ _FILES = {
 _LONGEST_WAIT_S = 120.0
 # What brings a page its results. The memory experiments are run once with each preset.
 _FILLING = (
-    "benchmark.run", "switcher.move", "switcher.demonstrate", "switcher.lab.break",
+    "benchmark.run", "switcher.move", "switcher.lab.break",
     "switcher.lab.fix", "memory.oom.run", "check.run",
 )  # fmt: skip
 _PRESETS = "memory.oom.preset"

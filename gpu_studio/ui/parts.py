@@ -108,11 +108,15 @@ class Text(QLabel):
         """Color the text in any role; the words must say the same."""
         set_property(self, "tone", tone.value)
 
+    def show_text(self, text: str) -> None:
+        """Show a text; without one, hide."""
+        self.setText(text)
+        self.setVisible(bool(text))
+
     def show_notice(self, notice: Notice) -> None:
         """Show a notice's sentence in its tone; without a sentence, hide."""
-        self.setText(notice.sentence)
         self.set_tone(notice.tone)
-        self.setVisible(bool(notice.sentence))
+        self.show_text(notice.sentence)
 
 
 def button(

@@ -5,48 +5,38 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import msgspec
 import torch
-from torch import nn
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.placement_messages import ModelDescription
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
+
+    from torch import nn
 
 _SEED = 20250130
 
 
-class BuiltInModel:
+class BuiltInModel(msgspec.Struct, frozen=True, kw_only=True):
     """A model and the input for which its outputs are compared.
 
-    Args:
-        description: the model's title and sentence.
-        code: the expression that builds the model, for the snippet.
-        build: builds the model.
-        input_shape: the shape of the input.
-        longest_sum: the most terms in the sum of a single number.
+    ``code`` is the expression that builds the model, here and in the snippet. ``longest_sum`` is
+    the largest number of terms in the sum of a single number.
     """
 
-    def __init__(
-        self,
-        description: ModelDescription,
-        code: str,
-        build: Callable[[], nn.Module],
-        input_shape: tuple[int, ...],
-        longest_sum: int,
-    ) -> None:
-        self.description = description
-        self.code = code
-        self._build = build
-        self.input_shape = input_shape
-        self._longest_sum = longest_sum
+    description: ModelDescription
+    code: str
+    input_shape: tuple[int, ...]
+    longest_sum: int
 
     def build(self) -> tuple[nn.Module, torch.Tensor]:
         """Return the model in evaluation mode and its input on the CPU, the same every time."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(_SEED)
-            return self._build().eval(), torch.randn(self.input_shape)
+            model: nn.Module = eval(self.code, {"torch": torch})
+            return model.eval(), torch.randn(self.input_shape)
 
     def tolerance(self, output: torch.Tensor, dtypes: Iterable[torch.dtype]) -> float:
         """Return the allowed difference between two devices, or between two dtypes on one device.
@@ -61,56 +51,33 @@ class BuiltInModel:
             dtypes: the dtypes in which the model computed, before and after.
         """
         coarsest = max(torch.finfo(dtype).eps for dtype in dtypes)
-        summed = math.sqrt(self._longest_sum) * torch.finfo(torch.float32).eps
+        summed = math.sqrt(self.longest_sum) * torch.finfo(torch.float32).eps
         return 16 * max(coarsest, summed) * float(output.abs().max())
-
-
-def _mlp() -> nn.Module:
-    return nn.Sequential(
-        nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10)
-    )
-
-
-def _convnet() -> nn.Module:
-    return nn.Sequential(
-        nn.Conv2d(3, 16, 3, padding=1),
-        nn.BatchNorm2d(16),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, 3, padding=1),
-        nn.BatchNorm2d(32),
-        nn.ReLU(),
-        nn.AdaptiveAvgPool2d(1),
-        nn.Flatten(),
-        nn.Linear(32, 10),
-    )
 
 
 MODELS = (
     BuiltInModel(
-        ModelDescription(
+        description=ModelDescription(
             name="linear_10",
             title="Linear(10, 10)",
             sentence="The smallest layer to test a device with: 110 parameters.",
         ),
-        "torch.nn.Linear(10, 10)",
-        lambda: nn.Linear(10, 10),
-        (8, 10),
-        11,
+        code="torch.nn.Linear(10, 10)",
+        input_shape=(8, 10),
+        longest_sum=11,
     ),
     BuiltInModel(
-        ModelDescription(
+        description=ModelDescription(
             name="linear_1000",
             title="Linear(1000, 500)",
             sentence="One layer of half a million parameters with a 1000 × 1000 input.",
         ),
-        "torch.nn.Linear(1000, 500)",
-        lambda: nn.Linear(1000, 500),
-        (1000, 1000),
-        1001,
+        code="torch.nn.Linear(1000, 500)",
+        input_shape=(1000, 1000),
+        longest_sum=1001,
     ),
     BuiltInModel(
-        ModelDescription(
+        description=ModelDescription(
             name="convnet",
             title="Small conv net",
             sentence=(
@@ -118,7 +85,7 @@ MODELS = (
                 "not trained but have to move as well."
             ),
         ),
-        """torch.nn.Sequential(
+        code="""torch.nn.Sequential(
     torch.nn.Conv2d(3, 16, 3, padding=1),
     torch.nn.BatchNorm2d(16),
     torch.nn.ReLU(),
@@ -130,26 +97,24 @@ MODELS = (
     torch.nn.Flatten(),
     torch.nn.Linear(32, 10),
 )""",
-        _convnet,
-        (8, 3, 32, 32),
-        145,
+        input_shape=(8, 3, 32, 32),
+        longest_sum=145,
     ),
     BuiltInModel(
-        ModelDescription(
+        description=ModelDescription(
             name="mlp",
             title="Multi-layer perceptron",
             sentence="Three layers for handwritten digits: 784 inputs, 10 outputs.",
         ),
-        """torch.nn.Sequential(
+        code="""torch.nn.Sequential(
     torch.nn.Linear(784, 256),
     torch.nn.ReLU(),
     torch.nn.Linear(256, 128),
     torch.nn.ReLU(),
     torch.nn.Linear(128, 10),
 )""",
-        _mlp,
-        (32, 784),
-        785,
+        input_shape=(32, 784),
+        longest_sum=785,
     ),
 )
 

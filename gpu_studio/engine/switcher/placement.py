@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 import torch
@@ -75,12 +75,12 @@ class Placement:
         device = resolve_device(request.device)
         thing = self._load(request)
         self._check(thing, device, dtype)
-        before = {name: _Place.of(tensor) for name, _, tensor in thing.tensors()}
+        before = {name: Place.of(tensor) for name, _, tensor in thing.tensors()}
         thing.begin_proof()
         memory_before = _memory(device)
         elapsed_s = _move(thing, device, dtype)
         deltas = _differences(memory_before, _memory(device))
-        rows = [_row(name, kind, tensor, before[name]) for name, kind, tensor in thing.tensors()]
+        rows = [row_of(name, kind, tensor, before[name]) for name, kind, tensor in thing.tensors()]
         yield from rows
         proof = thing.end_proof()
         moved = [row for row in rows if row.device_before != row.device_after]
@@ -132,12 +132,14 @@ class Placement:
         return placed(request.model, request.path)
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
+    """A tensor's device and dtype, by name."""
+
     device: str
     dtype: str
 
     @classmethod
-    def of(cls, tensor: torch.Tensor) -> _Place:
+    def of(cls, tensor: torch.Tensor) -> Place:
         return cls(str(tensor.device), str(tensor.dtype).removeprefix("torch."))
 
 
@@ -149,8 +151,9 @@ def _dtype_of(name: str) -> torch.dtype | None:
     return dtype
 
 
-def _row(name: str, kind: str, tensor: torch.Tensor, before: _Place) -> PlaceRow:
-    after = _Place.of(tensor)
+def row_of(name: str, kind: str, tensor: torch.Tensor, before: Place) -> PlaceRow:
+    """Return the row of a tensor that was in another place before."""
+    after = Place.of(tensor)
     return PlaceRow(
         name=name,
         kind=kind,
@@ -226,40 +229,11 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     device: str
 
 
-class Placed(Protocol):
-    """Something that has tensors on a device, and stays there until it is moved again."""
-
-    key: tuple[str, str]
-    title: str
-    proof: str
-    input_shape: tuple[int, ...]
-    # Whether the proof runs kernels on the device; otherwise it only copies.
-    needs_kernels: bool
-
-    def is_current(self) -> bool:
-        """Return whether the source is unchanged; a file may have been written."""
-
-    def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
-        """Yield the name, kind and tensor of each."""
-
-    def move(self, copy: TimedCopy) -> None:
-        """Move all of them."""
-
-    def begin_proof(self) -> None:
-        """Record the facts that the move must not change."""
-
-    def end_proof(self) -> Proof:
-        """Compare with the recorded facts."""
-
-    def snippet(self, device: str, dtype: str) -> str:
-        """Return a script that does the same."""
-
-
 class PlacedModel:
     """A built-in model with an input for it; its output is the proof."""
 
     proof = "output"
-    needs_kernels = True
+    needs_kernels = True  # on the device, for the proof
 
     def __init__(self, name: str) -> None:
         self.built_in: BuiltInModel = find_model(name)
@@ -382,6 +356,9 @@ class PlacedFile:
         convert = _CONVERT.format(dtype=dtype) if dtype else ""
         opened = snippet_to_open(self._path)
         return f"{opened}\n{_MOVE.format(device=device, convert=convert)}"
+
+
+Placed: TypeAlias = PlacedModel | PlacedFile
 
 
 def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -9,10 +9,11 @@ import torch
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.placement_messages import PlaceRow, PlaceTensors, TensorsPlaced
+from gpu_studio.core.messages.placement_messages import PlaceTensors, TensorsPlaced
 from gpu_studio.core.tensors import ITEM_BYTES, check_dtype, check_size
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.device import accelerator_of, free_bytes, prove_kernels, resolve
+from gpu_studio.engine.switcher.placement import Place, row_of
 from gpu_studio.engine.switcher.timed_copy import TimedCopy, timed
 
 if TYPE_CHECKING:
@@ -42,9 +43,12 @@ def place_tensors(request: PlaceTensors) -> Iterator[Event]:
     created, made_s = timed(lambda: torch.rand(side, side, device=device, dtype=dtype), device)
     after = _allocated(device)
     result = moved @ created
-    yield _row("x", moved, CPU, request.dtype)
-    yield _row("w", created, str(device), request.dtype)
-    yield _row("x @ w", result, str(device), request.dtype)
+    for name, tensor, made_on in (
+        ("x", moved, CPU),
+        ("w", created, device),
+        ("x @ w", result, device),
+    ):
+        yield row_of(name, "tensor", tensor, Place(str(made_on), request.dtype))
     yield TensorsPlaced(
         device=request.device,
         size=side,
@@ -58,19 +62,6 @@ def place_tensors(request: PlaceTensors) -> Iterator[Event]:
         allocated_delta_bytes=None if before is None or after is None else after - before,
         untested=untested_sentence(accelerator_of(device).maker),
         snippet=_SNIPPET.format(device=request.device, size=side, dtype=request.dtype),
-    )
-
-
-def _row(name: str, tensor: torch.Tensor, came_from: str, dtype: str) -> PlaceRow:
-    return PlaceRow(
-        name=name,
-        kind="tensor",
-        shape=tuple(tensor.shape),
-        dtype=dtype,
-        bytes=tensor.nbytes,
-        device_before=came_from,
-        device_after=str(tensor.device),
-        dtype_before=dtype,
     )
 
 

@@ -7,9 +7,7 @@ ten statements once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from torch.utils._python_dispatch import TorchDispatchMode
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.tensors import DTYPES
@@ -130,12 +128,10 @@ class Elementwise(TensorWorkload):
     def findings(self, case: Case, function: Callable[[], object]) -> tuple[str, ...]:
         if case.transfers:
             return ()
-        with _Counter() as counter:  # type: ignore[no-untyped-call]
-            function()
         noun = "kernels" if case.is_on_card else "operations"
         moved = format_bytes(self.work(case).bytes_moved)
         return (
-            f"One call runs {counter.operations} {noun}; each of them reads and writes whole "
+            f"One call runs {_form(case).passes} {noun}; each of them reads and writes whole "
             "matrices.",
             f"Together, all {noun} of a call move {moved}.",
         )
@@ -149,23 +145,6 @@ class Elementwise(TensorWorkload):
     def lines(self, case: Case) -> tuple[str, str]:
         body = _FUSED if case.options.get("form") == "fused" else _STATEMENTS
         return _MATRICES + body, "crunch_the_numbers()"
-
-
-class _Counter(TorchDispatchMode):
-    """Counts the operations that PyTorch hands to the device."""
-
-    operations = 0
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Return False: PyTorch's compiler, with which nothing is compiled here, takes a second."""
-        return False
-
-    def __torch_dispatch__(
-        self, function: Any, types: Any, arguments: Any = (), named: Any = None
-    ) -> Any:
-        self.operations += 1
-        return function(*arguments, **(named or {}))
 
 
 def _form(case: Case) -> Form:

@@ -1,4 +1,4 @@
-"""Choose a card: make it current, or the only visible one; and a way that fails."""
+"""Choose a card: make it current, or the only visible one."""
 
 from __future__ import annotations
 
@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.studio import Studio
     from gpu_studio.model.switcher.device_choice import DeviceChoice
-    from gpu_studio.model.switcher.pitfalls import PitfallsModel
     from gpu_studio.ui.theme import Theme
 
 _LEFT_LETTERS = (30, 63)
-_TOO_LATE = "visible_devices_too_late"
 _USE = (
     "torch.cuda.set_device: new “cuda” tensors go to this card, in the same engine. Tensors that "
     "exist stay where they are, and all cards stay visible."
@@ -45,20 +43,15 @@ _ACTIONS = {
     "show_only": ("Let PyTorch see only this card", "Starting a new engine…"),
     "show_all": ("Let PyTorch see all cards", "Starting a new engine…"),
 }  # the text of a button, and the one while the engine is at it
-_DEMONSTRATION = (
-    "Setting the variable after CUDA has started does nothing, though some code does it. See both "
-    "in new processes: too late and in time."
-)
 
 
 class ChoosePage(QWidget):
-    """Devices on the left; the two ways and the demonstration on the right.
+    """Devices on the left; the two ways on the right.
 
     Args:
         studio: the application's state.
         theme: the current look.
         choice: knows the devices.
-        pitfalls: runs the demonstration.
         before: the widget before the devices in Tab order.
     """
 
@@ -67,13 +60,12 @@ class ChoosePage(QWidget):
         studio: Studio,
         theme: Theme,
         choice: DeviceChoice,
-        pitfalls: PitfallsModel,
         before: QWidget,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._session, self._theme, self.choice = studio.session, theme, choice
-        self._pitfalls, self._before = pitfalls, before
+        self._before = before
         self._device_cards: dict[str, DeviceCard] = {}
         self._radios = QButtonGroup(self)
         line = QHBoxLayout(self)
@@ -90,11 +82,8 @@ class ChoosePage(QWidget):
         choice.rows_changed.connect(self._show_rows)
         choice.chosen_changed.connect(self._show_chosen)
         choice.notice_changed.connect(self._show_notice)
-        pitfalls.tried_changed.connect(self._show_demonstration)
-        pitfalls.running_changed.connect(self._show_demonstration)
         self._show_rows()
         self._show_notice()
-        self._show_demonstration()
 
     def _fill_devices(self, column: QVBoxLayout) -> None:
         self._why = Text(role="muted", name="switcher.why", wraps=True)
@@ -120,14 +109,13 @@ class ChoosePage(QWidget):
         self._notice = Text(name="switcher.said", wraps=True)
         self._notice_card.column.addWidget(self._notice)
         self._lost = Text(_LOST, "amber", name="switcher.explained", wraps=True)
-        column.addWidget(Text("Two ways to switch, and one that fails", "title"))
+        column.addWidget(Text("Two ways to switch", "title"))
         self._current_way = self._way("Current card", _USE, self._use)
         self._visible_way = self._way(
             "Visible cards", _SHOW_ONLY, self._only, self._all, then=self._lost
         )
         for widget in (self._notice_card, self._current_way, self._visible_way):
             column.addWidget(widget)
-        column.addWidget(self._make_demonstration())
         column.addStretch(1)
 
     @staticmethod
@@ -141,23 +129,6 @@ class ChoosePage(QWidget):
         card.column.addWidget(FlowRow(*buttons))
         return card
 
-    def _make_demonstration(self) -> Card:
-        card = Card(name="switcher.demonstration_card")
-        card.column.setSpacing(8)
-        self._demonstrate = button(
-            "Run demonstration", self._start_demonstration, name="switcher.demonstrate",
-            tip="Run both in new processes, for a few seconds",
-        )  # fmt: skip
-        self._too_late = Text(name="switcher.too_late", wraps=True)
-        self._in_time = Text(name="switcher.in_time", wraps=True)
-        self._stands_in = Text(role="muted", name="switcher.stand_in", wraps=True)
-        card.column.addWidget(Text("Setting the variable too late", "value"))
-        card.column.addWidget(Text(_DEMONSTRATION, "muted", wraps=True))
-        for text in (self._too_late, self._in_time, self._stands_in):
-            card.column.addWidget(text)
-        card.column.addWidget(FlowRow(self._demonstrate))
-        return card
-
     # ── devices ──────────────────────────────────────────────────────────────────────────────
 
     def _show_rows(self) -> None:
@@ -166,9 +137,7 @@ class ChoosePage(QWidget):
             self._make_cards()
         for one in rows:
             self._device_cards[one.identity].show_row(one, self.choice.words_of(one))
-        why = self._why_so_few()
-        self._why.setText(why)
-        self._why.setVisible(bool(why))
+        self._why.show_text(self._why_so_few())
         self._show_buttons()
 
     def _make_cards(self) -> None:
@@ -189,7 +158,7 @@ class ChoosePage(QWidget):
     def _order_focus(self) -> None:
         """Let Tab reach the cards before the buttons, although the cards are created later."""
         radios = [card.radio for card in self._device_cards.values()]
-        doing = [self._use, self._only, self._all, self._demonstrate]
+        doing = [self._use, self._only, self._all]
         for earlier, later in pairwise([self._before, *radios, *doing]):
             QWidget.setTabOrder(earlier, later)
 
@@ -222,7 +191,6 @@ class ChoosePage(QWidget):
             widget.setText(text)
             widget.setAccessibleName(text)
         self._all.setEnabled(choice.can_show_all)
-        self._show_demonstration()
 
     def _show_notice(self) -> None:
         notice = self.choice.notice
@@ -230,23 +198,6 @@ class ChoosePage(QWidget):
         self._notice_card.set_tone(notice.tone)
         self._notice_card.setVisible(bool(notice.sentence))
         self._show_buttons()
-
-    # ── the demonstration ────────────────────────────────────────────────────────────────────
-
-    def _start_demonstration(self) -> None:
-        self._pitfalls.run(_TOO_LATE, "both", self._pitfalls.devices[0].identity)
-
-    def _show_demonstration(self) -> None:
-        tried, running = self._pitfalls.tried(_TOO_LATE), self._pitfalls.running
-        is_shown = running is not None and running.name == _TOO_LATE
-        self._demonstrate.setEnabled(self._pitfalls.can_run)
-        self._demonstrate.setText("Running…" if is_shown else "Run demonstration")
-        late = f"Too late: {tried.broken.sentence}" if tried.broken else tried.failure
-        self._too_late.setText(late)
-        self._in_time.setText(f"In time: {tried.fixed.sentence}" if tried.fixed else "")
-        self._stands_in.setText(tried.broken.stand_in if tried.broken else "")
-        for text in (self._too_late, self._in_time, self._stands_in):
-            text.setVisible(bool(text.text()))
 
 
 def what_is_waited_for(session: EngineSession) -> str:

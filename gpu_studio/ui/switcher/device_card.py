@@ -54,19 +54,16 @@ class DeviceCard(Card):
         head.addWidget(self.radio)
         head.addWidget(self._swatch)
         head.addWidget(self._name, 1)
-        self.column.addWidget(self._facts)
-        self.column.addWidget(self._about)
-        self.column.addWidget(self._warning)
+        for text in (self._facts, self._about, self._warning):
+            self.column.addWidget(text)
 
     def show_row(self, row: DeviceRow, words: DeviceWords) -> None:
         self.radio.setText(words.number)
         self._swatch.show_device(row.address)
         self._name.setText(words.name)
         self._facts.setText(words.facts)
-        self._about.setText(words.about)
-        self._about.setVisible(bool(words.about))
-        self._warning.setText(words.warning)
-        self._warning.setVisible(bool(words.warning))
+        self._about.show_text(words.about)
+        self._warning.show_text(words.warning)
         self.radio.setAccessibleName(f"{words.number} {words.name}")
         about = f"{words.facts}. {words.about}. {words.warning}"
         self.radio.setAccessibleDescription(about.strip(" ."))

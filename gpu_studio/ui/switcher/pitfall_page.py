@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
         PitfallOutcome,
     )
     from gpu_studio.model.switcher.pitfalls import PitfallsModel, Tried
+    from gpu_studio.ui.parts import Role
     from gpu_studio.ui.theme import Theme
 
 _LIST_LETTERS = 28
@@ -57,30 +57,16 @@ _ITEM_MARGINS = 32  # the style sheet's margins beside a title, and the gap afte
 _WIDE_LETTERS = 140  # of the page; on a narrower page, fixed is under broken
 
 
-class _State(Enum):
-    """Which parts of a pitfall have run."""
-
-    UNTRIED = "not tried yet"
-    BROKEN = "broken"
-    FIXED = "fixed"
-    BOTH = "broken and fixed"
-
-
+# By which parts of a pitfall have run, broken and fixed: an icon, its color, and words. Every entry
+# has an icon: a title does not move when its pitfall is tried.
 _STATES = {
-    (False, False): _State.UNTRIED,
-    (True, False): _State.BROKEN,
-    (False, True): _State.FIXED,
-    (True, True): _State.BOTH,
+    (False, False): ("play", "muted", "not tried yet"),
+    (True, False): ("warning", "amber", "broken"),
+    (False, True): ("check", "muted", "fixed"),
+    (True, True): ("check", "good", "broken and fixed"),
 }
-# Every entry has an icon: a title does not move when its pitfall is tried.
-_ICONS = {
-    _State.UNTRIED: ("play", "muted"),
-    _State.BROKEN: ("warning", "amber"),
-    _State.FIXED: ("check", "muted"),
-    _State.BOTH: ("check", "good"),
-}
-
 _CODE_HEADING = "What the fix changes in the code: − broken, + fixed"
+_REASONS: dict[str, Role] = {"why": "", "remark": "amber", "remedy": "", "source": "muted"}
 _TITLES = {"broken": "Broken", "fixed": "Fixed"}
 
 
@@ -113,7 +99,7 @@ class PitfallPage(QWidget):
         self._list = QListWidget()
         self._list.setObjectName("switcher.lab.list")
         self._list.setAccessibleName("Pitfalls")
-        self._icons = {state: icon(name, theme, role) for state, (name, role) in _ICONS.items()}
+        self._icons = {ran: icon(name, theme, role) for ran, (name, role, _) in _STATES.items()}
         side = self._list.fontMetrics().ascent()
         self._list.setIconSize(QSize(side, side))
         self._list.setFrameShape(QListWidget.Shape.NoFrame)
@@ -150,16 +136,12 @@ class PitfallPage(QWidget):
         self._broken = OutcomeCard(theme, "broken")
         self._fixed = OutcomeCard(theme, "fixed")
         self._why_card = Card(name="switcher.lab.why_card")
-        self._why = Text(name="switcher.lab.why", wraps=True)
-        self._remark = Text(role="amber", name="switcher.lab.remark", wraps=True)
-        self._remedy = Text(name="switcher.lab.remedy", wraps=True)
-        self._source = Text(role="muted", name="switcher.lab.source", wraps=True)
-        self._why_card.column.addWidget(Text("Why", "value"))
-        for text in (self._why, self._remark):
-            self._why_card.column.addWidget(text)
-        self._why_card.column.addSpacing(4)
-        self._why_card.column.addWidget(Text("The fix", "value"))
-        for text in (self._remedy, self._source):
+        self._why, self._remark, self._remedy, self._source = (
+            Text(role=role, name=f"switcher.lab.{name}", wraps=True)
+            for name, role in _REASONS.items()
+        )
+        why, fix = Text("Why", "value"), Text("The fix", "value")
+        for text in (why, self._why, self._remark, fix, self._remedy, self._source):
             self._why_card.column.addWidget(text)
         head = QHBoxLayout()
         column.addLayout(head)
@@ -247,8 +229,7 @@ class PitfallPage(QWidget):
         self._title.setText(pitfall.title)
         self._sentence.setText(pitfall.sentence)
         self._why.setText(pitfall.why)
-        self._remark.setText(pitfall.remark)
-        self._remark.setVisible(bool(pitfall.remark))
+        self._remark.show_text(pitfall.remark)
         self._remedy.setText(pitfall.remedy)
         self._source.setText(pitfall.source)
         self._show_tried(pitfall.name)
@@ -283,9 +264,9 @@ class PitfallPage(QWidget):
         item, tried = self._list.item(names.index(name)), self.model.tried(name)
         if item is not None:
             title = self.model.pitfalls[names.index(name)].title
-            state = _STATES[(tried.broken is not None, tried.fixed is not None)]
-            item.setIcon(self._icons[state])
-            words = f"{title}: {state.value}"
+            ran = tried.broken is not None, tried.fixed is not None
+            item.setIcon(self._icons[ran])
+            words = f"{title}: {_STATES[ran][2]}"
             item.setData(Qt.ItemDataRole.AccessibleTextRole, words)
             item.setToolTip(f"{words}\n{self.model.pitfalls[names.index(name)].sentence}")
 
@@ -345,10 +326,8 @@ class LessonCard(Card):
         for name, widgets in self._pairs.items():
             for widget in widgets:
                 widget.setVisible(name in shown)
-        self._comparison.setText(tried.comparison)
-        self._comparison.setVisible(bool(tried.comparison))
-        self._untested.setText(tried.untested)
-        self._untested.setVisible(bool(tried.untested))
+        self._comparison.show_text(tried.comparison)
+        self._untested.show_text(tried.untested)
         pays = Tone.GOOD if tried.has_paid else Tone.AMBER
         self.set_tone(pays if tried.comparison else Tone.PLAIN)
         places = changed_lines(tried.broken_snippet, tried.fixed_snippet)
@@ -432,10 +411,8 @@ class OutcomeCard(Card):
         earlier = " (earlier run)" if is_earlier else ""
         self._title.setText(f"{_TITLES[self._part]}, on {where}{earlier}")
         self._sentence.setText(outcome.sentence)
-        self._error.setText(outcome.error)
-        self._error.setVisible(bool(outcome.error))
-        self._stand_in.setText(f"Stand-in: {outcome.stand_in}" if outcome.stand_in else "")
-        self._stand_in.setVisible(bool(outcome.stand_in))
+        self._error.show_text(outcome.error)
+        self._stand_in.show_text(f"Stand-in: {outcome.stand_in}" if outcome.stand_in else "")
         is_broken = self._part == "broken"
         is_good = not is_broken and has_paid
         if is_earlier:

@@ -32,13 +32,16 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
     from gpu_studio.model.switcher.device_choice import DeviceChoice
     from gpu_studio.model.switcher.placement_model import PlacementModel, PlacementTable
+    from gpu_studio.ui.combo_box import ComboBox
     from gpu_studio.ui.theme import Theme
 
 _SIZES = (256, 1000, 2048, 4096)
 _USUAL_SIZE = 1000
 _AS_IT_IS = "as it is"
 _FILE = "\x00file"
-_LETTERS = 6
+_LETTERS, _SPACING = 6, 8
+_TYPES = tuple((dtype, dtype) for dtype in DTYPES)
+_HOW_MADE = "x is created on the CPU and moved. w is created directly on the device."
 
 _NARROW_LETTERS = 126  # of the page; below it a model's name would be cut off beside its data type
 _FEW_COLUMNS = 120  # letters; below it the table shows kind and data type in tool tips
@@ -85,74 +88,46 @@ class PlacePage(QWidget):
     # ── making ───────────────────────────────────────────────────────────────────────────────
 
     def _make_identify(self) -> Card:
-        card = Card(name="switcher.identify_card")
-        card.column.setSpacing(8)
-        self._targets = narrow_combo("switcher.target", "Target device", _LETTERS)
+        self._targets = _combo("target", "Target device")
         self._targets.activated.connect(self._choose_target)
         self._identity = Text(role="muted", name="switcher.identity", wraps=True)
-        card.column.addWidget(Text("1  Identify the device", "title", wraps=True))
-        card.column.addWidget(self._targets)
-        card.column.addWidget(self._identity)
-        card.column.addStretch(1)
-        return card
+        return _step("identify", "1  Identify the device", self._targets, self._identity)
 
     def _make_tensors(self) -> Card:
-        card = Card(name="switcher.tensors_card")
-        card.column.setSpacing(8)
-        self._sizes = narrow_combo("switcher.tensors.size", "Matrix size", _LETTERS)
-        for size in _SIZES:
-            self._sizes.addItem(f"{size} × {size}", size)
+        sizes = [(f"{size} × {size}", size) for size in _SIZES]
+        self._sizes = _combo("tensors.size", "Matrix size", *sizes)
         self._sizes.setCurrentIndex(_SIZES.index(_USUAL_SIZE))
-        self._tensor_dtypes = narrow_combo("switcher.tensors.dtype", "Matrix data type", _LETTERS)
-        for dtype in DTYPES:
-            self._tensor_dtypes.addItem(dtype, dtype)
+        self._tensor_dtypes = _combo("tensors.dtype", "Matrix data type", *_TYPES)
         self._tensor_dtypes.setCurrentText("float32")
         self._place = button("Place", self._place_tensors, name="switcher.tensors.place")
-        card.column.addWidget(Text("2  Place tensors", "title", wraps=True))
-        self._add_pair(card, self._sizes, self._tensor_dtypes)
-        card.column.addWidget(self._place)
-        card.column.addWidget(
-            Text("x is created on the CPU and moved. w is created directly on the device.", "muted",
-                 wraps=True)
-        )  # fmt: skip
-        card.column.addStretch(1)
-        return card
+        how = Text(_HOW_MADE, "muted", wraps=True)
+        pair = self._pair(self._sizes, self._tensor_dtypes)
+        return _step("tensors", "2  Place tensors", pair, self._place, how)
 
     def _make_model(self) -> Card:
-        card = Card(name="switcher.move_card")
-        card.column.setSpacing(8)
-        self._models = narrow_combo("switcher.model", "Model to move", _LETTERS)
+        self._models = _combo("model", "Model to move")
         self._models.activated.connect(self._choose_model)
-        self._dtypes = narrow_combo("switcher.dtype", "Convert to", _LETTERS)
-        self._dtypes.addItem(_AS_IT_IS, "")
-        for dtype in DTYPES:
-            self._dtypes.addItem(dtype, dtype)
+        self._dtypes = _combo("dtype", "Convert to", (_AS_IT_IS, ""), *_TYPES)
         self._open = button(
             "Open file…", self._open_file, name="switcher.open",
             tip="Open a state dict or another torch.save file that maps names to tensors",
         )  # fmt: skip
         self._move = button("Move", self._start_move, name="switcher.move", primary=True)
         self._about_model = Text(role="muted", name="switcher.about_model", wraps=True)
-        card.column.addWidget(Text("3  Place the model", "title", wraps=True))
-        self._add_pair(card, self._models, self._dtypes)
-        foot = QBoxLayout(QBoxLayout.Direction.LeftToRight)
-        foot.setSpacing(8)
-        card.column.addLayout(foot)
-        foot.addWidget(self._open)
-        foot.addWidget(self._move, 1)
-        self._pairs.append(foot)
-        card.column.addWidget(self._about_model)
-        card.column.addStretch(1)
-        return card
+        boxes = self._pair(self._models, self._dtypes)
+        buttons = self._pair(self._open, self._move, (0, 1))
+        return _step("move", "3  Place the model", boxes, buttons, self._about_model)
 
-    def _add_pair(self, card: Card, wide: QWidget, narrow: QWidget) -> None:
-        """Put two boxes side by side, or stack them in a narrow window."""
-        pair = QBoxLayout(QBoxLayout.Direction.LeftToRight)
-        pair.setSpacing(8)
-        card.column.addLayout(pair)
-        pair.addWidget(wide, 5)
-        pair.addWidget(narrow, 3)
+    def _pair(self, one: QWidget, other: QWidget, shares: tuple[int, int] = (5, 3)) -> QWidget:
+        """Return two controls side by side, or stacked in a narrow window."""
+        both = QWidget()
+        pair = QBoxLayout(QBoxLayout.Direction.LeftToRight, both)
+        pair.setContentsMargins(0, 0, 0, 0)
+        pair.setSpacing(_SPACING)
+        pair.addWidget(one, shares[0])
+        pair.addWidget(other, shares[1])
         self._pairs.append(pair)
+        return both
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -278,6 +253,23 @@ class PlacePage(QWidget):
             or f"Press “{self._move.text()}” to see each parameter and buffer of the model here, "
             "with its device before and after."
         )
+
+
+def _combo(name: str, spoken: str, *items: tuple[str, object]) -> ComboBox:
+    combo = narrow_combo(f"switcher.{name}", spoken, _LETTERS)
+    for text, value in items:
+        combo.addItem(text, value)
+    return combo
+
+
+def _step(name: str, title: str, *parts: QWidget) -> Card:
+    """Return the card of a step: its title above its parts."""
+    card = Card(name=f"switcher.{name}_card")
+    card.column.setSpacing(_SPACING)
+    for part in (Text(title, "title", wraps=True), *parts):
+        card.column.addWidget(part)
+    card.column.addStretch(1)
+    return card
 
 
 class PlacementResult(Card):

@@ -48,7 +48,7 @@ class SwitcherTab(TabContents):
         column.addWidget(self.pages)
         column.addWidget(self.pages.stack, 1)
         # With a parent: Qt orders only what is in the same window.
-        choose = ChoosePage(studio, theme, self.choice, self.pitfalls, self.pages, self.pages.stack)
+        choose = ChoosePage(studio, theme, self.choice, self.pages, self.pages.stack)
         place = PlacePage(studio, theme, self.choice, self.placement)
         # The modules of the others are a third of the tab's import: 14 ms each.
         self.pages_later = (

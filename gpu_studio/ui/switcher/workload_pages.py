@@ -301,8 +301,7 @@ class ComparisonCard(Card):
 
     def _show_buttons(self) -> None:
         reason = self._why_not
-        self._reason.setText(reason)
-        self._reason.setVisible(bool(reason))
+        self._reason.show_text(reason)
         ways = len(self.model.combinations(self._checked))
         self._run.setText(_ways_words(ways))
         self._run.setAccessibleName(self._run.text())
@@ -334,14 +333,12 @@ class ComparisonCard(Card):
         self._progress.setText(f"{over} of {len(runs)}" if self.model.is_running else "")
         failures = list(dict.fromkeys(run.failure.message for run in runs if run.failure))
         verdict = " ".join([compare_ways(results), *failures]).strip()
-        self._verdict.setText(verdict)
-        self._verdict.setVisible(bool(verdict))
+        self._verdict.show_text(verdict)
         self._again.setVisible(self.model.can_start and are_ways_kept_busy(results))
         self._show_bars(results)
         self._show_losses(results)
         findings = "\n".join(findings_of(results))
-        self._findings.setText(findings)
-        self._findings.setVisible(bool(findings))
+        self._findings.show_text(findings)
 
     def _fit_table(self) -> None:
         """Fit the height to the rows, with space for a scroll bar if the columns need it."""
@@ -365,8 +362,7 @@ class ComparisonCard(Card):
         self._bars.show_bars(bars)
         self._bars.setVisible(bool(bars))
         self._bars_title.setVisible(bool(bars))
-        self._beside.setText(PARTS_BESIDE_MEDIAN if bars else "")
-        self._beside.setVisible(bool(self._beside.text()))
+        self._beside.show_text(PARTS_BESIDE_MEDIAN if bars else "")
 
     def _show_losses(self, results: dict[str, RunFinished]) -> None:
         curves = {

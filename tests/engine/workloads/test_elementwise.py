@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-
 import pytest
 import torch
 
 from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.core.tensors import DTYPES
-from gpu_studio.engine.workloads import elementwise
 from gpu_studio.engine.workloads.case import Case
 from gpu_studio.engine.workloads.elementwise import FORMS, Elementwise
 from tests.engine.answers import ask, run_request
@@ -65,16 +61,3 @@ def test_a_run_says_how_many_operations_it_took(form: str, operations: int):
     finding, moved = result.details.findings
     assert finding.startswith(f"One call runs {operations} operations")
     assert "all operations of a call move " in moved
-
-
-def test_operations_are_counted_without_the_compiler(monkeypatch: pytest.MonkeyPatch):
-    """It takes a second to import, and PyTorch keeps for each class that it has done so."""
-    spec = importlib.util.find_spec(elementwise.__name__)
-    afresh = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "torch._dynamo", None)
-    spec.loader.exec_module(afresh)
-    case = case_of("fused")
-    operands = afresh.Elementwise().operands(case)
-    compute = afresh.Elementwise().compute(case)
-    count, _ = afresh.Elementwise().findings(case, lambda: compute(*operands))
-    assert "runs 6 operations" in count

@@ -144,14 +144,6 @@ def test_a_pitfall_is_broken_and_fixed_on_the_card_that_is_chosen(sit_down_at: S
     assert contexts(pc, person) == [0, 1]
 
 
-def test_the_variable_that_is_set_too_late_is_shown_live(sit_down_at: SitDownAt) -> None:
-    _, person = sit_down_at(GTX_1650, RTX_3060)
-    person.open_tab("Switcher")
-    person.click("switcher.demonstrate")
-    person.until(lambda: "GTX 1650, and is the same card" in person.text("switcher.too_late"))
-    person.until(lambda: "“cuda” is the NVIDIA GeForce RTX 3060" in person.text("switcher.in_time"))
-
-
 def compared(person: Person, page: str, workload: str) -> list[tuple[str, ...]]:
     """Run a page's comparison on the second card and return its table."""
     open_page(person, page)
@@ -207,8 +199,6 @@ def test_amp_and_several_cards_say_what_they_measured_on_which_card(
 def test_a_card_that_pytorch_has_no_code_for_is_passed_over(sit_down_at: SitDownAt) -> None:
     _, person = sit_down_at(GT_1030, RTX_3060)
     person.open_tab("Switcher")
-    person.click("switcher.demonstrate")
-    person.until(lambda: "GT 1030, and is the same card" in person.text("switcher.too_late"))
     open_page(person, "Pitfalls")
     person.click("switcher.lab.break")
     person.until(lambda: "cuda:1" in person.text("switcher.lab.broken.error"))

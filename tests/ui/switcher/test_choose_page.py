@@ -1,4 +1,4 @@
-"""Choosing a card in two ways, and what comes too late."""
+"""Choosing a card in two ways."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
-from gpu_studio.core.messages.pitfall_messages import RunPitfall
 from gpu_studio.core.messages.placement_messages import PlaceModel, PlaceTensors, UseDevice
 from gpu_studio.model.pages import CHOOSE, PLACE, SWITCHER
 from gpu_studio.ui.status import StatusLine
@@ -23,7 +22,6 @@ from tests.driving.window import click, find, text
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import gt_1030
 from tests.fakes.scripted_engine import Pause
-from tests.fakes.switching_answers import pitfall_finished
 from tests.ui.switcher import answers
 from tests.ui.switcher.answers import FIRST, MODELS, SECOND, radio
 
@@ -195,17 +193,6 @@ def test_a_name_from_outside_is_plain_text(unstarted, sensor_source, studio, qtb
     names = [label for label in card.findChildren(QLabel) if label.text() == EVIL]
     assert len(names) == 1
     assert names[0].textFormat() is Qt.TextFormat.PlainText
-
-
-def test_what_comes_too_late_is_shown_live(tab, engines, studio, qtbot):
-    click(tab, "switcher.demonstrate")
-    result = pitfall_finished(request := RunPitfall(
-        name="visible_devices_too_late", device="cuda:0", part="both"
-    ))  # fmt: skip
-    qtbot.waitUntil(lambda: result.broken.sentence in text(tab, "switcher.too_late"))
-    assert result.fixed.sentence in text(tab, "switcher.in_time")
-    assert engines.requests[-1] == request
-    assert find(tab, "switcher.stand_in").isHidden()
 
 
 def test_what_is_lost_is_reported_beside_the_button_that_loses_it(tab):
