@@ -68,4 +68,5 @@ def decode_record_of(
         look(text)
         return with_plain_texts(decode_results(text, kind))
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise refused(first_line(str(error), 200)) from error
+        reason, _, _ = str(error).partition(" - at `$")  # its place, for a programmer
+        raise refused(first_line(reason, 200)) from error

@@ -30,6 +30,7 @@ from gpu_studio.core.telemetry import (
     ClockReason,  # noqa: TC001  # msgspec reads it
     Telemetry,  # noqa: TC001  # msgspec reads it
 )
+from gpu_studio.core.units import counted
 
 StageName = Literal["load", "steps", "compute", "layouts", "memory", "link", "cool"]
 """Older records have ``steps`` and ``cool``: today they are parts of ``load`` and ``memory``."""
@@ -169,6 +170,11 @@ class MemoryCoverage(msgspec.Struct, frozen=True, kw_only=True):
     total_bytes: Bytes
     reserve_bytes: Bytes
     passes: Count = 0
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for more tested memory than there is."""
+        if self.tested_bytes > self.total_bytes:
+            raise ValueError("more memory was tested than there is")
 
 
 class WrongWord(msgspec.Struct, frozen=True, kw_only=True):
@@ -369,7 +375,8 @@ class StageOutcome(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Raise ValueError for errors in a stage that did not fail."""
         if self.errors and self.verdict != "failed":
-            message = f"the stage “{self.name}” has {self.errors} errors, but says “{self.verdict}”"
+            errors = counted(self.errors, "error")
+            message = f"the stage “{self.name}” has {errors}, but says “{self.verdict}”"
             raise ValueError(message)
 
     @property
