@@ -1,7 +1,11 @@
-"""A graphics card on the bus, of any vendor; Windows lists them in its registry."""
+"""A graphics card on the bus, of any vendor; Windows lists them in its registry.
+
+Fields of the structures of drivers and of Windows, several of one type in a row.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import re
 from typing import Any
 
@@ -122,3 +126,15 @@ def _id_after(hardware_id: str, marker: str) -> int | None:
         return int(hardware_id.split(marker, 1)[1][:4], 16)
     except (IndexError, ValueError):
         return None
+
+
+U8, U32, I32, U64 = ctypes.c_uint8, ctypes.c_uint32, ctypes.c_int32, ctypes.c_uint64
+
+
+def fields(*rows: tuple[str, type]) -> list[tuple[str, type]]:
+    """Return ``_fields_`` of a structure.
+
+    Args:
+        rows: the names of fields that follow each other, with spaces between, and their type.
+    """
+    return [(name, kind) for names, kind in rows for name in names.split()]

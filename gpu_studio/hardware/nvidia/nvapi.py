@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from gpu_studio.hardware.display_adapters import display_adapters
-from gpu_studio.hardware.structures import I32, U8, U32, fields
+from gpu_studio.hardware.pci import I32, U8, U32, fields
 from gpu_studio.hardware.watchdog import SilentError, Watchdog
 from gpu_studio.process.child_process import ChildProcess
 

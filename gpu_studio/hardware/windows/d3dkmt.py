@@ -10,7 +10,7 @@ import contextlib
 import ctypes
 from typing import Any, TypeVar
 
-from gpu_studio.hardware.structures import I32, U8, U32, U64, fields
+from gpu_studio.hardware.pci import I32, U8, U32, U64, fields
 
 _LIBRARY = "gdi32"
 _CALLS = ("D3DKMTEnumAdapters2", "D3DKMTQueryAdapterInfo", "D3DKMTCloseAdapter")
