@@ -30,7 +30,7 @@ from gpu_studio.engine.devices.probe_client import probing
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 from gpu_studio.engine.recorded_engine import RecordedEngine
 from gpu_studio.hardware.client import SensorReader
-from gpu_studio.hardware.surroundings import are_cards_simulated, boot_mark
+from gpu_studio.hardware.cpu import are_cards_simulated, boot_mark
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.start_mark import StartMark
 from gpu_studio.model.studio import Studio

@@ -46,7 +46,7 @@ from gpu_studio.core.program_version import program_title
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.shared_texts import without_identifiers
 from gpu_studio.core.units import counted, format_count, format_duration, format_percent
-from gpu_studio.hardware.surroundings import boot_mark
+from gpu_studio.hardware.cpu import boot_mark
 from gpu_studio.process.sleep_block import SleepBlock
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.program_version import program_title
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.core.user_file import write_atomically
-from gpu_studio.hardware.cpu import cpu_name
-from gpu_studio.hardware.surroundings import are_cards_simulated
+from gpu_studio.hardware.cpu import are_cards_simulated, cpu_name
 
 
 class Recorder:

@@ -28,17 +28,18 @@ from gpu_studio.core.devices.devices import (
 )
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware.card_reader import kind_of
-from gpu_studio.hardware.cpu import CpuSensor, describe_cpu
-from gpu_studio.hardware.display_adapters import display_adapters
-from gpu_studio.hardware.linux.sys_tree import sys_tree
-from gpu_studio.hardware.maker_cards import MakerCards
-from gpu_studio.hardware.makers import makers_of
-from gpu_studio.hardware.surroundings import (
+from gpu_studio.hardware.cpu import (
+    CpuSensor,
     cuda_variables,
+    describe_cpu,
     has_secure_boot,
     is_wsl,
     linux_distribution,
 )
+from gpu_studio.hardware.display_adapters import display_adapters
+from gpu_studio.hardware.linux.sys_tree import sys_tree
+from gpu_studio.hardware.maker_cards import MakerCards
+from gpu_studio.hardware.makers import makers_of
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 
 if TYPE_CHECKING:

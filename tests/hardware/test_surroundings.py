@@ -6,14 +6,14 @@ import psutil
 import pytest
 
 from gpu_studio.core.check.check_folder import is_same_boot
-from gpu_studio.hardware.nvidia.nvml import is_library_replaced, library_version
-from gpu_studio.hardware.surroundings import (
+from gpu_studio.hardware.cpu import (
     boot_mark,
     cuda_variables,
     has_secure_boot,
     is_wsl,
     linux_distribution,
 )
+from gpu_studio.hardware.nvidia.nvml import is_library_replaced, library_version
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices.gpu_chips import gpu_chip, product_name
 from gpu_studio.core.texts import plain_text
+from gpu_studio.hardware.cpu import text_of
 from gpu_studio.hardware.pci import (
     DisplayAdapter,
     adapter_name,
     normal_bus_id,
     vendor_name,
 )
-from gpu_studio.hardware.surroundings import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

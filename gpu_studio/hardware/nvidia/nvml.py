@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpu_studio.core.devices.devices import Driver
 from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
-from gpu_studio.hardware.surroundings import text_of
+from gpu_studio.hardware.cpu import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
