@@ -158,7 +158,7 @@ class SshPcs:
 
     def engine(self, pc: OtherPc, environment: EngineEnvironment) -> Engine:
         """Return an engine that runs there."""
-        from gpu_studio.engine.line_engine import LineEngine
+        from gpu_studio.engine.client import LineEngine
 
         return LineEngine(pc, environment)
 

@@ -42,8 +42,7 @@ from gpu_studio.core.messages.run_messages import RunInTurns
 from gpu_studio.core.pause import EVERY_S, PauseWatch
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.protocol import encode
-from gpu_studio.engine.client import ProcessEngine
-from gpu_studio.engine.line_engine import LineEngine
+from gpu_studio.engine.client import LineEngine, ProcessEngine
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.hardware.line import LineSensors
 
