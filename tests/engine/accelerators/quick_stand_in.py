@@ -14,7 +14,7 @@ import sys
 
 import torch
 
-from gpu_studio.engine.check import compute, known_answers, layouts, link, load, products
+from gpu_studio.engine.check import compute, known_answers, layouts, link, load
 from gpu_studio.engine.pitfalls import (
     exception_keeps_tensors,
     float16_on_old_card,

@@ -10,8 +10,8 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine.check import compute, known_work
+from gpu_studio.engine.check.compute import EXACT
 from gpu_studio.engine.check.known_work import differing, fitted, in_turns
-from gpu_studio.engine.check.products import EXACT
 from tests.engine.check.stage_runs import follow, run_for, works_named
 
 
