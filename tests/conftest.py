@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.core.devices.devices import Inventory
-    from gpu_studio.model.remote_pc import RemotePc
+    from gpu_studio.model.pc import RemotePc
 
 # The same cases at every run, whatever else the machine does meanwhile; to search for others:
 # pytest --hypothesis-profile=default

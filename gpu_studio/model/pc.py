@@ -1,20 +1,30 @@
-"""A PC whose devices the window has: this one, or a `model.remote_pc.RemotePc`."""
+"""A PC whose devices the window has: this one, or a `model.remote_pc.RemotePc`.
+
+Another PC at the end of a line: a greeting, then its engine and its sensors.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.notice import Notice
+from gpu_studio.core.line_trouble import Introduction, LineProblem, LineTrouble
+from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.model.doctor import Doctor
-from gpu_studio.model.engine_session import EngineSession
+from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.sensors import Sensors
+from gpu_studio.model.worker import Task
 
 if TYPE_CHECKING:
-    from gpu_studio.core.engine import EngineFactory
+    from gpu_studio.core.engine import Engine, EngineEnvironment, EngineFactory
+    from gpu_studio.core.failure import Failure
+    from gpu_studio.core.messages.message import Greeting
+    from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
+
 
 _STOP_OVER_LINE_MS = 2000  # a round trip of a bad mobile line, with what waits in it
 
@@ -82,3 +92,230 @@ class Pc(QObject):
         self.lab.close()
         self.session.close()
         self.sensors.close()
+
+
+class Hello(Protocol):
+    """A question for a PC's greeting: `hardware.line.LineHello`."""
+
+    def answer(self) -> Introduction:
+        """Return what the PC says first; call it in a thread that may wait."""
+
+    def close(self) -> None:
+        """Ask no longer; any thread may call it."""
+
+
+class PcPort(Protocol):
+    """Reaches other PCs; each conversation is a process of its own."""
+
+    def hello(self, pc: OtherPc) -> Hello:
+        """Return a question for its greeting."""
+
+    def engine(self, pc: OtherPc, environment: EngineEnvironment) -> Engine:
+        """Return an engine that runs there."""
+
+    def sensors(self, pc: OtherPc) -> SensorSource:
+        """Return the stream of its telemetry."""
+
+
+class PcGreeting(QObject):
+    """Asks a PC for its greeting; what a cancelled question still brings is dropped.
+
+    Args:
+        port: reaches the PC.
+        parent: owns the question; may outlive who asked, so that a cancelled ssh can end.
+
+    Signals:
+        answered(Introduction): what came of it.
+    """
+
+    answered = Signal(object)
+
+    def __init__(self, port: PcPort, parent: QObject) -> None:
+        super().__init__(parent)
+        self._port = port
+        self._address: OtherPc | None = None
+        self._hello: Hello | None = None
+        self._task: Task | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the PC is still asked."""
+        return self._task is not None
+
+    def ask(self, address: OtherPc) -> None:
+        """Ask a PC; a question that still runs is cancelled."""
+        self.cancel()
+        self._address, self._hello = address, self._port.hello(address)
+        self._task = Task(self._hello.answer, self)
+        self._task.succeeded.connect(self._on_answered)
+        self._task.failed.connect(self._on_failed)
+        self._task.start()
+
+    def cancel(self) -> None:
+        """Ask no longer; ssh ends by itself soon."""
+        if self._hello is not None:
+            self._hello.close()
+        self._hello = self._task = None
+
+    def close(self) -> None:
+        """Ask no longer, and wait until nothing is left running."""
+        self.cancel()
+        for task in self.findChildren(Task):
+            task.wait()
+
+    def _on_answered(self, said: Introduction) -> None:
+        if self.sender() is self._task:
+            self._hello = self._task = None
+            self.answered.emit(said)
+
+    def _on_failed(self, failure: Failure) -> None:
+        assert self._address is not None
+        trouble = LineTrouble(LineProblem.UNKNOWN, self._address)
+        self._on_answered(Introduction(self._address, trouble=trouble, detail=failure.message))
+
+
+class LineState(Enum):
+    """The state of a line; the user opens and closes it.
+
+    ::
+
+        CLOSED ─► OPENING ─► OPEN ─► BROKEN ─► OPENING
+                     └──────────────────┘
+    """
+
+    CLOSED = "not connected"
+    OPENING = "connecting"
+    OPEN = "connected"
+    BROKEN = "not reached, or lost"
+
+
+class RemotePc(Pc):
+    """A PC that the user added. It connects, and notices when it is gone.
+
+    What was measured stays, and so do the devices that are known: nobody can use them meanwhile.
+
+    Args:
+        address: where it is, as the user gave it.
+        port: reaches it.
+        parent: owns it.
+
+    Signals:
+        changed(): `state` changed.
+
+    Attributes:
+        address: where it is, with the place where its program was found.
+        state: whether it is connected.
+        greeting: what its program said at the last connection; None before.
+    """
+
+    changed = Signal()
+
+    def __init__(self, address: OtherPc, port: PcPort, parent: QObject | None = None) -> None:
+        super().__init__(address.name, self._new_engine, self._new_engine, None, parent=parent)
+        self.address, self._port = address, port
+        self.state = LineState.CLOSED
+        self.greeting: Greeting | None = None
+        self._is_closed = False
+        self._question = PcGreeting(port, self)
+        self._question.answered.connect(self._on_greeted)
+        self.session.state_changed.connect(self._on_engine_state)
+        self.sensors.ended.connect(self._on_sensors_ended)
+        self._enter(LineState.CLOSED, self._closed_notice)
+
+    @property
+    def _closed_notice(self) -> Notice:
+        return Notice(f"{self.name} is not connected.", action=Action.CONNECT)
+
+    @property
+    def is_shut(self) -> bool:
+        """Whether the user disconnected the PC, or never connected it."""
+        return self.state is LineState.CLOSED
+
+    @property
+    def why_not(self) -> str:
+        """See `Pc.why_not`."""
+        return "" if self.state is LineState.OPEN else self.notice.sentence
+
+    @property
+    def engine_trouble(self) -> str:
+        """See `Pc.engine_trouble`."""
+        if self.why_not or self.greeting is None or self.greeting.has_engine:
+            return ""
+        missing = LineTrouble(LineProblem.NO_ENGINE, self.address)
+        return f"{missing.sentence} {missing.next_step}"
+
+    def open(self, said: Introduction | None = None) -> None:
+        """Connect, for the first time or again; does nothing while it connects or is connected.
+
+        Args:
+            said: what the PC has just said; None asks it.
+        """
+        if self._is_closed or self.state in (LineState.OPENING, LineState.OPEN):
+            return
+        self._enter(LineState.OPENING, Notice(f"Connecting to {self.name}…", Tone.QUIET))
+        self.changed.emit()
+        if said is not None:
+            self._on_greeted(said)
+        else:
+            self._question.ask(self.address)
+
+    def shut(self) -> None:
+        """Disconnect, and end everything there. The devices stay known."""
+        self._end(LineState.CLOSED, self._closed_notice)
+
+    def close(self) -> None:
+        """See `Pc.close`."""
+        self._is_closed = True
+        self._question.close()
+        super().close()
+
+    def _new_engine(self, environment: EngineEnvironment) -> Engine:
+        return self._port.engine(self.address, environment)
+
+    def _on_greeted(self, said: Introduction) -> None:
+        if self._is_closed:
+            return
+        self.greeting, trouble = said.greeting, said.trouble
+        if trouble is not None or said.greeting is None:
+            trouble = trouble or LineTrouble(LineProblem.UNKNOWN, self.address)
+            self._break(trouble.sentence, Tone.FAILURE, next_step=trouble.next_step)
+            return
+        self.address = said.pc
+        self.doctor.system = said.greeting.platform
+        self._enter(LineState.OPEN, Notice(f"{self.name} is connected.", Tone.GOOD))
+        self.sensors.use_source(self._port.sensors(self.address))
+        self.session.restart()
+        self.changed.emit()
+
+    def _on_engine_state(self, state: EngineState) -> None:
+        if state is EngineState.FAILED and self.session.line_failure is not None:
+            # Not yet: the session is about to refuse what waits for it.
+            QTimer.singleShot(0, self, self._on_line_lost)
+
+    def _on_sensors_ended(self) -> None:
+        """Without an engine there, the sensors are all that notices."""
+        if self.engine_trouble:
+            self._on_line_lost()
+
+    def _on_line_lost(self) -> None:
+        if not self.why_not and not self._is_closed:
+            failure = (
+                self.session.line_failure or LineTrouble(LineProblem.LOST, self.address).failure
+            )
+            self._break(failure.message, Tone.AMBER, detail="The results are kept.")
+
+    def _break(self, sentence: str, tone: Tone, *, detail: str = "", next_step: str = "") -> None:
+        action = Action.CONNECT_AGAIN
+        self._end(LineState.BROKEN, Notice(sentence, tone, detail, next_step, action))
+
+    def _end(self, state: LineState, notice: Notice) -> None:
+        self._question.cancel()
+        self._enter(state, notice)
+        self.sensors.use_source(None)
+        self.lab.end()
+        self.session.end()
+        self.changed.emit()
+
+    def _enter(self, state: LineState, notice: Notice) -> None:
+        self.state, self.notice = state, notice
+        self.session.set_absence(self.why_not or self.engine_trouble)

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.line_trouble import Introduction
     from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.model.engine_session import EngineSession
-    from gpu_studio.model.pc import Pc
-    from gpu_studio.model.remote_pc import PcGreeting, PcPort, RemotePc
+    from gpu_studio.model.pc import Pc, PcGreeting, PcPort, RemotePc
     from gpu_studio.model.settings import Settings
 
 MOST_OTHERS = 16
@@ -102,7 +101,7 @@ class Pcs(QObject):
     @property
     def question(self) -> PcGreeting:
         """Asks a PC for its greeting before it is added; the same one each time."""
-        from gpu_studio.model.remote_pc import PcGreeting  # with the dialog
+        from gpu_studio.model.pc import PcGreeting  # with the dialog
 
         if self._question is None:
             assert self._port is not None
@@ -159,7 +158,7 @@ class Pcs(QObject):
             pc.close()
 
     def _join(self, address: OtherPc) -> RemotePc:
-        from gpu_studio.model.remote_pc import RemotePc  # not without another PC
+        from gpu_studio.model.pc import RemotePc  # not without another PC
 
         assert self._port is not None
         pc = RemotePc(address, self._port, self)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.builds import Builds  # 10 ms
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.pages import Page
-    from gpu_studio.model.remote_pc import PcPort
+    from gpu_studio.model.pc import PcPort
     from gpu_studio.model.sensors import SensorSource
     from gpu_studio.model.settings import Settings
     from gpu_studio.model.wakefulness import SleepBlocker

@@ -8,7 +8,7 @@ from gpu_studio.app import SshPcs
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.model.benchmark.benchmark import Benchmark
-from gpu_studio.model.remote_pc import LineState
+from gpu_studio.model.pc import LineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from tests.fakes.pc import SteadySensors, cpu_only

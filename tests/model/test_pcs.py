@@ -13,7 +13,7 @@ from gpu_studio.core.line_trouble import LineProblem
 from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
 from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.remote_pc import LineState
+from gpu_studio.model.pc import LineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Task
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.model.remote_pc import RemotePc
+    from gpu_studio.model.pc import RemotePc
     from tests.fakes.scripted_engine import Engines
 
 

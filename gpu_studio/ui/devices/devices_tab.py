@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QHideEvent, QShowEvent
 
     from gpu_studio.model.headline import Headline
-    from gpu_studio.model.remote_pc import RemotePc
+    from gpu_studio.model.pc import RemotePc
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.devices.device_details import DeviceDetails
     from gpu_studio.ui.devices.pc_group import PcGroup, PcHeading

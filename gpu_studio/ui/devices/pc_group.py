@@ -15,8 +15,8 @@ from gpu_studio.ui.parts import GAP, Text, button, show_label
 
 if TYPE_CHECKING:
     from gpu_studio.model.devices.device_board import DeviceList
+    from gpu_studio.model.pc import RemotePc
     from gpu_studio.model.pcs import Pcs
-    from gpu_studio.model.remote_pc import RemotePc
     from gpu_studio.ui.theme import Theme
 
 _OVER_SSH = "over SSH"

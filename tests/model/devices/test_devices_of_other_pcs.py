@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.model.devices.devices import DevicesModel
-    from gpu_studio.model.remote_pc import RemotePc
+    from gpu_studio.model.pc import RemotePc
     from gpu_studio.model.studio import Studio
     from tests.fakes.other_pcs import OtherPcs
     from tests.fakes.scripted_engine import Engines

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.model.remote_pc import RemotePc
+    from gpu_studio.model.pc import RemotePc
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.devices.devices_tab import DevicesTab
     from tests.fakes.other_pcs import OtherPcs
