@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QHelpEvent, QPainter
 from PySide6.QtWidgets import QToolTip
 
-from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.model.text_rows import plain_tip
 from gpu_studio.ui.parts import Text, letters
 
 if TYPE_CHECKING:

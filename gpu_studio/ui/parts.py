@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.model.text_rows import plain_tip
 from gpu_studio.ui.theme import HERO_SIZES
 
 if TYPE_CHECKING:

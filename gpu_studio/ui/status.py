@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.model.text_rows import plain_tip
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.parts import MARGIN, SCROLL_BAR, Text, letters
 

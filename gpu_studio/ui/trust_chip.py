@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QHelpEvent, QPainter, QPa
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.model.tool_tip import rich_tip
+from gpu_studio.model.text_rows import rich_tip
 from gpu_studio.ui.icons import icon
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtGui import Qt, QTextDocument
 
-from gpu_studio.model.tool_tip import plain_tip, rich_tip
+from gpu_studio.model.text_rows import plain_tip, rich_tip
 
 
 def shown(tip: str) -> str:

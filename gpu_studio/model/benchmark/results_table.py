@@ -31,7 +31,7 @@ from gpu_studio.core.units import (
 )
 from gpu_studio.model.benchmark.run_labels import run_label
 from gpu_studio.model.devices.device_board import label_of
-from gpu_studio.model.tool_tip import rich_tip
+from gpu_studio.model.text_rows import rich_tip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -32,7 +32,7 @@ from gpu_studio.core.devices.access import (
 )
 from gpu_studio.core.devices.card_colors import COLOR_COUNT, with_cards
 from gpu_studio.core.devices.facts import summary_line
-from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.model.text_rows import plain_tip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -29,8 +29,7 @@ from gpu_studio.core.switcher.placement_words import (
 from gpu_studio.core.texts import file_name
 from gpu_studio.core.units import format_count
 from gpu_studio.model.file_reading import opening
-from gpu_studio.model.text_rows import TextTable
-from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.model.text_rows import TextTable, plain_tip
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.link import Link

@@ -20,7 +20,7 @@ from gpu_studio.core.benchmark.sizes import parse_sizes
 from gpu_studio.core.device_name import CPU
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.settings import Choices
-from gpu_studio.model.tool_tip import plain_tip, rich_tip
+from gpu_studio.model.text_rows import plain_tip, rich_tip
 from gpu_studio.ui.benchmark.benchmark_options import (
     STOP_AT_RELATIVE_INTERVAL,
     ModeSwitches,

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QGridLayout
 from gpu_studio.core.check.record_words import breakable
 from gpu_studio.core.notice import Tone
 from gpu_studio.model.check import check_words
-from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.model.text_rows import plain_tip
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, Card, Text, button
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QProgressBar, QVBoxLayout, QW
 from gpu_studio.core.check.record_words import VERDICT_WORDS, breakable
 from gpu_studio.core.check.stages import STAGES, stage_words
 from gpu_studio.core.notice import Tone
-from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.model.text_rows import plain_tip
 from gpu_studio.ui.parts import GAP, Text, rule
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from gpu_studio.core.devices.card_programs import memory_by_program
 from gpu_studio.core.devices.facts import identity_line
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.devices.process_table import MEMORY, PROGRAM, SORT_ROLE, end_process, question
-from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.model.text_rows import plain_tip
 from gpu_studio.ui.devices.copy_dialog import CopyDialog
 from gpu_studio.ui.devices.sensor_grid import SensorGrid
 from gpu_studio.ui.eliding import ElidedText

@@ -17,7 +17,7 @@ from gpu_studio.core.units import (
     format_rate,
     three_digits,
 )
-from gpu_studio.model.tool_tip import rich_tip
+from gpu_studio.model.text_rows import rich_tip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

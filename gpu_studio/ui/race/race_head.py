@@ -10,7 +10,7 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWidget
 
-from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.model.text_rows import plain_tip
 from gpu_studio.ui.combo_box import narrow_combo, show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon

@@ -17,7 +17,7 @@ from gpu_studio.model.benchmark.recording import recording_from
 from gpu_studio.model.race.race import Race
 from gpu_studio.model.race.race_photo import RacePhoto
 from gpu_studio.model.race.race_saving import RaceSaving
-from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.model.text_rows import plain_tip
 from gpu_studio.ui.eliding import ElidedText, RoomText
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text
 from gpu_studio.ui.race.race_head import RaceContestants, RaceHead
