@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.hardware.line import LineHello
     from gpu_studio.model.doctor import Probe
+    from gpu_studio.model.pages import SleepBlocker
     from gpu_studio.model.sensors import SensorSource
-    from gpu_studio.model.wakefulness import SleepBlocker
 
 _CRASH_LOG = "crash.log"
 _LARGEST_LOG_BYTES = 1 << 20

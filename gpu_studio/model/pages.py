@@ -1,10 +1,14 @@
-"""The pages of the window that the program leads to, and the way from one to another."""
+"""The pages of the window that the program leads to, and the way from one to another.
+
+Whether the PC is kept awake: as long as a check or a race runs.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
+from PySide6.QtCore import QObject, Signal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,3 +58,56 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
     def path(self) -> Path | None:
         """The first file to open; most pages open one."""
         return self.paths[0] if self.paths else None
+
+
+class SleepBlocker(Protocol):
+    """Keeps the PC from falling asleep, such as `process.sleep_block.SleepBlock`."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the PC is kept awake."""
+
+    def hold(self) -> None:
+        """Keep the PC awake."""
+
+    def release(self) -> None:
+        """Let the PC sleep again."""
+
+
+class Wakefulness(QObject):
+    """Keeps the PC awake while any work needs it.
+
+    Args:
+        blocker: the system's means; None keeps nothing awake.
+        parent: owns it.
+
+    Signals:
+        changed(): the PC is kept awake, or no longer.
+    """
+
+    changed = Signal()
+
+    def __init__(self, blocker: SleepBlocker | None, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._blocker = blocker
+        self._needs: set[Page] = set()
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the PC is kept awake now: its system may have refused it."""
+        return bool(self._needs) and self._blocker is not None and self._blocker.is_held
+
+    def need(self, page: Page, *, needed: bool) -> None:
+        """Say whether the work of a page needs the PC awake."""
+        before = bool(self._needs)
+        if needed:
+            self._needs.add(page)
+        else:
+            self._needs.discard(page)
+        if self._blocker is None or before is bool(self._needs):
+            return
+        if self._needs:
+            self._blocker.hold()
+        else:
+            self._blocker.release()
+        self.changed.emit()

@@ -10,12 +10,11 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.devices.device_board import DeviceBoard
 from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.headline import HeadlineModel
-from gpu_studio.model.pages import CHECK, DEVICES, Destination
+from gpu_studio.model.pages import CHECK, DEVICES, Destination, Wakefulness
 from gpu_studio.model.pc import Pc
 from gpu_studio.model.pcs import Pcs
 from gpu_studio.model.run_marks import RunMarks
 from gpu_studio.model.snippets import Snippets
-from gpu_studio.model.wakefulness import Wakefulness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,11 +27,10 @@ if TYPE_CHECKING:
     from gpu_studio.model.build_ports import BuildInstallerPort, BuildStore
     from gpu_studio.model.builds import Builds  # 10 ms
     from gpu_studio.model.doctor import Probe
-    from gpu_studio.model.pages import Page
+    from gpu_studio.model.pages import Page, SleepBlocker
     from gpu_studio.model.pc import PcPort
     from gpu_studio.model.sensors import SensorSource
     from gpu_studio.model.settings import Settings
-    from gpu_studio.model.wakefulness import SleepBlocker
 
     RecordedFactory = Callable[[Recording, float], Engine]
 

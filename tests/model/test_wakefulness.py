@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gpu_studio.model.pages import CHECK, RACE
-from gpu_studio.model.wakefulness import Wakefulness
+from gpu_studio.model.pages import CHECK, RACE, Wakefulness
 
 
 class Blocker:
