@@ -27,8 +27,8 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.engine import client
 from gpu_studio.model import (
+    awake_timer,
     doctor,
-    engine_pulse,
     engine_session,
     run_marks,
     sensors,
@@ -140,7 +140,7 @@ def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set long time limits, because the machine may be busy; tests of a limit set their own."""
     for name in ("_PATIENCE_MS", "_LONGEST_FAREWELL_MS"):
         monkeypatch.setattr(engine_session, name, _AN_HOUR_MS)
-    monkeypatch.setattr(engine_pulse, "_BEAT_MS", _AN_HOUR_MS)
+    monkeypatch.setattr(awake_timer, "_BEAT_MS", _AN_HOUR_MS)
     monkeypatch.setattr(card_check, "_STOP_PATIENCE_MS", _AN_HOUR_MS)
     for module in (doctor, engine_session, sensor_log, sensors, worker):
         monkeypatch.setattr(module, "_LONGEST_END_MS", PATIENCE_MS)

@@ -14,7 +14,7 @@ import pytest
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.engine import client
 from gpu_studio.engine.client import ProcessEngine
-from gpu_studio.model import engine_pulse, engine_session
+from gpu_studio.model import awake_timer, engine_session
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.worker import Worker
 from tests.model.session_watcher import run_request
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def soon_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take an engine for silent after three seconds: a living child is never so long silent."""
-    monkeypatch.setattr(engine_pulse, "_BEAT_MS", 300)
+    monkeypatch.setattr(awake_timer, "_BEAT_MS", 300)
 
 
 @pytest.fixture

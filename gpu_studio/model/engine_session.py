@@ -27,8 +27,7 @@ from gpu_studio.core.messages.engine_messages import (
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.placement_messages import DeviceUsed
 from gpu_studio.core.messages.run_messages import RunFailed
-from gpu_studio.model.awake_timer import AwakeTimer
-from gpu_studio.model.engine_pulse import EnginePulse
+from gpu_studio.model.awake_timer import AwakeTimer, EnginePulse
 from gpu_studio.model.worker import Task, Worker
 
 if TYPE_CHECKING:

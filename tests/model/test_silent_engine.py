@@ -9,7 +9,7 @@ import pytest
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, Heartbeat
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Action, Tone
-from gpu_studio.model.engine_pulse import _MOST_MISSED, EnginePulse
+from gpu_studio.model.awake_timer import _MOST_MISSED, EnginePulse
 from gpu_studio.model.engine_session import EngineState
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.run_answers import run_events, started
