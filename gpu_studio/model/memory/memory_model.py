@@ -18,11 +18,9 @@ from gpu_studio.core.messages.memory_messages import (
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.bandwidths import Bandwidths
-from gpu_studio.model.memory.engine_memory import EngineMemory
+from gpu_studio.model.memory.engine_memory import WINDOW_S, EngineMemory, Tanks
 from gpu_studio.model.memory.memory_devices import MemoryDevices
-from gpu_studio.model.memory.memory_history import WINDOW_S
 from gpu_studio.model.memory.oom_experiment import HeldResult, OomExperiment, OomState
-from gpu_studio.model.memory.tanks import Tanks
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.engine_session import EngineSession, Reply
-    from gpu_studio.model.memory.memory_history import MemoryHistory
+    from gpu_studio.model.memory.engine_memory import MemoryHistory
     from gpu_studio.model.memory.oom_experiment import LabResult
     from gpu_studio.model.pc import Pc
     from gpu_studio.model.sensors import Sensors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.model.memory.memory_history import WINDOW_S
+from gpu_studio.model.memory.engine_memory import WINDOW_S
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, Card, Text, button
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QShowEvent
     from PySide6.QtWidgets import QWidget
 
-    from gpu_studio.model.memory.memory_history import Mark
+    from gpu_studio.model.memory.engine_memory import Mark
     from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.ui.theme import Theme
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gpu_studio.model.memory.memory_history import WINDOW_S, Mark, MemoryHistory
+from gpu_studio.model.memory.engine_memory import WINDOW_S, Mark, MemoryHistory
 from tests.fakes.memory_answers import (
     memory_read,
 )

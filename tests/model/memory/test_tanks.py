@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.devices.devices import GpuProcess
-from gpu_studio.model.memory.engine_memory import EngineMemory
-from gpu_studio.model.memory.tanks import Tanks
+from gpu_studio.model.memory.engine_memory import EngineMemory, Tanks
 from tests.fakes.memory_answers import memory_read
 from tests.fakes.pc import gt_1030_card
 

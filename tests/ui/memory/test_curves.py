@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpu_studio.core.messages.memory_messages import EmptyCache, ReadMemory
-from gpu_studio.model.memory.memory_history import Mark
+from gpu_studio.model.memory.engine_memory import Mark
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.model.pages import BREAK_IT, CURVES
 from gpu_studio.ui.plots.live_plot import LivePlot
