@@ -17,9 +17,8 @@ from gpu_studio.core.messages.memory_messages import (
 )
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.memory.bandwidths import Bandwidths
 from gpu_studio.model.memory.engine_memory import WINDOW_S, EngineMemory, Tanks
-from gpu_studio.model.memory.memory_devices import MemoryDevices
+from gpu_studio.model.memory.memory_devices import Bandwidths, MemoryDevices
 from gpu_studio.model.memory.oom_experiment import HeldResult, OomExperiment, OomState
 
 if TYPE_CHECKING:

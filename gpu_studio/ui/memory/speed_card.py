@@ -16,8 +16,8 @@ from gpu_studio.ui.saving import ask_open_path
 
 if TYPE_CHECKING:
     from gpu_studio.model.devices.device_board import DeviceRow
-    from gpu_studio.model.memory.bandwidths import Bandwidths
     from gpu_studio.model.memory.fit_question import FitAnswer
+    from gpu_studio.model.memory.memory_devices import Bandwidths
 
 _LONGEST_CONTEXT = 10_000_000
 
