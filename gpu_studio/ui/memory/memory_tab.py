@@ -23,9 +23,8 @@ from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.memory.memory_curves import MemoryCurves
 from gpu_studio.ui.memory.oom_page import OomPage
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.page_bar import PageBar
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, keep_room, letters
-from gpu_studio.ui.tabs import TabContents, tab_of
+from gpu_studio.ui.tabs import PageBar, TabContents, tab_of
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QHideEvent, QShowEvent
