@@ -23,11 +23,10 @@ from gpu_studio.model.pages import CHECK, DEVICES, Destination
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.lazy_page import LazyPage, idle_work
 from gpu_studio.ui.menus import fill_menus
 from gpu_studio.ui.page_keys import PageKey, press
 from gpu_studio.ui.parts import MARGIN, SCROLL_BAR, resize_on_screen
-from gpu_studio.ui.scroll_page import TabScroll
+from gpu_studio.ui.scroll_page import LazyPage, TabScroll, idle_work
 from gpu_studio.ui.status import EffectLine, StatusLine
 from gpu_studio.ui.tabs import TABS, TabContents, tab_of
 from gpu_studio.ui.window_files import WindowFiles

@@ -18,15 +18,14 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.texts import file_name
 from gpu_studio.core.user_file import SilentDriveError
 from gpu_studio.model import pages
-from gpu_studio.ui.lazy_page import imported
-from gpu_studio.ui.scroll_page import PageStack
+from gpu_studio.ui.scroll_page import PageStack, imported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from gpu_studio.model.pages import Destination, Page
-    from gpu_studio.ui.lazy_page import LazyPage
+    from gpu_studio.ui.scroll_page import LazyPage
 
 
 class TabContents(QWidget):

@@ -26,8 +26,8 @@ from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.pages import BENCHMARK
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.benchmark.benchmark_plots import HistoryPart, View
-from gpu_studio.ui.lazy_page import idle_work
 from gpu_studio.ui.memory.what_if_page import WhatIfPage
+from gpu_studio.ui.scroll_page import idle_work
 from gpu_studio.ui.tabs import TABS
 from tests.driving.window import find, wait_until
 from tests.fakes.check_answers import check_round

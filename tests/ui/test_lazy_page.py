@@ -6,8 +6,8 @@ from PySide6.QtCore import QCoreApplication, QEvent, QObject
 from PySide6.QtWidgets import QLabel
 from shiboken6 import delete
 
-from gpu_studio.ui.lazy_page import IdleWork, LazyPage
 from gpu_studio.ui.plots import plot_canvas
+from gpu_studio.ui.scroll_page import IdleWork, LazyPage
 
 _TURN = QEvent.Type.User
 

@@ -23,10 +23,10 @@ from gpu_studio.model.pages import BENCHMARK, MEMORY
 from gpu_studio.model.settings import Choices, Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
-from gpu_studio.ui.lazy_page import LazyPage, idle_work
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.page_keys import PageKey, saves
 from gpu_studio.ui.parts import button
+from gpu_studio.ui.scroll_page import LazyPage, idle_work
 from gpu_studio.ui.tabs import TABS
 from tests.driving.pages import settle
 from tests.driving.window import click, find, open_tab, places, sees, text, wait_ready

@@ -11,7 +11,7 @@ from gpu_studio.core.check.check_record import RECORD_ENDINGS, has_record
 from gpu_studio.model import pages
 from gpu_studio.model.pages import BENCHMARK, CHECK, DEVICES, RACE, Page
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.lazy_page import imported
+from gpu_studio.ui.scroll_page import imported
 from gpu_studio.ui.tabs import TABS, Tab, TabContents, page_for_file, tab_of
 from tests.fakes.check_records import check_record
 

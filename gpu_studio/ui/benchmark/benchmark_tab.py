@@ -35,9 +35,8 @@ from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
 from gpu_studio.ui.benchmark.benchmark_run_panel import BenchmarkRunPanel
 from gpu_studio.ui.benchmark.export_button import ExportButton
 from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, letters
-from gpu_studio.ui.scroll_page import PageStack
+from gpu_studio.ui.scroll_page import LazyPage, PageStack
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:

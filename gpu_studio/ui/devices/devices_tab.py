@@ -17,8 +17,8 @@ from gpu_studio.ui.devices.device_verdict import SIGNS
 from gpu_studio.ui.devices.standard_panel import StandardPanel
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.parts import GAP, MARGIN, Text, button, laid_out_once
+from gpu_studio.ui.scroll_page import LazyPage
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:

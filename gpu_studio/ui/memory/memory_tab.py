@@ -19,11 +19,11 @@ from gpu_studio.model.memory.oom_experiment import OomState
 from gpu_studio.model.pages import BREAK_IT, CURVES, MEMORY, READ_ERROR, SEGMENTS, WHAT_IF
 from gpu_studio.ui.combo_box import ComboBox, ElidingCombo
 from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.memory.memory_curves import MemoryCurves
 from gpu_studio.ui.memory.oom_page import OomPage
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, keep_room, letters
+from gpu_studio.ui.scroll_page import LazyPage
 from gpu_studio.ui.tabs import PageBar, TabContents, tab_of
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
-from gpu_studio.ui.lazy_page import idle_work, imported
 from gpu_studio.ui.plots.plot_curve import Curve, CurveSource, Sight
 from gpu_studio.ui.plots.plot_style import AxesStyle, Level, Marker
 from gpu_studio.ui.plots.plot_zoom import Ends, PlotZoom, Whole
+from gpu_studio.ui.scroll_page import idle_work, imported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,8 @@ from gpu_studio.model.pages import SWITCHER
 from gpu_studio.model.switcher.device_choice import DeviceChoice
 from gpu_studio.model.switcher.pitfalls import PitfallsModel
 from gpu_studio.model.switcher.placement_model import PlacementModel
-from gpu_studio.ui.lazy_page import LazyPage
 from gpu_studio.ui.parts import GAP, MARGIN
+from gpu_studio.ui.scroll_page import LazyPage
 from gpu_studio.ui.switcher.choose_page import ChoosePage
 from gpu_studio.ui.switcher.place_page import PlacePage
 from gpu_studio.ui.tabs import PageBar, TabContents, tab_of
