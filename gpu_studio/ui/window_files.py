@@ -1,27 +1,70 @@
-"""What is dropped on the window, or chosen from its menu: which page opens it."""
+"""What is dropped on the window, or chosen from its menu: which page opens it.
+
+Files dropped on a widget.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QEvent, QObject, Signal
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 
 from gpu_studio.core.texts import file_name
 from gpu_studio.model.file_reading import FileReading, opening
 from gpu_studio.model.pages import COMPARE, Destination
-from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.tabs import TABS, page_for_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from PySide6.QtCore import QMimeData
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.core.failure import Failure
     from gpu_studio.model.pages import Page
     from gpu_studio.model.studio import Studio
+
+
+class FileDrop(QObject):
+    """Lets a widget accept dropped files and addresses, and leaves the rest to its parents.
+
+    Signals:
+        dropped(tuple[Path, ...]): the files of this PC, and of its network drives, in what was
+            dropped; none if it was only addresses.
+
+    Args:
+        widget: accepts the files and owns this object.
+    """
+
+    dropped = Signal(object)
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        widget.setAcceptDrops(True)
+        widget.installEventFilter(self)
+
+    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+        """Accept dropped files."""
+        if isinstance(event, QDragEnterEvent) and event.mimeData().hasUrls():
+            event.acceptProposedAction()
+            return True
+        if (
+            isinstance(event, QDropEvent)
+            and event.type() is QEvent.Type.Drop
+            and event.mimeData().hasUrls()
+        ):
+            event.acceptProposedAction()
+            self.dropped.emit(_files_in(event.mimeData()))
+            return True
+        return False
+
+
+def _files_in(dragged: QMimeData) -> tuple[Path, ...]:
+    return tuple(Path(url.toLocalFile()) for url in dragged.urls() if url.isLocalFile())
+
 
 _MOST_DROPPED = 20  # more are no choice of files but a folder's contents
 

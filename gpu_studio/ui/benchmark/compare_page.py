@@ -10,13 +10,13 @@ from PySide6.QtWidgets import QHBoxLayout
 
 from gpu_studio.core.benchmark.standard_words import MOST_FILES
 from gpu_studio.model.pages import DEVICES
-from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import saves
 from gpu_studio.ui.parts import GAP, Card, Text, button
 from gpu_studio.ui.saving import ask_open_paths
 from gpu_studio.ui.scroll_page import PageColumn
 from gpu_studio.ui.standard_page import StandardPage, standard_dialog
+from gpu_studio.ui.window_files import FileDrop
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QShowEvent
