@@ -39,8 +39,8 @@ from gpu_studio.ui.combo_box import ElidingCombo
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, laid_out_once, set_property
-from gpu_studio.ui.png import painting_theme, picture_of
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
+from gpu_studio.ui.saving import painting_theme, picture_of
 from gpu_studio.ui.share_dialog import ShareDialog, ShareForm
 from gpu_studio.ui.trust_chip import TrustChip
 

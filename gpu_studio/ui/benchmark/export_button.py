@@ -16,8 +16,7 @@ from gpu_studio.model.benchmark.recording import RECORDING_ENDING, recording_fro
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import saves
 from gpu_studio.ui.parts import GAP, Text
-from gpu_studio.ui.png import picture_of
-from gpu_studio.ui.saving import save_as
+from gpu_studio.ui.saving import picture_of, save_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -44,8 +44,7 @@ from gpu_studio.core.shared_texts import without_identifiers
 from gpu_studio.core.units import clock_text
 from gpu_studio.model.settings import Settings
 from gpu_studio.ui.check.check_curves import lane_picture
-from gpu_studio.ui.png import painting_theme, png_bytes
-from gpu_studio.ui.saving import usual_path, write_file
+from gpu_studio.ui.saving import painting_theme, png_bytes, usual_path, write_file
 from gpu_studio.ui.theme import COLOURS, Theme, application_font
 
 if TYPE_CHECKING:

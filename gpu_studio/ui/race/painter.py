@@ -18,8 +18,8 @@ from PySide6.QtGui import QImageWriter
 
 from gpu_studio.core.race.picture_file import CHUNK
 from gpu_studio.core.race.stage_view import decode_order
-from gpu_studio.ui.png import painting_theme, png_bytes
 from gpu_studio.ui.race.race_stage import painted
+from gpu_studio.ui.saving import painting_theme, png_bytes
 from gpu_studio.ui.theme import COLOURS, side_role
 
 if TYPE_CHECKING:
