@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.notice import Notice
-from gpu_studio.ui.combo_box import ComboBox
+from gpu_studio.ui.eliding import ComboBox
 from gpu_studio.ui.parts import GAP, Text, resize_on_screen
 from gpu_studio.ui.saving import save_as
 

@@ -35,8 +35,7 @@ from gpu_studio.core.benchmark.standard_words import (
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.units import format_percent, shown_moment
 from gpu_studio.ui.benchmark.swatch import SIDE, swatch
-from gpu_studio.ui.combo_box import ElidingCombo
-from gpu_studio.ui.eliding import ElidedText
+from gpu_studio.ui.eliding import ElidedText, ElidingCombo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, laid_out_once, set_property
 from gpu_studio.ui.result_bars import ResultBar, ResultBars

@@ -23,8 +23,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.ui.combo_box import ElidingCombo
-from gpu_studio.ui.eliding import ElidedText, SpareText
+from gpu_studio.ui.eliding import ElidedText, ElidingCombo, SpareText
 from gpu_studio.ui.parts import Table
 from gpu_studio.ui.scroll_page import TabScroll
 from tests.driving.window import wait_until

@@ -8,8 +8,7 @@ from PySide6.QtGui import QFont, QFontDatabase, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from gpu_studio.model.text_rows import TextRows
-from gpu_studio.ui.combo_box import narrow_combo
-from gpu_studio.ui.eliding import ElidedText, RoomText
+from gpu_studio.ui.eliding import ElidedText, RoomText, narrow_combo
 from gpu_studio.ui.parts import Text, table
 
 LONG = "a text that is a good deal longer than the place that it is given"

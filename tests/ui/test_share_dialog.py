@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QLineEdit, QPlainTextEdit, QPushButto
 
 from gpu_studio.core.benchmark.standard_file import read_standard
 from gpu_studio.core.benchmark.standard_words import sides_of
-from gpu_studio.ui.combo_box import ComboBox
+from gpu_studio.ui.eliding import ComboBox
 from gpu_studio.ui.standard_page import standard_dialog
 from tests.core.benchmark.standard_runs import standard_run
 from tests.driving.pages import settle

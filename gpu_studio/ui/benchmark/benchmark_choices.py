@@ -29,7 +29,7 @@ from gpu_studio.ui.benchmark.benchmark_options import (
 )
 from gpu_studio.ui.benchmark.sizes_choice import SizesChoice
 from gpu_studio.ui.benchmark.swatch import SIDE, swatch
-from gpu_studio.ui.combo_box import ComboBox
+from gpu_studio.ui.eliding import ComboBox
 from gpu_studio.ui.parts import Text, section, without_mnemonic
 
 if TYPE_CHECKING:

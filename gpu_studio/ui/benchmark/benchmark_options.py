@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.benchmark.options import explain_option, value_words
-from gpu_studio.ui.combo_box import ElidingCombo
+from gpu_studio.ui.eliding import ElidingCombo
 from gpu_studio.ui.parts import Text, section
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal
 
 from gpu_studio.core.program_form import typed
 from gpu_studio.model.benchmark.recording import AT_ONCE, OWN_PACE, RECORDING_ENDING
-from gpu_studio.ui.combo_box import ComboBox
+from gpu_studio.ui.eliding import ComboBox
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import Card, Text, button

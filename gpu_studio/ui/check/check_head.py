@@ -20,7 +20,7 @@ from gpu_studio.model.check import check_words
 from gpu_studio.model.check.check_words import device_title, record_title
 from gpu_studio.model.run_queue import WorkState
 from gpu_studio.ui.check.record_document import save_record
-from gpu_studio.ui.combo_box import narrow_combo, show_items
+from gpu_studio.ui.eliding import narrow_combo, show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, saves, stops

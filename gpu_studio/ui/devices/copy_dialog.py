@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
-from gpu_studio.ui.combo_box import ComboBox
+from gpu_studio.ui.eliding import ComboBox
 from gpu_studio.ui.parts import Text, resize_on_screen
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.devices.sensor_kinds import CPU_SENSORS
 from gpu_studio.model.text_rows import TextRows
-from gpu_studio.ui.combo_box import ComboBox
-from gpu_studio.ui.eliding import ElidedText, SpareText
+from gpu_studio.ui.eliding import ComboBox, ElidedText, SpareText
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
 from gpu_studio.ui.plots.crosshair import Crosshair

@@ -23,7 +23,7 @@ from gpu_studio.core.notice import Tone
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.memory.fit_question import FitAnswer, FitQuestion, Question
 from gpu_studio.model.memory.memory_devices import choice_title
-from gpu_studio.ui.combo_box import ComboBox
+from gpu_studio.ui.eliding import ComboBox
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.speed_card import SpeedCard
 from gpu_studio.ui.memory.tank import TankBar

@@ -25,7 +25,7 @@ from gpu_studio.model.memory.oom_experiment import (
     WATCH_S,
     OomState,
 )
-from gpu_studio.ui.combo_box import narrow_combo
+from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import GAP, Card, Text, button
 

@@ -39,8 +39,7 @@ from gpu_studio.core.notice import Tone
 from gpu_studio.core.units import format_bytes, format_gib, format_percent
 from gpu_studio.model.memory.what_if_model import WhatIfChoices, WhatIfModel
 from gpu_studio.model.pages import WHAT_IF
-from gpu_studio.ui.combo_box import ComboBox
-from gpu_studio.ui.eliding import ElidedText, RoomText
+from gpu_studio.ui.eliding import ComboBox, ElidedText, RoomText
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, rule, set_property
 from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.scroll_page import PageColumn

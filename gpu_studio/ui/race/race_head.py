@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWidget
 
 from gpu_studio.model.text_rows import plain_tip
-from gpu_studio.ui.combo_box import narrow_combo, show_items
+from gpu_studio.ui.eliding import narrow_combo, show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, saves, stops

@@ -25,7 +25,7 @@ from gpu_studio.core.builds.words import build_title, bytes_sentence, window_act
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.wheel_table import CPU_TAG, download_size
 from gpu_studio.model import setup_words as words
-from gpu_studio.ui.combo_box import ComboBox, show_items
+from gpu_studio.ui.eliding import ComboBox, show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, section, set_property
 

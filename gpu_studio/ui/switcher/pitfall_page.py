@@ -22,7 +22,7 @@ from gpu_studio.core.switcher.pitfall_words import (
     format_figure,
     is_reached,
 )
-from gpu_studio.ui.combo_box import ComboBox, show_items
+from gpu_studio.ui.eliding import ComboBox, show_items
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import (

@@ -17,7 +17,7 @@ from gpu_studio.core.notice import Tone
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.switcher.placement_model import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
 from gpu_studio.model.text_rows import plain_tip
-from gpu_studio.ui.combo_box import narrow_combo, show_items
+from gpu_studio.ui.eliding import narrow_combo, show_items
 from gpu_studio.ui.page_keys import runs
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
 from gpu_studio.ui.saving import ask_open_path

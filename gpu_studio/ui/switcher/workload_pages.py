@@ -21,7 +21,7 @@ from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.model.benchmark.comparison_model import ComparisonModel
 from gpu_studio.model.pages import AMP, FEEDING, SEVERAL_CARDS
 from gpu_studio.model.text_rows import TextRows
-from gpu_studio.ui.combo_box import ComboBox, show_items
+from gpu_studio.ui.eliding import ComboBox, show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import (

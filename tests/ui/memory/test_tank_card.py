@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import ReadMemory, RunMemoryExperiment
 from gpu_studio.model.pages import BREAK_IT
-from gpu_studio.ui.combo_box import ElidingCombo
+from gpu_studio.ui.eliding import ElidingCombo
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.devices import show_reading
