@@ -35,7 +35,7 @@ from gpu_studio.ui.parts import (
     letters,
     set_property,
 )
-from gpu_studio.ui.plots.loss_plot import LossPlot
+from gpu_studio.ui.plots.curve_set import LossPlot
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
 from gpu_studio.ui.scroll_page import PageColumn, bring_into_view
 from gpu_studio.ui.switcher.changed_code import ChangedCode

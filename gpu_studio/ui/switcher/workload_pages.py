@@ -33,7 +33,7 @@ from gpu_studio.ui.parts import (
     show_whole_rows,
     table,
 )
-from gpu_studio.ui.plots.loss_plot import LossPlot
+from gpu_studio.ui.plots.curve_set import LossPlot
 from gpu_studio.ui.result_bars import BarPart, ResultBar, ResultBars
 from gpu_studio.ui.scroll_page import PageColumn
 
