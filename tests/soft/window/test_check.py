@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QLabel
 
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui.check.stage_list import StageList
+from gpu_studio.ui.check.check_tab import StageList
 from gpu_studio.ui.trust_chip import TrustChip
 from tests.patience import PATIENCE_S
 from tests.softcards.catalogue import MODERN_1996_MIB

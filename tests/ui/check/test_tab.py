@@ -19,8 +19,8 @@ from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
 from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.model.pages import CHECK
 from gpu_studio.ui.check.check_curves import LanePlot
+from gpu_studio.ui.check.check_tab import StageList
 from gpu_studio.ui.check.record_document import png_of_record
-from gpu_studio.ui.check.stage_list import StageList
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.tabs import TABS
 from gpu_studio.ui.trust_chip import TrustChip
