@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.engine import Engine, EngineEnvironment, EngineFactory
     from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.core.other_pc import OtherPc
-    from gpu_studio.hardware.line import LineHello
+    from gpu_studio.hardware.client import LineHello
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.pages import SleepBlocker
     from gpu_studio.model.sensors import SensorSource
@@ -152,7 +152,7 @@ class SshPcs:
 
     def hello(self, pc: OtherPc) -> LineHello:
         """Return a question for a PC's greeting."""
-        from gpu_studio.hardware.line import LineHello  # with the first other PC
+        from gpu_studio.hardware.client import LineHello  # with the first other PC
 
         return LineHello(pc)
 
@@ -164,7 +164,7 @@ class SshPcs:
 
     def sensors(self, pc: OtherPc) -> SensorReader:
         """Return the stream of its telemetry."""
-        from gpu_studio.hardware.line import LineSensors
+        from gpu_studio.hardware.client import LineSensors
 
         return LineSensors(pc)
 

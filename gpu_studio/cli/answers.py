@@ -43,8 +43,7 @@ from gpu_studio.core.pause import EVERY_S, PauseWatch
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.protocol import encode
 from gpu_studio.engine.client import LineEngine, ProcessEngine
-from gpu_studio.hardware.client import SensorReader
-from gpu_studio.hardware.line import LineSensors
+from gpu_studio.hardware.client import LineSensors, SensorReader
 
 _LOOK_S = 0.1
 _STOP_PATIENCE_S = 1.0

@@ -74,7 +74,7 @@ def greeted(pc: OtherPc) -> tuple[OtherPc, str]:
     Raises:
         StudioError: it cannot be used.
     """
-    from gpu_studio.hardware.line import LineHello
+    from gpu_studio.hardware.client import LineHello
 
     found = LineHello(pc).answer()
     if found.trouble is not None:

@@ -21,7 +21,7 @@ from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunFinished, RunStarted, RunWorkload
 from gpu_studio.core.other_pc import PLACES
 from gpu_studio.engine.client import LineEngine
-from gpu_studio.hardware.line import LineHello, LineSensors
+from gpu_studio.hardware.client import LineHello, LineSensors
 from tests.fakes.other_pcs import ATTIC
 from tests.family import family_running
 from tests.line.conftest import write_script
