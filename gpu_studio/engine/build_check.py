@@ -21,9 +21,8 @@ def main() -> int:
     use_packages()
     import torch
 
-    from gpu_studio.engine.device import accelerator, accelerator_state
+    from gpu_studio.engine.device import accelerator, accelerator_state, torch_cards
     from gpu_studio.engine.devices.probe import probe_card
-    from gpu_studio.engine.torch_cards import torch_cards
 
     folder = os.environ.get(VARIABLE)
     if folder and not Path(torch.__file__).resolve().is_relative_to(Path(folder).resolve()):

@@ -1,8 +1,14 @@
-"""Addresses, devices and their state: the only module that asks PyTorch which there are."""
+"""Addresses, devices and their state: the only module that asks PyTorch which there are.
+
+PyTorch's description of each card, without a CUDA context.
+
+Snippets that see the cards in the same way as this engine.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 import warnings
@@ -13,6 +19,8 @@ import torch
 
 from gpu_studio.core.device_name import CPU, DeviceName
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.engine_messages import TorchCard
+from gpu_studio.core.switcher import whole_snippet
 from gpu_studio.engine.accelerators.cpu import Cpu
 from gpu_studio.engine.accelerators.cuda import Cuda
 from gpu_studio.engine.accelerators.rocm import Rocm
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpu_studio.engine.accelerators.accelerator import Accelerator
+
 
 _log = logging.getLogger(__name__)
 # A build of PyTorch is for one of these at most; the first speaks for a build without any.
@@ -244,3 +253,34 @@ def free_bytes(device: torch.device) -> int:
 def total_bytes(device: torch.device) -> int:
     """Return a device's whole memory in bytes; creates a context on a card."""
     return accelerator_of(device).free_and_total(device)[1]
+
+
+def torch_cards() -> tuple[TorchCard, ...]:
+    """Return the cards that PyTorch sees, in its order; facts missing in an old one are None."""
+    if not accelerator_state().is_available:
+        return ()
+    start_accelerator()
+    return tuple(torch_card(index) for index in range(accelerator().count()))
+
+
+def torch_card(index: int) -> TorchCard:
+    """Return one card; only its number if PyTorch fails to describe it."""
+    cards = accelerator()
+    try:
+        return cards.card(index)
+    except (RuntimeError, UnicodeDecodeError) as error:
+        _log.warning("PyTorch cannot describe %s:%s: %s", cards.kind, index, error)
+        return TorchCard(
+            torch_index=index, name=f"{cards.maker} card", kind=cards.kind, maker=cards.maker
+        )
+
+
+def complete(snippet: str) -> str:
+    """Return a snippet with the lines that `whole_snippet.complete` adds on this PC."""
+    if "cuda" not in snippet or not accelerator_state().is_available:
+        return snippet
+    return whole_snippet.complete(
+        snippet,
+        device_count=accelerator().count(),
+        visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
+    )

@@ -181,7 +181,7 @@ def _with_whole_snippet(event: Event) -> Event:
     """Return the event with a snippet that finds the same card in the user's shell."""
     if not getattr(event, "snippet", ""):
         return event
-    from gpu_studio.engine.snippets import complete
+    from gpu_studio.engine.device import complete
 
     return msgspec.structs.replace(event, snippet=complete(event.snippet))  # type: ignore[attr-defined]
 

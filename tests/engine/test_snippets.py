@@ -20,7 +20,7 @@ from gpu_studio.core.messages.placement_messages import (
 )
 from gpu_studio.core.messages.run_messages import RunStarted
 from gpu_studio.core.switcher.whole_snippet import runs_as_it_stands, snippet_for_device
-from gpu_studio.engine import snippets
+from gpu_studio.engine import device
 from gpu_studio.engine.device import AcceleratorState
 from gpu_studio.engine.memory import caching_allocator
 from gpu_studio.engine.pitfalls.registry import PITFALLS, find_pitfall
@@ -170,7 +170,7 @@ def test_a_pitfalls_snippet_for_another_makers_card_does_not_ask_cuda(part: str)
 @pytest.fixture
 def cards(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     def have(count: int) -> None:
-        monkeypatch.setattr(snippets, "accelerator_state", lambda: AcceleratorState(count > 0))
+        monkeypatch.setattr(device, "accelerator_state", lambda: AcceleratorState(count > 0))
         monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -180,17 +180,17 @@ def cards(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 def test_on_a_pc_with_several_cards_a_snippet_begins_with_their_order(cards: Callable):
     snippet = 'import torch\n\nx = torch.ones(1, device="cuda:1")\n'
     cards(1)
-    assert snippets.complete(snippet) == snippet
+    assert device.complete(snippet) == snippet
     cards(2)
     order = 'import os\n\nos.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"\n\n'
-    assert snippets.complete(snippet) == order + snippet
-    assert snippets.complete(order + snippet) == order + snippet
-    assert snippets.complete("import torch\n") == "import torch\n"
-    assert snippets.complete("import os\n\n" + snippet) == order + snippet
+    assert device.complete(snippet) == order + snippet
+    assert device.complete(order + snippet) == order + snippet
+    assert device.complete("import torch\n") == "import torch\n"
+    assert device.complete("import os\n\n" + snippet) == order + snippet
     remark = "# Save this as share.py.\n"
-    assert snippets.complete(f"{remark}import os\n{snippet}") == remark + order + snippet
+    assert device.complete(f"{remark}import os\n{snippet}") == remark + order + snippet
     cards(0)
-    assert snippets.complete(snippet) == snippet
+    assert device.complete(snippet) == snippet
 
 
 def test_the_lines_for_a_chosen_device_make_a_tensor_there(capsys: pytest.CaptureFixture[str]):
@@ -203,13 +203,13 @@ def test_where_cards_are_hidden_a_snippet_hides_them_as_well(
 ):
     cards(1)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-1234")
-    whole = snippets.complete('import torch\n\nx = torch.ones(1, device="cuda:0")\n')
+    whole = device.complete('import torch\n\nx = torch.ones(1, device="cuda:0")\n')
     assert whole.splitlines()[:4] == [
         "import os", "", 'os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"',
         "os.environ[\"CUDA_VISIBLE_DEVICES\"] = 'GPU-1234'",
     ]  # fmt: skip
     too_late = find_pitfall("visible_devices_too_late").snippet("broken", "cuda:0")
-    assert "GPU-1234" not in snippets.complete(too_late)
+    assert "GPU-1234" not in device.complete(too_late)
 
 
 @pytest.mark.parametrize(

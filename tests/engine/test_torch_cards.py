@@ -10,9 +10,9 @@ from gpu_studio.core.devices.peaks import known_capabilities
 from gpu_studio.core.devices.published_builds import table_differences
 from gpu_studio.core.maker_builds import serves
 from gpu_studio.core.wheel_table import load_table
-from gpu_studio.engine import torch_cards as properties
+from gpu_studio.engine import device as properties
 from gpu_studio.engine.accelerators.cuda import Cuda
-from gpu_studio.engine.torch_cards import torch_card
+from gpu_studio.engine.device import torch_card
 
 GT_1030 = {
     "name": "NVIDIA GeForce GT 1030", "major": 6, "minor": 1, "multi_processor_count": 3,

@@ -39,11 +39,11 @@ from gpu_studio.engine.device import (
     card_name,
     prove_kernels,
     resolve,
+    torch_card,
     total_bytes,
     uuid_of,
 )
 from gpu_studio.engine.faults import failure_of
-from gpu_studio.engine.torch_cards import torch_card
 
 if TYPE_CHECKING:
     import threading

@@ -14,10 +14,10 @@ from gpu_studio.engine.device import (
     accelerator_state,
     first_card,
     leave_cards_alone,
+    torch_cards,
 )
 from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.switcher.models import MODELS
-from gpu_studio.engine.torch_cards import torch_cards
 from gpu_studio.engine.workloads.registry import PICTURES, WORKLOADS
 
 _SNIPPET = """\

@@ -25,9 +25,14 @@ import torch
 
 from gpu_studio.core.devices.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep
 from gpu_studio.core.failure import first_line
-from gpu_studio.engine.device import accelerator, accelerator_state, synchronize
+from gpu_studio.engine.device import (
+    accelerator,
+    accelerator_state,
+    synchronize,
+    torch_card,
+    torch_cards,
+)
 from gpu_studio.engine.error_texts import is_no_code
-from gpu_studio.engine.torch_cards import torch_card, torch_cards
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 
 if TYPE_CHECKING:

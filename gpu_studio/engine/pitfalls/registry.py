@@ -10,7 +10,7 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallStarted, RunPitfall
 from gpu_studio.core.pause import SleepAlarm
 from gpu_studio.core.switcher.pitfall_words import compare_parts
-from gpu_studio.engine.device import accelerator_of, prove_kernels, resolve
+from gpu_studio.engine.device import accelerator_of, complete, prove_kernels, resolve
 from gpu_studio.engine.pitfalls.exception_keeps_tensors import ExceptionKeepsTensors
 from gpu_studio.engine.pitfalls.float16_on_old_card import Float16OnOldCard
 from gpu_studio.engine.pitfalls.fresh_results import FreshResults
@@ -24,7 +24,6 @@ from gpu_studio.engine.pitfalls.starved_gpu import StarvedGpu
 from gpu_studio.engine.pitfalls.sticky_error import StickyError
 from gpu_studio.engine.pitfalls.tiny_model import TinyModel
 from gpu_studio.engine.pitfalls.visible_devices_too_late import VisibleDevicesTooLate
-from gpu_studio.engine.snippets import complete
 
 if TYPE_CHECKING:
     import threading
