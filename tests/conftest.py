@@ -26,15 +26,7 @@ from gpu_studio.core import pause, user_file
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.engine import client
-from gpu_studio.model import (
-    awake_timer,
-    doctor,
-    engine_session,
-    run_marks,
-    sensors,
-    task_queue,
-    worker,
-)
+from gpu_studio.model import awake_timer, doctor, engine_session, run_marks, sensors, worker
 from gpu_studio.model.check import card_check
 from gpu_studio.model.devices import sensor_log
 from gpu_studio.model.memory import oom_experiment
@@ -149,7 +141,7 @@ def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_marks, "_LONGEST_WAIT_MS", _AN_HOUR_MS)
     monkeypatch.setattr(pause, "LATE_S", PATIENCE_S)
     monkeypatch.setattr(user_file, "_LONGEST_SILENCE_S", PATIENCE_S)
-    monkeypatch.setattr(task_queue, "_LONGEST_END_MS", PATIENCE_MS)
+    monkeypatch.setattr(worker, "_LONGEST_END_MS", PATIENCE_MS)
     monkeypatch.setattr(oom_experiment, "_FRESH_MS", _AN_HOUR_MS)
     monkeypatch.setattr(engine_session, "_LONGEST_SUCCESSION_S", PATIENCE_S)
     monkeypatch.setattr(client, "_LONGEST_END_S", PATIENCE_S)

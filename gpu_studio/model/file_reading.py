@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.failure import Failure, StudioError, failure_from
 from gpu_studio.core.texts import file_name
-from gpu_studio.model.task_queue import TaskQueue
+from gpu_studio.model.worker import TaskQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable

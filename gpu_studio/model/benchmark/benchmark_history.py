@@ -19,7 +19,7 @@ from gpu_studio.core.units import counted, local_now
 from gpu_studio.core.user_file import write_atomically
 from gpu_studio.model.file_reading import FileReading, opening
 from gpu_studio.model.kept_device import kept_card, kept_name
-from gpu_studio.model.task_queue import TaskQueue
+from gpu_studio.model.worker import TaskQueue
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import about_time
 from gpu_studio.model.pages import DEVICES
 from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState, step_of
-from gpu_studio.model.task_queue import TaskQueue
+from gpu_studio.model.worker import TaskQueue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

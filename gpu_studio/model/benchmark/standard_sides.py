@@ -13,7 +13,7 @@ from gpu_studio.core.failure import Failure, StudioError, failure_from
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.texts import file_name
 from gpu_studio.model.file_reading import FileReading, opening
-from gpu_studio.model.task_queue import TaskQueue
+from gpu_studio.model.worker import TaskQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

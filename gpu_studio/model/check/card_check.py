@@ -26,7 +26,7 @@ from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.file_reading import FileReading, opening
 from gpu_studio.model.pages import CHECK
 from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState
-from gpu_studio.model.task_queue import TaskQueue
+from gpu_studio.model.worker import TaskQueue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

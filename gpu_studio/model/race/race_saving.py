@@ -12,7 +12,7 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.user_file import write_atomically
 from gpu_studio.model.settings import LONGEST_TEXT
-from gpu_studio.model.task_queue import TaskQueue
+from gpu_studio.model.worker import TaskQueue
 from gpu_studio.process.child_call import ChildCall
 
 if TYPE_CHECKING:
