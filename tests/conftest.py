@@ -141,7 +141,7 @@ def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_marks, "_LONGEST_WAIT_MS", _AN_HOUR_MS)
     monkeypatch.setattr(pause, "LATE_S", PATIENCE_S)
     monkeypatch.setattr(user_file, "_LONGEST_SILENCE_S", PATIENCE_S)
-    monkeypatch.setattr(worker, "_LONGEST_END_MS", PATIENCE_MS)
+    monkeypatch.setattr(worker, "_LONGEST_QUEUE_END_MS", PATIENCE_MS)
     monkeypatch.setattr(oom_experiment, "_FRESH_MS", _AN_HOUR_MS)
     monkeypatch.setattr(engine_session, "_LONGEST_SUCCESSION_S", PATIENCE_S)
     monkeypatch.setattr(client, "_LONGEST_END_S", PATIENCE_S)

@@ -1,6 +1,6 @@
-"""The window's side of the sensor reader. Uses no NVML, so it cannot hang.
+"""The window's side of the sensor readers, of this PC and of others. Uses no NVML: it cannot hang.
 
-Another PC's first word and its sensors: how their child starts, and what its lines mean here.
+Another PC's reader is at the end of a line: how its child starts, and what its lines mean here.
 """
 
 from __future__ import annotations

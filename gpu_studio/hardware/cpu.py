@@ -1,6 +1,6 @@
-"""The CPU and the PC's memory.
+"""The CPU, the PC's memory, and the system around the program.
 
-The program's surroundings: WSL, the distribution, Secure Boot, CUDA variables, the boot.
+The surroundings: WSL, the distribution, Secure Boot, CUDA variables, the boot.
 """
 
 from __future__ import annotations

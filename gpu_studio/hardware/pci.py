@@ -1,6 +1,6 @@
 """A graphics card on the bus, of any vendor; Windows lists them in its registry.
 
-Fields of the structures of drivers and of Windows, several of one type in a row.
+Also the fields of the structures of drivers and of Windows, several of one type in a row.
 """
 
 from __future__ import annotations

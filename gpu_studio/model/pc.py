@@ -1,6 +1,6 @@
-"""A PC whose devices the window has: this one, or a `model.remote_pc.RemotePc`.
+"""A PC whose devices the window has: this one, or a `RemotePc`.
 
-Another PC at the end of a line: a greeting, then its engine and its sensors.
+Another PC is at the end of a line: a greeting, then its engine and its sensors.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A stream of values (an engine's events, the sensors' readings or a recording) bl
 for its next value. A `Worker` waits instead of the window and emits each value as a signal, so that
 the window's thread never blocks. A `Task` is one job, such as reading a file.
 
-Jobs on a separate thread, one after the other: for files, because a disk may be slow.
+A `TaskQueue` does jobs one after the other: for files, because a disk may be slow.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Scroll areas for small windows: a column of cards, a tab.
+"""Scroll areas for small windows: a column of cards, a tab; and pages that are made late.
 
-What is made when it is needed or when the window is idle, not before the first paint.
+A page is made when it is needed or when the window is idle, not before the first paint.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The Check tab: is this card sound? Five stages, live sensors, one verdict, and a record.
 
-The cards of the Check tab: rows of words, and a check that was cut off.
-
-The stages of a check: a row each with its state, what it tested, and its time.
+Its cards are rows of words, and a check that was cut off. A stage is a row with its state, what it
+tested, and its time.
 """
 
 from __future__ import annotations
