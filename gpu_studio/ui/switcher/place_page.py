@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
     from gpu_studio.model.switcher.device_choice import DeviceChoice
     from gpu_studio.model.switcher.placement_model import PlacementModel, PlacementTable
-    from gpu_studio.ui.combo_box import ComboBox
+    from gpu_studio.ui.eliding import ComboBox
     from gpu_studio.ui.theme import Theme
 
 _SIZES = (256, 1000, 2048, 4096)
