@@ -75,20 +75,26 @@ def hostile_recording() -> bytes:
     return named + b"".join(event.replace(b'"GT 1030"', name) for event in events)
 
 
-def test_a_hostile_record_shows_nothing_that_hides(window: MainWindow, tmp_path: Path) -> None:
+def test_what_is_dropped_shows_nothing_that_hides(window: MainWindow, tmp_path: Path) -> None:
     path = tmp_path / f"{FILE_NAME}.json"
     path.write_bytes(hostile_json(check_record({"memory": (wrong_bit(),)})))
     assert drop(window, path)
     wait_until(lambda: sees(window, "check.facts.0") and "RTX" in text(window, "check.facts.0"))
-    assert_plain()
-
-
-def test_a_hostile_recording_shows_nothing_that_hides(window: MainWindow, tmp_path: Path) -> None:
     path = tmp_path / f"{FILE_NAME}.jsonl"
     path.write_bytes(hostile_recording())
     assert drop(window, path)
     wait_until(lambda: "RTX" in text(window, "race.outcome"))
     assert_plain()
+    for ending, outcome, sentence in (
+        ("png", "race.outcome", "cannot"),
+        ("jsonl", "race.outcome", "cannot"),
+        ("json", "check.outcome", "record"),
+    ):
+        path = tmp_path / f"{FILE_NAME} refused.{ending}"
+        path.write_bytes(b"no file of any kind")
+        assert drop(window, path)
+        wait_until(lambda outcome=outcome, sentence=sentence: sentence in text(window, outcome))
+        assert_plain()
 
 
 def test_hostile_results_show_nothing_that_hides(
@@ -109,15 +115,3 @@ def test_hostile_results_show_nothing_that_hides(
     assert_plain()
     player.play(AT_ONCE)
     assert_plain()
-
-
-def test_a_refused_file_has_a_plain_name(window: MainWindow, tmp_path: Path) -> None:
-    for ending in ("png", "jsonl", "json"):
-        path = tmp_path / f"{FILE_NAME}.{ending}"
-        path.write_bytes(b"no file of any kind")
-        assert drop(window, path)
-        outcome, sentence = (
-            ("check.outcome", "record") if ending == "json" else ("race.outcome", "RTX")
-        )
-        wait_until(lambda outcome=outcome, sentence=sentence: sentence in text(window, outcome))
-        assert_plain()
