@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from pathlib import Path
-from typing import ClassVar
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 import torch
@@ -21,6 +23,9 @@ from gpu_studio.engine.pitfalls.registry import find_pitfall
 from gpu_studio.process.steady_memory import glibc_version
 from tests.engine.answers import ask
 from tests.engine.pitfalls.outcomes import both, finish, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def test_a_model_on_the_cpu_does_learn():
@@ -157,21 +162,7 @@ def test_what_the_loaders_script_printed_is_what_is_shown():
     ("fixed_s", "start", "end"),
     [
         ((0.1, 0.05), "With the fix: waiting for data 50.0 ms instead of 300 ms; ", "400 ms."),
-        (
-            (0.5, 0.1),
-            "The fix helped only partly here: waiting for data 100 ms",
-            "whose CPU is busy with other work.",
-        ),
-        (
-            (0.1, 0.6),
-            "The fix did not help here: waiting for data 600 ms",
-            "whose CPU is busy with other work.",
-        ),
-        (
-            (0.1, 0.3),
-            "The fix did not help here: waiting for data 300 ms",
-            "whose CPU is busy with other work.",
-        ),
+        ((0.1, 0.6), "The fix did not help here: waiting for data 600 ms", "with other work."),
     ],
 )
 def test_what_workers_did_is_reported_whichever_way_it_went(
@@ -265,3 +256,32 @@ def test_an_addition_that_breaks_off_is_a_failure(monkeypatch: pytest.MonkeyPatc
     failed = ask(RunPitfall(name="fresh_results", device="cpu"))[-1]
     assert isinstance(failed, PitfallFailed)
     assert "MemoryError" in failed.failure.message
+
+
+@pytest.mark.parametrize("part", ["broken", "fixed"])
+def test_every_worker_has_delivered_before_the_clock_is_read(
+    part: str, monkeypatch: pytest.MonkeyPatch
+):
+    # Where workers are not forked, as on Windows, each takes seconds to import PyTorch.
+    seen: list[str] = []
+
+    class Loader:
+        def __init__(self, _data: object, batch_size: int, num_workers: int) -> None:
+            self.workers = num_workers
+
+        def __iter__(self) -> Iterator[torch.Tensor]:
+            for number in range(4):  # the workers take turns
+                seen.append(f"worker {number % max(self.workers, 1)}")
+                yield torch.zeros(2, 3 * 32 * 32)
+            seen.append("the workers end")
+
+    def look() -> float:
+        seen.append("clock")
+        return float(len(seen))
+
+    monkeypatch.setattr("torch.utils.data.DataLoader", Loader)
+    monkeypatch.setitem(sys.modules, "time", SimpleNamespace(perf_counter=look))
+    exec(find_pitfall("starved_gpu").snippet(part, "cpu"), {"__name__": "__main__"})
+    assert seen[-1] == "the workers end"
+    before = seen[: seen.index("clock")]
+    assert before == (["worker 0", "worker 1"] if part == "fixed" else ["worker 0", "worker 0"])

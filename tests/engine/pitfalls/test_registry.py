@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 NAMES = [pitfall.description.name for pitfall in PITFALLS]
 # Their parts are new processes, a second or two each.
-
-
 IN_FRESH_PROCESSES = {"starved_gpu", "visible_devices_too_late", "sticky_error", "fresh_results"}
-
-
 REAL_ON_ANY_PC = {"old_amp_import"}
 
 
@@ -69,6 +65,7 @@ def test_a_part_alone_and_both_parts(name: str):
     assert finished.snippet == finished.fixed_snippet == started.snippet
     assert finished.broken_snippet != finished.fixed_snippet
     assert finished.elapsed_s > 0
+    assert not finished.comparison
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - REAL_ON_ANY_PC - IN_FRESH_PROCESSES))
@@ -77,10 +74,6 @@ def test_what_stands_in_for_a_card_is_labelled(name: str):
     stand_ins = [outcome.stand_in for outcome in (finished.broken, finished.fixed) if outcome]
     assert any("This PC has no card" in stand_in for stand_in in stand_ins)
     assert "stands in" in finished.fixed.stand_in
-
-
-def test_a_part_alone_has_no_comparison():
-    assert not ask(RunPitfall(name="tiny_model", device="cpu", part="fixed"))[-1].comparison
 
 
 @pytest.mark.parametrize(

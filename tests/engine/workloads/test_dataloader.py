@@ -82,21 +82,6 @@ def test_one_number_that_arrives_wrong_is_found(monkeypatch: pytest.MonkeyPatch)
     assert "did not arrive" in check.finding
 
 
-def test_a_step_that_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch):
-    step = dataloader.Learner.step
-    steps: list[int] = []
-
-    def lazy(self: dataloader.Learner, batch: Any) -> None:
-        steps.append(1)
-        if len(steps) != 5:
-            step(self, batch)
-
-    monkeypatch.setattr(dataloader.Learner, "step", lazy)
-    check = WORKLOAD.verify(case_of())
-    assert check.verified is False
-    assert "weights are off" in check.finding
-
-
 def test_the_data_sets_are_those_of_the_documents():
     inputs, targets = DATA_SETS["10000x100"].draw()
     assert (inputs.shape, targets.shape) == ((10000, 100), (10000, 50))

@@ -42,36 +42,6 @@ def test_a_device_that_learns_right_is_verified(amp: str, amp_dtype: str, size: 
     assert check.verified, check.sentence
 
 
-@pytest.mark.parametrize(("amp", "amp_dtype"), AMPS)
-@pytest.mark.parametrize("factor", [0.5, 0.0, float("nan")])
-def test_a_device_that_learns_wrong_is_found(
-    amp: str, amp_dtype: str, factor: float, monkeypatch: pytest.MonkeyPatch
-):
-    """One layer's gradient is changed on the way, in the network under test alone."""
-    build = train_step.Training
-
-    def broken(device: torch.device, dtype: torch.dtype, autocast_dtype: Any) -> Training:
-        training = build(device, dtype, autocast_dtype)
-        if dtype == torch.float32:
-            training.network[2].bias.register_hook(lambda gradient: gradient * factor)
-        return training
-
-    monkeypatch.setattr(train_step, "Training", broken)
-    assert not WORKLOAD.verify(case_of(8, amp=amp, amp_dtype=amp_dtype)).verified
-
-
-def test_a_step_that_changes_nothing_is_not_verified(monkeypatch: pytest.MonkeyPatch):
-    step = Training.step
-
-    def lazy(self: Training, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        if inputs.dtype == torch.float64:
-            return step(self, inputs, targets)
-        return torch.zeros(())
-
-    monkeypatch.setattr(Training, "step", lazy)
-    assert not WORKLOAD.verify(case_of(8)).verified
-
-
 def test_its_parameters_are_counted():
     assert parameters_count() == sum(one.numel() for one in build_network().parameters())
 

@@ -136,17 +136,6 @@ def test_a_hidden_card_can_be_shown_but_not_used(choice, qtbot):
     assert choice.can_show_only
 
 
-def test_using_a_card_is_reported_at_most_twice(choice, qtbot):
-    """Once that it is asked for, and once what came of it."""
-    choice.choose(SECOND)
-    emitted = []
-    choice.rows_changed.connect(lambda: emitted.append((choice.can_use, choice.rows[2].is_current)))
-    choice.use()
-    qtbot.waitUntil(lambda: choice.notice.sentence != "")
-    idle(qtbot, choice)
-    assert emitted == [(False, False), (True, True)]
-
-
 def test_showing_one_card_ends_no_run(choice, scripts, engines, qtbot):
     scripts[RunWorkload] = [Pause()]
     request = RunWorkload(run_id="r", workload="w", device="cpu", size=1, dtype="float32")

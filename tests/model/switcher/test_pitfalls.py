@@ -9,7 +9,6 @@ from gpu_studio.core.messages.pitfall_messages import PitfallFailed, PitfallStar
 from gpu_studio.model.switcher.pitfalls import PitfallsModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import gt_1030_card
-from tests.fakes.scripted_engine import Pause
 from tests.fakes.switching_answers import pitfall, pitfall_finished
 
 CARD = gt_1030_card().identity
@@ -85,34 +84,6 @@ def test_broken_and_fixed_are_kept_side_by_side(model, engines, qtbot):
 
 
 @with_a_card
-def test_what_the_fix_did_to_the_number_is_reported_once_both_are_known(model, engines, qtbot):
-    values_s = {"broken": 0.004, "fixed": 0.002}
-
-    def measure(_engine, request):
-        finished = pitfall_finished(request)
-        outcome = getattr(finished, request.part)
-        figure = msgspec.structs.replace(
-            outcome.figures[0], value=values_s[request.part], aim="less"
-        )
-        outcome = msgspec.structs.replace(outcome, figures=(figure,))
-        return [msgspec.structs.replace(finished, **{request.part: outcome})]
-
-    def received(part, device="cpu"):
-        model.run("tiny_model", part, device)
-        qtbot.waitUntil(lambda: model.can_run)
-        return model.tried("tiny_model").comparison.replace("\u202f", " ")
-
-    engines.scripts[RunPitfall] = measure
-    assert received("broken") == ""
-    assert "2.00 ms instead of 4.00 ms" in received("fixed")
-    assert "not help" not in received("fixed")
-    values_s["broken"] = 0.001
-    assert "2.00 ms instead of 1.00 ms" in received("broken")
-    assert "not help" in received("broken")
-    assert received("broken", CARD) == ""  # the other part was seen on the CPU
-
-
-@with_a_card
 def test_what_was_seen_on_another_device_is_not_set_beside_it(model, qtbot):
     for part, device in (("broken", "cpu"), ("fixed", CARD)):
         model.run("tiny_model", part, device)
@@ -141,15 +112,3 @@ def test_a_failure_is_reported_and_gone_with_the_next_try(model, engines, qtbot,
     model.run("tiny_model", "broken", "cpu")
     assert not model.tried("tiny_model").failure
     qtbot.waitUntil(lambda: model.tried("tiny_model").broken is not None)
-
-
-@pytest.mark.usefixtures("impatient")
-def test_a_stop_reaches_the_engine(model, engines, qtbot):
-    engines.scripts[RunPitfall] = [Pause(deaf=True)]
-    model.run("tiny_model", "broken", "cpu")
-    qtbot.waitUntil(engines.latest.paused.is_set)
-    engine = engines.latest
-    model.stop()
-    qtbot.waitUntil(lambda: "before it answered" in model.tried("tiny_model").failure)
-    assert engine.calls[:2] == ["stop", "abandon"]
-    assert model.running is None

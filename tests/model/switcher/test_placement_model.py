@@ -22,7 +22,7 @@ from gpu_studio.model.switcher.placement_model import (
     PlacementTable,
 )
 from tests.fakes.descriptions import described_with_cuda
-from tests.fakes.pc import cpu_only, rtx_3060_card
+from tests.fakes.pc import rtx_3060_card
 from tests.fakes.scripted_engine import Pause
 from tests.fakes.switching_answers import place_finished, place_row
 
@@ -35,29 +35,6 @@ def idle(qtbot, model):
 
 def cell(model, row, column, role=Qt.ItemDataRole.DisplayRole):
     return model.table.data(model.table.index(row, column), role)
-
-
-def test_a_moved_model_is_a_table_with_its_proof(model, choice, engines, qtbot):
-    choice.choose(SECOND)
-    model.move("linear_10")
-    assert model.is_moving
-    assert not model.can_place
-    qtbot.waitUntil(lambda: not model.is_moving)
-    assert engines.requests[-1] == PlaceModel(model="linear_10", device="cuda:1")
-    assert model.table.rowCount() == 2
-    assert [cell(model, 0, column) for column in (NAME, BEFORE, AFTER)] == [
-        "weight", "cpu", "cuda:1",
-    ]  # fmt: skip
-    assert model.notice.tone == Tone.GOOD
-    assert "same input, same output" in model.notice.sentence
-
-
-def test_another_move_replaces_the_table(model, qtbot):
-    for _ in range(2):
-        model.move("linear_10")
-        qtbot.waitUntil(lambda: not model.is_moving)
-        idle(qtbot, model)
-    assert model.table.rowCount() == 2
 
 
 def test_a_different_output_is_a_failure(model, scripts, qtbot):
@@ -96,22 +73,6 @@ def test_a_fresh_engine_says_that_the_model_ended_with_the_old_one(model, qtbot)
     qtbot.waitUntil(lambda: "engine has ended" in model.notice.sentence)
     assert model.table.rowCount() == 2, "the result stays"
     assert model.notice.sentence.startswith("84")
-
-
-def test_another_model_begins_with_an_empty_table(model, qtbot):
-    model.move("linear_10")
-    qtbot.waitUntil(lambda: not model.is_moving)
-    model.forget()
-    assert model.table.rowCount() == 0
-    assert model.notice.sentence == ""
-
-
-@pytest.mark.parametrize("inventory", [cpu_only()])
-def test_without_a_card_the_cpu_is_the_target(model, choice, engines, qtbot):
-    assert [row.number for row in choice.rows] == ["cpu"]
-    model.move("linear_10")
-    qtbot.waitUntil(lambda: not model.is_moving)
-    assert engines.requests[-1].device == "cpu"
 
 
 def test_before_the_engine_is_there_nothing_can_be_done(scripts, studio, qtbot):
@@ -164,17 +125,6 @@ def test_the_tool_tip_says_what_is_learned_and_nothing_of_a_files_tensor(qapp):
         "w: parameter (learned in training), float32", "w: buffer (kept, but not learned), float32",
         "w: tensor, float32",
     ]  # fmt: skip
-
-
-def test_a_table_that_was_cleared_begins_again(qapp):
-    table = PlacementTable()
-    for name in ("a", "b"):
-        table.append(place_row(name, (2,)))
-    table.clear()
-    assert table.rowCount() == 0
-    table.append(place_row("c", (2,), device_after="cuda:1"))
-    assert table.data(table.index(0, NAME)) == "c"
-    assert table.data(table.index(0, AFTER), DEVICE_ROLE) == "cuda:1"
 
 
 def test_a_view_is_told_of_every_row(qapp, qtbot):

@@ -13,13 +13,12 @@ from PySide6.QtWidgets import (
     QPushButton,
 )
 
-from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
+from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.placement_messages import PlaceModel, PlaceTensors, UseDevice
 from gpu_studio.model.pages import CHOOSE, PLACE, SWITCHER
 from gpu_studio.ui.status import StatusLine
 from tests.driving.window import click, find, text
-from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import gt_1030
 from tests.fakes.scripted_engine import Pause
 from tests.ui.switcher import answers
@@ -86,31 +85,6 @@ def test_use_this_card(tab, engines, qtbot):
     assert engines.requests[-1] == UseDevice(device="cuda:1")
     qtbot.waitUntil(lambda: "current" in radio(tab, SECOND).accessibleDescription())
     assert find(tab, "switcher.said_card").property("tone") == "good"
-
-
-def test_no_such_card_is_reported_with_the_valid_range(tab, engines, qtbot):
-    sentence = "cuda:1 is not there: this PC has cuda:0."
-    engines.scripts[UseDevice] = [
-        RequestFailed(failure=Failure(FailureKind.NO_SUCH_DEVICE, sentence))
-    ]
-    radio(tab, SECOND).click()
-    click(tab, "switcher.activate")
-    qtbot.waitUntil(lambda: text(tab, "switcher.said").startswith(sentence))
-    assert find(tab, "switcher.said_card").property("tone") == "failure"
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_card_without_cuda_is_reported_in_the_engines_words(unstarted, engines, studio, qtbot):
-    sentence = "CUDA is not available: This PyTorch is built without CUDA."
-    engines.scripts[DescribeEngine] = [described(models=MODELS)]
-    engines.scripts[UseDevice] = [RequestFailed(failure=Failure(FailureKind.NO_CUDA, sentence))]
-    studio.start()
-    qtbot.waitUntil(lambda: studio.session.is_free and len(unstarted.choice.rows) == 2)
-    radio(unstarted, FIRST).click()
-    assert not find(unstarted, "switcher.move").isEnabled()
-    click(unstarted, "switcher.activate")
-    qtbot.waitUntil(lambda: text(unstarted, "switcher.said").startswith(sentence))
-    assert "CPU-only" in radio(unstarted, FIRST).accessibleDescription()
 
 
 def test_what_is_lost_is_reported_before_one_card_is_shown_and_there_is_a_way_back(
@@ -193,9 +167,3 @@ def test_a_name_from_outside_is_plain_text(unstarted, sensor_source, studio, qtb
     names = [label for label in card.findChildren(QLabel) if label.text() == EVIL]
     assert len(names) == 1
     assert names[0].textFormat() is Qt.TextFormat.PlainText
-
-
-def test_what_is_lost_is_reported_beside_the_button_that_loses_it(tab):
-    lost = find(tab, "switcher.explained", QLabel)
-    assert "lose" in lost.text()
-    assert lost.parentWidget().isAncestorOf(find(tab, "switcher.visible_only"))

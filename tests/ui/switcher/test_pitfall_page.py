@@ -138,15 +138,6 @@ def test_a_loss_curve_is_drawn_and_reported(lab, engines, qtbot):
     assert find(lab, "switcher.lab.broken_card").property("tone") == "amber"  # slow, no error
 
 
-def test_a_failure_that_is_not_the_point_is_reported_as_one(lab, engines, qtbot):
-    failure = Failure(FailureKind.NO_KERNEL, "This PyTorch has no code for the GT 1030.")
-    engines.scripts[RunPitfall] = [PitfallFailed(name="mixed_devices", failure=failure)]
-    click(lab, "switcher.lab.break")
-    qtbot.waitUntil(lambda: text(lab, "switcher.lab.failure").startswith(failure.message))
-    assert find(lab, "switcher.lab.failure_card").isVisible()
-    assert find(lab, "switcher.lab.break").isEnabled()
-
-
 def test_an_earlier_result_beside_an_error_is_marked_and_not_green(lab, engines, qtbot):
     def measure(_engine, request):
         value_s = {"broken": 0.002, "fixed": 0.001}[request.part]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from pathlib import Path
@@ -131,3 +132,14 @@ def test_parts_of_other_sizes_are_refused():
     with pytest.raises(StudioError, match="15 samples cannot be shared by 2 evenly"):
         WORKLOAD.check(case_of(15, processes="2"))
     WORKLOAD.check(case_of(15, processes="1"))
+
+
+def test_on_the_cpu_dataparallel_is_the_plain_network_and_says_so():
+    case = case_of(way="DataParallel", processes="4")
+    check = WORKLOAD.verify(case)
+    assert check.verified, check.sentence
+    with contextlib.closing(WORKLOAD.prepare(case)) as call:
+        call()
+        assert call.curves() == {}
+        (found,) = call.findings()
+    assert "runs the plain network" in found
