@@ -120,14 +120,6 @@ def test_its_sensors_are_read(sensors, card):
     assert (reading.error, reading.error_code) == ("It is gone.", "lost")
 
 
-def test_a_card_that_sleeps_is_not_woken(makers):
-    asleep = DisplayAdapter(
-        vendor_id=0x1234, device_id=1, name="Fake 9000", pci_bus_id=SLOT, is_asleep=True
-    )
-    (found,) = PcSensors(makers, find_adapters=lambda: [asleep]).inventory().cards
-    assert (found.maker, found.unreadable_code) == ("Fake", "asleep")
-
-
 def test_an_engine_reads_it_for_its_runs_and_checks(makers):
     sensor = EngineSensor(makers)
     assert sensor.read(UUID).clock_event_reasons is ClockReason.HARDWARE_HEAT

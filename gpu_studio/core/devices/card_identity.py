@@ -19,7 +19,6 @@ from gpu_studio.core.devices.cards import (
     chip_named,
     chip_of_card,
     completed,
-    disagreement,
     known_card,
 )
 from gpu_studio.core.devices.devices import CUDA_BUILD, without_maker
@@ -115,7 +114,8 @@ def identity_of(card: Device, torch_card: TorchCard | None) -> CardIdentity:
         card: the card according to the driver.
         torch_card: the card according to PyTorch, which knows what an old driver does not say.
     """
-    name = f"its name ({card.short_name[:_LONGEST_NAME]})"
+    shown = card.short_name[:_LONGEST_NAME]
+    name = f"its name ({shown})"
     whole = completed(card, torch_card)
     capability = whole.compute_capability
     chip, chips = chip_of_card(card), chips_named(card.name)
@@ -130,28 +130,21 @@ def identity_of(card: Device, torch_card: TorchCard | None) -> CardIdentity:
             fitting.append(word)
         else:
             expected = listed([str(one) for one in sold], "or")
-            differing.append(disagreement(subject, "the card", value, name, expected))
+            differing.append(Disagreement(subject, "the card", value, name, expected))
 
     mining = _mining_model(card.pci_device_id) if card.build_kind == CUDA_BUILD else None
     if mining is not None and model_of(card.name) != model_of(mining):
-        differing.append(
-            disagreement(
-                "card",
-                "its device id",
-                f"{mining}, a mining card",
-                name,
-                card.short_name[:_LONGEST_NAME],
-            )
-        )
+        told = f"{mining}, a mining card"
+        differing.append(Disagreement("card", "its device id", told, name, shown))
     compare(_CHIP, _CHIP, chip.name if chip else None, chips)
     compare("compute capability", "compute capability", capability, _capabilities(card.name))
     if chip is not None and capability is not None and chip.compute_capability != capability:
+        by_id = f"its device id ({chip.name})"
         differing.append(
-            disagreement(
-                "compute capability", "the card", capability,
-                f"its device id ({chip.name})", chip.compute_capability,
+            Disagreement(
+                "compute capability", "the card", capability, by_id, chip.compute_capability
             )
-        )  # fmt: skip
+        )
     before = len(fitting)
     # A part of a divided card has a part of its units and of its memory.
     if known is not None and not card.mig_enabled:
@@ -161,7 +154,7 @@ def identity_of(card: Device, torch_card: TorchCard | None) -> CardIdentity:
         sizes = tuple(f"{size:g}" for size in known.memory_gib)
         compare("memory in GiB", "memory", _sold_size(total, known.memory_gib), sizes)
     return CardIdentity(
-        name=card.short_name[:_LONGEST_NAME],
+        name=shown,
         fitting=tuple(fitting),
         differing=tuple(differing),
         is_whole=len(fitting) > before,

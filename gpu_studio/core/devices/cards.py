@@ -8,7 +8,7 @@ A card without a driver reports only its device id, but the chip behind that id 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
@@ -132,22 +132,20 @@ def _table() -> _Table:
 _MEMORY_TOLERANCE = 0.1
 
 
-class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
+class Disagreement(NamedTuple):
     """One fact with two different values: ``nvidia-smi`` says 28, ``PyTorch`` says 24."""
 
     subject: str
     first: str
-    first_says: str
+    first_says: object
     second: str
-    second_says: str
+    second_says: object
 
     @property
     def sentence(self) -> str:
         """Both values, in words."""
-        return (
-            f"{self.subject}: {self.first} says {self.first_says}, {self.second} says "
-            f"{self.second_says}"
-        )
+        first = f"{self.first} says {self.first_says}"
+        return f"{self.subject}: {first}, {self.second} says {self.second_says}"
 
 
 def torch_card_of(card: Device, torch_cards: tuple[TorchCard, ...]) -> TorchCard | None:
@@ -184,29 +182,16 @@ def disagreements(card: Device, torch_card: TorchCard | None) -> tuple[Disagreem
         ("memory bus in bits", card.memory_bus_width_bits, torch_card.memory_bus_width_bits),
     ]
     found = [
-        disagreement(subject, "nvidia-smi", ours, "PyTorch", theirs)
+        Disagreement(subject, "nvidia-smi", ours, "PyTorch", theirs)
         for subject, ours, theirs in pairs
         if ours is not None and theirs is not None and ours != theirs
     ]
     total, visible = card.memory_total_bytes, torch_card.memory_total_bytes
     if total and visible and abs(total - visible) > _MEMORY_TOLERANCE * total:
         found.append(
-            disagreement("memory in MiB", "nvidia-smi", total >> 20, "PyTorch", visible >> 20)
+            Disagreement("memory in MiB", "nvidia-smi", total >> 20, "PyTorch", visible >> 20)
         )
     return tuple(found)
-
-
-def disagreement(
-    subject: str, first: str, first_says: object, second: str, second_says: object
-) -> Disagreement:
-    """Return a disagreement between two sources about a subject, each with its value."""
-    return Disagreement(
-        subject=subject,
-        first=first,
-        first_says=str(first_says),
-        second=second,
-        second_says=str(second_says),
-    )
 
 
 def _is_same(card: Device, torch_card: TorchCard) -> bool:

@@ -93,9 +93,11 @@ class PcSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 def fact(key: str, label: str, value: str | None, why_not: str = "", note: str = "") -> Fact:
     """Return a row; ``why_not`` explains a missing value, ``note`` adds to a known one."""
-    if not value:
-        return Fact(key=key, label=label, value=NOT_AVAILABLE, reason=why_not, is_known=False)
-    return Fact(key=key, label=label, value=value, reason=note)
+    text = value or NOT_AVAILABLE
+    is_known = not text.startswith(NOT_AVAILABLE)
+    return Fact(
+        key=key, label=label, value=text, reason=note if is_known else why_not, is_known=is_known
+    )
 
 
 def bytes_text(size_bytes: int | None) -> str | None:
@@ -145,6 +147,9 @@ _TOO_LITTLE = "The card does not report enough to compute it."
 _NO_ARITHMETIC = "This compute capability has no native arithmetic for it."
 _NO_TENSOR_CORES = "This card has no tensor cores."
 _NOT_SEEN = "PyTorch does not see this card, or is still starting."
+_NOT_DESCRIBED = "Neither the driver nor PyTorch describes this card."
+_ONE_IS_WRONG = "One of the two is wrong. The card may be another one with a changed BIOS."
+_NAME_IS_UNKNOWN = "This program does not know what a card of this name has."
 _MHZ = 1e6
 
 
@@ -172,7 +177,7 @@ def peaks_of(card: Device | TorchCard, torch_card: TorchCard | None) -> CardPeak
         return None
 
 
-def peak_group(card: Device, torch_card: TorchCard | None) -> FactGroup:
+def _peak_group(card: Device, torch_card: TorchCard | None) -> FactGroup:
     """Return the rows with a card's theoretical peaks."""
     peaks, is_computed = peaks_of(card, torch_card), card.compute_capability is not None
     arithmetic = peaks.arithmetic_flops if peaks else {}
@@ -180,36 +185,23 @@ def peak_group(card: Device, torch_card: TorchCard | None) -> FactGroup:
     bandwidth = peaks.memory_bytes_per_s if peaks else None
     fastest = max(cores, key=lambda dtype: cores[dtype], default="")
     how = _COMPUTED if is_computed else _PUBLISHED
+    rate = format_rate(bandwidth, "B/s") if bandwidth else None
+    rate_note = _COMPUTED_BANDWIDTH if is_computed else _PUBLISHED
+    best = f"{_flops(cores[fastest])} in {fastest}" if fastest else None
+    units = "Tensor cores" if is_computed else "Matrix units"
+    no_arithmetic, no_units = (_NO_ARITHMETIC, _NO_TENSOR_CORES) if peaks else [_TOO_LITTLE] * 2
     facts = (
-        fact(
-            "peak_bandwidth",
-            "Memory bandwidth",
-            format_rate(bandwidth, "B/s") if bandwidth else None,
-            _TOO_LITTLE,
-            _COMPUTED_BANDWIDTH if is_computed else _PUBLISHED,
-        ),
+        fact("peak_bandwidth", "Memory bandwidth", rate, _TOO_LITTLE, rate_note),
         *(
-            fact(
-                f"peak_{dtype}",
-                dtype,
-                _flops(arithmetic.get(dtype)),
-                _NO_ARITHMETIC if peaks else _TOO_LITTLE,
-                how,
-            )
+            fact(f"peak_{dtype}", dtype, _flops(arithmetic.get(dtype)), no_arithmetic, how)
             for dtype in ("float32", "float16", "float64")
         ),
-        fact(
-            "peak_tensor",
-            "Tensor cores" if is_computed else "Matrix units",
-            f"{_flops(cores[fastest])} in {fastest}" if fastest else None,
-            _NO_TENSOR_CORES if peaks else _TOO_LITTLE,
-            how,
-        ),
+        fact("peak_tensor", units, best, no_units, how),
     )
     return FactGroup(title="Theoretical peak", facts=facts)
 
 
-def account_group(card: Device, torch_card: TorchCard | None) -> FactGroup:
+def _account_group(card: Device, torch_card: TorchCard | None) -> FactGroup:
     """Return PyTorch's properties of a card beside the driver's, and their contradictions."""
     facts = tuple(
         fact(
@@ -245,9 +237,7 @@ def driver_text(card: Device) -> str | None:
     """Return the driver of a card that has one of its own: ``amdgpu, Linux 6.8.0``."""
     if card.kernel_driver is None:
         return None
-    if card.driver_version is None:
-        return card.kernel_driver
-    return f"{card.kernel_driver} {card.driver_version}"
+    return f"{card.kernel_driver} {card.driver_version or ''}".rstrip()
 
 
 _ALL_OF_THE_MEMORY = 0.9  # NVML's total has what the driver keeps for itself
@@ -259,23 +249,17 @@ def resizable_bar_text(card: Device) -> str | None:
     if not bar1 or not total:
         return None
     size = format_bytes(bar1)
-    if bar1 >= _ALL_OF_THE_MEMORY * total:
-        return f"on: the CPU reaches {size} of the card at once"
-    return f"off: the CPU reaches {size} of the card at once"
+    state = "on" if bar1 >= _ALL_OF_THE_MEMORY * total else "off"
+    return f"{state}: the CPU reaches {size} of the card at once"
 
 
 def _contradictions(card: Device, torch_card: TorchCard | None) -> Fact:
     if torch_card is None and card.unreadable is not None:
-        why_not = "Neither the driver nor PyTorch describes this card."
-        return fact("contradictions", "Contradictions", None, why_not)
+        return fact("contradictions", "Contradictions", None, _NOT_DESCRIBED)
     identity = identity_of(card, torch_card)
     found = (*identity.differing, *disagreements(card, torch_card))
     text = "; ".join(one.sentence for one in found)
-    note = (
-        "One of the two is wrong. The card may be another one with a changed BIOS."
-        if found
-        else identity.agreement or "This program does not know what a card of this name has."
-    )
+    note = _ONE_IS_WRONG if found else identity.agreement or _NAME_IS_UNKNOWN
     return fact("contradictions", "Contradictions", text or "none", note=note)
 
 
@@ -311,20 +295,7 @@ def identity_line(card: Device) -> str:
     return " = ".join(parts)
 
 
-def card_groups(card: Device, snapshot: PcSnapshot) -> tuple[FactGroup, ...]:
-    """Return the rows about a card itself, without PyTorch's and the driver's."""
-    rows = _Rows(card, snapshot)
-    torch_card = snapshot.torch_card(card)
-    return (
-        rows.now(),
-        rows.memory(),
-        rows.card(),
-        peak_group(card, torch_card),
-        account_group(card, torch_card),
-    )
-
-
-class _Rows:
+class _CardRows:
     def __init__(self, card: Device, snapshot: PcSnapshot) -> None:
         self._card, self._snapshot = card, snapshot
         self._telemetry = snapshot.telemetry(card)
@@ -335,27 +306,15 @@ class _Rows:
     ) -> Fact:
         return fact(key, label, value, self._trouble or why_not, note)
 
-    def _amount(
-        self,
-        key: str,
-        label: str,
-        value: float | None,
-        most: float | None,
-        unit: str = "MHz",
-        most_word: str = "highest",
-    ) -> Fact:
-        """Return a row with a maximum, which is shown without a value as well."""
-        row = self._row(key, label, amount_text(value, most, unit, most_word))
-        if value is not None:
-            return row
-        why_not = self._trouble or _REFUSED
-        return msgspec.structs.replace(row, reason=why_not, is_known=False)
-
     def now(self) -> FactGroup:
         card, now, row = self._card, self._telemetry, self._row
         hot, hot_memory = celsius_text(now.hotspot_c), celsius_text(now.memory_temperature_c)
         pstate = None if now.pstate is None else f"P{now.pstate}"
         no_heat = _NO_SUCH_SENSOR  # many cards and drivers lack these temperatures
+        power = amount_text(now.power_w, now.power_limit_w, "W", "limit")
+        clock = amount_text(now.sm_clock_mhz, card.sm_clock_max_mhz, "MHz")
+        memory_clock = amount_text(now.memory_clock_mhz, card.memory_clock_max_mhz, "MHz")
+        clock_title = "SM clock" if card.build_kind == CUDA_BUILD else "GPU clock"
         facts = (
             row("utilization", "Utilization", percent_text(now.utilization_percent)),
             row("temperature", "Temperature", celsius_text(now.temperature_c)),
@@ -363,11 +322,9 @@ class _Rows:
             row("memory_temperature", "VRAM temperature", hot_memory, "", no_heat),
             row("fan", "Fan", fan_text(now)),
             row("pstate", "P-state", pstate, "P0 is the fastest; P8 and above save power."),
-            self._amount("power", "Power", now.power_w, now.power_limit_w, "W", "limit"),
-            self._amount("sm_clock", self._clock_title, now.sm_clock_mhz, card.sm_clock_max_mhz),
-            self._amount(
-                "memory_clock", "Memory clock", now.memory_clock_mhz, card.memory_clock_max_mhz
-            ),
+            row("power", "Power", power),
+            row("sm_clock", clock_title, clock),
+            row("memory_clock", "Memory clock", memory_clock),
             row("clock_reasons", "Clock status", clock_reason_words(now.clock_event_reasons)),
             row("pcie", "PCIe", self._pcie(), "An idle card drops to a slower generation."),
             fact("pcie_at_work", "PCIe at work", self._pcie_at_work(), _SEEN_AT_WORK),
@@ -396,6 +353,7 @@ class _Rows:
         l2_cache = bytes_text(torch_card.l2_cache_bytes) if torch_card else None
         cores = ((card.multiprocessors, "SMs"), (card.cuda_cores, "cores"))
         processors = ", ".join(f"{count} {unit}" for count, unit in cores if count)
+        cuda_driver = self._snapshot.inventory.driver.version
         facts = (
             fact("name", "Name", card.name),
             fact("numbers", "Numbers", identity_line(card)),
@@ -410,22 +368,13 @@ class _Rows:
             row("ecc", "ECC", _switch(card.ecc_enabled)),
             row("mig", "MIG", _switch(card.mig_enabled)),
             row("vbios", "VBIOS", card.vbios),
-            row("driver", "Driver", self._driver()),
+            row("driver", "Driver", cuda_driver if card.is_cudas else driver_text(card)),
             row("chip", "Chip", chip_text(card), "From its PCI device id."),
             row("pci_bus_id", "PCI address", card.pci_bus_id),
             row("serial", "Serial number", card.serial),
             row("uuid", "UUID", card.uuid),
         )
         return FactGroup(title="Card", facts=facts)
-
-    @property
-    def _clock_title(self) -> str:
-        return "SM clock" if self._card.build_kind == CUDA_BUILD else "GPU clock"
-
-    def _driver(self) -> str | None:
-        if self._card.is_cudas:
-            return self._snapshot.inventory.driver.version
-        return driver_text(self._card)
 
     def _torch_memory(self, key: str, label: str) -> Fact:
         """Return a row about PyTorch's allocator in this program's engine."""
@@ -473,7 +422,7 @@ _MONITOR = ("drives your monitor", "no monitor")
 
 
 def _switch(state: bool | None, words: tuple[str, str] = ("on", "off")) -> str | None:
-    return None if state is None else words[0] if state else words[1]
+    return None if state is None else words[not state]
 
 
 _NO_CPU_SENSOR = "The system has no such sensor for this CPU."
@@ -492,10 +441,8 @@ def _shared_text(card: Device) -> str:
     own, shared = card.dedicated_memory_bytes, card.shared_memory_bytes
     if not card.is_integrated or own is None or shared is None:
         return ""
-    return (
-        f"{format_bytes(own)} are set aside for it, and it may take up to {format_bytes(shared)} "
-        "of your RAM."
-    )
+    most = format_bytes(shared)
+    return f"{format_bytes(own)} are set aside for it, and it may take up to {most} of your RAM."
 
 
 def summary_line(device: Device, engine: EngineDescribed | None) -> str:
@@ -524,9 +471,11 @@ def facts_of(device: Device, snapshot: PcSnapshot) -> tuple[FactGroup, ...]:
 
 def own_facts(device: Device, snapshot: PcSnapshot) -> tuple[FactGroup, ...]:
     """Return the rows of one device."""
-    if not device.is_cpu:
-        return card_groups(device, snapshot)
-    return (_cpu_group(device, snapshot),)
+    if device.is_cpu:
+        return (_cpu_group(device, snapshot),)
+    rows, torch_card = _CardRows(device, snapshot), snapshot.torch_card(device)
+    peaks, account = _peak_group(device, torch_card), _account_group(device, torch_card)
+    return rows.now(), rows.memory(), rows.card(), peaks, account
 
 
 def shared_facts(snapshot: PcSnapshot) -> tuple[FactGroup, ...]:
@@ -570,8 +519,9 @@ def _torch_group(snapshot: PcSnapshot) -> FactGroup:
     no_code = "PyTorch reports it only if it can use CUDA." if engine.cuda_build else other_build
     is_asked = snapshot.engine is not None and not engine.cards_asleep
     count = str(engine.device_count) if is_asked else None
+    available, why = ("yes", "") if engine.cuda_available else ("no", no_cuda)
     facts: tuple[Fact, ...] = (
-        _cuda_available(snapshot.engine, no_cuda),
+        fact("cuda_available", "CUDA available", available if is_asked else None, no_cuda, why),
         fact("torch_version", "PyTorch", engine.torch_version, why_not),
         fact("cuda_build", "Built for CUDA", engine.cuda_build, other_build),
         fact("arch_list", "Has code for", " ".join(engine.arch_list), no_code),
@@ -608,13 +558,6 @@ def _tables(engine: EngineDescribed) -> Fact:
     builds = ", ".join(engine.own_table)
     note = f"The cards that PyTorch's CUDA {builds} builds support: PyTorch's table and this one."
     return fact("tables", "Tables of builds", "; ".join(differences) or "agree", note=note)
-
-
-def _cuda_available(engine: EngineDescribed | None, why_not: str) -> Fact:
-    if engine is None or engine.cards_asleep:
-        return fact("cuda_available", "CUDA available", None, why_not)
-    value, reason = ("yes", "") if engine.cuda_available else ("no", why_not)
-    return fact("cuda_available", "CUDA available", value, note=reason)
 
 
 def _current_card(snapshot: PcSnapshot) -> str | None:

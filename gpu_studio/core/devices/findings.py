@@ -126,18 +126,8 @@ def _typed(command: str, program: Program) -> str:
 
 def _unexplained(found: Sequence[Finding], facts: PcFacts) -> Sequence[Finding]:
     """Return the findings without the general CUDA failure if another finding explains it."""
-    if not _is_explained(found, facts):
-        return found
-    return [
-        finding
-        for finding in found
-        if finding.code != "cuda_init_failed" or finding.device_uuid is not None
-    ]
-
-
-def _is_explained(found: Sequence[Finding], facts: PcFacts) -> bool:
-    """Return whether a specific finding explains why CUDA as a whole is not available."""
     codes = [finding.code for finding in found]
-    if codes.count("hidden_by_environment") == len(facts.cards) > 0:
-        return True
-    return not _EXPLAINING.isdisjoint(codes)
+    are_hidden = codes.count("hidden_by_environment") == len(facts.cards) > 0
+    if not are_hidden and _EXPLAINING.isdisjoint(codes):
+        return found
+    return [one for one in found if one.code != "cuda_init_failed" or one.device_uuid is not None]

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QHeaderView,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -175,7 +176,8 @@ class SensorGrid(QWidget):
                 reported = (role, ends_s, marks) if is_own else ("cpu", ends_s, ())
                 self._cards[key].show_span(span, *reported)
         self._rows.set_rows([span.row for span in spans])
-        self._fit_table()
+        if self._table is not None:
+            show_whole_rows(self._table)  # the page scrolls, not the table
         self._crosshair.attach()
         x = self._crosshair.x
         if x is not None and x < ends_s[0]:
@@ -294,17 +296,13 @@ class SensorGrid(QWidget):
         self._shows_table = not self._shows_table
         self._plots.setVisible(not self._shows_table)
         self._table_card.setVisible(self._shows_table)
-        self._fit_table()
+        if self._table is not None:
+            show_whole_rows(self._table)
         if self._crosshair.x is not None:  # a table has no crosshair
             self._crosshair.move_to(None)
         self._read_at(None)
         self._toggle.setText("Show as plots" if self._shows_table else "Show as table")
         self._toggle.setAccessibleName(self._toggle.text())
-
-    def _fit_table(self) -> None:
-        """Give the table the height of its rows: the page scrolls, not the table."""
-        if self._table is not None:
-            show_whole_rows(self._table)
 
 
 class _Plots(QWidget):
@@ -360,6 +358,8 @@ class SensorCard(Card):
         self.plot = LivePlot(
             theme, name=f"{self.objectName()}.plot", x_unit="ago", y_unit=kind.unit, legend=0
         )
+        # Its hint is above its least height; a page that scrolls would cut other parts for it.
+        self.plot.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Ignored)
         self.plot.set_x_range(-span_s, 0.0)
         self.plot.set_y_range(*_EMPTY_SCALES[kind.unit])
         head = QHBoxLayout()

@@ -153,12 +153,6 @@ def test_a_driver_older_than_the_card_is_named_with_the_first_that_serves_it(
     assert not any("virtual machine" in each.sentence for each in found)
 
 
-def test_a_newer_driver_than_the_first_is_no_reason():
-    card = on_the_bus(changed(RTX_3060, pci_device_id=0x2B85), "not_served")
-    found = find(pc(card, driver=Driver(version="580.95.05")), CPU_ENGINE, system="Linux")
-    assert "driver_older_than_card" not in codes(found)
-
-
 def test_a_driver_of_the_last_branch_has_dropped_nothing():
     for version in ("580.95.05", "582.28"):  # Windows gives later ones of a branch higher numbers
         driver = Driver(library_version=version, error=NOT_RUNNING, error_code="not_running")

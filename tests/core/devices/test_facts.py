@@ -5,10 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.devices.devices import Device, Driver, Reading
+from gpu_studio.core.devices.devices import Device, Driver
 from gpu_studio.core.devices.facts import (
     PcSnapshot,
-    amount_text,
     facts_of,
     identity_line,
     peaks_of,
@@ -17,7 +16,7 @@ from gpu_studio.core.devices.facts import (
 from gpu_studio.core.devices.link import Link
 from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.messages.memory_messages import MemoryRead
-from gpu_studio.core.telemetry import ClockReason, Telemetry, clock_reason_words
+from gpu_studio.core.telemetry import ClockReason
 from tests.core.benchmark.cards import GT_1030
 from tests.core.devices.fact_rows import card_snapshot, numbered, plain, rows_of
 from tests.fakes.descriptions import described, described_with_cuda
@@ -118,11 +117,6 @@ def test_a_cards_numbers_are_told_apart():
     assert identity_line(gt_1030_card(display_active=None)) == (
         "nvidia-smi 0 = no number in PyTorch"
     )
-
-
-def test_reasons_of_the_clocks_are_words():
-    assert clock_reason_words(None) is None
-    assert clock_reason_words(ClockReason(0x4 | 0x20)) == "at the power limit, hot (driver)"
 
 
 def test_peaks_are_computed_from_what_the_card_reports():
@@ -262,12 +256,6 @@ def test_a_pc_without_a_card_says_why_for_each_missing_thing():
     assert "other_gpus" not in rows
 
 
-def test_other_makers_cards_are_named():
-    inventory = msgspec.structs.replace(cpu_only(), other_gpus=("AMD Radeon RX 6600",))
-    rows = rows_of(inventory.cpu, PcSnapshot(inventory=inventory))
-    assert rows["other_gpus"].value == "AMD Radeon RX 6600"
-
-
 def test_a_broken_driver_that_reports_its_version_still_says_what_is_wrong():
     driver = Driver(
         version="570.86.16", error="Its two halves do not fit.", error_code="driver_updated"
@@ -277,13 +265,6 @@ def test_a_broken_driver_that_reports_its_version_still_says_what_is_wrong():
     assert rows["driver_version"].value == "570.86.16"
     assert rows["driver_version"].reason == "Its two halves do not fit."
     assert rows["driver_cuda"].reason == "Its two halves do not fit."
-
-
-def test_every_row_has_a_key_of_its_own():
-    card = numbered()
-    snapshot = card_snapshot(card, described_with_cuda(visible_devices="0"))
-    keys = [fact.key for group in facts_of(card, snapshot) for fact in group.facts]
-    assert len(keys) == len(set(keys))
 
 
 def test_the_line_under_the_name():
@@ -306,37 +287,6 @@ def test_the_line_under_the_name():
     assert plain(summary_line(Device(kind="cpu", name="CPU", cores=1, threads=1), None)) == (
         "CPU · 1 core, 1 thread"
     )
-
-
-@pytest.mark.parametrize(
-    ("value", "most", "text"),
-    [
-        (None, None, None),
-        (227.0, None, "227 MHz"),
-        (227.4, 1911.0, "227 of 1911 MHz"),
-        (None, 1911.0, "n/a (highest 1911 MHz)"),
-    ],
-)
-def test_an_amount_beside_its_most(value, most, text):
-    created = amount_text(value, most, "MHz")
-    assert (created if created is None else plain(created)) == text
-
-
-def test_a_snapshot_prefers_the_reading_to_the_finding():
-    card = numbered(telemetry=Telemetry(temperature_c=20.0))
-    inventory = msgspec.structs.replace(gt_1030(), devices=(gt_1030().cpu, card))
-    assert PcSnapshot(inventory=inventory).telemetry(card).temperature_c == 20.0
-    later = Reading(taken_at_s=1.0, cpu=Telemetry(), cards=())
-    assert PcSnapshot(inventory=inventory, reading=later).telemetry(card).temperature_c is None
-
-
-def test_each_card_has_its_own_telemetry():
-    found = two_cards()
-    first, second = reading(found).cards
-    hot = msgspec.structs.replace(second, telemetry=Telemetry(temperature_c=80.0))
-    taken = Reading(taken_at_s=0.0, cpu=Telemetry(), cards=(first, hot))
-    snapshot = PcSnapshot(inventory=found, reading=taken)
-    assert [snapshot.telemetry(card).temperature_c for card in found.cards] == [41.0, 80.0]
 
 
 def test_the_rows_are_the_same_before_the_engine_is_there():
@@ -375,13 +325,6 @@ def test_of_cards_that_sleep_and_were_not_asked_about_nothing_is_claimed():
 @pytest.mark.parametrize("missing", ["compute_capability", "multiprocessors", "sm_clock_max_mhz"])
 def test_a_card_that_reports_too_little_has_no_peaks(missing: str) -> None:
     assert peaks_of(msgspec.structs.replace(GT_1030, **{missing: None}), None) is None
-
-
-def test_without_a_memory_clock_the_arithmetic_is_still_known() -> None:
-    peaks = peaks_of(msgspec.structs.replace(GT_1030, memory_clock_max_mhz=None), None)
-    assert peaks is not None
-    assert peaks.memory_bytes_per_s is None
-    assert peaks.best_flops("float32")
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,7 @@ from gpu_studio.core.devices.devices import (
     Driver,
 )
 from gpu_studio.core.devices.finding import SEVERITIES, Finding, findings_value, worst_first
-from gpu_studio.core.devices.published_builds import last_build
 from gpu_studio.core.messages.engine_messages import EngineDescribed
-from gpu_studio.core.wheel_table import load_table
 from tests.core.devices.doctor_facts import (
     ENGINE,
     GT_1030,
@@ -105,14 +103,6 @@ def test_a_build_that_does_not_start_is_judged_by_what_was_published(torch_versi
     engine = EngineDescribed(pid=1, torch_version=torch_version, cuda_build="12.8")
     findings = examined(pc(titan, driver=Driver(version="470.256.02")), engine)
     assert expected in codes(findings)
-
-
-def test_the_last_build_is_that_of_the_newest_pytorch():
-    table = load_table()
-    assert last_build(table, (3, 5)) is None
-    for capability, tag, torch in (((3, 7), "cu118", "2.7"), ((7, 0), "cu126", "2.14")):
-        build = last_build(table, capability)
-        assert (build.tag, build.torch[1]) == (tag, torch)
 
 
 def test_a_table_of_pytorch_s_that_says_otherwise_is_reported():

@@ -134,15 +134,6 @@ def test_a_pc_with_an_arm_processor_is_not_sent_to_builds_of_another(
 
 
 @pytest.mark.parametrize(
-    ("name", "capability"),
-    [("NVIDIA CMP 30HX", "7.5"), ("NVIDIA CMP 40HX", "7.5"), ("NVIDIA CMP 90HX", "8.6")],
-)
-def test_a_mining_card_is_a_card_like_others(name, capability):
-    card = changed(RTX_3060, name=name, pci_device_id=None, compute_capability=capability)
-    assert codes(examined(pc(card))) == ["ok"]
-
-
-@pytest.mark.parametrize(
     ("facts", "kind", "words"),
     [
         ({"torch_version": "2.13.0+cu126", "cuda_build": "12.6"}, "cuda", "CUDA 12.6"),
@@ -176,11 +167,6 @@ def test_only_the_cards_that_a_build_can_use_are_fine():
     assert both.sentence.startswith("Your GTX 1060 6GB and RTX 3060 are fine")
 
 
-def test_a_lost_card_is_the_reason_why_cuda_does_not_start():
-    lost = changed(RTX_3060, unreadable="The card was lost.", unreadable_code="lost")
-    assert codes(examined(pc(lost), NO_CUDA)) == ["card_lost"]
-
-
 def test_a_user_without_access_to_the_driver_need_not_restart():
     driver = Driver(error="This user may not use it.", error_code="no_permission")
     card = on_the_bus(RTX_3060, "no_driver", kernel_driver="nvidia")
@@ -189,13 +175,6 @@ def test_a_user_without_access_to_the_driver_need_not_restart():
     assert finding.command == "ls -l /dev/nvidia*"
     windows = one("no_driver", examined(pc(card, driver=driver), NO_CUDA, system="Windows"))
     assert windows.command == "shutdown /r"
-
-
-def test_a_card_of_a_virtual_machine_needs_no_driver_here():
-    card = on_the_bus(RTX_3060, "no_driver", kernel_driver="vfio-pci")
-    finding = one("no_driver", examined(pc(card, driver=ABSENT), NO_CUDA))
-    assert "reserves it for a virtual machine" in finding.sentence
-    assert "Install" not in finding.sentence
 
 
 def test_the_build_for_wsl_is_chosen_by_the_driver_of_windows():

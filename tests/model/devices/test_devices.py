@@ -13,7 +13,6 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFail
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.model import sensors as sensors_module
-from gpu_studio.model.devices.device_board import SUMMARY_ROLE
 from gpu_studio.model.devices.devices import last_reading_words
 from gpu_studio.model.engine_session import EngineState
 from tests.fakes.descriptions import described_with_cuda
@@ -64,16 +63,6 @@ def test_a_card_that_is_gone_gives_way_to_another(qtbot, studio, sensor_source, 
     assert model.device.identity == gt_1030().cards[0].identity
 
 
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_the_list_names_the_devices_and_learns_from_the_engine(qtbot, studio, model):
-    start(qtbot, studio)
-    here = model.list_of(studio.pcs.here)
-    names = [here.index(i).data() for i in range(2)]
-    assert names == ["AMD Ryzen 7 5700G with Radeon Graphics", "NVIDIA GeForce GT 1030"]
-    assert here.index(0).data(SUMMARY_ROLE).endswith("AVX2")
-    assert "cuda:0" in here.index(1).data(SUMMARY_ROLE)
-
-
 # ── the verdict ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -89,18 +78,6 @@ def test_each_device_has_its_own_verdict(qtbot, studio, with_cuda, model):
     model.select("cpu")
     assert "Ryzen 7 5700G" in model.verdict.sentence
     assert model.verdict.tone == Tone.GOOD
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_until_pytorch_was_heard_it_is_being_asked(qtbot, studio, with_cuda, model):
-    with_cuda.scripts[DescribeEngine] = [Pause(), described_with_cuda()]
-    studio.start()
-    qtbot.waitUntil(lambda: model.device is not None)
-    assert model.verdict.sentence.startswith("Asking PyTorch whether it can use your GT 1030")
-    model.select("cpu")
-    assert model.verdict.code == "waiting"
-    with_cuda.latest.go()
-    qtbot.waitUntil(lambda: model.verdict.code == "ok")
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
@@ -125,25 +102,6 @@ def test_where_pytorch_does_not_start_its_facts_are_unknown(qtbot, studio, engin
     ):
         engines.latest.go()
     assert model.verdict.sentence.startswith("PyTorch did not start")
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_card_that_is_lost_is_not_called_usable(
-    qtbot, studio, sensor_source, inventory, with_cuda, model
-):
-    start(qtbot, studio)
-    sensor_source.send(reading(inventory, 1.0))
-    qtbot.waitUntil(lambda: model.is_readable and studio.sensors.newest is not None)
-    assert model.verdict.code == "ok"
-    lost = CardReading(
-        uuid=inventory.cards[0].identity, telemetry=Telemetry(), error="It was lost."
-    )
-    sensor_source.send(msgspec.structs.replace(reading(inventory, 2.0), cards=(lost,)))
-    qtbot.waitUntil(lambda: not model.is_readable)
-    assert all(part in model.verdict.sentence for part in ("GT 1030", "It was lost."))
-    assert model.trouble == "It was lost."
-    assert {fact.key for group in model.groups for fact in group.facts} >= {"name", "uuid"}
-    assert all(fact.is_known for group in model.groups for fact in group.facts)
 
 
 def test_sensors_that_never_answer_are_reported(qtbot, studio, sensor_source, model, monkeypatch):

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QListView, QPushButton, QTableView
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QListView, QTableView
 
 from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.ui.plots.live_plot import LivePlot
@@ -48,23 +48,6 @@ def test_sensors_are_curves_with_their_values_in_words(
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_refused_sensor_has_no_place_and_its_fact_says_why(
-    qtbot, studio, with_cuda, tab, sensor_source, inventory
-):
-    start(studio, tab)
-    for at_s in (1.0, 2.0):
-        show_reading(studio, sensor_source,
-            reading(inventory, at_s, power_w=None, power_limit_w=19.0),
-        )  # fmt: skip
-    assert not sees(tab, "devices.sensor.power")
-    assert sees(tab, "devices.sensor.fan.plot")
-    power = find(tab, "devices.details.power", QLabel)
-    assert text(tab, "devices.details.power") == "n/a (limit 19 W)"
-    assert power.toolTip()  # says why
-    assert power.property("role") == "muted"
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
 def test_a_sensor_that_answers_again_gets_its_curve_back(
     qtbot, studio, with_cuda, tab, sensor_source, inventory
 ):
@@ -74,29 +57,6 @@ def test_a_sensor_that_answers_again_gets_its_curve_back(
     assert not sees(tab, "devices.sensor.fan.plot")
     show_reading(studio, sensor_source, reading(inventory, 3.0))
     assert sees(tab, "devices.sensor.fan.plot")
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_the_curves_are_a_table_too(qtbot, studio, with_cuda, tab, sensor_source, inventory):
-    start(studio, tab)
-    for at_s, temperature_c in ((1.0, 30.0), (2.0, 40.0)):
-        show_reading(studio, sensor_source, reading(inventory, at_s, temperature_c=temperature_c))
-    toggle = find(tab, "devices.sensors.toggle", QPushButton)
-    qtbot.mouseClick(toggle, Qt.MouseButton.LeftButton)
-    view = find(tab, "devices.sensors.table", QTableView)
-    assert view.isVisible()
-    assert not sees(tab, "devices.sensor.temperature.plot")
-    # As high as its rows: it neither scrolls nor leaves the place of the plots empty.
-    rows_height = view.verticalHeader().length()
-    assert rows_height <= view.viewport().height() <= rows_height + 10
-    cells = [view.model().index(2, column).data() for column in range(6)]
-    assert [cell.replace("\u202f", " ") for cell in cells] == [
-        "GPU temperature", "40 °C", "+10 °C", "30 °C", "35 °C", "40 °C",
-    ]  # fmt: skip
-    while_table = toggle.text()
-    qtbot.mouseClick(toggle, Qt.MouseButton.LeftButton)
-    assert sees(tab, "devices.sensor.temperature.plot")
-    assert while_table != toggle.text() == toggle.accessibleName()
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
@@ -149,18 +109,6 @@ def test_processes_are_shown_and_sorted_by_a_click(
     assert column(view, 0) == ["900", "4711"]
     assert view.model().headerData(0, Qt.Orientation.Horizontal) == "PID ↑"
     assert view.model().headerData(4, Qt.Orientation.Horizontal) == "GPU memory"
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_no_process_is_a_sentence(qtbot, studio, with_cuda, tab, sensor_source, inventory):
-    start(studio, tab)
-    show_reading(studio, sensor_source, with_processes(inventory, 1.0))
-    assert not sees(tab, "devices.processes")
-    assert "by which programs" in text(tab, "devices.processes.note")
-    one = GpuProcess(pid=1, name="python", memory_bytes=1)
-    show_reading(studio, sensor_source, with_processes(inventory, 2.0, one))
-    assert sees(tab, "devices.processes")
-    assert not sees(tab, "devices.processes.note")
 
 
 # ── facts ──────────────────────────────────────────────────────────────────────────────────────

@@ -38,16 +38,6 @@ def test_the_largest_comes_first_and_a_program_is_named_once(card):
     assert numbers(text(card, "devices.programs.total")) == ["444", "2"]
 
 
-def test_many_small_programs_share_the_last_bar(card):
-    programs = [
-        GpuProcess(pid=n, name=f"program {n}", memory_bytes=(10 - n) * MIB) for n in range(7)
-    ]
-    card.show_programs(programs, "", "gpu0")
-    shown = bars(card)
-    assert [label for label, _ in shown[:3]] == [f"program {n}" for n in range(3)]
-    assert numbers(" ".join(shown[3])) == ["4", "22"]
-
-
 def test_a_driver_that_reports_no_memory_gets_no_bars(card):
     card.show_programs([GpuProcess(pid=1, name="Xorg")], "", "gpu0")
     assert not sees(card, "devices.programs")

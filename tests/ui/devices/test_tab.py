@@ -21,13 +21,13 @@ from gpu_studio.core.devices.finding import Finding, worst_first
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.devices.device_board import DeviceList, device_rows
 from gpu_studio.ui.devices.device_hero import DeviceHero, DeviceListView
+from gpu_studio.ui.scroll_page import TabScroll
 from gpu_studio.ui.theme import COLOURS
 from tests.driving.devices import found, show_reading, start
 from tests.driving.pages import settle
 from tests.driving.window import click, find, numbers, sees, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
-from tests.fakes.scripted_engine import Pause
 
 GIB = 1 << 30
 WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="13.0",
@@ -100,12 +100,6 @@ def test_a_hidden_tab_shows_what_has_changed_when_it_is_shown(qtbot, studio, tab
     assert shows
 
 
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_pc_with_a_card_is_not_consoled(qtbot, studio, tab):
-    start(studio, tab)
-    assert not sees(tab, "devices.without_card")
-
-
 def test_a_card_that_comes_later_ends_the_consolation(qtbot, studio, tab, sensor_source):
     start(studio, tab)
     assert sees(tab, "devices.without_card")
@@ -124,21 +118,6 @@ def test_the_plots_of_a_pc_without_a_card_fill_its_page(tab, studio, sensor_sour
     low = plot.height()
     tab.resize(tab.width(), tab.height() + 100)
     qtbot.waitUntil(lambda: plot.height() > low + 90)
-
-
-@pytest.mark.parametrize("inventory", [two_cards()])
-def test_nothing_was_chosen_by_being_shown(qtbot, studio, with_cuda, tab):
-    second = two_cards().cards[1]
-    with_cuda.scripts[DescribeEngine] = [Pause(), described_with_cuda(visible_devices=second.uuid)]
-    tab.show()
-    studio.start()
-    qtbot.waitUntil(
-        lambda: studio.sensors.inventory is not None and with_cuda.latest.paused.is_set()
-    )
-    assert text(tab, "devices.name") == "NVIDIA GeForce GT 1030"
-    with qtbot.waitSignal(studio.session.engine_described):
-        with_cuda.latest.go()
-    assert text(tab, "devices.name") == "NVIDIA GeForce RTX 3060"
 
 
 def test_neither_numpy_nor_pyqtgraph_is_needed_to_build_it():
@@ -202,18 +181,6 @@ def test_a_card_that_computes_nonsense_is_no_usable_card(
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
-def test_a_click_chooses_a_device(qtbot, studio, with_cuda, tab):
-    start(studio, tab)
-    devices = find(tab, "devices.table", QListView)
-    place = devices.visualRect(devices.model().index(2, 0)).center()
-    qtbot.mouseClick(devices.viewport(), Qt.MouseButton.LeftButton, pos=place)
-    assert text(tab, "devices.name") == "NVIDIA GeForce RTX 3060"
-    assert "RTX 3060" in text(tab, "devices.verdict.sentence")
-    assert find(tab, "devices.verdict", QWidget).property("tone") == "good"
-    assert text(tab, "devices.finding.0.sentence") == found(studio, "mixed_order")
-
-
-@pytest.mark.parametrize("inventory", [two_cards()])
 def test_a_device_is_painted_in_its_colour_and_reported_in_words(
     qtbot, studio, with_cuda, tab, theme
 ):
@@ -249,6 +216,24 @@ def test_nothing_is_cut_off_at_the_right(
     assert len(cards) == 11
     assert max(card.width() for card in cards) - min(card.width() for card in cards) <= 1
     assert all(card.mapTo(tab, card.rect().topRight()).x() < tab.width() for card in cards)
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_no_line_of_the_facts_is_cut_in_a_low_window(
+    qtbot, studio, with_cuda, tab, sensor_source, inventory
+):
+    page = TabScroll(tab)
+    page.resize(1280, 600)
+    page.show()
+    start(studio, tab)
+    show_reading(studio, sensor_source, reading(inventory, 1.0))
+    for fold in ("facts", "sensors.all", "facts"):  # the plots fill the page before the facts come
+        click(tab, f"devices.{fold}")
+        settle()
+    facts = find(tab, "devices.details")
+    qtbot.waitUntil(lambda: facts.height() >= facts.sizeHint().height())
+    page.takeWidget()
+    page.close()
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])

@@ -46,13 +46,6 @@ def test_a_card_without_code_is_reported_with_the_command(qtbot, studio, engines
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
-def test_where_all_is_well_there_is_nothing_to_type(qtbot, studio, with_cuda, tab):
-    start(studio, tab)
-    assert find(tab, "devices.verdict", QWidget).property("tone") == "good"
-    assert not sees(tab, "devices.verdict.command")
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
 def test_a_finding_is_one_line_that_unfolds_and_has_the_amber_sign_itself(
     qtbot, studio, with_cuda, tab, inventory, monkeypatch
 ):
