@@ -316,10 +316,6 @@ def test_a_card_is_found_by_its_uuid():
         nvml.card_with("GPU-unknown")
 
 
-def test_no_processes_is_an_empty_tuple():
-    assert processes_of() == ()
-
-
 @pytest.mark.parametrize(
     ("text", "normal"),
     [

@@ -91,13 +91,20 @@ class PcSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         return (card.error if card else device.unreadable) or ""
 
 
-def fact(key: str, label: str, value: str | None, why_not: str = "", note: str = "") -> Fact:
+def fact(
+    key: str,
+    label: str,
+    value: str | None,
+    why_not: str = "",
+    note: str = "",
+    *,
+    is_known: bool = True,
+) -> Fact:
     """Return a row; ``why_not`` explains a missing value, ``note`` adds to a known one."""
-    text = value or NOT_AVAILABLE
-    is_known = not text.startswith(NOT_AVAILABLE)
-    return Fact(
-        key=key, label=label, value=text, reason=note if is_known else why_not, is_known=is_known
-    )
+    if not value or not is_known:
+        text = value or NOT_AVAILABLE
+        return Fact(key=key, label=label, value=text, reason=why_not, is_known=False)
+    return Fact(key=key, label=label, value=value, reason=note)
 
 
 def bytes_text(size_bytes: int | None) -> str | None:
@@ -306,6 +313,10 @@ class _CardRows:
     ) -> Fact:
         return fact(key, label, value, self._trouble or why_not, note)
 
+    def _amount(self, key: str, label: str, value: float | None, text: str | None) -> Fact:
+        """Return a row with a maximum, which is shown without a value as well."""
+        return fact(key, label, text, self._trouble or _REFUSED, is_known=value is not None)
+
     def now(self) -> FactGroup:
         card, now, row = self._card, self._telemetry, self._row
         hot, hot_memory = celsius_text(now.hotspot_c), celsius_text(now.memory_temperature_c)
@@ -322,9 +333,9 @@ class _CardRows:
             row("memory_temperature", "VRAM temperature", hot_memory, "", no_heat),
             row("fan", "Fan", fan_text(now)),
             row("pstate", "P-state", pstate, "P0 is the fastest; P8 and above save power."),
-            row("power", "Power", power),
-            row("sm_clock", clock_title, clock),
-            row("memory_clock", "Memory clock", memory_clock),
+            self._amount("power", "Power", now.power_w, power),
+            self._amount("sm_clock", clock_title, now.sm_clock_mhz, clock),
+            self._amount("memory_clock", "Memory clock", now.memory_clock_mhz, memory_clock),
             row("clock_reasons", "Clock status", clock_reason_words(now.clock_event_reasons)),
             row("pcie", "PCIe", self._pcie(), "An idle card drops to a slower generation."),
             fact("pcie_at_work", "PCIe at work", self._pcie_at_work(), _SEEN_AT_WORK),

@@ -307,29 +307,19 @@ def _row(card: Device, now: Telemetry) -> tuple[str, ...]:
         card.address or "-",
         card.name,
         card.pci_bus_id or "n/a",
-        _switch(card.display_active),
-        _with(now.fan_percent, "%"),
-        _with(now.temperature_c, "C"),
-        "n/a" if now.pstate is None else f"P{now.pstate}",
-        power if now.power_w is not None or now.power_limit_w is not None else "n/a",
+        NOT_AVAILABLE if card.display_active is None else "on" if card.display_active else "off",
+        _whole(now.fan_percent, "{:.0f} %"),
+        _whole(now.temperature_c, "{:.0f} C"),
+        _whole(now.pstate, "P{}"),
+        NOT_AVAILABLE if (now.power_w, now.power_limit_w) == (None, None) else power,
         f"{_mebibytes(used)} / {_mebibytes(total)} MiB",
-        _with(now.utilization_percent, "%"),
+        _whole(now.utilization_percent, "{:.0f} %"),
     )
 
 
-def _switch(state: bool | None) -> str:
-    if state is None:
-        return "n/a"
-    return "on" if state else "off"
-
-
-def _whole(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.0f}"
-
-
-def _with(value: float | None, unit: str) -> str:
-    return "n/a" if value is None else f"{value:.0f} {unit}"
+def _whole(value: float | None, form: str = "{:.0f}") -> str:
+    return NOT_AVAILABLE if value is None else form.format(value)
 
 
 def _mebibytes(size_bytes: int | None) -> str:
-    return "n/a" if size_bytes is None else str(size_bytes >> 20)
+    return _whole(None if size_bytes is None else size_bytes >> 20)

@@ -25,7 +25,17 @@ from gpu_studio.ui.devices.copy_dialog import CopyDialog
 from gpu_studio.ui.devices.sensor_grid import SensorGrid
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import GAP, Card, Text, button, height_of_rows, letters, section, table
+from gpu_studio.ui.parts import (
+    GAP,
+    Card,
+    Text,
+    button,
+    height_of_rows,
+    letters,
+    section,
+    show_label,
+    table,
+)
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
 from gpu_studio.ui.saving import ask_save_path
 
@@ -40,7 +50,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.facts import Fact, FactGroup
     from gpu_studio.model.devices.devices import DevicesModel
     from gpu_studio.model.devices.process_table import ProcessTable
-    from gpu_studio.model.devices.sensor_log import SensorLog
     from gpu_studio.model.settings import Settings
     from gpu_studio.ui.theme import Theme
 
@@ -186,8 +195,10 @@ class DeviceDetails(QWidget):
     ) -> None:
         super().__init__(parent)
         self._model = model
-        self._log = SensorLogButton(model.log, self)
-        self._sensors = SensorGrid(theme, all_sensors, self._log.press)
+        self._log = button("", self._log_or_stop, name="devices.sensors.log", tip=_LOG_TIP)
+        self._log_notice = Text("", "muted", name="devices.sensors.log.said", wraps=True)
+        self._sensors = SensorGrid(theme, all_sensors, self._log)
+        model.log.state_changed.connect(self._show_log)
         self._effect = Text("", "muted", name="devices.effect", wraps=True)
         self._theme = theme
         self._programs = ProgramMemory(theme)
@@ -205,6 +216,7 @@ class DeviceDetails(QWidget):
         model.runs.effect_changed.connect(self._effect.setText)
         model.runs.effect_changed.connect(self._effect.show)
         self._copy.setEnabled(model.device is not None)
+        self._show_log()
 
     def show_device(self) -> None:
         """Show what is known about the selected device."""
@@ -243,7 +255,7 @@ class DeviceDetails(QWidget):
             self._processes,
             self._programs,
             self._effect,
-            self._log.outcome,
+            self._log_notice,
         ):
             column.addWidget(part)
         self._effect.hide()
@@ -254,8 +266,8 @@ class DeviceDetails(QWidget):
         """Show the facts and the processes while they are unfolded."""
         groups, device = self._model.groups, self._model.device
         is_open = self._fold.isChecked()
-        self._fold.setText(f"{'Hide' if is_open else 'All'} facts ({_count(groups)})")
-        self._fold.setAccessibleName(self._fold.text())
+        count = sum(len(group.facts) for group in groups)
+        show_label(self._fold, f"{'Hide' if is_open else 'All'} facts ({count})")
         self._facts_card.setVisible(is_open)
         is_card = device is not None and not device.is_cpu and self._model.is_readable
         # Without their memory, the programs have no bars above.
@@ -267,46 +279,31 @@ class DeviceDetails(QWidget):
         report = self._model.report
         CopyDialog(lambda form, masked: report(form, masked=masked), self.window()).exec()
 
+    def _log_or_stop(self) -> None:
+        log = self._model.log
+        if log.is_running:
+            log.stop()
+            return
+        chosen = ask_save_path(
+            self._log, "Log the sensors to a file", "gpu-studio-sensors.csv", "CSV (*.csv)"
+        )
+        if chosen:
+            log.start(Path(chosen))
+
+    def _show_log(self) -> None:
+        log = self._model.log
+        self._log.setText("Stop the log" if log.is_running else "Log to file…")
+        self._log.setAccessibleName(self._log.text())
+        self._log_notice.show_notice(log.notice)
+
     def _role(self, device: Device) -> str:
         row = self._model.row
         shown = row.number or row.identity if row is not None else device.identity
         return self._theme.device_role(shown)
 
 
-def _count(groups: Sequence[FactGroup]) -> int:
-    return sum(len(group.facts) for group in groups)
-
-
 _COPY_TIP = "Copy everything known about this PC, as text, for a forum or as JSON"
-_TIP = "Write every reading of all devices to a CSV file until you stop the log"
-
-
-class SensorLogButton(QWidget):
-    """Two widgets for a tab to place: `press` and `outcome`."""
-
-    def __init__(self, log: SensorLog, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.hide()  # only its two widgets are visible
-        self._log = log
-        self.press = button("Log to file…", self._press, name="devices.sensors.log", tip=_TIP)
-        self.outcome = Text("", "muted", name="devices.sensors.log.said", wraps=True)
-        self.outcome.hide()
-        log.state_changed.connect(self._show)
-
-    def _press(self) -> None:
-        if self._log.is_running:
-            self._log.stop()
-            return
-        chosen = ask_save_path(
-            self.press, "Log the sensors to a file", "gpu-studio-sensors.csv", "CSV (*.csv)"
-        )
-        if chosen:
-            self._log.start(Path(chosen))
-
-    def _show(self) -> None:
-        self.press.setText("Stop the log" if self._log.is_running else "Log to file…")
-        self.press.setAccessibleName(self.press.text())
-        self.outcome.show_notice(self._log.notice)
+_LOG_TIP = "Write every reading of all devices to a CSV file until you stop the log"
 
 
 _MOST_BARS = 3

@@ -257,7 +257,7 @@ _PRESS_LETTERS = 34
 _WIDE_LETTERS = 84  # narrower, and the buttons are below the devices
 _PRESS_LINES = 2.4
 _NO_LIMIT = (1 << 24) - 1  # QWIDGETSIZE_MAX
-_TEST = "Test each card"
+_TEST, _STOP_TEST = "Test each card", "Stop the test"
 _TEST_TIP = "Runs a real kernel on each card, in a separate process"
 _CHECK = "Check this card"
 _CHECK_CPU = "Check CPU and RAM"
@@ -368,9 +368,8 @@ class DeviceHero(Card):
         """
         self._shown = shown
         is_here = shown is None or not shown.pc
-        self._compare.setVisible(bool(self._comparison.devices))
-        self._compare.setText(self._comparison.title)
-        self._compare.setAccessibleName(self._comparison.title)
+        devices = self._comparison.devices
+        show_label(self._compare, self._comparison.title if devices else "")
         self._compare.setMinimumHeight(round(_PRESS_LINES * self.fontMetrics().height()))
         self._note.setText(self._comparison.sentence)
         is_measuring = self._measurement.state.is_busy
@@ -378,18 +377,13 @@ class DeviceHero(Card):
         self._measure.setVisible(is_measuring or bool(self._measurement.devices))
         self._measure.setToolTip(f"{_MEASURE_TIP}. {self._measurement.sentence}".rstrip())
         self._measure.setEnabled(self._measurement.state is not WorkState.STOPPING)
-        devices = self._comparison.devices
-        self._race.setVisible(bool(devices))
-        self._race.setText(_RACE if len(devices) > 1 else _RACE_THREADS)
-        self._race.setAccessibleName(self._race.text())
-        self._check.setVisible(shown is not None)
-        is_card = shown is not None and not shown.is_cpu
-        self._check.setText(_CHECK if is_card else _CHECK_CPU)
-        self._check.setAccessibleName(self._check.text())
+        race = _RACE if len(devices) > 1 else _RACE_THREADS
+        show_label(self._race, race if devices else "")
+        check = "" if shown is None else _CHECK_CPU if shown.is_cpu else _CHECK
+        show_label(self._check, check)
         is_testing = self._doctor.is_checking
-        self._test.setVisible(bool(has_cards) and is_here)
-        self._test.setText("Stop the test" if is_testing else _TEST)
-        self._test.setAccessibleName(self._test.text())
+        test = _STOP_TEST if is_testing else _TEST
+        show_label(self._test, test if has_cards and is_here else "")
         self._test.setEnabled(is_testing or self._doctor.can_check)
         is_settled = self._studio.session.state is not EngineState.STARTING
         without_card = has_cards is False and is_settled and is_here

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.headline import Headline
     from gpu_studio.ui.theme import Theme
 
-SIGNS = {  # (icon, its color)
+_SIGNS = {  # (icon, its color)
     Tone.GOOD: ("check", "good"),
     Tone.AMBER: ("warning", "amber"),
     Tone.FAILURE: ("warning", "failure_ink"),
@@ -28,14 +28,33 @@ SIGNS = {  # (icon, its color)
 _SIGN_SIZE = 1.6  # of a line
 
 
+class ToneSign(QLabel):
+    """The picture of a tone, as high as some lines of text."""
+
+    def __init__(self, theme: Theme, lines: float = 1.0) -> None:
+        super().__init__()
+        self._theme, self._lines, self._tone = theme, lines, Tone.PLAIN
+        theme.changed.connect(self._paint)
+
+    def show_tone(self, tone: Tone) -> None:
+        """Show another tone's picture."""
+        self._tone = tone
+        self._paint()
+
+    def _paint(self) -> None:
+        side = round(self._lines * self.fontMetrics().height())
+        name, role = _SIGNS[self._tone]
+        sign = icon(name, self._theme, role)
+        self.setPixmap(sign.pixmap(QSize(side, side), self.devicePixelRatioF()))
+
+
 class NoticeLine(QWidget):
     """A notice with the sign of its tone: its sentence, and below it what else it says."""
 
     def __init__(self, theme: Theme, *, name: str) -> None:
         super().__init__()
         self.setObjectName(name)
-        self._theme, self._tone = theme, Tone.PLAIN
-        self._sign = QLabel()
+        self._sign = ToneSign(theme)
         self._sentence = Text("", name=f"{name}.sentence", wraps=True)
         self._below = Text("", "muted", name=f"{name}.below", wraps=True)
         row = QHBoxLayout(self)
@@ -46,11 +65,10 @@ class NoticeLine(QWidget):
         row.addLayout(words, 1)
         words.addWidget(self._sentence)
         words.addWidget(self._below)
-        theme.changed.connect(self._paint_sign)
 
     def show_notice(self, notice: Notice) -> None:
         """Show a notice; without a sentence, nothing."""
-        self._tone = notice.tone
+        self._sign.show_tone(notice.tone)
         self._sentence.setText(notice.sentence)
         self._sentence.set_tone(notice.tone)
         below = "\n".join(filter(None, (notice.detail, notice.next_step)))
@@ -58,13 +76,6 @@ class NoticeLine(QWidget):
         self._below.setVisible(bool(below))
         self.setAccessibleName(notice.sentence)
         self.setVisible(bool(notice.sentence))
-        self._paint_sign()
-
-    def _paint_sign(self) -> None:
-        side = self.fontMetrics().height()
-        drawing, role = SIGNS[self._tone]
-        sign = icon(drawing, self._theme, role)
-        self._sign.setPixmap(sign.pixmap(QSize(side, side), self.devicePixelRatioF()))
 
 
 class DeviceVerdict(QWidget):
@@ -81,10 +92,9 @@ class DeviceVerdict(QWidget):
     def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(name)
-        self._theme = theme
         self._headline: Headline | None = None
         self._is_brief = False
-        self._sign = QLabel()
+        self._sign = ToneSign(theme, _SIGN_SIZE)
         self._sentence = Text(role="title", name=f"{name}.sentence", wraps=True)
         self._evidence = Text(role="muted", name=f"{name}.evidence", wraps=True)
         self._evidence.setMinimumHeight(self._evidence.fontMetrics().lineSpacing())
@@ -115,7 +125,6 @@ class DeviceVerdict(QWidget):
         for part in (self._sentence, self._evidence, self._presses, self._line):
             words.addWidget(part)
         words.addStretch(1)
-        theme.changed.connect(self._paint_sign)
 
     @property
     def has_action(self) -> bool:
@@ -142,20 +151,13 @@ class DeviceVerdict(QWidget):
         set_property(self, "tone", headline.tone.value)
         self.setAccessibleName(headline.sentence)
         self.setAccessibleDescription(headline.detail)
-        self._paint_sign()
+        self._sign.show_tone(headline.tone)
 
     def _show_command(self) -> None:
         assert self._headline is not None
         is_asked_for = self._more.isChecked() or not self._headline.action
         is_shown = is_asked_for and bool(self._headline.command) and not self._is_brief
         self._line.setVisible(is_shown)
-
-    def _paint_sign(self) -> None:
-        tone = self._headline.tone if self._headline else Tone.PLAIN
-        side = round(_SIGN_SIZE * self.fontMetrics().height())
-        name, role = SIGNS[tone]
-        sign = icon(name, self._theme, role)
-        self._sign.setPixmap(sign.pixmap(QSize(side, side), self.devicePixelRatioF()))
 
     def _request_action(self) -> None:
         self.action_requested.emit(self._headline)

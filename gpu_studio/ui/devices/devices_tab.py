@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from gpu_studio.core.notice import Tone
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.benchmark.standard_measurement import StandardMeasurement
 from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.ui.devices.device_hero import DeviceHero
-from gpu_studio.ui.devices.device_verdict import SIGNS
+from gpu_studio.ui.devices.device_verdict import ToneSign
 from gpu_studio.ui.devices.standard_panel import StandardPanel
 from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import GAP, MARGIN, Text, button, laid_out_once
+from gpu_studio.ui.parts import GAP, MARGIN, Text, button, laid_out_once, show_label
 from gpu_studio.ui.scroll_page import LazyPage
 from gpu_studio.ui.tabs import TabContents
 
@@ -49,9 +47,8 @@ class FindingLine(QWidget):
     def __init__(self, theme: Theme, *, name: str) -> None:
         super().__init__()
         self.setObjectName(name)
-        self._theme = theme
         self.headline: Headline | None = None
-        self._sign = QLabel()
+        self._sign = ToneSign(theme)
         self._sentence = Text(name=f"{name}.sentence", wraps=True)
         self._action = button("", self._act, name=f"{name}.action")
         self._more = button("Details", self._unfold, name=f"{name}.more")
@@ -68,7 +65,6 @@ class FindingLine(QWidget):
         row.addWidget(self._more)
         column.addWidget(self._details)
         self._details.hide()
-        theme.changed.connect(self._paint_sign)
 
     def show_headline(self, headline: Headline) -> None:
         """Show a headline; a command is copied by the button and told in the details."""
@@ -77,23 +73,14 @@ class FindingLine(QWidget):
         self.headline = headline
         self._sentence.setText(headline.sentence)
         action = headline.action_label or ("Copy command" if headline.command else "")
-        self._action.setText(action)
-        self._action.setAccessibleName(action)
-        self._action.setVisible(bool(action))
+        show_label(self._action, action)
         details = "\n".join(filter(None, (headline.detail, headline.command)))
         self._details.setText(details)
         self._more.setVisible(bool(details))
         self._more.setChecked(False)
         self._details.hide()
         self.setAccessibleName(headline.sentence)
-        self._paint_sign()
-
-    def _paint_sign(self) -> None:
-        tone = self.headline.tone if self.headline else Tone.PLAIN
-        side = self.fontMetrics().height()
-        name, role = SIGNS[tone]
-        sign = icon(name, self._theme, role)
-        self._sign.setPixmap(sign.pixmap(QSize(side, side), self.devicePixelRatioF()))
+        self._sign.show_tone(headline.tone)
 
     def _unfold(self) -> None:
         self._details.setVisible(self._more.isChecked())

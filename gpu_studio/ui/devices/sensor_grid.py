@@ -166,7 +166,7 @@ class SensorGrid(QWidget):
             beside: sensors of the CPU, for the end of a card's row of tiles.
         """
         self._spans, self._beside = spans, beside
-        newest_s = max((float(s.times_s[-1]) for s in spans if s.has_values), default=0.0)
+        newest_s = self._newest_s or 0.0
         ends_s = (newest_s - self.span_s, newest_s)
         if spans:
             self._show_plots()

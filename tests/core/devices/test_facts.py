@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.devices.devices import Device, Driver
+from gpu_studio.core.devices.devices import CardReading, Device, Driver
 from gpu_studio.core.devices.facts import (
     PcSnapshot,
     facts_of,
@@ -16,11 +16,31 @@ from gpu_studio.core.devices.facts import (
 from gpu_studio.core.devices.link import Link
 from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.messages.memory_messages import MemoryRead
-from gpu_studio.core.telemetry import ClockReason
+from gpu_studio.core.telemetry import ClockReason, Telemetry
 from tests.core.benchmark.cards import GT_1030
-from tests.core.devices.fact_rows import card_snapshot, numbered, plain, rows_of
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, gt_1030_card, reading, two_cards
+
+
+def plain(text):
+    return text.replace("\u202f", " ").replace("\u00a0", " ")
+
+
+def rows_of(device, snapshot):
+    return {fact.key: fact for group in facts_of(device, snapshot) for fact in group.facts}
+
+
+def numbered(**changes):
+    return gt_1030_card(torch_index=0, **changes)
+
+
+def card_snapshot(card, engine=None, memory=None, error=None, **telemetry):
+    inventory = msgspec.structs.replace(gt_1030(), devices=(gt_1030().cpu, card))
+    taken = reading(inventory, **telemetry)
+    if error is not None:
+        lost = CardReading(uuid=card.identity, telemetry=Telemetry(), error=error)
+        taken = msgspec.structs.replace(taken, cards=(lost,))
+    return PcSnapshot(inventory=inventory, reading=taken, engine=engine, memory=memory or {})
 
 
 def test_a_card_shows_what_nvidia_smi_shows():

@@ -7,7 +7,6 @@ import pytest
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import EmptyCache, ReadMemory
-from gpu_studio.model.devices import devices
 from tests.fakes.descriptions import described
 from tests.fakes.pc import gt_1030, two_cards
 from tests.fakes.scripted_engine import Pause
@@ -73,9 +72,15 @@ def test_it_is_asked_again_and_again_but_not_twice_at_once(
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_cpu_is_never_asked_for_it(qtbot, studio, with_cuda, model):
+@pytest.mark.parametrize("is_usable", [True, False])
+def test_neither_a_cpu_nor_a_card_without_pytorch_is_asked(
+    qtbot, studio, with_cuda, model, is_usable
+):
+    if not is_usable:
+        with_cuda.scripts[DescribeEngine] = [described()]
     start(qtbot, studio)
-    model.select("cpu")
+    if is_usable:
+        model.select("cpu")
     model._memory._timer.setInterval(5)
     model.watch(True)
     with qtbot.assertNotEmitted(studio.session.request_submitted, wait=50):
@@ -99,17 +104,6 @@ def test_a_working_engine_is_not_disturbed(qtbot, studio, with_cuda, model):
     with_cuda.latest.go()
     qtbot.waitUntil(lambda: studio.session.state.is_idle)
     assert questions(with_cuda) == []
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_card_that_pytorch_cannot_use_is_never_asked_for_it(qtbot, studio, engines, model):
-    engines.scripts[DescribeEngine] = [described()]
-    start(qtbot, studio)
-    model._memory._timer.setInterval(5)
-    model.watch(True)
-    with qtbot.assertNotEmitted(studio.session.request_submitted, wait=50):
-        pass
-    assert questions(engines) == []
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
@@ -153,7 +147,3 @@ def test_a_question_that_an_engine_failed_over_is_not_asked_again(
     qtbot.waitUntil(lambda: row(model, "allocated").is_known)
     model.watch(False)
     qtbot.waitUntil(lambda: studio.session.state.is_idle)
-
-
-def test_the_question_comes_at_most_every_two_seconds():
-    assert devices._READ_MEMORY_EVERY_MS >= 2000

@@ -38,7 +38,3 @@ def test_no_sentence_moves_a_control(dialog):
     dialog.findChild(QPushButton, "devices.copy.now").click()
     settle()
     assert (places(dialog), dialog.size()) == (before, size)
-
-
-def test_masking_is_the_default(dialog):
-    assert not dialog.findChild(QCheckBox, "devices.copy.whole").isChecked()

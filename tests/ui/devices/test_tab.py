@@ -37,11 +37,6 @@ WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="1
 # ── the start ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_everything_that_scripts_drive_is_there_from_the_start(tab):
-    names = ("table", "details", "sensors", "processes", "verdict", "copy")
-    assert all(tab.findChild(QWidget, f"devices.{name}") for name in names)
-
-
 def test_the_first_look_says_that_it_looks(qtbot, tab):
     tab.show()
     assert text(tab, "devices.verdict.sentence").startswith("Looking")
