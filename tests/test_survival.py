@@ -129,10 +129,10 @@ def test_a_held_engine_is_ended_by_a_stop_and_by_a_fresh_one(
     assert not fresh.is_running()
 
 
-def test_ten_deaths_leave_nothing_behind(qtbot: QtBot, session: EngineSession) -> None:
+def test_five_deaths_leave_nothing_behind(qtbot: QtBot, session: EngineSession) -> None:
     child = start(qtbot, session)
     this, counts = psutil.Process(), []
-    for _ in range(10):
+    for _ in range(5):
         reply = session.submit(run_request())
         with qtbot.waitSignal(reply.event_received):
             pass

@@ -223,7 +223,7 @@ def test_a_wheel_with_a_few_changed_bytes_is_damaged_or_whole(wheel, tmp_path):
     content = wheel.read_bytes()
     randoms = random.Random(5)
     kinds = []
-    for turn in range(300):
+    for turn in range(100):
         changed = bytearray(content)
         for _ in range(randoms.randint(1, 6)):
             changed[randoms.randrange(len(changed))] = randoms.randrange(256)
@@ -236,7 +236,7 @@ def test_a_wheel_with_a_few_changed_bytes_is_damaged_or_whole(wheel, tmp_path):
         else:
             assert Unpacker(place).damaged() == ()
     assert set(kinds) == {TroubleKind.CHANGED_FILE}
-    assert len(kinds) > 100
+    assert len(kinds) > 33
 
 
 @pytest.mark.parametrize("record", [b"", b"\xff", b"x" * 200_000 + b",,\n", "first half"])

@@ -86,10 +86,6 @@ def test_a_second_ctrl_c_breaks_off_at_once():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_an_engine_describes_itself():
-    assert describe(engine_with([]), Interrupt()) == described()
-
-
 @pytest.mark.parametrize(
     ("cards", "words"), [(0, "there is cpu."), (2, "there are cpu, cuda:0, cuda:1.")]
 )
@@ -112,8 +108,10 @@ def test_a_device_that_is_not_there_is_refused_with_those_that_are(cards, words)
 )
 def test_an_engine_that_does_not_start_is_a_failure(last, words):
     engine = ScriptedEngine({DescribeEngine: [last]}, EngineEnvironment())
-    with pytest.raises(StudioError, match=words):
+    with pytest.raises(StudioError, match=words) as raised:
         describe(engine, Interrupt())
+    assert not isinstance(raised.value, HeldEngineError)
+    assert engine.calls == []
 
 
 CPU = Device(kind="cpu", name="CPU")
@@ -188,14 +186,6 @@ def test_an_engine_that_does_not_answer_is_told_of_and_given_up(monkeypatch, cap
     assert "can be the reason" in str(raised.value), "nothing shows that it is the driver"
     assert "abandon" in engine.calls
     engine.close()
-
-
-def test_an_engine_that_ends_by_itself_is_not_one_that_is_held():
-    engine = ScriptedEngine({DescribeEngine: [EngineEnded(exit_code=1)]}, EngineEnvironment())
-    with pytest.raises(StudioError) as raised:
-        describe(engine, Interrupt())
-    assert not isinstance(raised.value, HeldEngineError)
-    assert engine.calls == []
 
 
 def test_beside_a_silent_driver_no_engine_is_asked():

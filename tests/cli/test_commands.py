@@ -43,23 +43,16 @@ def lines_of(text):
     ("arguments", "words"),
     [
         (["bench"], "WORKLOAD"),
-        (["bench", "--size", "64"], "WORKLOAD"),
         (["bench", "matmul", "--size", "0"], "0"),
-        (["bench", "matmul", "--size", "-3"], "-3"),
         (["bench", "matmul", "--size", "many"], "many"),
         (["bench", "matmul", "--size", "9" * 5000], "range"),
-        (["bench", "matmul", "--size", ""], "512"),
         (["bench", "matmul", "--dtype", "int8"], "int8"),
-        (["bench", "matmul", "--dtype", ""], "float32"),
         (["bench", "matmul", "--device", ","], "cpu"),
         (["bench", "matmul", "--budget-s", "nan"], "nan"),
-        (["bench", "matmul", "--budget-s", "0"], "0"),
         (["bench", "matmul", "--budget-s", "1e9"], "3600"),
         (["bench", "matmul", "--bud", "1"], "--bud"),
-        (["bench", "matmul", "--size"], "--size"),
         (["devices", "extra"], "extra"),
         (["frobnicate"], "frobnicate"),
-        (["--frobnicate"], "--frobnicate"),
     ],
 )
 def test_wrong_use_is_one_line_and_status_2(capsys, arguments, words):
@@ -85,7 +78,7 @@ def test_an_unknown_workload_is_wrong_use_that_names_the_known_ones(type_here):
     assert "elementwise, matmul" in line
 
 
-@pytest.mark.parametrize("device", ["cuda:0", "cuda:7", "tpu", "cpu,cuda:1"])
+@pytest.mark.parametrize("device", ["cuda:0", "tpu", "cpu,cuda:1"])
 def test_a_device_that_is_not_there_is_a_failure_that_names_those_that_are(type_here, device):
     done = type_here("bench", "matmul", "--size", "64", "--device", device)
     assert (done.returncode, done.stdout) == (1, "")
@@ -203,13 +196,9 @@ _ON_A_FULL_DISK = (1, f"gpu-studio: {os.strerror(errno.ENOSPC)}\n")
     [
         # With a stream closed, the next file that is opened has its number.
         ("devices", ">&-", 0, ""),
-        ("devices --json", "2>&-", 0, ""),
-        *(
-            pytest.param(
-                arguments, "> /dev/full", *_ON_A_FULL_DISK,
-                marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux's own file"),
-            )
-            for arguments in ("devices", "devices --json")
+        pytest.param(
+            "devices --json", "> /dev/full", *_ON_A_FULL_DISK,
+            marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux's own file"),
         ),
     ],
 )  # fmt: skip

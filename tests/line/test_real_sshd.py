@@ -68,10 +68,9 @@ def _engine_there(_engine, server):
         (_ssh_here, signal.SIGKILL, _RUN, FailureKind.LINE_LOST),
         (_sshd_there, signal.SIGKILL, _RUN, FailureKind.LINE_LOST),
         (_sshd_there, signal.SIGSTOP, _REST, FailureKind.LINE_LOST),
-        (_ssh_here, signal.SIGSTOP, _REST, FailureKind.LINE_LOST),
         (_engine_there, signal.SIGKILL, _RUN, None),
     ],
-    ids=["ssh killed", "sshd killed", "network silent", "ssh stopped", "engine killed"],
+    ids=["ssh killed", "sshd killed", "network silent", "engine killed"],
 )
 def test_a_cut_line_is_noticed_keeps_what_arrived_and_leaves_nothing_there(
     line, who, how, asked, kind

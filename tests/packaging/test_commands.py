@@ -106,7 +106,6 @@ def test_test_on_windows_starts_it_from_the_root(
     [(command, _)] = started
     assert command == ["/env/bin/python", "-m", "tests.windows", "--short", "engine"]
     assert Path.cwd() == root
-    assert Path.cwd() == root
 
 
 def test_a_failed_set_up_is_a_sentence_and_status_1(

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import struct
 import sys
 from typing import TYPE_CHECKING
 
@@ -88,13 +87,6 @@ def test_the_version_is_in_the_starters_resources(root: Path) -> None:
     assert "VERSION_NUMBERS 1,2,3,0" in text
     assert 'VERSION_TEXT "1.2.3"' in text
     assert setup_name("1.2.3") == "GPU-Studio-1.2.3-setup.exe"
-
-
-def test_the_icon_has_the_sizes_that_windows_asks_for(root: Path) -> None:
-    content = (root / "resources" / "app" / "gpu-studio.ico").read_bytes()
-    count = struct.unpack_from("<3H", content)[2]
-    sides = {content[6 + 16 * index] or 256 for index in range(count)}
-    assert {16, 32, 48, 256} <= sides
 
 
 def test_the_starter_has_the_identity_of_the_window(root: Path) -> None:

@@ -1,3 +1,5 @@
+"""Children end with all that they started; a closed console ends the program as its button does."""
+
 from __future__ import annotations
 
 import io
@@ -5,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +19,7 @@ from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.process import child_process
 from gpu_studio.process.child_process import ChildProcess, direct_start, interpreter
+from gpu_studio.process.console_end import ConsoleEnd
 from tests.patience import PATIENCE_S, until
 
 if TYPE_CHECKING:
@@ -182,3 +186,26 @@ def test_a_closing_window_leaves_a_child_behind_that_a_driver_holds(
         held = HeldChild(child, patch)
         close(child)
     assert 0 < held.now_s <= 1.5
+
+
+CTRL_C, CTRL_BREAK, CTRL_CLOSE, CTRL_LOGOFF, CTRL_SHUTDOWN = 0, 1, 2, 5, 6
+
+
+@pytest.mark.parametrize("event", [CTRL_CLOSE, CTRL_LOGOFF, CTRL_SHUTDOWN])
+def test_the_console_waits_until_the_program_has_closed(event: int):
+    signaled = threading.Event()
+    end = ConsoleEnd(signaled.set)
+    console = threading.Thread(target=end.handle, args=(event,))
+    console.start()
+    assert signaled.wait(PATIENCE_S)
+    assert console.is_alive()
+    end.note_end()
+    console.join(PATIENCE_S)
+    assert not console.is_alive()
+
+
+@pytest.mark.parametrize("event", [CTRL_C, CTRL_BREAK])
+def test_keys_are_signals_and_not_the_end_of_the_console(event: int):
+    signaled = threading.Event()
+    assert ConsoleEnd(signaled.set).handle(event) is False
+    assert not signaled.is_set()

@@ -1,3 +1,5 @@
+"""A child's own pipes, and what may arrive on a line from another PC."""
+
 from __future__ import annotations
 
 import json
@@ -7,6 +9,7 @@ import sys
 
 import pytest
 
+from gpu_studio.process.line_child import TooMuchError, split_lines
 from tests.patience import PATIENCE_S
 
 # Looks at the moment at which the child's first thread starts, which is the one that reads: what
@@ -85,3 +88,11 @@ def test_the_pipes_are_kept_and_nothing_else_reaches_them():
         b"by a library",
         b"printed",
     ]
+
+
+def test_lines_are_whole_and_a_line_without_end_is_too_much() -> None:
+    chunks = iter([b"x" * 8] * 4)
+    with pytest.raises(TooMuchError):
+        list(split_lines(lambda _most: next(chunks), 20))
+    chunks = iter([b"a", b"b\r", b"\n\n  \nc", b"d\ne", b""])
+    assert list(split_lines(lambda _most: next(chunks), 20)) == [b"ab\n", b"cd\n"]
