@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_duration
@@ -22,7 +21,7 @@ from gpu_studio.engine.device import accelerator_of, time_once
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import TF32, Case, Work, dtype_eps, has_tf32
 from gpu_studio.engine.workloads.proof import Verification, is_coarser, misplaced, seeded
-from gpu_studio.engine.workloads.workload import Workload
+from gpu_studio.engine.workloads.workload import Workload, timed_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,17 +136,8 @@ class Conv2d(Workload):
 
     def snippet(self, case: Case) -> str:
         benchmark, deterministic = CHOICES[case.options["cudnn"]]
-        return _SNIPPET.format(
-            size=case.size,
-            device=case.address,
-            dtype=case.dtype_name,
-            benchmark=benchmark,
-            deterministic=deterministic,
-            channels=CHANNELS,
-            side=SIDE,
-            kernel=KERNEL,
-            wait=wait_line(case.address),
-        )
+        setup = _SETUP.format(benchmark=benchmark, deterministic=deterministic)
+        return timed_script(case, setup, "forward_and_backward()") + _COMPARE
 
 
 class Conv2dCall(Call):
@@ -344,26 +334,19 @@ def _compared(size: int) -> str:
     return f"{pictures} of {SIDE} × {SIDE} and all gradients"
 
 
-_SNIPPET = """\
-import time
-import torch
-
-torch.backends.cudnn.benchmark = {benchmark}
-torch.backends.cudnn.deterministic = {deterministic}
-size, device, dtype = {size}, "{device}", torch.{dtype}
-layer = torch.nn.Conv2d({channels}, {channels}, {kernel}, padding=1, bias=False).to(device, dtype)
-pictures = torch.randn(size, {channels}, {side}, {side}, device=device).to(dtype).requires_grad_()
-above = torch.randn(size, {channels}, {side}, {side}, device=device).to(dtype)
+_SETUP = f"""
+torch.backends.cudnn.benchmark = {{benchmark}}
+torch.backends.cudnn.deterministic = {{deterministic}}
+layer = torch.nn.Conv2d({CHANNELS}, {CHANNELS}, {KERNEL}, padding=1, bias=False).to(device, dtype)
+shape = (size, {CHANNELS}, {SIDE}, {SIDE})
+pictures = torch.randn(shape, device=device).to(dtype).requires_grad_()
+above = torch.randn(shape, device=device).to(dtype)
 
 
 def forward_and_backward():
     return torch.autograd.grad(layer(pictures), (pictures, layer.weight), above)
-
-
-first = forward_and_backward()  # the first call is slower
-{wait}start = time.perf_counter()
-for _ in range(10):
-    again = forward_and_backward()
-{wait}print(f"{{(time.perf_counter() - start) / 10:.6f}} s a call")
-print("same bits:", all(torch.equal(one, other) for one, other in zip(first, again)))
+"""
+_COMPARE = """\
+pairs = zip(forward_and_backward(), forward_and_backward())
+print("same bits:", all(torch.equal(one, other) for one, other in pairs))
 """

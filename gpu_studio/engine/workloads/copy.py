@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.units import format_bytes
@@ -17,7 +16,7 @@ from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.workloads.call import Call, FunctionCall
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.proof import Verification
-from gpu_studio.engine.workloads.workload import CPU, Workload
+from gpu_studio.engine.workloads.workload import CPU, Workload, timed_script
 
 _MIB = 1 << 20
 _PARTS = {"h2d": "copy in", "d2h": "copy out", "d2d": "copy"}
@@ -79,20 +78,16 @@ class Copy(Workload):
         """Count the bytes read and written within a memory, or the bytes sent over PCIe."""
         size_bytes = case.size * _MIB
         if _direction(case) == "d2d":
-            return Work(
-                operations=0.0,
-                bytes_moved=2.0 * size_bytes,
-                throughput_work=2.0 * size_bytes,
-                memory_bytes=2 * size_bytes,
-                longest_kernel=0.0,
-            )
+            moved, host_bytes, link_bytes = 2 * size_bytes, 0, 0
+        else:
+            moved = host_bytes = link_bytes = size_bytes
         return Work(
             operations=0.0,
-            bytes_moved=float(size_bytes),
-            throughput_work=float(size_bytes),
-            memory_bytes=size_bytes,
-            host_bytes=size_bytes,
-            link_bytes=float(size_bytes),
+            bytes_moved=float(moved),
+            throughput_work=float(moved),
+            memory_bytes=moved,
+            host_bytes=host_bytes,
+            link_bytes=float(link_bytes),
             longest_kernel=0.0,
         )
 
@@ -115,14 +110,9 @@ class Copy(Workload):
         return Verification(not wrong, finding, (f"all of {format_bytes(4 * count)}",))
 
     def snippet(self, case: Case) -> str:
-        places = {is_source: _place(case, is_source=is_source) for is_source in (True, False)}
-        return _SNIPPET.format(
-            size=case.size,
-            source=_arguments(places[True]),
-            target=_arguments(places[False]),
-            asynchronous=_is_pinned(case),
-            wait=wait_line(case.address),
-        )
+        source, target = (_arguments(_place(case, is_source=one)) for one in (True, False))
+        setup = _SETUP.format(source=source, target=target)
+        return timed_script(case, setup, f"target.copy_(source, non_blocking={_is_pinned(case)})")
 
 
 class CopyCall(FunctionCall):
@@ -174,17 +164,8 @@ def _bad(sentence: str) -> StudioError:
     return StudioError(FailureKind.BAD_REQUEST, sentence)
 
 
-_SNIPPET = """\
-import time
-import torch
-
-count = {size} * 2**20 // 4
+_SETUP = """
+count = size * 2**20 // 4
 source = torch.zeros(count, {source})
 target = torch.zeros(count, {target})
-
-target.copy_(source, non_blocking={asynchronous})  # the first copy is slower
-{wait}start = time.perf_counter()
-for _ in range(10):
-    target.copy_(source, non_blocking={asynchronous})
-{wait}print(f"{{(time.perf_counter() - start) / 10:.6f}} s a call")
 """

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.device_name import address_there, wait_line
+from gpu_studio.core.device_name import address_there
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.engine.device import accelerator, accelerator_of
@@ -31,7 +31,7 @@ from gpu_studio.engine.workloads.train_network import (
     parameters_count,
     step_operations,
 )
-from gpu_studio.engine.workloads.workload import Workload
+from gpu_studio.engine.workloads.workload import Workload, timed_script
 
 if TYPE_CHECKING:
     from gpu_studio.engine.workloads.call import Call
@@ -156,9 +156,8 @@ def _script_for(case: Case) -> str:
         cards = [int(name.partition(":")[2]) for name in devices]
     start = _BY_ITSELF if sys.platform == "win32" else _BY_TORCHRUN
     text = _ONE_PROGRAM if is_one_program else start + _PROCESSES
-    return text.format(
+    text = text.format(
         size=case.size,
-        device=case.address,
         cards=cards,
         devices=devices,
         count=len(devices),
@@ -167,8 +166,8 @@ def _script_for(case: Case) -> str:
         classes=CLASSES,
         rate=LEARNING_RATE,
         momentum=MOMENTUM,
-        wait=wait_line(case.address),
     )
+    return timed_script(case, text, "step()") if is_one_program else text
 
 
 _BY_TORCHRUN = """\
@@ -204,10 +203,6 @@ if "RANK" not in os.environ:  # not started by torchrun yet
 """
 
 _ONE_PROGRAM = """\
-import time
-import torch
-
-size, device = {size}, "{device}"
 {network}model = torch.nn.DataParallel(model, device_ids={cards})
 optimizer = torch.optim.SGD(model.parameters(), lr={rate}, momentum={momentum})
 inputs = torch.randn(size, {inputs}, device=device)
@@ -219,13 +214,6 @@ def step():
     loss = torch.nn.functional.cross_entropy(model(inputs), targets)
     loss.backward()
     optimizer.step()
-
-
-step()  # the first step is slower
-{wait}start = time.perf_counter()
-for _ in range(10):
-    step()
-{wait}print(f"{{(time.perf_counter() - start) / 10:.6f}} s a call")
 """
 
 _PROCESSES = """\

@@ -284,9 +284,9 @@ def forgets_a_step(training: Training) -> None:
     training.step = lazy  # type: ignore[method-assign]
 
 
-def gradient_becomes(factor: float) -> Callable[[Training], None]:
+def gradient_becomes(factor: float, of: str = "weight") -> Callable[[Training], None]:
     def change(training: Training) -> None:
-        training.network[2].weight.register_hook(lambda gradient: gradient * factor)
+        getattr(training.network[2], of).register_hook(lambda gradient: gradient * factor)
 
     return change
 
@@ -304,6 +304,7 @@ STEP_FAULTS = {
     "gradients of zero": gradient_becomes(0.0),
     "gradients that are no numbers": gradient_becomes(float("nan")),
     "gradients half as large": gradient_becomes(0.5),
+    "a bias's gradients half as large": gradient_becomes(0.5, "bias"),
     "products in another dtype": in_another_dtype,
 }
 
