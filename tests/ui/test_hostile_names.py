@@ -17,7 +17,7 @@ from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.model.benchmark.recording import AT_ONCE, RecordingPlayer
 from gpu_studio.model.pages import BENCHMARK
 from tests.core.race.racing import CARD, over
-from tests.core.test_plain_text import hostile_json
+from tests.core.test_texts import hostile_json
 from tests.driving.window import drop, sees, text, wait_until
 from tests.fakes.check_answers import wrong_bit
 from tests.fakes.check_records import check_record

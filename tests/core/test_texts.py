@@ -1,4 +1,7 @@
-"""Names from outside never hide, turn around or control what is shown: in no file, in no field."""
+"""Names from outside never hide, turn around or control what is shown: in no file, in no field.
+
+Several names in one sentence.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+import pytest
 from msgspec import inspect
 
 from gpu_studio.core.benchmark.export import to_csv, to_markdown
@@ -21,7 +25,7 @@ from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.race.picture_file import SharedRace, SharedRun, decode_shared
 from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.core.race.verdict import judge
-from gpu_studio.core.texts import file_name, plain_text
+from gpu_studio.core.texts import file_name, listed, plain_text
 from gpu_studio.engine.devices.description import describe_engine
 from tests.core.race.racing import CARD, over
 from tests.fakes.check_answers import wrong_bit
@@ -30,6 +34,7 @@ from tests.fakes.hostile_files import HOSTILE_NAME, UNSHOWABLE, race_recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 _LONG = 100
 
@@ -168,3 +173,15 @@ def test_no_text_of_a_memory_snapshot_keeps_them() -> None:
     )  # fmt: skip
     assert_plain(snapshot.history[0].action)
     assert_plain(snapshot.conf)
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [([], ""), (["A"], "A"), (["A", "B"], "A and B"), (iter("ABC"), "A, B and C")],
+)
+def test_names_become_a_list_in_a_sentence(names, sentence):
+    assert listed(names) == sentence
+
+
+def test_a_choice_ends_in_or():
+    assert listed(("hot", "cold"), "or") == "hot or cold"
