@@ -1,3 +1,8 @@
+"""What another PC may say of its devices and files, and what that means here.
+
+What another PC may say of its devices and files, and what that means here.
+"""
+
 from __future__ import annotations
 
 import shlex
@@ -9,6 +14,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from gpu_studio.core.line_values import UntrustedError, event_here, sensors_here
+from gpu_studio.core.messages.placement_messages import FileInspected
 from gpu_studio.core.other_pc import (
     PLACES,
     OtherPc,
@@ -16,9 +23,11 @@ from gpu_studio.core.other_pc import (
     ssh_command,
     ssh_program,
 )
+from tests.fakes.pc import gt_1030
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 _ATTIC = OtherPc(name="attic", host="me@attic.local")
 
@@ -135,3 +144,25 @@ def test_the_ssh_of_windows_is_asked_for_no_shared_connection(windows):
 def test_a_path_with_a_space_reaches_the_shell_there_through_windows_own_quoting(windows):
     line = subprocess.list2cmdline(ssh_command(_SPACED, "engine"))
     assert line.endswith(r'GPU Studio\gpu-studio.exe\" serve engine"')
+
+
+@pytest.mark.parametrize("times", [0, 2, 200])
+def test_an_inventory_that_no_pc_has_is_refused(times: int) -> None:
+    found = gt_1030()
+    sensors_here(found, "attic")
+    for devices in (found.cards * times, (found.cpu, *found.cards * (times or 1000))):
+        impossible = msgspec.structs.replace(found, devices=devices)
+        with pytest.raises(UntrustedError):
+            sensors_here(impossible, "attic")
+
+
+def test_a_path_there_is_none_here_and_a_snippet_says_where_it_came_from() -> None:
+    there = FileInspected(
+        path="/etc/passwd", size_bytes=1, tensors=1, tensor_bytes=1, snippet="import torch"
+    )
+    here = event_here(there, "attic")
+    assert isinstance(here, FileInspected)
+    assert here.path == ""
+    assert here.snippet == "# For attic, where it came from.\nimport torch"
+    with pytest.raises(UntrustedError):
+        event_here(msgspec.structs.replace(there, snippet="x" * 200_000), "attic")
