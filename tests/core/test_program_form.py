@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import platform
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from gpu_studio.core import program_form
+from gpu_studio.core import operating_system, program_form
+from gpu_studio.core.packaged_parts import PackagedPart, licenses_text, packaged_parts
 from gpu_studio.core.program_form import Program, ProgramForm, own_program, python_here
 from gpu_studio.core.wheels import choice_of_tag
 
@@ -147,3 +151,63 @@ def test_the_windows_own_python_has_no_console(
 
 def test_a_python_that_does_not_know_its_path_is_called_python() -> None:
     assert python_here("") == "python"
+
+
+def test_an_installed_program_names_its_parts(tmp_path: Path) -> None:
+    row = {"name": "numpy", "version": "2.4.6", "license": "BSD-3-Clause", "files": ["numpy/L"]}
+    (tmp_path / "index.json").write_text(json.dumps([row]), encoding="utf-8")
+    (part,) = packaged_parts(tmp_path)
+    assert part == PackagedPart("numpy", "2.4.6", "BSD-3-Clause", ("numpy/L",))
+    text = licenses_text((part,), tmp_path)
+    assert text.startswith("numpy 2.4.6: BSD-3-Clause\n")
+    assert str(tmp_path) in text
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{}", b'[{"name": "numpy"}]', b"\xff"])
+def test_a_list_that_is_missing_or_broken_is_no_failure(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    if content is not None:
+        (tmp_path / "index.json").write_bytes(content)
+    assert packaged_parts(tmp_path) == ()
+    assert licenses_text(()) == ""
+
+
+def test_a_checkout_has_no_list() -> None:
+    assert packaged_parts() == ()
+
+
+def test_this_pc_is_named_as_python_names_it():
+    assert operating_system.system() == platform.system()
+    assert operating_system.machine() == platform.machine()
+    assert operating_system.release() == platform.release()
+
+
+def test_no_process_is_started_for_a_name(monkeypatch: pytest.MonkeyPatch):
+    def refuse(*arguments: object, **named: object) -> None:
+        raise AssertionError(arguments)
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    assert operating_system.system()
+    assert operating_system.machine()
+    assert operating_system.release()
+
+
+@pytest.mark.parametrize(
+    ("platform_name", "name"),
+    [("win32", "Windows"), ("darwin", "Darwin"), ("linux", "Linux"), ("freebsd14", "Freebsd14")],
+)
+def test_the_system_has_one_name(platform_name: str, name: str):
+    assert operating_system.system(platform_name) == name
+
+
+@pytest.mark.parametrize(
+    ("environ", "machine"),
+    [
+        ({"PROCESSOR_ARCHITECTURE": "AMD64"}, "AMD64"),
+        ({"PROCESSOR_ARCHITECTURE": "x86", "PROCESSOR_ARCHITEW6432": "AMD64"}, "AMD64"),
+        ({}, ""),
+    ],
+)
+def test_a_32_bit_program_is_told_the_processor_of_windows(environ: dict[str, str], machine: str):
+    assert operating_system.machine_of_windows(environ) == machine
