@@ -10,7 +10,7 @@ variance is that of Kiefer, Vogelsang and Bunzel ("Simple Robust Testing of Regr
 Econometrica 68, 2000), which grows with such a drift, and its critical values are those of few
 independent rounds: with a correlation of 0.7 between neighbors, some 86 of 100 intervals hold. For
 a median, it is the variance of the share of samples below it (Woodruff's interval, 1952).
-`tests/core/test_interval_coverage.py` simulates the coverage.
+`tests/core/test_statistics.py` simulates the coverage.
 """
 
 from __future__ import annotations
