@@ -1,4 +1,7 @@
-"""Whose memory is looked at."""
+"""Whose memory is looked at.
+
+The lab's engine of its own.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,21 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.placement_messages import UseDevice
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.memory_devices import choice_title
 from gpu_studio.model.memory.memory_model import MemoryModel
+from gpu_studio.model.memory.oom_experiment import (
+    OomState,
+)
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import gt_1030, reading, two_cards
 from tests.fakes.scripted_engine import Pause
 from tests.model.memory.looks import (
+    EXPERIMENT,
+    at_the_pause,
     idle,
     parts,
+    plain,
 )
 
 
@@ -79,3 +89,51 @@ def test_readings_stay_with_their_card_when_numbers_change(model, scripts, qtbot
     model.devices.choose(model.devices.choices[1].identity)
     assert "CUDA_VISIBLE_DEVICES" in model.chosen.reason
     assert model.history.points == []
+
+
+def test_an_experiment_runs_in_an_engine_of_its_own_that_ends_with_it(
+    model, broken, engines, qtbot
+):
+    studio = model.parent()
+    main = engines.latest
+    assert len(engines.made) == 1, "none is made before it is needed"
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    lab = engines.latest
+    assert lab is not main
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.RUNNING)
+    qtbot.waitUntil(lambda: parts(model)["tensors"] == 1024)
+    assert studio.session.is_free, "the program's own engine goes on"
+    assert "1 GiB allocated" in plain(model.experiment.outcome.detail)
+    lab.go()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    assert model.experiment.outcome.sentence == "Over the budget."
+    assert lab.requests[-1] == EXPERIMENT
+    qtbot.waitUntil(lambda: "close" in lab.calls)
+    assert "close" not in main.calls
+    assert studio.lab.state is EngineState.ABSENT
+    assert [mark.label for mark in model.history.marks] == ["experiment", "out of memory", "freed"]
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_the_labs_engine_numbers_the_cards_as_the_programs_own(model, broken, engines, qtbot):
+    """In an engine that sees only the second card, that card is cuda:0: in the lab's, too."""
+    second = two_cards().cards[1].uuid
+    broken[DescribeEngine] = [described_with_cuda(device_count=1, visible_devices=second)]
+    model.parent().session.restart(EngineEnvironment(visible_devices=second))
+    idle(qtbot, model.parent())
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    assert engines.latest.environment.visible_devices == second
+    engines.latest.go()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+
+
+def test_the_lab_ends_with_the_program(qtbot, model, broken, engines):
+    model.devices.choose("model:1996")
+    model.poll()
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    created = list(engines.made)
+    model.parent().close()
+    assert all("close" in engine.calls for engine in created if engine.requests)
