@@ -1,13 +1,32 @@
+"""The CPU's readings for a check: only what the system measures.
+
+The CPU's readings for a check: only what the system measures.
+"""
+
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.core.check.check_folder import is_same_boot
+from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.hardware import cpu
-from gpu_studio.hardware.cpu import CpuSensor, cpu_name, describe_cpu, name_in_cpuinfo
+from gpu_studio.hardware.cpu import (
+    CpuHeat,
+    CpuSensor,
+    boot_mark,
+    cpu_name,
+    cuda_variables,
+    describe_cpu,
+    has_secure_boot,
+    is_wsl,
+    linux_distribution,
+    name_in_cpuinfo,
+)
+from gpu_studio.hardware.nvidia.nvml import is_library_replaced, library_version
 from tests.hardware.test_pci import FakeRegistry
 
 
@@ -86,3 +105,152 @@ def test_memory_in_use_and_free_make_the_whole():
     telemetry = CpuSensor().read()
     total = telemetry.memory_used_bytes + telemetry.memory_free_bytes
     assert total == psutil.virtual_memory().total
+
+
+NO_COUNTERS = Path("there is no such folder")
+
+
+def system(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, *, degrees: float | None, has_clock: bool
+) -> None:
+    """Let the system report these; psutil always has some \"current\" clock."""
+    monkeypatch.setattr(cpu, "_CPUFREQ", folder)
+    if has_clock:
+        (folder / "policy0").mkdir()
+    cores = [SimpleNamespace(current=clock) for clock in (1400.0, 3890.5, 0.0)]
+    monkeypatch.setattr("psutil.cpu_freq", lambda percpu=False: cores if percpu else None)
+    entries = (
+        []
+        if degrees is None
+        else [SimpleNamespace(label="Tctl", current=degrees, high=70.0, critical=95.0)]
+    )
+    monkeypatch.setattr("psutil.sensors_temperatures", lambda: {"k10temp": entries}, raising=False)
+
+
+def test_heat_and_the_clock_of_the_fastest_core_are_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    system(monkeypatch, tmp_path, degrees=61.5, has_clock=True)
+    assert CpuHeat(NO_COUNTERS).read() == Telemetry(temperature_c=61.5, sm_clock_mhz=3890.5)
+
+
+def test_a_nominal_clock_is_no_reading(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    system(monkeypatch, tmp_path, degrees=61.5, has_clock=False)
+    assert CpuHeat(NO_COUNTERS).read() == Telemetry(temperature_c=61.5)
+    system(monkeypatch, tmp_path, degrees=None, has_clock=False)
+    assert CpuHeat(NO_COUNTERS).read() is None
+
+
+@pytest.mark.parametrize("degrees", [-55.0, 255.9, float("nan")])
+def test_a_sensor_that_is_not_connected_is_no_reading(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, degrees: float
+) -> None:
+    system(monkeypatch, tmp_path, degrees=degrees, has_clock=False)
+    assert CpuHeat(NO_COUNTERS).read() is None
+
+
+@pytest.mark.parametrize("error", [NotImplementedError, OSError, RuntimeError])
+def test_a_clock_that_cannot_be_read_is_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: type[Exception]
+) -> None:
+    def fail(percpu: bool = False) -> None:
+        raise error
+
+    system(monkeypatch, tmp_path, degrees=61.5, has_clock=True)
+    monkeypatch.setattr("psutil.cpu_freq", fail)
+    assert CpuHeat(NO_COUNTERS).read() == Telemetry(temperature_c=61.5)
+
+
+def test_a_count_of_slowdowns_that_rises_is_a_brake(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    system(monkeypatch, tmp_path, degrees=97.0, has_clock=False)
+    counter = tmp_path / "cpu0" / "thermal_throttle" / "package_throttle_count"
+    counter.parent.mkdir(parents=True)
+    heat, received = CpuHeat(tmp_path), []
+    for count in ("812", "812", "815", "815"):
+        counter.write_text(count)
+        vitals = heat.read()
+        assert vitals is not None
+        received.append(vitals.clock_event_reasons)
+    none = ClockReason(0)
+    assert received == [none, none, ClockReason.HARDWARE_HEAT, none]
+
+
+def test_a_laptop_and_the_limit_of_its_cpu_are_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    system(monkeypatch, tmp_path, degrees=61.5, has_clock=False)
+    monkeypatch.setattr("psutil.sensors_battery", lambda: SimpleNamespace(percent=80))
+    facts = describe_cpu(Telemetry())
+    assert (facts.is_laptop, facts.slowdown_c) == (True, 95.0)
+    monkeypatch.setattr("psutil.sensors_battery", lambda: None)
+    assert not describe_cpu(Telemetry()).is_laptop
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [("5.15.167.4-microsoft-standard-WSL2", True), ("6.8.0-45-generic", False)],
+)
+def test_wsl_is_known_by_its_kernel(release, expected):
+    assert is_wsl(release) is expected
+
+
+def test_a_linux_is_reported_with_those_it_descends_from(tmp_path):
+    path = tmp_path / "os-release"
+    path.write_text('NAME="Linux Mint"\nID=linuxmint\nID_LIKE="ubuntu debian"\n')
+    assert linux_distribution(path) == "linuxmint ubuntu debian"
+    assert linux_distribution(tmp_path / "none") == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "is_on"),
+    [(b"\x06\0\0\0\x01", True), (b"\x06\0\0\0\0", False), (b"\x01", False), (b"", False)],
+)
+def test_secure_boot_is_the_byte_behind_the_attributes(value, is_on, tmp_path):
+    path = tmp_path / "SecureBoot"
+    path.write_bytes(value)
+    assert has_secure_boot(path) is is_on
+    assert not has_secure_boot(tmp_path / "none")
+
+
+def test_only_what_cuda_reads_is_told_of_the_environment(monkeypatch):
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("SECRET", "1")
+    result = cuda_variables()
+    assert result["CUDA_DEVICE_ORDER"] == "FASTEST_FIRST"
+    assert not {"SECRET", "CUDA_VISIBLE_DEVICES", "HOME", "PATH"} & set(result)
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.595.71.05", "595.71.05"),
+     ("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.595.71.05 (deleted)", "595.71.05"),
+     ("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.1", None), ("", None)],
+)  # fmt: skip
+def test_the_loaded_library_reports_its_version(line, version, tmp_path):
+    path = tmp_path / "maps"
+    path.write_text(f"7e0 r-xp 00000000 08:01 9 /usr/lib/libc.so.6\n{line}\n")
+    assert library_version(path) == version
+    assert library_version(tmp_path / "none") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "is_replaced"),
+    [("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.595.71.05 (deleted)", True),
+     ("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.1 (deleted)", True),
+     ("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.595.71.05", False),
+     ("7f0 r-xp 00000000 08:01 12 /usr/lib/libc.so.6 (deleted)", False)],
+)  # fmt: skip
+def test_a_library_that_is_used_and_no_longer_on_the_disk_was_replaced(line, is_replaced, tmp_path):
+    path = tmp_path / "maps"
+    path.write_text(f"7e0 r-xp 00000000 08:01 9 /usr/lib/libm.so.6\n{line}\n")
+    assert is_library_replaced(path) is is_replaced
+    assert not is_library_replaced(tmp_path / "none")
+
+
+def test_a_start_of_the_pc_has_its_mark(tmp_path: Path) -> None:
+    (tmp_path / "boot_id").write_text("1a2b-3c4d\n")
+    assert boot_mark(tmp_path / "boot_id") == "1a2b-3c4d"
+    assert is_same_boot(boot_mark(tmp_path / "missing"), str(int(psutil.boot_time())))
