@@ -1,14 +1,32 @@
+"""An engine that gets no more memory of the system: its process has a limit.
+
+An engine that gets no more memory of the system: its process has a limit.
+"""
+
 from __future__ import annotations
 
 import gc
 import re
+import sys
 import weakref
+from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.engine.faults import failure_of
+from tests.engine.answers import run_request
+from tests.engine.engine_child import EngineChild
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gpu_studio.core.messages.run_messages import RunWorkload
+
 
 CPU_OOM = (
     "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you "
@@ -133,3 +151,36 @@ def test_a_failure_keeps_nothing_of_the_error_alive():
     gc.collect()
     assert alive[0]() is None
     assert "in fail" in failure.traceback_text
+
+
+# The small one is large enough for the buffers of all threads of numpy's OpenBLAS, which ends a
+# process that has no room for them. Each of the three tensors of the large one takes 64 MiB.
+_SMALL, _LARGE = 512, 4096
+_REST_BYTES = 32 << 20
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[EngineChild]:
+    child = EngineChild(tmp_path / "log")
+    yield child
+    child.kill()
+
+
+def multiply(size: int) -> RunWorkload:
+    return run_request(workload="matmul", size=size, budget_s=0.05)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process that runs")
+def test_a_run_without_ram_fails_in_words_and_the_engine_stays(engine: EngineChild) -> None:
+    assert isinstance(engine.ask(multiply(_SMALL))[-1], RunFinished)
+    process = psutil.Process(engine.process.pid)
+    limit_bytes = process.memory_info().vms + _REST_BYTES
+    _, hard = process.rlimit(psutil.RLIMIT_AS)
+    process.rlimit(psutil.RLIMIT_AS, (limit_bytes, hard))
+    failed = engine.ask(multiply(_LARGE))[-1]
+    assert isinstance(failed, RunFailed)
+    assert failed.failure.kind is FailureKind.OUT_OF_MEMORY
+    assert failed.failure.message.startswith("The PC ran out of memory (RAM): ")
+    assert not failed.failure.fatal
+    process.rlimit(psutil.RLIMIT_AS, (hard, hard))
+    assert isinstance(engine.ask(multiply(_SMALL))[-1], RunFinished)
