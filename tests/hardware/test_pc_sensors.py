@@ -401,3 +401,8 @@ def test_one_card_that_hangs_leaves_the_others(hanging, one_is_late):
         assert silent.error_code == "silent"
         assert other.telemetry.temperature_c == 26
     assert source.has_left_behind
+
+
+def test_a_hidden_card_has_no_address():
+    inventory = sensors(FakeNvml(GT_1030, RTX_3060), visible_devices="1").inventory()
+    assert [card.address for card in inventory.cards] == ["cuda:0", None]

@@ -276,6 +276,12 @@ def test_a_pc_without_a_card_says_why_for_each_missing_thing():
     assert "other_gpus" not in rows
 
 
+def test_other_makers_cards_are_named():
+    inventory = msgspec.structs.replace(cpu_only(), other_gpus=("AMD Radeon RX 6600",))
+    rows = rows_of(inventory.cpu, PcSnapshot(inventory=inventory))
+    assert rows["other_gpus"].value == "AMD Radeon RX 6600"
+
+
 def test_a_broken_driver_that_reports_its_version_still_says_what_is_wrong():
     driver = Driver(
         version="570.86.16", error="Its two halves do not fit.", error_code="driver_updated"
@@ -357,3 +363,10 @@ def test_resizable_bar_is_on_if_the_cpu_reaches_all_of_the_memory(bar1_gib, word
         gt_1030().cards[0], memory_total_bytes=12 << 30, bar1_bytes=bytes_
     )
     assert rows_of(card, card_snapshot(card))["resizable_bar"].value.startswith(words)
+
+
+def test_without_a_memory_clock_the_arithmetic_is_still_known() -> None:
+    peaks = peaks_of(msgspec.structs.replace(GT_1030, memory_clock_max_mhz=None), None)
+    assert peaks is not None
+    assert peaks.memory_bytes_per_s is None
+    assert peaks.best_flops("float32")

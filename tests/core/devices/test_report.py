@@ -18,7 +18,7 @@ from gpu_studio.core.devices.report import (
     report_text,
 )
 from gpu_studio.core.messages.engine_messages import TorchCard
-from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading
 
 UUID = "GPU-1b2f5a80-8d65-4b4f-9f7e-0a6c1c1d1030"
@@ -219,3 +219,8 @@ def test_one_long_line_is_masked_as_soon_as_a_short_one(part):
     """A search that runs to the end of the line from each of its words would take minutes."""
     text = part * ((64 << 10) // len(part))
     assert masked_text(f"{text} --token hf_{'a' * 20}").endswith(f"--token {MASK}")
+
+
+def test_json_of_a_pc_without_cuda_names_no_current_card():
+    snapshot = PcSnapshot(inventory=cpu_only(), engine=described())
+    assert json.loads(report_json(snapshot))["torch"]["current_device"] is None

@@ -204,3 +204,22 @@ def test_a_name_from_outside_is_no_formula_and_a_lost_card_says_why():
     line = rows(found, msgspec.structs.replace(reading(found), cards=(lost,)))[1]
     assert line["name"].startswith("'=cmd")
     assert line["trouble"] == "Lost, and quiet."
+
+
+def test_a_fall_has_a_minus():
+    spans = card_spans([{"temperature_c": 60.0}, {"temperature_c": 50.0}])
+    assert plain(spans["temperature"].change) == "−10 °C"
+
+
+def test_one_reading_is_too_early_to_call_it_refused():
+    span = card_spans([{"utilization_percent": None}])["utilization"]
+    assert not span.is_refused
+    assert span.sentence == "GPU load: not read yet."
+
+
+def test_every_sensor_of_a_card_has_a_place():
+    rates = {"pcie_rx_bytes_per_s": 2.5e9, "pcie_tx_bytes_per_s": 1e6, "memory_clock_mhz": 3004.0}
+    spans = card_spans([rates])
+    assert plain(spans["pcie_in"].latest) == "2.50 GB/s"
+    assert plain(spans["pcie_out"].latest) == "1.00 MB/s"
+    assert plain(spans["memory_clock"].latest) == "3004 MHz"

@@ -11,7 +11,9 @@ from gpu_studio.core.devices.devices import (
     Driver,
 )
 from gpu_studio.core.devices.finding import SEVERITIES, Finding, findings_value, worst_first
+from gpu_studio.core.devices.published_builds import last_build
 from gpu_studio.core.messages.engine_messages import EngineDescribed
+from gpu_studio.core.wheel_table import load_table
 from tests.core.devices.doctor_facts import (
     ENGINE,
     GT_1030,
@@ -132,3 +134,11 @@ def test_each_rule_has_its_place_and_each_code_its_severity():
     assert codes(examined(pc(asleep, unknown))) == ["card_unreadable", "card_asleep", "ok"]
     # NVIDIA's build and the others' each have a rule for what works.
     assert list(dict.fromkeys(rule.__name__ for rule in rules._RULES)) == list(SEVERITIES)
+
+
+def test_the_last_build_is_that_of_the_newest_pytorch():
+    table = load_table()
+    assert last_build(table, (3, 5)) is None
+    for capability, tag, torch in (((3, 7), "cu118", "2.7"), ((7, 0), "cu126", "2.14")):
+        build = last_build(table, capability)
+        assert (build.tag, build.torch[1]) == (tag, torch)

@@ -155,3 +155,22 @@ def test_a_sleeping_card_shows_its_last_reading(
     assert model.trouble.startswith(ASLEEP)
     assert "Last read at" in model.trouble
     assert "77" in model.trouble
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_card_that_is_lost_is_not_called_usable(
+    qtbot, studio, sensor_source, inventory, with_cuda, model
+):
+    start(qtbot, studio)
+    sensor_source.send(reading(inventory, 1.0))
+    qtbot.waitUntil(lambda: model.is_readable and studio.sensors.newest is not None)
+    assert model.verdict.code == "ok"
+    lost = CardReading(
+        uuid=inventory.cards[0].identity, telemetry=Telemetry(), error="It was lost."
+    )
+    sensor_source.send(msgspec.structs.replace(reading(inventory, 2.0), cards=(lost,)))
+    qtbot.waitUntil(lambda: not model.is_readable)
+    assert all(part in model.verdict.sentence for part in ("GT 1030", "It was lost."))
+    assert model.trouble == "It was lost."
+    assert {fact.key for group in model.groups for fact in group.facts} >= {"name", "uuid"}
+    assert all(fact.is_known for group in model.groups for fact in group.facts)
