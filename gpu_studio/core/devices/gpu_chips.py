@@ -46,11 +46,6 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True):
     chips: tuple[GpuChip, ...]
 
 
-def known_chips() -> tuple[GpuChip, ...]:
-    """Return the table, AMD's chips first, each maker's oldest first; empty if it is missing."""
-    return _table().chips
-
-
 def gpu_chip(maker: str, device_id: int | None) -> GpuChip | None:
     """Return the chip with a PCI device id; None if the table does not have it.
 

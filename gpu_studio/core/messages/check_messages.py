@@ -88,7 +88,6 @@ Severity = Literal["error", "doubt", "note"]
 
 MOST_FINDINGS = 1000
 Fraction = Annotated[float, Meta(ge=0, le=1)]
-Percent = Annotated[float, Meta(ge=0, le=100)]
 Text = Annotated[str, Meta(max_length=1000)]
 ShortText = Annotated[str, Meta(max_length=100)]
 HexWord = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
