@@ -148,7 +148,7 @@ def build_window(
 
 
 class SshPcs:
-    """Reaches other PCs by the system's own ``ssh``; see `model.remote_pc.PcPort`."""
+    """Reaches other PCs by the system's own ``ssh``; see `model.pc.PcPort`."""
 
     def hello(self, pc: OtherPc) -> LineHello:
         """Return a question for a PC's greeting."""

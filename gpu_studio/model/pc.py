@@ -95,7 +95,7 @@ class Pc(QObject):
 
 
 class Hello(Protocol):
-    """A question for a PC's greeting: `hardware.line.LineHello`."""
+    """A question for a PC's greeting: `hardware.client.LineHello`."""
 
     def answer(self) -> Introduction:
         """Return what the PC says first; call it in a thread that may wait."""

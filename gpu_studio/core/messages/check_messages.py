@@ -52,7 +52,7 @@ PlantKind = Literal[
     "bit", "stuck", "swap", "drop", "slow", "throttle", "hot", "late_heat", "edge", "slow_memory"
 ]
 PLANT_KINDS: tuple[PlantKind, ...] = get_args(PlantKind)
-"""The faults that a check can make on purpose; `core.check.plants` describes them."""
+"""The faults that a check can make on purpose; `core.check.stages` describes them."""
 
 FindingKind = Literal[
     "wrong_result",  # differs from the exact result
