@@ -84,7 +84,7 @@ class Greeting(Message, frozen=True, kw_only=True):
     """What a program says first: no names, no paths, nothing of the PC's user.
 
     Attributes:
-        protocol: changes with the messages; see `core.protocol_version`.
+        protocol: changes with the messages; see `core.protocol.protocol_version`.
         version: the program's own, to show.
         system: of the PC, as far as commands to type differ.
         engine: whether it has one that can start.
