@@ -252,6 +252,15 @@ def test_a_stuck_bit_is_found_however_blind_the_comparison_is(
     assert run.errors > 0
 
 
+def test_a_card_that_computes_nothing_does_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = card_run("memory", clock=TickingClock(0.001))
+    words = memory_of(run, 64 * MIB)
+    monkeypatch.setattr(words, "_make", lambda *_: None)
+    monkeypatch.setattr(torch, "count_nonzero", lambda _words: torch.tensor(0))
+    list(words.one_pass())
+    assert "blind" in {one.kind for one in run.findings}
+
+
 def test_a_card_with_too_little_free_memory_is_tested_in_part(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
