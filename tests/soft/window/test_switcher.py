@@ -164,7 +164,9 @@ def test_feeding_on_the_second_card_takes_its_memory_and_splits_its_time(
         "batch by batch", "whole data set", "pinned", "pinned without waiting",
     ]  # fmt: skip
     finished = [event for event in person.events(RunFinished) if isinstance(event, RunFinished)]
-    peaks = {row[0]: one.peak_allocated_bytes for row, one in zip(rows, finished, strict=True)}
+    peaks = {
+        row[0]: one.details.peak_allocated_bytes for row, one in zip(rows, finished, strict=True)
+    }
     # The whole set of 10 000 × (100 + 50) numbers stays on the card.
     assert peaks["whole data set"] - peaks["batch by batch"] > 10_000 * 100 * 4
     assert {one.device for one in finished} == {"cuda:1"}
