@@ -80,6 +80,10 @@ def test_half_and_back_is_within_half_s_rounding(
         assert end.same_output is True, dtype
 
 
+@pytest.mark.skipif(
+    torch.torch_version.TorchVersion(torch.__version__) < (2, 10),
+    reason="your own files need PyTorch 2.10",
+)
 def test_a_file_goes_to_the_card_bit_for_bit(card: str, tmp_path: Path, ask: Ask) -> None:
     path = tmp_path / "mine.pt"
     torch.save({"w": torch.randn(1000, 1000), "n": torch.arange(7)}, path)
