@@ -118,6 +118,7 @@ class _Answer:
         opened: Opens the line; its errors are raised here.
         stop_if_over: Raises if the user stopped.
         longest_s: How long the head, or a piece, may take.
+        clock: The downloader's.
 
     Attributes:
         status: That of HTTP; None of another kind of address.
@@ -125,9 +126,10 @@ class _Answer:
     """
 
     def __init__(
-        self, opened: Callable[[], Any], stop_if_over: Callable[[], None], longest_s: float
-    ) -> None:
-        self._stop_if_over, self._longest_s = stop_if_over, longest_s
+        self, opened: Callable[[], Any], stop_if_over: Callable[[], None], longest_s: float,
+        clock: Callable[[], float],
+    ) -> None:  # fmt: skip
+        self._stop_if_over, self._longest_s, self._clock = stop_if_over, longest_s, clock
         self._asked: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._said: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=self._serve, args=(opened,), daemon=True).start()
@@ -163,13 +165,13 @@ class _Answer:
             self._said.put(error)
 
     def _awaited(self) -> Any:
-        end_s = time.monotonic() + self._longest_s
+        end_s = self._clock() + self._longest_s
         while True:
             try:
                 said = self._said.get(timeout=_LOOK_S)
             except queue.Empty:
                 self._stop_if_over()
-                if time.monotonic() > end_s:
+                if self._clock() > end_s:
                     raise TimeoutError("an answer dripped without end") from None
                 continue
             if isinstance(said, Exception):
@@ -459,7 +461,7 @@ class Downloader:
             request = urllib.request.Request(url, headers=_AGENT | headers, method=method)
             return _Answer(
                 lambda: self._opener.open(request, timeout=self._timeout_s),
-                self._stop_if_over, _DRIPPING_TIMEOUTS * self._timeout_s,
+                self._stop_if_over, _DRIPPING_TIMEOUTS * self._timeout_s, self._clock,
             )  # fmt: skip
         # The address, or the one of a redirect.
         except (ValueError, http.client.InvalidURL) as error:

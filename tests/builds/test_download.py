@@ -423,18 +423,9 @@ def test_a_page_that_breaks_off_is_asked_for_again(server, downloader, waits):
     assert waits == [1.0]
 
 
-def test_a_line_that_drips_is_a_broken_one(server, tmp_path):
-    server.files[URL_PATH] = Served(CONTENT, drips=True)
-
-    def wait(_seconds):
-        server.files[URL_PATH] = Served(CONTENT)
-
-    downloader = Downloader(tmp_path, wait=wait, timeout_s=0.1)
-    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
-
-
-def test_a_head_that_drips_is_a_broken_line(server, tmp_path):
-    server.files[URL_PATH] = Served(CONTENT, head_drips=True)
+@pytest.mark.parametrize("dripping", [{"drips": True}, {"head_drips": True}])
+def test_a_line_that_drips_is_a_broken_one(server, tmp_path, dripping):
+    server.files[URL_PATH] = Served(CONTENT, **dripping)
 
     def wait(_seconds):
         server.files[URL_PATH] = Served(CONTENT)
