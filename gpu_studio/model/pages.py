@@ -14,32 +14,32 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Page(msgspec.Struct, frozen=True):
+class PageId(msgspec.Struct, frozen=True):
     """A tab of the window, or a page of a tab that has several."""
 
     tab: str
     part: str = ""
 
 
-DEVICES = Page("devices")
-RACE = Page("race")
-BENCHMARK = Page("benchmark")
-COMPARE = Page("benchmark", "compare")
-SWITCHER = Page("switcher")
-CHOOSE = Page("switcher", "choose")
-PLACE = Page("switcher", "place")
-PITFALLS = Page("switcher", "pitfalls")
-FEEDING = Page("switcher", "feeding")
-AMP = Page("switcher", "amp")
-SEVERAL_CARDS = Page("switcher", "several_cards")
-MEMORY = Page("memory")
-CURVES = Page("memory", "curves")
-SEGMENTS = Page("memory", "segments")
-BREAK_IT = Page("memory", "break_it")
-READ_ERROR = Page("memory", "read_error")
-FIT = Page("memory", "fit")
-WHAT_IF = Page("memory", "what_if")
-CHECK = Page("check")
+DEVICES = PageId("devices")
+RACE = PageId("race")
+BENCHMARK = PageId("benchmark")
+COMPARE = PageId("benchmark", "compare")
+SWITCHER = PageId("switcher")
+CHOOSE = PageId("switcher", "choose")
+PLACE = PageId("switcher", "place")
+PITFALLS = PageId("switcher", "pitfalls")
+FEEDING = PageId("switcher", "feeding")
+AMP = PageId("switcher", "amp")
+SEVERAL_CARDS = PageId("switcher", "several_cards")
+MEMORY = PageId("memory")
+CURVES = PageId("memory", "curves")
+SEGMENTS = PageId("memory", "segments")
+BREAK_IT = PageId("memory", "break_it")
+READ_ERROR = PageId("memory", "read_error")
+FIT = PageId("memory", "fit")
+WHAT_IF = PageId("memory", "what_if")
+CHECK = PageId("check")
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
     begins the page's work at once.
     """
 
-    page: Page
+    page: PageId
     device: str = ""
     paths: tuple[Path, ...] = ()
     starts: bool = False
@@ -90,14 +90,14 @@ class Wakefulness(QObject):
     def __init__(self, blocker: SleepBlocker | None, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._blocker = blocker
-        self._needs: set[Page] = set()
+        self._needs: set[PageId] = set()
 
     @property
     def is_kept(self) -> bool:
         """Whether the PC is kept awake now: its system may have refused it."""
         return bool(self._needs) and self._blocker is not None and self._blocker.is_held
 
-    def need(self, page: Page, *, needed: bool) -> None:
+    def need(self, page: PageId, *, needed: bool) -> None:
         """Say whether the work of a page needs the PC awake."""
         before = bool(self._needs)
         if needed:

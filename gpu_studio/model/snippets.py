@@ -20,7 +20,7 @@ from gpu_studio.core.messages.placement_messages import (
     UseDevice,
 )
 from gpu_studio.model.engine_session import Reply
-from gpu_studio.model.pages import CHOOSE, MEMORY, PITFALLS, PLACE, Page
+from gpu_studio.model.pages import CHOOSE, MEMORY, PITFALLS, PLACE, PageId
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
@@ -56,11 +56,11 @@ class Snippets(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._tab = ""
-        self._front: dict[str, Page] = {}  # of the tabs that have several pages
-        self._by_page: dict[Page, str] = {}
+        self._front: dict[str, PageId] = {}  # of the tabs that have several pages
+        self._by_page: dict[PageId, str] = {}
         self.snippet = ""
 
-    def turn_to(self, page: Page) -> None:
+    def turn_to(self, page: PageId) -> None:
         """Follow the window to a tab, or a tab to one of its pages."""
         if page.part:
             self._front[page.tab] = page
@@ -68,7 +68,7 @@ class Snippets(QObject):
             self._tab = page.tab
         self._update()
 
-    def show(self, snippet: str, page: Page) -> None:
+    def show(self, snippet: str, page: PageId) -> None:
         """Replace the code of a page; a tab stands for its page in front."""
         self._by_page[self._front.get(page.tab, page) if not page.part else page] = snippet
         self._update()
@@ -86,7 +86,7 @@ class Snippets(QObject):
             self.show(snippet, _PAGES[type(reply.request)])
 
     def _update(self) -> None:
-        front = self._front.get(self._tab, Page(self._tab))
+        front = self._front.get(self._tab, PageId(self._tab))
         snippet = self._by_page.get(front, "")
         if snippet != self.snippet:
             self.snippet = snippet

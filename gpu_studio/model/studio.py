@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.build_ports import BuildInstallerPort, BuildStore
     from gpu_studio.model.builds import Builds  # 10 ms
     from gpu_studio.model.doctor import Probe
-    from gpu_studio.model.pages import Page, SleepBlocker
+    from gpu_studio.model.pages import PageId, SleepBlocker
     from gpu_studio.model.pc import PcPort
     from gpu_studio.model.sensors import SensorSource
     from gpu_studio.model.settings import Settings
@@ -140,7 +140,7 @@ class Studio(QObject):
         self.modelled.close()
 
     def go_to(
-        self, page: Page, *, device: str = "", path: Path | None = None, starts: bool = False
+        self, page: PageId, *, device: str = "", path: Path | None = None, starts: bool = False
     ) -> None:
         """Bring a page of the window to the front; see `Destination`."""
         paths = () if path is None else (path,)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QCloseEvent, QHideEvent, QKeyEvent, QPaintEvent, QShowEvent
 
-    from gpu_studio.model.pages import Page
+    from gpu_studio.model.pages import PageId
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.setup.setup_line import SetupLine  # 13 ms
     from gpu_studio.ui.theme import Theme
@@ -229,7 +229,7 @@ class MainWindow(QMainWindow):
             keys = QKeySequence(tab.keys).toString(QKeySequence.SequenceFormat.NativeText)
             self.tabs.setTabToolTip(index, keys)
 
-    def _front(self) -> Page:
+    def _front(self) -> PageId:
         return TABS[self.tabs.currentIndex()].page
 
     def _page(self) -> QWidget:

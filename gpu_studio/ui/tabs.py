@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from gpu_studio.model.pages import Destination, Page
+    from gpu_studio.model.pages import Destination, PageId
     from gpu_studio.ui.scroll_page import LazyPage
 
 
@@ -61,16 +61,16 @@ class Tab(NamedTuple):
         recognized: the page that opens a file recognized so; the tab's own if None.
     """
 
-    page: Page
+    page: PageId
     title: str
     icon: str
     keys: str
     contents: str
-    parts: Mapping[Page, str] = MappingProxyType({})
+    parts: Mapping[PageId, str] = MappingProxyType({})
     opens: tuple[str, ...] = ()
     opens_in_front: tuple[str, ...] = ()
     recognizes: str = ""
-    recognized: Page | None = None
+    recognized: PageId | None = None
 
 
 TABS = (
@@ -147,14 +147,14 @@ TABS = (
 )  # fmt: skip
 
 
-def tab_of(page: Page) -> Tab:
+def tab_of(page: PageId) -> Tab:
     """Return the tab that a page belongs to."""
     return next(tab for tab in TABS if tab.page.tab == page.tab)
 
 
 def page_for_file(
-    path: Path, front: Page, is_over: Callable[[], bool] = lambda: False
-) -> Page | None:
+    path: Path, front: PageId, is_over: Callable[[], bool] = lambda: False
+) -> PageId | None:
     """Return the page that opens a dropped file: one that knows its contents, or its ending.
 
     None if there is no such page. It reads the file, so it is called in a thread.
@@ -184,7 +184,7 @@ class PageBar(QTabBar):
     """The titles of a tab's pages; `stack` shows the page in front.
 
     Signals:
-        page_changed(Page): another page is in front.
+        page_changed(PageId): another page is in front.
 
     Attributes:
         front: the page in front.
@@ -212,7 +212,7 @@ class PageBar(QTabBar):
         for page in pages:
             self.stack.add(page)
 
-    def go_to(self, page: Page) -> None:
+    def go_to(self, page: PageId) -> None:
         """Bring a page to the front."""
         self.setCurrentIndex(self._pages.index(page))
 

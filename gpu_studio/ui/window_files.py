@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.core.failure import Failure
-    from gpu_studio.model.pages import Page
+    from gpu_studio.model.pages import PageId
     from gpu_studio.model.studio import Studio
 
 
@@ -86,7 +86,7 @@ class WindowFiles(QObject):
     destination_found = Signal(object)
     delayed = Signal(str)
 
-    def __init__(self, window: QWidget, studio: Studio, front: Callable[[], Page]) -> None:
+    def __init__(self, window: QWidget, studio: Studio, front: Callable[[], PageId]) -> None:
         super().__init__(window)
         self._window, self._headlines, self._front = window, studio.headlines, front
         self._paths: tuple[Path, ...] = ()
@@ -146,7 +146,7 @@ class WindowFiles(QObject):
 
 
 def _destination(
-    paths: tuple[Path, ...], front: Page, is_over: Callable[[], bool]
+    paths: tuple[Path, ...], front: PageId, is_over: Callable[[], bool]
 ) -> Destination | None:
     """Return where to open files; None if they cannot be opened, or not together."""
     if len(paths) > _MOST_DROPPED:

@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeySequence
 
 from gpu_studio.core.check.check_record import RECORD_ENDINGS, has_record
 from gpu_studio.model import pages
-from gpu_studio.model.pages import BENCHMARK, CHECK, DEVICES, RACE, Page
+from gpu_studio.model.pages import BENCHMARK, CHECK, DEVICES, RACE, PageId
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.scroll_page import imported
 from gpu_studio.ui.tabs import TABS, Tab, TabContents, page_for_file, tab_of
@@ -43,7 +43,7 @@ def test_a_file_has_one_tab() -> None:
 
 
 def test_every_page_that_the_program_leads_to_is_in_a_record() -> None:
-    for page in (one for one in vars(pages).values() if isinstance(one, Page)):
+    for page in (one for one in vars(pages).values() if isinstance(one, PageId)):
         tab = tab_of(page)
         assert page in (tab.page, tab.recognized) or page in tab.parts
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.model.devices.device_board import DeviceRow
-    from gpu_studio.model.pages import Page
+    from gpu_studio.model.pages import PageId
     from gpu_studio.model.studio import Studio
 
 _numbers = itertools.count(1)
@@ -56,7 +56,7 @@ class ComparisonModel(QObject):
     runs_changed = Signal()
 
     def __init__(
-        self, studio: Studio, workload: str, page: Page, parent: QObject | None = None
+        self, studio: Studio, workload: str, page: PageId, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._session, self._board, self._pcs = studio.session, studio.board, studio.pcs

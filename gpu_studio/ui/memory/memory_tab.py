@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QHideEvent, QShowEvent
 
     from gpu_studio.model.engine_session import EngineSession
-    from gpu_studio.model.pages import Destination, Page
+    from gpu_studio.model.pages import Destination, PageId
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.memory.what_if_page import WhatIfPage
     from gpu_studio.ui.theme import Theme
@@ -88,7 +88,7 @@ class MemoryTab(TabContents):
         elif destination.page.part:
             self.pages.go_to(destination.page)
 
-    def _show_page(self, page: Page) -> None:
+    def _show_page(self, page: PageId) -> None:
         self._tank_card.setVisible(page not in _OF_ANY_CARD)
         self._polls.setInterval(_FAST_POLL_MS if page == SEGMENTS else _POLL_MS)
         self._poll()

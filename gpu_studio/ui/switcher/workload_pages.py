@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
-    from gpu_studio.model.pages import Page
+    from gpu_studio.model.pages import PageId
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
@@ -98,7 +98,7 @@ def cards_page(studio: Studio, theme: Theme) -> QWidget:
 def _page(
     studio: Studio,
     theme: Theme,
-    shown_on: Page,
+    shown_on: PageId,
     title: str,
     parts: tuple[tuple[str, str], ...],
     checked: Mapping[str, Sequence[str]] | None = None,
