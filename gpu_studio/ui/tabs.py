@@ -12,20 +12,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QTabBar, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QTabBar, QVBoxLayout, QWidget
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.texts import file_name
 from gpu_studio.core.user_file import SilentDriveError
 from gpu_studio.model import pages
-from gpu_studio.ui.scroll_page import PageStack, imported
+from gpu_studio.ui.page import Page
+from gpu_studio.ui.parts import GAP, MARGIN
+from gpu_studio.ui.scroll_page import LazyPage, PageStack, imported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from gpu_studio.model.pages import Destination, PageId
-    from gpu_studio.ui.scroll_page import LazyPage
+    from gpu_studio.model.studio import Studio
 
 
 class TabContents(QWidget):
@@ -178,6 +180,63 @@ def page_for_file(
     if ending in tab_of(front).opens_in_front:
         return front
     return next((tab.page for tab in TABS if ending in tab.opens), None)
+
+
+class PagedTab(TabContents):
+    """A tab of pages: in a row their titles and what the page in front offers; below it the page.
+
+    Args:
+        tab: its record.
+        studio: follows which page's code is shown.
+        parent: owns it.
+
+    Attributes:
+        pages: the titles.
+    """
+
+    def __init__(self, tab: Tab, studio: Studio, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(tab.page.tab)
+        self._studio = studio
+        self.pages = PageBar(tab)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(MARGIN, 0, MARGIN, MARGIN)
+        column.setSpacing(GAP)
+        self._row = QHBoxLayout()
+        column.addLayout(self._row)
+        self._row.addWidget(self.pages)
+        self._row.addStretch(1)
+        column.addWidget(self.pages.stack, 1)
+        self.pages.page_changed.connect(self._on_page_changed)
+
+    def add(self, *pages: QWidget | LazyPage) -> None:
+        """Add the pages, in the order of their titles; those that are lazy are made when idle."""
+        self.pages_later = tuple(page for page in pages if isinstance(page, LazyPage))
+        for page in self.pages_later:
+            page.created.connect(self._place_actions)
+        self.pages.add(*pages)
+        for page in pages:
+            if not isinstance(page, LazyPage):
+                self._place_actions(page)
+        self._on_page_changed(self.pages.front)
+
+    def go_to(self, destination: Destination) -> None:
+        """Bring the page in front that a destination names."""
+        if destination.page.part:
+            self.pages.go_to(destination.page)
+
+    def _place_actions(self, page: QWidget) -> None:
+        if isinstance(page, Page):
+            self._row.addWidget(page.action_row)
+            page.action_row.setVisible(page is self.pages.stack.shown)
+
+    def _on_page_changed(self, front: PageId) -> None:
+        self._studio.snippets.turn_to(front)
+        for row in range(self._row.count()):
+            widget = self._row.itemAt(row).widget()
+            if widget is not None and widget is not self.pages:
+                shown = self.pages.stack.shown
+                widget.setVisible(isinstance(shown, Page) and widget is shown.action_row)
 
 
 class PageBar(QTabBar):

@@ -1,0 +1,69 @@
+"""What a page shows: one model with frozen choices, and properties in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from PySide6.QtCore import QObject, Signal
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import SignalInstance
+
+
+class PageModel(QObject):
+    """The base of a page's model.
+
+    A subclass has properties for everything that the page shows. Their words come from the last
+    answer, never from the present choices.
+
+    Args:
+        choices: what the controls of the page show at first: a frozen struct.
+        parent: owns it.
+
+    Signals:
+        changed(): something that the page shows may differ.
+
+    Attributes:
+        choices: what is chosen.
+        is_seen: whether the page is visible: what costs time is asked only then.
+    """
+
+    changed = Signal()
+
+    def __init__(self, choices: msgspec.Struct | None = None, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.choices: Any = choices
+        self.is_seen = False
+
+    def choose(self, **choices: object) -> None:
+        """Change some of the choices; the same ones again change nothing."""
+        new = self.suited(msgspec.structs.replace(self.choices, **choices))
+        if new != self.choices:
+            self.choices = new
+            self.on_chosen()
+            self.changed.emit()
+
+    def suited(self, choices: Any) -> Any:
+        """Return choices in which those that do not suit the others are the usual ones."""
+        return choices
+
+    def on_chosen(self) -> None:
+        """Ask anew, or remember the choices: they just changed."""
+
+    def on_seen(self) -> None:
+        """Ask what was left out while the page was hidden."""
+
+    def see(self, *, is_seen: bool) -> None:
+        """Note whether the page is visible."""
+        self.is_seen = is_seen
+        if is_seen:
+            self.on_seen()
+
+    def follow(self, *signals: SignalInstance) -> None:
+        """Say `changed` with each of these."""
+        for signal in signals:
+            signal.connect(self._on_followed)
+
+    def _on_followed(self) -> None:
+        self.changed.emit()

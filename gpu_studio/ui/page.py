@@ -1,0 +1,694 @@
+"""Pages from a description: each part names what it shows of the page's model.
+
+A `Page` builds its parts once. While it is visible, it shows all of them again whenever its model
+says `changed`; while it is hidden it does nothing, and catches up when it is shown. A part reads
+what it shows by a function without arguments. A control writes one field of the model's frozen
+`choices` with ``model.choose(field=value)``. See `model/page_model.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QSignalBlocker, Qt
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QBoxLayout,
+    QButtonGroup,
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QHBoxLayout,
+    QLineEdit,
+    QMenu,
+    QPushButton,
+    QSizePolicy,
+    QSpinBox,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.eliding import ComboBox, ElidingCombo, show_items
+from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.icons import icon
+from gpu_studio.ui.page_keys import runs, saves, stops
+from gpu_studio.ui.parts import (
+    GAP,
+    MARGIN,
+    Card,
+    Role,
+    Text,
+    button,
+    keep_room,
+    letters,
+    section,
+    set_property,
+    show_label,
+    show_whole_rows,
+    table,
+)
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
+
+    from gpu_studio.model.page_model import PageModel
+    from gpu_studio.ui.theme import Theme
+
+Read = Callable[[], Any]
+_KEYS = {"run": runs, "stop": stops, "save": saves}
+
+
+class Page(QWidget):
+    """Shows a model; a subclass describes its parts in `parts`.
+
+    Args:
+        name: begins the object name of each part: ``memory.fit``.
+        model: what it shows.
+        theme: for icons and the parts that paint.
+        parent: owns it.
+
+    Attributes:
+        action_row: what `actions` describes; the tab places it.
+        is_presented: whether only the parts for an audience are shown.
+        updates: what shows the present state; each part adds its own.
+    """
+
+    def __init__(
+        self, name: str, model: PageModel, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.name, self.model, self.theme = name, model, theme
+        self.updates: list[Callable[[], None]] = []
+        self.is_presented = False
+        _fill(QVBoxLayout(self), self.parts(), self)
+        self.action_row = FlowRow(*(part.build(self) for part in self.actions()), spacing=GAP)
+        model.changed.connect(self._on_changed)
+
+    def parts(self) -> Sequence[Part]:
+        """Return the parts from top to bottom."""
+        raise NotImplementedError
+
+    def actions(self) -> Sequence[Part]:
+        """Return what the page offers at the right of the row of its tab's pages."""
+        return ()
+
+    def present(self, *, is_presented: bool) -> None:
+        """Show only the parts that a class looks at, or all again."""
+        self.is_presented = is_presented
+        self.update_parts()
+
+    def update_parts(self) -> None:
+        """Show the present state of the model."""
+        for update in self.updates:
+            update()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Show what happened while the page was hidden."""
+        super().showEvent(event)
+        self.model.see(is_seen=True)
+        self.update_parts()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Follow the model no longer."""
+        super().hideEvent(event)
+        self.model.see(is_seen=False)
+
+    def _on_changed(self) -> None:
+        if self.isVisible():
+            self.update_parts()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A part of a page.
+
+    Attributes:
+        name: its object name, after that of the page.
+        shown: returns whether it is visible; None: always.
+        tip: its tool tip, which a screen reader reads as well.
+        keeps_room: its place stays while it is hidden.
+        stretch: its share of the spare height or width.
+        presented: whether it stays, with all that is in it, in the form for an audience.
+    """
+
+    name: str = ""
+    shown: Read | None = None
+    tip: str = ""
+    keeps_room: bool = False
+    stretch: int = 0
+    presented: bool = False
+
+    @property
+    def is_for_audience(self) -> bool:
+        """Whether it, or something in it, stays in the form for an audience."""
+        return self.presented
+
+    def build(self, page: Page) -> QWidget:
+        """Return the widget, and let the page update it."""
+        widget = self.make(page)
+        if self.name and not widget.objectName():
+            widget.setObjectName(f"{page.name}.{self.name}")
+        if self.tip:
+            widget.setToolTip(self.tip)
+            widget.setAccessibleDescription(self.tip)
+        if self.keeps_room:
+            keep_room(widget)
+        page.updates.append(lambda: widget.setVisible(self._is_visible(page, widget)))
+        return widget
+
+    def make(self, page: Page) -> QWidget:
+        """Return the widget; what changes it goes to ``page.updates``."""
+        raise NotImplementedError
+
+    def is_filled(self, widget: Any) -> bool:
+        """Return whether there is anything to see."""
+        return True
+
+    def _is_visible(self, page: Page, widget: QWidget) -> bool:
+        if page.is_presented and not self.is_for_audience:
+            return False
+        return self.is_filled(widget) and (self.shown is None or bool(self.shown()))
+
+
+# ── words ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Words(Part):
+    """A text or a notice, hidden while it is empty."""
+
+    text: Read | str
+    role: Role = ""
+    wraps: bool = True
+
+    def make(self, page: Page) -> QWidget:
+        label = Text("", self.role, wraps=self.wraps)
+
+        def update() -> None:
+            said = self.text() if callable(self.text) else self.text
+            notice = said if isinstance(said, Notice) else Notice(said or "")
+            label.setText(notice.sentence)
+            label.set_tone(notice.tone)
+
+        page.updates.append(update)
+        return label
+
+    def is_filled(self, widget: Text) -> bool:
+        return bool(widget.text())
+
+
+@dataclass(frozen=True)
+class Heading(Part):
+    """The small heading above a group."""
+
+    text: str
+
+    def make(self, page: Page) -> QWidget:
+        return section(self.text)
+
+
+# ── what is pressed ──────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Press(Part):
+    """A button; ``label`` may be a function, and an empty label hides it.
+
+    ``key`` is what presses it as well: run, stop or save.
+    """
+
+    label: Read | str
+    clicked: Callable[[], object]
+    enabled: Read | None = None
+    primary: bool = False
+    icon: str = ""
+    key: str = ""
+
+    def make(self, page: Page) -> QWidget:
+        label = self.label
+        text = "" if callable(label) else label
+        pressed = button(text, self.clicked, primary=self.primary, tip=self.tip)
+        if self.icon:
+            pressed.setIcon(icon(self.icon, page.theme, *(("on_accent",) if self.primary else ())))
+        if callable(label):
+            page.updates.append(lambda: show_label(pressed, label()))
+        enabled = self.enabled
+        if enabled is not None:
+            page.updates.append(lambda: _enable(pressed, bool(enabled())))
+        if self.key:
+            _KEYS[self.key](pressed)
+        return pressed
+
+    def is_filled(self, widget: QPushButton) -> bool:
+        return bool(widget.text())
+
+
+def _enable(pressed: QPushButton, can: bool) -> None:
+    """Enable a button; the focus of one that is disabled goes on to the next."""
+    if not can and pressed.hasFocus():
+        pressed.focusNextChild()
+    pressed.setEnabled(can)
+
+
+@dataclass(frozen=True)
+class More(Part):
+    """A button with a menu; ``items`` returns pairs of a text and what it does, None is a line."""
+
+    label: str
+    items: Read
+    icon: str = ""
+
+    def make(self, page: Page) -> QWidget:
+        pressed = QPushButton(self.label)
+        pressed.setAccessibleName(self.label)
+        if self.icon:
+            pressed.setIcon(icon(self.icon, page.theme))
+        menu = QMenu(pressed)
+        pressed.setMenu(menu)
+
+        def fill() -> None:
+            menu.clear()
+            for item in self.items():
+                if item is None:
+                    menu.addSeparator()
+                    continue
+                text, does = item
+                menu.addAction(text, does).setEnabled(does is not None)
+
+        menu.aboutToShow.connect(fill)
+        return pressed
+
+
+# ── what is chosen ───────────────────────────────────────────────────────────────────────────────
+
+
+def _choose(page: Page, of: str) -> Callable[[object], None]:
+    return lambda value: page.model.choose(**{of: value})
+
+
+def _chosen(page: Page, of: str) -> Any:
+    return getattr(page.model.choices, of)
+
+
+def _pairs(items: Read | Sequence[Any]) -> list[tuple[str, Any]]:
+    offered = items() if callable(items) else items
+    return [one if isinstance(one, tuple) else (one, one) for one in offered]
+
+
+def _titled(page: Page, part: _Control, control: QWidget) -> QWidget:
+    """Return a control with its title before it, or alone if the title is only for the ear."""
+    control.setAccessibleName(part.title)
+    control.setObjectName(f"{page.name}.{part.name}")
+    enabled = part.enabled
+    if enabled is not None:
+        page.updates.append(lambda: control.setEnabled(bool(enabled())))
+    if part.tip:
+        control.setToolTip(part.tip)
+        control.setAccessibleDescription(part.tip)
+    if not part.is_titled:
+        return control
+    label = Text(part.title)
+    label.setBuddy(control)
+    row = FlowRow(label, control, spacing=GAP)
+    row.setObjectName(f"{page.name}.{part.name}.row")
+    return row
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Control(Part):
+    """Writes the field ``of`` of the choices.
+
+    Attributes:
+        of: the field.
+        title: its name, also for a screen reader.
+        is_titled: whether the title stands before it.
+        enabled: returns whether it can be changed; None: always.
+    """
+
+    of: str
+    title: str
+    is_titled: bool = False
+    enabled: Read | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pick(_Control):
+    """A list; ``items`` are texts or pairs of a text and its value. An editable one gives text.
+
+    Attributes:
+        items: what is offered.
+        editable: whether another text can be written.
+        least_letters: its least width; a longer text ends in "…".
+        wrong: returns whether the written text is none of what is understood.
+    """
+
+    items: Read | Sequence[Any]
+    editable: bool = False
+    least_letters: int = 8
+    wrong: Read | None = None
+
+    def make(self, page: Page) -> QWidget:
+        box: ComboBox = ComboBox() if self.editable else ElidingCombo()
+        box.setEditable(self.editable)
+        box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        box.setMinimumContentsLength(self.least_letters)
+        if (line := box.lineEdit()) is not None:
+            line.setAccessibleName(self.title)
+            box.setMinimumWidth(letters(box, self.least_letters))
+        wrong = self.wrong
+        if wrong is not None and line is not None:
+            page.updates.append(lambda: set_property(line, "invalid", bool(wrong())))
+        page.updates.append(lambda: self._show(page, box))
+        choose = _choose(page, self.of)
+        if self.editable:
+            box.editTextChanged.connect(choose)
+        else:
+            box.currentIndexChanged.connect(lambda at: choose(box.itemData(at)))
+        return _titled(page, self, box)
+
+    def _show(self, page: Page, box: ComboBox) -> None:
+        value = _chosen(page, self.of)
+        with QSignalBlocker(box):
+            show_items(box, _pairs(self.items))
+            if not self.editable:
+                box.setCurrentIndex(max(box.findData(value), 0))
+            elif box.currentText() != value:
+                box.setCurrentText(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(_Control):
+    """A whole number, or one with ``decimals``; ``special`` is what the lowest one means."""
+
+    low: float
+    high: float
+    step: float = 1
+    decimals: int = 0
+    special: str = ""
+    suffix: str = ""
+
+    def make(self, page: Page) -> QWidget:
+        box: QSpinBox | QDoubleSpinBox
+        if self.decimals:
+            box = QDoubleSpinBox(decimals=self.decimals)
+            box.setRange(self.low, self.high)
+            box.setSingleStep(self.step)
+        else:
+            box = QSpinBox()
+            box.setRange(int(self.low), int(self.high))
+            box.setSingleStep(int(self.step))
+        box.setGroupSeparatorShown(True)
+        box.setSpecialValueText(self.special)
+        box.setSuffix(self.suffix)
+        box.setKeyboardTracking(False)
+        box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # the wheel is the page's
+        box.setCorrectionMode(QAbstractSpinBox.CorrectionMode.CorrectToNearestValue)
+
+        def update() -> None:
+            with QSignalBlocker(box):
+                box.setValue(_chosen(page, self.of))
+
+        page.updates.append(update)
+        box.valueChanged.connect(_choose(page, self.of))
+        return _titled(page, self, box)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line(_Control):
+    """A line of text; ``hint`` stands in it while it is empty."""
+
+    hint: str = ""
+    wrong: Read | None = None
+
+    def make(self, page: Page) -> QWidget:
+        line = QLineEdit()
+        line.setPlaceholderText(self.hint)
+        wrong = self.wrong
+        if wrong is not None:
+            page.updates.append(lambda: set_property(line, "invalid", bool(wrong())))
+
+        def update() -> None:
+            if line.text() != (value := _chosen(page, self.of)):
+                with QSignalBlocker(line):
+                    line.setText(value)
+
+        page.updates.append(update)
+        line.textChanged.connect(_choose(page, self.of))
+        return _titled(page, self, line)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tick(_Control):
+    """A check box."""
+
+    def make(self, page: Page) -> QWidget:
+        box = QCheckBox(self.title)
+
+        def update() -> None:
+            with QSignalBlocker(box):
+                box.setChecked(_chosen(page, self.of))
+
+        page.updates.append(update)
+        box.toggled.connect(_choose(page, self.of))
+        return _titled(page, self, box)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Switch(_Control):
+    """Buttons side by side, one of which is down; ``items`` as in `Pick`, never changing.
+
+    Each button is named by its value: ``benchmark.view.time``.
+    """
+
+    items: Sequence[Any]
+
+    def make(self, page: Page) -> QWidget:
+        place, group = QWidget(), QButtonGroup(page)
+        line = QHBoxLayout(place)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.setSpacing(0)
+        choose = _choose(page, self.of)
+        for text, value in _pairs(self.items):
+            pressed = button(text, lambda value=value: choose(value))
+            pressed.setCheckable(True)
+            pressed.setObjectName(f"{page.name}.{self.name}.{value}")
+            group.addButton(pressed)
+            pressed.setProperty("value", value)
+            line.addWidget(pressed)
+
+        def update() -> None:
+            for pressed in group.buttons():
+                pressed.setChecked(pressed.property("value") == _chosen(page, self.of))
+
+        page.updates.append(update)
+        return _titled(page, self, place)
+
+
+# ── tables and own widgets ───────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Rows(Part):
+    """A table of texts as high as its rows; ``numbers`` are the columns of numbers."""
+
+    label: str
+    head: Sequence[str]
+    rows: Read
+    numbers: Sequence[int] = ()
+
+    def make(self, page: Page) -> QWidget:
+        rows = TextRows(self.head, self.numbers, page)
+        view = table(rows, name=f"{page.name}.{self.name}", accessible_name=self.label)
+
+        def update() -> None:
+            rows.set_rows(self.rows())
+            show_whole_rows(view)
+
+        page.updates.append(update)
+        return view
+
+
+@dataclass(frozen=True)
+class Own(Part):
+    """A widget of its own, such as a plot; ``update`` shows it anew."""
+
+    widget: Callable[[], QWidget] | QWidget
+    update: Callable[[Any], object] | None = None
+
+    def make(self, page: Page) -> QWidget:
+        made = self.widget if isinstance(self.widget, QWidget) else self.widget()
+        update = self.update
+        if update is not None:
+            page.updates.append(lambda: update(made))
+        return made
+
+
+# ── groups ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, init=False)
+class _Group(Part):
+    inner: tuple[Part, ...] = field(default=())
+
+    def __init__(self, *inner: Part, **attributes: Any) -> None:
+        if attributes.get("presented"):
+            inner = tuple(map(_presented, inner))
+        usual = {one.name: one.default for one in fields(self)}
+        for name, value in {**usual, "inner": inner, **attributes}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def is_for_audience(self) -> bool:
+        return self.presented or any(part.is_for_audience for part in self.inner)
+
+
+def _presented(part: Part) -> Part:
+    made = copy(part)
+    object.__setattr__(made, "presented", True)
+    if isinstance(made, _Group):
+        object.__setattr__(made, "inner", tuple(map(_presented, made.inner)))
+    return made
+
+
+class Flow(_Group):
+    """Parts side by side, in as many lines as needed."""
+
+    def make(self, page: Page) -> QWidget:
+        return FlowRow(*(part.build(page) for part in self.inner), spacing=GAP)
+
+
+class Columns(_Group):
+    """Parts side by side, as wide as each other, or by their ``stretch``."""
+
+    def make(self, page: Page) -> QWidget:
+        place = QWidget()
+        line = QHBoxLayout(place)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.setSpacing(GAP)
+        has_shares = any(part.stretch for part in self.inner)
+        for part in self.inner:
+            line.addWidget(part.build(page), part.stretch if has_shares else 1)
+        return place
+
+
+class Column(_Group):
+    """Parts below each other, without a frame."""
+
+    def make(self, page: Page) -> QWidget:
+        place = QWidget()
+        _fill(QVBoxLayout(place), self.inner, page)
+        return place
+
+
+def _fill(column: QVBoxLayout, inner: Sequence[Part], page: Page) -> None:
+    column.setContentsMargins(0, 0, 0, 0)
+    column.setSpacing(GAP)
+    for part in inner:
+        column.addWidget(part.build(page), part.stretch)
+    if not any(part.stretch for part in inner):
+        column.addStretch(1)
+
+
+@dataclass(frozen=True, init=False)
+class Box(_Group):
+    """A card; ``tone`` returns the color of its border."""
+
+    tone: Read | None = None
+
+    def make(self, page: Page) -> QWidget:
+        card = Card()
+        for part in self.inner:
+            card.column.addWidget(part.build(page), part.stretch)
+        if not any(part.stretch for part in self.inner):
+            card.column.addStretch(1)
+        tone = self.tone
+        if tone is not None:
+            page.updates.append(lambda: card.set_tone(tone() or Tone.PLAIN))
+        return card
+
+
+@dataclass(frozen=True, init=False)
+class Fold(_Group):
+    """Parts under a button that unfolds them; closed at first."""
+
+    label: str = ""
+
+    def make(self, page: Page) -> QWidget:
+        place, inner, handle = QWidget(), QWidget(), QToolButton()
+        name = f"{page.name}.{self.name}"
+        place.setObjectName(f"{name}.fold")
+        handle.setObjectName(f"{name}.more")
+        handle.setText(self.label)
+        handle.setAccessibleName(self.label)
+        handle.setProperty("fold", True)
+        handle.setCheckable(True)
+        handle.setArrowType(Qt.ArrowType.RightArrow)
+        handle.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        inner.hide()
+        _fill(QVBoxLayout(inner), self.inner, page)
+        column = QVBoxLayout(place)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(handle)
+        column.addWidget(inner, 1)
+
+        def turn(is_open: bool) -> None:
+            inner.setVisible(is_open)
+            arrows = Qt.ArrowType
+            handle.setArrowType(arrows.DownArrow if is_open else arrows.RightArrow)
+
+        handle.toggled.connect(turn)
+        return place
+
+
+@dataclass(frozen=True, init=False)
+class Beside(_Group):
+    """A narrow column at the left of the rest; above it where the page is narrow.
+
+    The first part is the column, ``side_letters`` wide; the second one is the rest.
+    """
+
+    side_letters: int = 30
+
+    def make(self, page: Page) -> QWidget:
+        side, rest = (part.build(page) for part in self.inner)
+        return _BesideWidget(side, rest, self.side_letters)
+
+
+_NARROW, _NARROW_LETTERS = 1024, 132
+
+
+class _BesideWidget(QWidget):
+    def __init__(self, side: QWidget, rest: QWidget, side_letters: int) -> None:
+        super().__init__()
+        self._side, self._letters = side, side_letters
+        self._line = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
+        self._line.setContentsMargins(0, 0, 0, 0)
+        self._line.setSpacing(MARGIN)
+        self._line.addWidget(side)
+        self._line.addWidget(rest, 1)
+        self._is_narrow: bool | None = None
+        self._arrange()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        is_narrow = self.width() < max(_NARROW, letters(self, _NARROW_LETTERS)) - 2 * MARGIN
+        if is_narrow == self._is_narrow:
+            return
+        self._is_narrow = is_narrow
+        directions, policies = QBoxLayout.Direction, QSizePolicy.Policy
+        self._line.setDirection(directions.TopToBottom if is_narrow else directions.LeftToRight)
+        self._side.setSizePolicy(
+            policies.Preferred if is_narrow else policies.Fixed, policies.Preferred
+        )
+        self._side.setMinimumWidth(0 if is_narrow else letters(self._side, self._letters))

@@ -1,0 +1,195 @@
+"""A described page shows its model while it is visible, and writes what is chosen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QSpinBox,
+    QTableView,
+    QToolButton,
+    QWidget,
+)
+
+from gpu_studio.model.page_model import PageModel
+from gpu_studio.ui.page import (
+    Beside,
+    Box,
+    Column,
+    Fold,
+    Line,
+    Number,
+    Page,
+    Pick,
+    Press,
+    Rows,
+    Switch,
+    Tick,
+    Words,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.ui.page import Part
+    from gpu_studio.ui.theme import Theme
+
+
+class Choices(msgspec.Struct, frozen=True):
+    """What can be chosen."""
+
+    size: int = 4
+    dtype: str = "float32"
+    name: str = ""
+    is_cold: bool = False
+    view: str = "time"
+
+
+class Model(PageModel):
+    """A model of a page that says what is chosen."""
+
+    def __init__(self) -> None:
+        super().__init__(Choices())
+        self.asked = 0
+        self.pressed = 0
+
+    @property
+    def sentence(self) -> str:
+        self.asked += 1
+        chosen = self.choices
+        return f"{chosen.size} of {chosen.dtype}" if chosen.size else ""
+
+    def suited(self, choices: Choices) -> Choices:
+        if choices.is_cold and choices.dtype == "float32":
+            return msgspec.structs.replace(choices, dtype="float16")
+        return choices
+
+    def press(self) -> None:
+        self.pressed += 1
+
+
+class SizePage(Page):
+    """A page with one part of each kind."""
+
+    model: Model
+
+    def parts(self) -> Sequence[Part]:
+        m = self.model
+        return (
+            Beside(
+                Box(
+                    Number(of="size", title="Size", name="size", low=0, high=100),
+                    Pick(of="dtype", title="Type", name="dtype", items=("float32", "float16")),
+                    Line(of="name", title="Name", name="name"),
+                    Tick(of="is_cold", title="Cold", name="cold"),
+                    name="choices",
+                ),
+                Column(
+                    Words(lambda: m.sentence, name="sentence", presented=True),
+                    Switch(
+                        of="view", title="View", name="view",
+                        items=(("Time", "time"), ("Size", "sizes")),
+                    ),
+                    Press("Run", m.press, name="run", enabled=lambda: m.choices.size > 1),
+                    Fold(
+                        Rows("All", ("Size",), lambda: [(str(m.choices.size),)], name="table"),
+                        label="Why?", name="why",
+                    ),
+                ),
+            ),
+        )  # fmt: skip
+
+
+@pytest.fixture
+def page(qtbot: QtBot, theme: Theme) -> SizePage:
+    """Return the shown page."""
+    made = SizePage("test", Model(), theme)
+    qtbot.addWidget(made)
+    made.show()
+    return made
+
+
+def found(page: SizePage, kind: type[QWidget], name: str) -> QWidget:
+    """Return a part of the page."""
+    widget = page.findChild(kind, f"test.{name}")
+    assert widget is not None
+    return widget
+
+
+def test_controls_write_the_choices_and_words_follow(page: SizePage) -> None:
+    size = found(page, QSpinBox, "size")
+    assert isinstance(size, QSpinBox)
+    size.setValue(9)
+    line = found(page, QLineEdit, "name")
+    QTest.keyClicks(line, "mine")
+    QTest.mouseClick(found(page, QPushButton, "view.sizes"), Qt.MouseButton.LeftButton)
+    assert page.model.choices == Choices(size=9, name="mine", view="sizes")
+    sentence = found(page, QLabel, "sentence")
+    assert isinstance(sentence, QLabel)
+    assert sentence.text() == "9 of float32"
+
+
+def test_choices_that_do_not_suit_are_changed_in_their_controls(page: SizePage) -> None:
+    cold, dtype = found(page, QCheckBox, "cold"), found(page, QComboBox, "dtype")
+    assert isinstance(cold, QCheckBox)
+    assert isinstance(dtype, QComboBox)
+    cold.setChecked(True)
+    assert dtype.currentText() == "float16"
+
+
+def test_a_hidden_page_asks_its_model_nothing_and_catches_up(page: SizePage) -> None:
+    page.hide()
+    before = page.model.asked
+    page.model.choose(size=7)
+    assert page.model.asked == before
+    page.show()
+    sentence = found(page, QLabel, "sentence")
+    assert isinstance(sentence, QLabel)
+    assert sentence.text() == "7 of float32"
+
+
+def test_empty_words_are_hidden_and_a_button_follows_its_condition(page: SizePage) -> None:
+    page.model.choose(size=0)
+    assert not found(page, QLabel, "sentence").isVisible()
+    assert not found(page, QPushButton, "run").isEnabled()
+    page.model.choose(size=2)
+    QTest.mouseClick(found(page, QPushButton, "run"), Qt.MouseButton.LeftButton)
+    assert page.model.pressed == 1
+    assert found(page, QLabel, "sentence").isVisible()
+
+
+def test_a_fold_opens_by_its_button(page: SizePage) -> None:
+    view = found(page, QTableView, "table")
+    assert not view.isVisible()
+    QTest.mouseClick(found(page, QToolButton, "why.more"), Qt.MouseButton.LeftButton)
+    assert view.isVisible()
+
+
+def test_an_audience_sees_the_parts_for_it_alone(page: SizePage) -> None:
+    page.present(is_presented=True)
+    assert found(page, QLabel, "sentence").isVisible()
+    assert not found(page, QPushButton, "run").isVisible()
+    assert not found(page, QSpinBox, "size").isVisible()
+    page.present(is_presented=False)
+    assert found(page, QPushButton, "run").isVisible()
+
+
+@pytest.mark.parametrize(("width", "is_above"), [(800, True), (1800, False)])
+def test_the_choices_are_above_the_rest_of_a_narrow_page(
+    page: SizePage, width: int, is_above: bool
+) -> None:
+    page.resize(width, 600)
+    choices, sentence = found(page, QWidget, "choices"), found(page, QLabel, "sentence")
+    bottom = choices.mapTo(page, choices.rect().bottomLeft()).y()
+    assert (bottom < sentence.mapTo(page, sentence.rect().topLeft()).y()) is is_above
