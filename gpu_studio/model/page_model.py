@@ -31,7 +31,9 @@ class PageModel(QObject):
 
     changed = Signal()
 
-    def __init__(self, choices: msgspec.Struct | None = None, parent: QObject | None = None) -> None:
+    def __init__(
+        self, choices: msgspec.Struct | None = None, parent: QObject | None = None
+    ) -> None:
         super().__init__(parent)
         self.choices: Any = choices
         self.is_seen = False

@@ -74,7 +74,7 @@ class Page(QWidget):
         parent: owns it.
 
     Attributes:
-        action_row: what `actions` describes; the tab places it.
+        action_row: what `head_parts` describes; the tab places it.
         is_presented: whether only the parts for an audience are shown.
         updates: what shows the present state; each part adds its own.
     """
@@ -85,17 +85,17 @@ class Page(QWidget):
         super().__init__(parent)
         self.setObjectName(name)
         self.name, self.model, self.theme = name, model, theme
-        self.updates: list[Callable[[], None]] = []
+        self.updates: list[Callable[[], object]] = []
         self.is_presented = False
         _fill(QVBoxLayout(self), self.parts(), self)
-        self.action_row = FlowRow(*(part.build(self) for part in self.actions()), spacing=GAP)
+        self.action_row = FlowRow(*(part.build(self) for part in self.head_parts()), spacing=GAP)
         model.changed.connect(self._on_changed)
 
     def parts(self) -> Sequence[Part]:
         """Return the parts from top to bottom."""
         raise NotImplementedError
 
-    def actions(self) -> Sequence[Part]:
+    def head_parts(self) -> Sequence[Part]:
         """Return what the page offers at the right of the row of its tab's pages."""
         return ()
 
@@ -475,18 +475,21 @@ class Switch(_Control):
         line = QHBoxLayout(place)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(0)
-        choose = _choose(page, self.of)
+        values: dict[Any, Any] = {}
         for text, value in _pairs(self.items):
-            pressed = button(text, lambda value=value: choose(value))
+            pressed = QPushButton(text)
             pressed.setCheckable(True)
             pressed.setObjectName(f"{page.name}.{self.name}.{value}")
+            pressed.setAccessibleName(text)
             group.addButton(pressed)
-            pressed.setProperty("value", value)
+            values[pressed] = value
             line.addWidget(pressed)
+        choose = _choose(page, self.of)
+        group.buttonClicked.connect(lambda pressed: choose(values[pressed]))
 
         def update() -> None:
-            for pressed in group.buttons():
-                pressed.setChecked(pressed.property("value") == _chosen(page, self.of))
+            for pressed, value in values.items():
+                pressed.setChecked(value == _chosen(page, self.of))
 
         page.updates.append(update)
         return _titled(page, self, place)
@@ -591,8 +594,15 @@ class Column(_Group):
 def _fill(column: QVBoxLayout, inner: Sequence[Part], page: Page) -> None:
     column.setContentsMargins(0, 0, 0, 0)
     column.setSpacing(GAP)
+    _add(column, inner, page)
+
+
+def _add(column: QVBoxLayout, inner: Sequence[Part], page: Page) -> None:
+    """Put parts below each other; a button is as wide as its words."""
     for part in inner:
-        column.addWidget(part.build(page), part.stretch)
+        is_button = isinstance(part, (Press, More, Switch)) and not part.stretch
+        sides = Qt.AlignmentFlag.AlignLeft if is_button else Qt.AlignmentFlag(0)
+        column.addWidget(part.build(page), part.stretch, sides)
     if not any(part.stretch for part in inner):
         column.addStretch(1)
 
@@ -605,10 +615,7 @@ class Box(_Group):
 
     def make(self, page: Page) -> QWidget:
         card = Card()
-        for part in self.inner:
-            card.column.addWidget(part.build(page), part.stretch)
-        if not any(part.stretch for part in self.inner):
-            card.column.addStretch(1)
+        _add(card.column, self.inner, page)
         tone = self.tone
         if tone is not None:
             page.updates.append(lambda: card.set_tone(tone() or Tone.PLAIN))

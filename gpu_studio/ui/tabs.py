@@ -212,8 +212,8 @@ class PagedTab(TabContents):
     def add(self, *pages: QWidget | LazyPage) -> None:
         """Add the pages, in the order of their titles; those that are lazy are made when idle."""
         self.pages_later = tuple(page for page in pages if isinstance(page, LazyPage))
-        for page in self.pages_later:
-            page.created.connect(self._place_actions)
+        for lazy in self.pages_later:
+            lazy.created.connect(self._place_actions)
         self.pages.add(*pages)
         for page in pages:
             if not isinstance(page, LazyPage):
@@ -233,7 +233,8 @@ class PagedTab(TabContents):
     def _on_page_changed(self, front: PageId) -> None:
         self._studio.snippets.turn_to(front)
         for row in range(self._row.count()):
-            widget = self._row.itemAt(row).widget()
+            item = self._row.itemAt(row)
+            widget = item.widget() if item is not None else None
             if widget is not None and widget is not self.pages:
                 shown = self.pages.stack.shown
                 widget.setVisible(isinstance(shown, Page) and widget is shown.action_row)

@@ -187,9 +187,13 @@ def test_an_audience_sees_the_parts_for_it_alone(page: SizePage) -> None:
 
 @pytest.mark.parametrize(("width", "is_above"), [(800, True), (1800, False)])
 def test_the_choices_are_above_the_rest_of_a_narrow_page(
-    page: SizePage, width: int, is_above: bool
+    page: SizePage, qtbot: QtBot, width: int, is_above: bool
 ) -> None:
     page.resize(width, 600)
     choices, sentence = found(page, QWidget, "choices"), found(page, QLabel, "sentence")
-    bottom = choices.mapTo(page, choices.rect().bottomLeft()).y()
-    assert (bottom < sentence.mapTo(page, sentence.rect().topLeft()).y()) is is_above
+
+    def is_choice_above() -> bool:
+        bottom = choices.mapTo(page, choices.rect().bottomLeft()).y()
+        return bottom < sentence.mapTo(page, sentence.rect().topLeft()).y()
+
+    qtbot.waitUntil(lambda: is_choice_above() is is_above)
