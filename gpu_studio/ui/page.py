@@ -582,7 +582,7 @@ class Columns(_Group):
         return place
 
 
-class Column(_Group):
+class Stack(_Group):
     """Parts below each other, without a frame."""
 
     def make(self, page: Page) -> QWidget:

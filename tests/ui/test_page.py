@@ -24,7 +24,6 @@ from gpu_studio.model.page_model import PageModel
 from gpu_studio.ui.page import (
     Beside,
     Box,
-    Column,
     Fold,
     Line,
     Number,
@@ -32,6 +31,7 @@ from gpu_studio.ui.page import (
     Pick,
     Press,
     Rows,
+    Stack,
     Switch,
     Tick,
     Words,
@@ -95,7 +95,7 @@ class SizePage(Page):
                     Tick(of="is_cold", title="Cold", name="cold"),
                     name="choices",
                 ),
-                Column(
+                Stack(
                     Words(lambda: m.sentence, name="sentence", presented=True),
                     Switch(
                         of="view", title="View", name="view",
