@@ -8,7 +8,7 @@ what it shows by a function without arguments. A control writes one field of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QMenu,
     QPushButton,
+    QRadioButton,
     QSizePolicy,
     QSpinBox,
     QToolButton,
@@ -436,7 +437,7 @@ class Line(_Control):
             page.updates.append(lambda: set_property(line, "invalid", bool(wrong())))
 
         def update() -> None:
-            if line.text() != (value := _chosen(page, self.of)):
+            if line.displayText() != (value := _chosen(page, self.of)):
                 with QSignalBlocker(line):
                     line.setText(value)
 
@@ -466,24 +467,25 @@ class Switch(_Control):
     """Buttons side by side, one of which is down; ``items`` as in `Pick`, never changing.
 
     Each button is named by its value: ``benchmark.view.time``.
+
+    Attributes:
+        is_radio: whether they are radio buttons, in as many lines as needed.
     """
 
     items: Sequence[Any]
+    is_radio: bool = False
 
     def make(self, page: Page) -> QWidget:
-        place, group = QWidget(), QButtonGroup(page)
-        line = QHBoxLayout(place)
-        line.setContentsMargins(0, 0, 0, 0)
-        line.setSpacing(0)
+        group = QButtonGroup(page)
         values: dict[Any, Any] = {}
         for text, value in _pairs(self.items):
-            pressed = QPushButton(text)
+            pressed = QRadioButton(text) if self.is_radio else QPushButton(text)
             pressed.setCheckable(True)
             pressed.setObjectName(f"{page.name}.{self.name}.{value}")
             pressed.setAccessibleName(text)
             group.addButton(pressed)
             values[pressed] = value
-            line.addWidget(pressed)
+        place = FlowRow(*values, spacing=GAP) if self.is_radio else _joined(values)
         choose = _choose(page, self.of)
         group.buttonClicked.connect(lambda pressed: choose(values[pressed]))
 
@@ -493,6 +495,16 @@ class Switch(_Control):
 
         page.updates.append(update)
         return _titled(page, self, place)
+
+
+def _joined(widgets: Iterable[QWidget]) -> QWidget:
+    place = QWidget()
+    line = QHBoxLayout(place)
+    line.setContentsMargins(0, 0, 0, 0)
+    line.setSpacing(0)
+    for widget in widgets:
+        line.addWidget(widget)
+    return place
 
 
 # ── tables and own widgets ───────────────────────────────────────────────────────────────────────
@@ -601,6 +613,7 @@ def _add(column: QVBoxLayout, inner: Sequence[Part], page: Page) -> None:
     """Put parts below each other; a button is as wide as its words."""
     for part in inner:
         is_button = isinstance(part, (Press, More, Switch)) and not part.stretch
+        is_button = is_button and not getattr(part, "is_radio", False)
         sides = Qt.AlignmentFlag.AlignLeft if is_button else Qt.AlignmentFlag(0)
         column.addWidget(part.build(page), part.stretch, sides)
     if not any(part.stretch for part in inner):
@@ -670,6 +683,7 @@ class Beside(_Group):
 
 
 _NARROW, _NARROW_LETTERS = 1024, 132
+_ANY_WIDTH = (1 << 24) - 1  # Qt's QWIDGETSIZE_MAX
 
 
 class _BesideWidget(QWidget):
@@ -698,4 +712,6 @@ class _BesideWidget(QWidget):
         self._side.setSizePolicy(
             policies.Preferred if is_narrow else policies.Fixed, policies.Preferred
         )
-        self._side.setMinimumWidth(0 if is_narrow else letters(self._side, self._letters))
+        width = letters(self._side, self._letters)
+        self._side.setMinimumWidth(0 if is_narrow else width)
+        self._side.setMaximumWidth(_ANY_WIDTH if is_narrow else width)

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QPushButton,
+    QRadioButton,
     QSpinBox,
     QTableView,
     QToolButton,
@@ -44,6 +45,12 @@ if TYPE_CHECKING:
 
     from gpu_studio.ui.page import Part
     from gpu_studio.ui.theme import Theme
+
+
+AXES = (
+    ("Time", "time"), ("Size", "sizes"),
+    ("Every device in an order of its own", "devices"), ("Nothing at all, as in a table", "none"),
+)  # fmt: skip
 
 
 class Choices(msgspec.Struct, frozen=True):
@@ -93,14 +100,12 @@ class SizePage(Page):
                     Pick(of="dtype", title="Type", name="dtype", items=("float32", "float16")),
                     Line(of="name", title="Name", name="name"),
                     Tick(of="is_cold", title="Cold", name="cold"),
+                    Switch(of="view", title="Axis", name="axis", items=AXES, is_radio=True),
                     name="choices",
                 ),
                 Stack(
                     Words(lambda: m.sentence, name="sentence", presented=True),
-                    Switch(
-                        of="view", title="View", name="view",
-                        items=(("Time", "time"), ("Size", "sizes")),
-                    ),
+                    Switch(of="view", title="View", name="view", items=AXES[:2]),
                     Press("Run", m.press, name="run", enabled=lambda: m.choices.size > 1),
                     Fold(
                         Rows("All", ("Size",), lambda: [(str(m.choices.size),)], name="table"),
@@ -138,6 +143,19 @@ def test_controls_write_the_choices_and_words_follow(page: SizePage) -> None:
     sentence = found(page, QLabel, "sentence")
     assert isinstance(sentence, QLabel)
     assert sentence.text() == "9 of float32"
+
+
+def test_radio_buttons_write_a_choice_and_break_their_line(page: SizePage) -> None:
+    page.resize(1800, 600)
+    none, time = found(page, QRadioButton, "axis.none"), found(page, QRadioButton, "axis.time")
+    assert isinstance(time, QRadioButton)
+    assert time.isChecked()
+    QTest.mouseClick(none, Qt.MouseButton.LeftButton)
+    assert page.model.choices.view == "none"
+    assert not time.isChecked()
+    assert none.y() > time.y()
+    choices = found(page, QWidget, "choices")
+    assert choices.width() < 400  # the column is no wider than its letters
 
 
 def test_choices_that_do_not_suit_are_changed_in_their_controls(page: SizePage) -> None:
