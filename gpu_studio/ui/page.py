@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
     QPushButton,
     QRadioButton,
     QSizePolicy,
+    QSlider,
     QSpinBox,
     QToolButton,
     QVBoxLayout,
@@ -56,7 +57,7 @@ from gpu_studio.ui.parts import (
 )
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
+    from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent, QWheelEvent
 
     from gpu_studio.model.page_model import PageModel
     from gpu_studio.ui.theme import Theme
@@ -222,7 +223,7 @@ class Heading(Part):
 class Press(Part):
     """A button; ``label`` may be a function, and an empty label hides it.
 
-    ``key`` is what presses it as well: run, stop or save.
+    ``key`` is what presses it as well: run, stop or save. ``link`` looks like a link.
     """
 
     label: Read | str
@@ -231,11 +232,13 @@ class Press(Part):
     primary: bool = False
     icon: str = ""
     key: str = ""
+    link: bool = False
 
     def make(self, page: Page) -> QWidget:
         label = self.label
         text = "" if callable(label) else label
         pressed = button(text, self.clicked, primary=self.primary, tip=self.tip)
+        pressed.setProperty("link", self.link)
         if self.icon:
             pressed.setIcon(icon(self.icon, page.theme, *(("on_accent",) if self.primary else ())))
         if callable(label):
@@ -423,6 +426,47 @@ class Number(_Control):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Slide(_Control):
+    """A slider over ``items`` as in `Pick`; its title and the text of its place stand above it."""
+
+    items: Read | Sequence[Any]
+
+    def make(self, page: Page) -> QWidget:
+        place, slider, shown = QWidget(), _Slider(Qt.Orientation.Horizontal), Text(role="value")
+        slider.setPageStep(1)
+        title = Text(self.title)
+        title.setBuddy(slider)
+        column, line = QVBoxLayout(place), QHBoxLayout()
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(line)
+        line.addWidget(title, 1)
+        line.addWidget(shown)
+        column.addWidget(_titled(page, self, slider))
+
+        def update() -> None:
+            pairs, value = _pairs(self.items), _chosen(page, self.of)
+            places = [at for at, (_, one) in enumerate(pairs) if one == value]
+            with QSignalBlocker(slider):
+                slider.setRange(0, len(pairs) - 1)
+                slider.setValue(places[0] if places else 0)
+            shown.setText(pairs[slider.value()][0])
+            slider.setAccessibleDescription(f"{shown.text()}. {self.tip}".strip())
+
+        page.updates.append(update)
+        choose = _choose(page, self.of)
+        slider.valueChanged.connect(lambda at: choose(_pairs(self.items)[at][1]))
+        place.setObjectName(f"{page.name}.{self.name}.row")
+        return place
+
+
+class _Slider(QSlider):
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Leave the wheel to the page: a choice changes on purpose only."""
+        event.ignore()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Line(_Control):
     """A line of text; ``hint`` stands in it while it is empty."""
 
@@ -574,10 +618,13 @@ def _presented(part: Part) -> Part:
 
 
 class Flow(_Group):
-    """Parts side by side, in as many lines as needed."""
+    """Parts side by side, in as many lines as needed; one with ``stretch`` fills its line."""
 
     def make(self, page: Page) -> QWidget:
-        return FlowRow(*(part.build(page) for part in self.inner), spacing=GAP)
+        widgets = [part.build(page) for part in self.inner]
+        pairs = zip(self.inner, widgets, strict=True)
+        fills = next((widget for part, widget in pairs if part.stretch), None)
+        return FlowRow(*widgets, fills=fills, spacing=GAP)
 
 
 class Columns(_Group):

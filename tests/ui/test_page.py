@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPushButton,
     QRadioButton,
+    QSlider,
     QSpinBox,
     QTableView,
     QToolButton,
@@ -32,6 +33,7 @@ from gpu_studio.ui.page import (
     Pick,
     Press,
     Rows,
+    Slide,
     Stack,
     Switch,
     Tick,
@@ -60,6 +62,7 @@ class Choices(msgspec.Struct, frozen=True):
     dtype: str = "float32"
     name: str = ""
     is_cold: bool = False
+    count: int | None = None
     view: str = "time"
 
 
@@ -101,6 +104,10 @@ class SizePage(Page):
                     Line(of="name", title="Name", name="name"),
                     Tick(of="is_cold", title="Cold", name="cold"),
                     Switch(of="view", title="Axis", name="axis", items=AXES, is_radio=True),
+                    Slide(
+                        of="count", title="Count", name="count",
+                        items=(("1", 1), ("2", 2), ("until it fails", None)),
+                    ),
                     name="choices",
                 ),
                 Stack(
@@ -156,6 +163,18 @@ def test_radio_buttons_write_a_choice_and_break_their_line(page: SizePage) -> No
     assert none.y() > time.y()
     choices = found(page, QWidget, "choices")
     assert choices.width() < 400  # the column is no wider than its letters
+
+
+def test_a_slider_chooses_one_of_its_items_and_says_which(page: SizePage) -> None:
+    slider = found(page, QSlider, "count")
+    row = found(page, QWidget, "count.row")
+    assert "until it fails" in [label.text() for label in row.findChildren(QLabel)]
+    QTest.keyClick(slider, Qt.Key.Key_Left)
+    assert page.model.choices.count == 2
+    assert slider.accessibleDescription().startswith("2")
+    page.model.choose(count=1)
+    assert isinstance(slider, QSlider)
+    assert slider.value() == 0
 
 
 def test_choices_that_do_not_suit_are_changed_in_their_controls(page: SizePage) -> None:
