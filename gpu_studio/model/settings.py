@@ -27,6 +27,8 @@ from gpu_studio.core.user_file import UnusableFileError, read_own_file
 _log = logging.getLogger(__name__)
 
 THEMES = ("system", "light", "dark")
+TEXT_SIZES = (80, 90, 100, 110, 125, 150, 175, 200)
+"""The sizes of all text that can be chosen, in per cent of the usual one."""
 LONGEST_TEXT = 1000
 _LARGEST_BYTES = 1 << 20
 _MOST_MODES = _MOST_PCS = 16
@@ -43,6 +45,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     """Every setting with its default, and the range outside which it takes the default."""
 
     theme: Annotated[str, _one_of(THEMES)] = "system"
+    text_size: Annotated[int, Meta(ge=TEXT_SIZES[0], le=TEXT_SIZES[-1])] = 100
     budget_s: Annotated[float, Meta(ge=0.05, le=600)] = 2.0
     workload: str = "elementwise"
     sizes: Annotated[str, Meta(max_length=LONGEST_TEXT)] = "256, 512, 1024, 2048"

@@ -35,6 +35,9 @@ class CodeDrawer(Card):
 
     Signals:
         opened_or_closed(bool): whether it is open now.
+
+    Attributes:
+        handle: the button beside the tabs that opens and closes it.
     """
 
     opened_or_closed = Signal(bool)
@@ -66,7 +69,7 @@ class CodeDrawer(Card):
         self.action = QAction("&Code", self, checkable=True)
         self.action.setShortcut("F9")
         self.action.toggled.connect(self._open)
-        self._handle = self._make_handle(theme)
+        self.handle = self._make_handle(theme)
         self._show(snippets.snippet)
         snippets.snippet_changed.connect(self._show)
         snippets.wanted.connect(self.show)
@@ -89,7 +92,7 @@ class CodeDrawer(Card):
             self._fit()
             self.raise_()
         elif focused is not None and self.isAncestorOf(focused):
-            self._handle.setFocus()
+            self.handle.setFocus()
         self.opened_or_closed.emit(visible)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -130,7 +133,7 @@ class CodeDrawer(Card):
     def _fit(self) -> None:
         if self.isHidden():
             return
-        top = max(self._pages.tabBar().height(), self._handle.height())
+        top = max(self._pages.tabBar().height(), self.handle.height())
         margins = self.column.contentsMargins()
         frame = margins.left() + margins.right() + 2 * self._text.frameWidth() + 2 * GAP
         frame += self._text.verticalScrollBar().sizeHint().width()

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _BAD_END = "GPU Studio did not close properly last time."
 _NOTHING_LOST = "Your kept results are still there."
-_SMALLEST = (900, 520)
+_SMALLEST = (840, 440)  # on a projector of 1280 × 720 at 150 %
 _FIRST_SIZE = (1280, 800)
 
 
@@ -109,7 +109,10 @@ class MainWindow(QMainWindow):
         files = WindowFiles(self, studio, self._front)
         files.destination_found.connect(self._go_to)
         files.delayed.connect(self._status.show_opening)
-        fill_menus(self, studio, self.tabs, files.ask, self._code.action, log_path)
+        self._is_presented = False
+        fill_menus(
+            self, studio, self.tabs, files.ask, self.turn_presentation, self._code.action, log_path
+        )  # fmt: skip
         studio.headlines.log_wanted.connect(self.show_diagnostics)
         studio.destination_wanted.connect(self._go_to)
         studio.headlines.installation_wanted.connect(self._show_installation)
@@ -188,10 +191,44 @@ class MainWindow(QMainWindow):
             self._hide_setup()
         elif press(self.tabs.currentWidget(), PageKey.STOP):
             return
+        elif self._is_presented:
+            self.present(is_presented=False)
         elif not self._code.isHidden():
             self._code.hide()
-        elif self.isFullScreen():
-            self.setWindowState(self.windowState() & ~Qt.WindowState.WindowFullScreen)
+
+    def turn_presentation(self) -> None:
+        """Show the page in front to an audience, or end that."""
+        self.present(is_presented=not self._is_presented)
+
+    def present(self, *, is_presented: bool) -> None:
+        """Fill the screen with the answer and the picture of the page in front, or end that.
+
+        The status bar stays as the foot: it names the devices. A tab with a stage of its own opens
+        that instead.
+        """
+        contents = self._contents()
+        if is_presented and contents is not None and contents.open_stage():
+            return
+        self._is_presented = is_presented
+        for part in (self.menuBar(), self.tabs.tabBar()):
+            part.setVisible(not is_presented)
+        self._code.handle.setVisible(not is_presented)
+        self._theme.show_to_audience(is_shown=is_presented)
+        self._show_presented()
+        # The other states, such as maximized, stay for the way back.
+        full, state = Qt.WindowState.WindowFullScreen, self.windowState()
+        self.setWindowState(state | full if is_presented else state & ~full)
+
+    def _contents(self) -> TabContents | None:
+        """Return what the tab in front shows."""
+        page = self._pages[self.tabs.currentIndex()].page
+        return page if isinstance(page, TabContents) else None
+
+    def _show_presented(self) -> None:
+        for page in self._pages:
+            if isinstance(page.page, TabContents):
+                is_front = page.page is self._contents()
+                page.page.present(is_presented=self._is_presented and is_front)
 
     def focusNextPrevChild(self, is_next: bool) -> bool:
         """Let Tab go through the page first, also through what was made later."""
@@ -206,6 +243,8 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         """End all work and processes: nothing outlives the window."""
         self._is_closed = True
+        if self._is_presented:
+            self.present(is_presented=False)  # the next start has the usual window
         # A signal or a logoff also closes the window behind a dialog, which would stay open.
         for dialog in self.findChildren(QDialog):
             dialog.done(QDialog.DialogCode.Rejected)  # also one that stops its work first
@@ -223,11 +262,16 @@ class MainWindow(QMainWindow):
         for tab, page in zip(TABS, self._pages, strict=True):
             place = TabScroll()
             page.created.connect(place.show_page)
+            page.created.connect(self._on_created)
             index = self.tabs.addTab(
                 place, icon(tab.icon, self._theme, "muted", "accent"), tab.title
             )
             keys = QKeySequence(tab.keys).toString(QKeySequence.SequenceFormat.NativeText)
             self.tabs.setTabToolTip(index, keys)
+
+    def _on_created(self, page: QWidget) -> None:
+        if isinstance(page, TabContents):
+            page.presentation_wanted.connect(self.turn_presentation)
 
     def _front(self) -> PageId:
         return TABS[self.tabs.currentIndex()].page
@@ -283,6 +327,8 @@ class MainWindow(QMainWindow):
         The sensors are polled behind every tab: their curves would have a gap otherwise.
         """
         self._studio.snippets.turn_to(self._front())
+        if self._is_presented:
+            self._show_presented()
         self._effect.setVisible(self._front() != DEVICES)  # that page says it beside the sensors
         self._show_headline()
 

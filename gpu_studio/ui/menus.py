@@ -1,4 +1,4 @@
-"""The window's menus: settings, a new engine, and the log."""
+"""The window's menus: files, the look, what runs, PyTorch, and help."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PySide6.QtGui import QAction, QActionGroup, QDesktopServices, QKeySequence
 from PySide6.QtWidgets import QMessageBox
 
 from gpu_studio.core.packaged_parts import licenses_text, packaged_parts
-from gpu_studio.model.settings import THEMES
+from gpu_studio.model.settings import TEXT_SIZES, THEMES
 from gpu_studio.ui.page_keys import PageKey, can_press, press
 from gpu_studio.ui.tabs import TABS
 
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from PySide6.QtWidgets import QMainWindow, QMenu, QTabWidget
+    from PySide6.QtWidgets import QMainWindow, QMenu, QTabWidget, QWidget
 
+    from gpu_studio.model.settings import Settings
     from gpu_studio.model.studio import Studio
 
 
-_FULL_SCREEN = "F11"
+_PRESENTATION = QKeySequence("F11")
 
 
 def fill_menus(
@@ -31,6 +32,7 @@ def fill_menus(
     studio: Studio,
     tabs: QTabWidget,
     open_file: Callable[[], None],
+    present: Callable[[], None],
     code: QAction,
     log_path: Path | None,
 ) -> None:
@@ -41,28 +43,30 @@ def fill_menus(
         studio: has the settings and the engine.
         tabs: shows the tabs, in the order of their records.
         open_file: asks for a file and opens it.
+        present: shows the page in front to an audience, or ends that.
         code: opens and closes the Code drawer.
         log_path: the log; None if there is none.
     """
     bar = window.menuBar()
-    _add_files(bar.addMenu("&File"), window, tabs, open_file)
+    _add_files(bar.addMenu("&File"), window, studio, tabs, open_file)
     view = bar.addMenu("&View")
     _add_tabs(view, tabs)
     view.addSeparator()
     view.addAction(code)
-    _add_full_screen(view, window)
+    _add_presentation(view, window, present)
+    view.addSeparator()
+    _add_text_sizes(view, window, studio.settings)
     view.addSeparator()
     _add_themes(view, studio)
-    view.addSeparator()
-    _add_ending(view, studio)
     _add_running(bar.addMenu("&Run"), tabs)
-    engine = bar.addMenu("&Engine")
-    engine.setToolTipsVisible(True)
-    engine.addAction("Start a &new engine", studio.session.restart)
+    pytorch = bar.addMenu("&PyTorch")
+    pytorch.addAction("Start PyTorch &anew", studio.session.restart)
     if studio.builds is not None:
-        set_up = engine.addAction("&Install or remove engines…", studio.set_up_wanted.emit)
+        set_up = pytorch.addAction("&Install or remove PyTorch…", studio.set_up_wanted.emit)
         set_up.setObjectName("menu.set_up")
     about = bar.addMenu("&Help")
+    about.addAction("&Words and how a time is measured", partial(_show_words, window))
+    about.addSeparator()
     log = about.addAction("Open the &log folder", partial(_open_folder, log_path))
     log.setEnabled(log_path is not None)
     diagnostics = about.addAction("Copy &diagnostics…", studio.headlines.log_wanted.emit)
@@ -71,7 +75,11 @@ def fill_menus(
 
 
 def _add_files(
-    menu: QMenu, window: QMainWindow, tabs: QTabWidget, open_file: Callable[[], None]
+    menu: QMenu,
+    window: QMainWindow,
+    studio: Studio,
+    tabs: QTabWidget,
+    open_file: Callable[[], None],
 ) -> None:
     opening = menu.addAction("&Open…", QKeySequence.StandardKey.Open, open_file)
     opening.setObjectName("menu.open")
@@ -79,6 +87,8 @@ def _add_files(
     saving = menu.addAction("&Save…", PageKey.SAVE.keys, _presses(tabs, PageKey.SAVE))
     saving.setObjectName("menu.save")
     _enable_while_open(menu, tabs, {saving: PageKey.SAVE})
+    menu.addSeparator()
+    _add_ending(menu, studio)
     menu.addSeparator()
     menu.addAction("&Quit", QKeySequence.StandardKey.Quit, window.close)
 
@@ -94,22 +104,30 @@ def _show_tab(tabs: QTabWidget, index: int) -> None:
     tabs.tabBar().setFocus(Qt.FocusReason.ShortcutFocusReason)
 
 
-def _add_full_screen(menu: QMenu, window: QMainWindow) -> None:
-    full = QAction("&Full screen", menu, checkable=True)
-    full.setObjectName("menu.full_screen")
-    full.setShortcut(QKeySequence(_FULL_SCREEN))
+def _add_presentation(menu: QMenu, window: QMainWindow, present: Callable[[], None]) -> None:
+    action = menu.addAction("&Presentation", _PRESENTATION, present)
+    action.setObjectName("menu.presentation")
+    window.addAction(action)  # its key ends the presentation, which hides the menu
 
-    def switch() -> None:
-        # The other states, such as maximized, stay for the way back.
-        window.setWindowState(window.windowState() ^ Qt.WindowState.WindowFullScreen)
-        show_state()
 
-    def show_state() -> None:
-        full.setChecked(window.isFullScreen())
+def _add_text_sizes(menu: QMenu, window: QMainWindow, settings: Settings) -> None:
+    keys = QKeySequence.StandardKey
+    for text, key, step in (("&Larger text", keys.ZoomIn, 1), ("S&maller text", keys.ZoomOut, -1)):
+        action = menu.addAction(text, partial(_change_text, settings, step))
+        # A keyboard without a number pad gives Ctrl+= for Ctrl++.
+        also = [QKeySequence("Ctrl+=")] if step > 0 else []
+        action.setShortcuts([*QKeySequence.keyBindings(key), *also])
+    usual = menu.addAction("&Usual text", partial(settings.change, text_size=100))
+    usual.setShortcut("Ctrl+0")
+    window.addActions(menu.actions()[-3:])
 
-    full.triggered.connect(switch)
-    menu.aboutToShow.connect(show_state)
-    menu.addAction(full)
+
+def _change_text(settings: Settings, step: int) -> None:
+    """Take the next larger or smaller size of the text, if there is one."""
+    now = settings.choices.text_size
+    beyond = [size for size in TEXT_SIZES if (size - now) * step > 0]
+    if beyond:
+        settings.change(text_size=min(beyond) if step > 0 else max(beyond))
 
 
 def _add_running(menu: QMenu, tabs: QTabWidget) -> None:
@@ -168,12 +186,20 @@ def _add_ending(menu: QMenu, studio: Studio) -> None:
     menu.addAction(ending)
 
 
+def _show_words(window: QWidget) -> None:
+    from gpu_studio.ui.words_dialog import WordsDialog  # 5 ms
+
+    dialog = WordsDialog(window)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
+
+
 def _open_folder(log_path: Path | None) -> None:
     if log_path is not None:
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(log_path.parent)))
 
 
-def _show_about(window: QMainWindow, log_path: Path | None) -> None:
+def _show_about(window: QWidget, log_path: Path | None) -> None:
     box = QMessageBox(window)
     box.setWindowTitle("About GPU Studio")
     box.setTextFormat(Qt.TextFormat.PlainText)

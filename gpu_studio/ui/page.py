@@ -77,7 +77,8 @@ class Page(QWidget):
 
     Attributes:
         action_row: what `head_parts` describes; the tab places it.
-        is_presented: whether only the parts for an audience are shown.
+        is_for_audience: whether it has parts for an audience.
+        is_presented: whether only those are shown.
         updates: what shows the present state; each part adds its own.
     """
 
@@ -89,7 +90,9 @@ class Page(QWidget):
         self.name, self.model, self.theme = name, model, theme
         self.updates: list[Callable[[], object]] = []
         self.is_presented = False
-        _fill(QVBoxLayout(self), self.parts(), self)
+        parts = self.parts()
+        self.is_for_audience = any(part.is_for_audience for part in parts)
+        _fill(QVBoxLayout(self), parts, self)
         self.action_row = FlowRow(*(part.build(self) for part in self.head_parts()), spacing=GAP)
         model.changed.connect(self._on_changed)
 

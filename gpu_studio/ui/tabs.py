@@ -18,8 +18,9 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.texts import file_name
 from gpu_studio.core.user_file import SilentDriveError
 from gpu_studio.model import pages
+from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page import Page
-from gpu_studio.ui.parts import GAP, MARGIN
+from gpu_studio.ui.parts import GAP, MARGIN, button
 from gpu_studio.ui.scroll_page import LazyPage, PageStack, imported
 
 if TYPE_CHECKING:
@@ -28,21 +29,34 @@ if TYPE_CHECKING:
 
     from gpu_studio.model.pages import Destination, PageId
     from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
 
 
 class TabContents(QWidget):
     """What a tab shows.
+
+    Signals:
+        presentation_wanted(): an audience shall see it.
 
     Attributes:
         later: the parts that are made after the first paint, so that the window appears sooner.
         pages_later: the pages that are made once the engine starts, so that each opens at once.
     """
 
+    presentation_wanted = Signal()
+
     later: tuple[LazyPage, ...] = ()
     pages_later: tuple[LazyPage, ...] = ()
 
     def go_to(self, destination: Destination) -> None:
         """Open or start what a destination names; the tab is already in front."""
+
+    def open_stage(self) -> bool:
+        """Show a window of its own to an audience; return whether there is one."""
+        return False
+
+    def present(self, *, is_presented: bool) -> None:
+        """Show only what an audience looks at, or all again."""
 
 
 class Tab(NamedTuple):
@@ -188,24 +202,36 @@ class PagedTab(TabContents):
     Args:
         tab: its record.
         studio: follows which page's code is shown.
+        theme: for icons.
         parent: owns it.
 
     Attributes:
         pages: the titles.
     """
 
-    def __init__(self, tab: Tab, studio: Studio, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, tab: Tab, studio: Studio, theme: Theme, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self.setObjectName(tab.page.tab)
         self._studio = studio
+        self._is_presented = False
         self.pages = PageBar(tab)
+        self._row = QWidget()
+        self._line = QHBoxLayout(self._row)
+        self._line.setContentsMargins(0, 0, 0, 0)
+        self._line.addWidget(self.pages)
+        self._line.addStretch(1)
+        self._presentation = button(
+            "Presentation", self.presentation_wanted.emit, name=f"{tab.page.tab}.presentation",
+            tip="Fills the screen with the answer and its picture, in large text (F11)",
+        )  # fmt: skip
+        self._presentation.setIcon(icon("full_screen", theme))
+        self._line.addWidget(self._presentation)
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, 0, MARGIN, MARGIN)
         column.setSpacing(GAP)
-        self._row = QHBoxLayout()
-        column.addLayout(self._row)
-        self._row.addWidget(self.pages)
-        self._row.addStretch(1)
+        column.addWidget(self._row)
         column.addWidget(self.pages.stack, 1)
         self.pages.page_changed.connect(self._on_page_changed)
 
@@ -225,19 +251,35 @@ class PagedTab(TabContents):
         if destination.page.part:
             self.pages.go_to(destination.page)
 
+    def present(self, *, is_presented: bool) -> None:
+        """Show only what an audience looks at on the page in front, or all again."""
+        self._is_presented = is_presented
+        self._row.setVisible(not is_presented)
+        self._show_page()
+
+    @property
+    def _front(self) -> Page | None:
+        shown = self.pages.stack.shown
+        return shown if isinstance(shown, Page) else None
+
     def _place_actions(self, page: QWidget) -> None:
         if isinstance(page, Page):
-            self._row.addWidget(page.action_row)
-            page.action_row.setVisible(page is self.pages.stack.shown)
+            self._line.addWidget(page.action_row)
+            self._show_page()
 
     def _on_page_changed(self, front: PageId) -> None:
         self._studio.snippets.turn_to(front)
-        for row in range(self._row.count()):
-            item = self._row.itemAt(row)
-            widget = item.widget() if item is not None else None
-            if widget is not None and widget is not self.pages:
-                shown = self.pages.stack.shown
-                widget.setVisible(isinstance(shown, Page) and widget is shown.action_row)
+        self._show_page()
+
+    def _show_page(self) -> None:
+        """Show the actions of the page in front, and present it if it is to be."""
+        front = self._front
+        for page in self.findChildren(Page):
+            page.action_row.setVisible(page is front)
+            is_presented = self._is_presented and page is front
+            if page.is_presented is not is_presented:
+                page.present(is_presented=is_presented)
+        self._presentation.setVisible(front is not None and front.is_for_audience)
 
 
 class PageBar(QTabBar):

@@ -31,6 +31,7 @@ _log = logging.getLogger(__name__)
 # The first one on this PC: each system's own, then those of Linux desktops.
 _FAMILIES = ("Segoe UI Variable Text", "Segoe UI", "Inter", "Cantarell", "Noto Sans", "Ubuntu")
 _POINT_SIZE = 9.5
+_AUDIENCE = 2.2  # times as large: 28 pixels on a projector of 96 dots per inch
 # Desktops use 9 to 11 points; a user with a larger font needs it.
 _USUAL_POINTS = 11.0
 
@@ -108,16 +109,17 @@ def side_role(role: str, index: int, roles: Sequence[str]) -> str:
     return "other" if role in roles[:index] else role
 
 
-def application_font(system: QFont) -> QFont:
+def application_font(system: QFont, factor: float = 1.0) -> QFont:
     """Return the font of the window.
 
     Args:
         system: the desktop's font. Its size is used if it is larger than usual.
+        factor: how much larger the text is than usual.
     """
     font = QFont(system)
     font.setFamilies([*_FAMILIES, system.family()])
     is_large = system.pointSizeF() > _USUAL_POINTS
-    font.setPointSizeF(system.pointSizeF() if is_large else _POINT_SIZE)
+    font.setPointSizeF(factor * (system.pointSizeF() if is_large else _POINT_SIZE))
     return font
 
 
@@ -155,10 +157,11 @@ class Theme(QObject):
     """The current look.
 
     Signals:
-        changed(): light or dark mode changed; custom-painted widgets repaint.
+        changed(): the colors or the size of the text changed; custom-painted widgets repaint.
 
     Attributes:
         is_dark: whether the dark colors are in use.
+        factor: how much larger the text is than usual.
     """
 
     changed = Signal()
@@ -168,6 +171,8 @@ class Theme(QObject):
         self._settings = settings
         self._cards: Mapping[str, int] = MappingProxyType({})
         self.is_dark = False
+        self.factor = 1.0
+        self._is_for_audience = False
         settings.choices_changed.connect(self._update)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._update)
 
@@ -206,10 +211,17 @@ class Theme(QObject):
     def apply(self) -> None:
         """Put font, palette and style sheet on the application."""
         application = _application()
-        application.setFont(
-            application_font(QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont))
-        )
-        self._set_sheet()
+        self.is_dark, self.factor = self._wants_dark(), self._wanted_factor()
+        system = QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont)
+        application.setFont(application_font(system, self.factor))
+        application.setPalette(self._palette())
+        application.setStyleSheet(self._style_sheet(application.font().pointSizeF()))
+        _keep_to_one_font(application)
+
+    def show_to_audience(self, *, is_shown: bool) -> None:
+        """Make all text as large as people at the back of a room need it, or as it was."""
+        self._is_for_audience = is_shown
+        self._update()
 
     def _update(self) -> None:
         """Change the look.
@@ -217,18 +229,13 @@ class Theme(QObject):
         The old sheet goes first: if one replaces another, Qt lays it over each widget once for each
         of its parents, which takes four times as long.
         """
-        if self._wants_dark() is not self.is_dark:
+        if (self._wants_dark(), self._wanted_factor()) != (self.is_dark, self.factor):
             _application().setStyleSheet("")
-            self._set_sheet()
+            self.apply()
             self.changed.emit()
 
-    def _set_sheet(self) -> None:
-        """Put the palette and the style sheet of the theme that is wanted on the application."""
-        application = _application()
-        self.is_dark = self._wants_dark()
-        application.setPalette(self._palette())
-        application.setStyleSheet(self._style_sheet(application.font().pointSizeF()))
-        _keep_to_one_font(application)
+    def _wanted_factor(self) -> float:
+        return _AUDIENCE if self._is_for_audience else self._settings.choices.text_size / 100
 
     def _wants_dark(self) -> bool:
         choice = self._settings.choices.theme

@@ -28,6 +28,7 @@ from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.page_keys import runs
 from gpu_studio.ui.parts import button
+from gpu_studio.ui.race.race_stage import RaceStage
 from gpu_studio.ui.tabs import TABS
 from tests.driving.window import click, find, open_page, open_tab, sees, write
 from tests.fakes.descriptions import described_with_cuda
@@ -81,26 +82,28 @@ def test_ctrl_and_a_number_bring_a_tab_to_the_front(qtbot, window):
     assert {tab.title for tab in TABS} <= set(shown), "the keys stand in a menu"
 
 
-def test_f11_fills_the_screen_and_esc_leaves_it(qtbot, window):
-    key(qtbot, window, Qt.Key.Key_F11)
-    qtbot.waitUntil(window.isFullScreen)
-    key(qtbot, window, Qt.Key.Key_Escape)
-    qtbot.waitUntil(lambda: not window.isFullScreen())
-    key(qtbot, window, Qt.Key.Key_F11)
-    qtbot.waitUntil(window.isFullScreen)
-    key(qtbot, window, Qt.Key.Key_F11)
-    qtbot.waitUntil(lambda: not window.isFullScreen())
+def test_f11_shows_the_page_to_an_audience_and_f11_or_esc_ends_it(qtbot, window):
+    bar = find(window, "tabs", QTabWidget).tabBar()
+    usual = window.fontInfo().pointSizeF()
+    for leaves in (Qt.Key.Key_Escape, Qt.Key.Key_F11):
+        key(qtbot, window, Qt.Key.Key_F11)
+        qtbot.waitUntil(window.isFullScreen)
+        assert not bar.isVisible()
+        assert not window.menuBar().isVisible()
+        assert window.fontInfo().pointSizeF() > 2 * usual
+        key(qtbot, window, leaves)
+        qtbot.waitUntil(lambda: not window.isFullScreen())
+        assert bar.isVisible()
+        assert window.menuBar().isVisible()
+        assert window.fontInfo().pointSizeF() == pytest.approx(usual, abs=0.1)
 
 
-def test_esc_closes_the_code_before_it_leaves_the_full_screen(qtbot, window):
+def test_f11_on_the_race_opens_its_stage(qtbot, window):
+    open_tab(window, "Race")
     key(qtbot, window, Qt.Key.Key_F11)
-    qtbot.waitUntil(window.isFullScreen)
-    key(qtbot, window, Qt.Key.Key_F9)
-    assert sees(window, "code.drawer")
-    find(window, "tabs", QTabWidget).tabBar().setFocus()
-    key(qtbot, window, Qt.Key.Key_Escape)
-    assert not sees(window, "code.drawer")
-    assert window.isFullScreen()
+    assert not window.isFullScreen()
+    (stage,) = (one for one in QApplication.topLevelWidgets() if isinstance(one, RaceStage))
+    stage.close()
 
 
 def test_ctrl_return_runs_a_pitfall_and_esc_stops_it(qtbot, window, engines):

@@ -32,7 +32,8 @@ def window(qtbot: QtBot, ready_studio: Studio, log_path: Path | None) -> QMainWi
     qtbot.addWidget(window)
     tabs = QTabWidget()
     window.setCentralWidget(tabs)
-    fill_menus(window, ready_studio, tabs, window.close, QAction("Code", window), log_path)
+    code = QAction("Code", window)
+    fill_menus(window, ready_studio, tabs, window.close, window.showFullScreen, code, log_path)
     return window
 
 
@@ -64,7 +65,7 @@ def test_ending_processes_is_allowed_and_forbidden(
 def test_a_fresh_engine_starts(
     qtbot: QtBot, window: QMainWindow, ready_studio: Studio, engines: Engines
 ) -> None:
-    action(window, "Start a new engine").trigger()
+    action(window, "Start PyTorch anew").trigger()
     qtbot.waitUntil(lambda: ready_studio.session.is_free)
     assert len(engines.made) == 2
 
@@ -105,6 +106,20 @@ def test_an_installed_program_reports_the_licenses_of_its_parts(
     action(window, "About GPU Studio").trigger()
     assert shown[0] == ""  # a checkout
     assert "numpy 2.4.6: BSD-3-Clause" in shown[1]
+
+
+def test_the_text_grows_and_shrinks_in_steps_and_is_kept(
+    window: QMainWindow, ready_studio: Studio
+) -> None:
+    settings = ready_studio.settings
+    sizes = []
+    for text in ("Larger text", "Larger text", "Usual text", "Smaller text"):
+        action(window, text).trigger()
+        sizes.append(settings.choices.text_size)
+    assert sizes == [110, 125, 100, 90]
+    for _ in range(20):
+        action(window, "Larger text").trigger()
+    assert settings.choices.text_size == 200
 
 
 def test_each_menu_and_entry_has_its_own_letter(window: QMainWindow) -> None:

@@ -272,6 +272,10 @@ class RaceTab(TabContents):
             self._show_outcome(Notice(f"Painting the {form}…"))
             self._saving.save(order.encode(), Path(path))
 
+    def open_stage(self) -> bool:
+        self.show_stage()
+        return True
+
     def show_stage(self) -> RaceStage:
         """Show the race on all of the screen that this window is on."""
         from gpu_studio.ui.race.race_stage import RaceStage  # 3 ms
