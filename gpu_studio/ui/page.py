@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLineEdit,
     QMenu,
+    QProgressBar,
     QPushButton,
     QRadioButton,
     QSizePolicy,
@@ -35,7 +36,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.model.text_rows import TextRows
+from gpu_studio.model.text_rows import TextRows, plain_tip
 from gpu_studio.ui.eliding import ComboBox, ElidingCombo, show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
@@ -57,12 +58,13 @@ from gpu_studio.ui.parts import (
 )
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent, QWheelEvent
+    from PySide6.QtGui import QHideEvent, QIcon, QResizeEvent, QShowEvent, QWheelEvent
 
     from gpu_studio.model.page_model import PageModel
     from gpu_studio.ui.theme import Theme
 
 Read = Callable[[], Any]
+_STEPS = 1000  # of a bar of progress
 _KEYS = {"run": runs, "stop": stops, "save": saves}
 
 
@@ -137,7 +139,7 @@ class Part:
     Attributes:
         name: its object name, after that of the page.
         shown: returns whether it is visible; None: always.
-        tip: its tool tip, which a screen reader reads as well.
+        tip: its tool tip, which a screen reader reads as well; may be a function.
         keeps_room: its place stays while it is hidden.
         stretch: its share of the spare height or width.
         presented: whether it stays, with all that is in it, in the form for an audience.
@@ -145,7 +147,7 @@ class Part:
 
     name: str = ""
     shown: Read | None = None
-    tip: str = ""
+    tip: Read | str = ""
     keeps_room: bool = False
     stretch: int = 0
     presented: bool = False
@@ -160,9 +162,11 @@ class Part:
         widget = self.make(page)
         if self.name and not widget.objectName():
             widget.setObjectName(f"{page.name}.{self.name}")
-        if self.tip:
-            widget.setToolTip(self.tip)
-            widget.setAccessibleDescription(self.tip)
+        tip = self.tip
+        if callable(tip):
+            page.updates.append(lambda: _show_tip(widget, tip()))
+        elif tip:
+            _show_tip(widget, tip)
         if self.keeps_room:
             keep_room(widget)
         page.updates.append(lambda: widget.setVisible(self._is_visible(page, widget)))
@@ -180,6 +184,11 @@ class Part:
         if page.is_presented and not self.is_for_audience:
             return False
         return self.is_filled(widget) and (self.shown is None or bool(self.shown()))
+
+
+def _show_tip(widget: QWidget, tip: str) -> None:
+    widget.setToolTip(plain_tip(tip))
+    widget.setAccessibleDescription(tip)
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────
@@ -226,24 +235,27 @@ class Heading(Part):
 class Press(Part):
     """A button; ``label`` may be a function, and an empty label hides it.
 
-    ``key`` is what presses it as well: run, stop or save. ``link`` looks like a link.
+    ``primary`` may be a function as well, where another button may come first. ``key`` is what
+    presses it as well: run, stop or save. ``link`` looks like a link.
     """
 
     label: Read | str
     clicked: Callable[[], object]
     enabled: Read | None = None
-    primary: bool = False
+    primary: Read | bool = False
     icon: str = ""
     key: str = ""
     link: bool = False
 
     def make(self, page: Page) -> QWidget:
-        label = self.label
+        label, primary = self.label, self.primary
         text = "" if callable(label) else label
-        pressed = button(text, self.clicked, primary=self.primary, tip=self.tip)
+        pressed = button(text, self.clicked, primary=primary is True)
         pressed.setProperty("link", self.link)
         if self.icon:
-            pressed.setIcon(icon(self.icon, page.theme, *(("on_accent",) if self.primary else ())))
+            pressed.setIcon(self._picture(page, is_primary=primary is True))
+        if callable(primary):
+            page.updates.append(lambda: self._dress(page, pressed, is_primary=bool(primary())))
         if callable(label):
             page.updates.append(lambda: show_label(pressed, label()))
         enabled = self.enabled
@@ -255,6 +267,15 @@ class Press(Part):
 
     def is_filled(self, widget: QPushButton) -> bool:
         return bool(widget.text())
+
+    def _picture(self, page: Page, *, is_primary: bool) -> QIcon:
+        return icon(self.icon, page.theme, *(("on_accent",) if is_primary else ()))
+
+    def _dress(self, page: Page, pressed: QPushButton, *, is_primary: bool) -> None:
+        if pressed.property("primary") is not is_primary:
+            set_property(pressed, "primary", is_primary)
+            if self.icon:
+                pressed.setIcon(self._picture(page, is_primary=is_primary))
 
 
 def _enable(pressed: QPushButton, can: bool) -> None:
@@ -316,9 +337,8 @@ def _titled(page: Page, part: _Control, control: QWidget) -> QWidget:
     enabled = part.enabled
     if enabled is not None:
         page.updates.append(lambda: control.setEnabled(bool(enabled())))
-    if part.tip:
-        control.setToolTip(part.tip)
-        control.setAccessibleDescription(part.tip)
+    if isinstance(part.tip, str) and part.tip:
+        _show_tip(control, part.tip)
     if not part.is_titled:
         return control
     label = Text(part.title)
@@ -579,6 +599,22 @@ class Rows(Part):
 
 
 @dataclass(frozen=True)
+class ProgressBar(Part):
+    """A bar; ``share`` returns how much is done, 0 to 1."""
+
+    label: str
+    share: Read
+
+    def make(self, page: Page) -> QWidget:
+        bar = QProgressBar()
+        bar.setRange(0, _STEPS)
+        bar.setTextVisible(False)
+        bar.setAccessibleName(self.label)
+        page.updates.append(lambda: bar.setValue(round(_STEPS * self.share())))
+        return bar
+
+
+@dataclass(frozen=True)
 class Own(Part):
     """A widget of its own, such as a plot; ``update`` shows it anew."""
 
@@ -715,6 +751,26 @@ class Fold(_Group):
             handle.setArrowType(arrows.DownArrow if is_open else arrows.RightArrow)
 
         handle.toggled.connect(turn)
+        return place
+
+
+@dataclass(frozen=True)
+class Later(Part):
+    """Parts below each other that are made when ``shown`` first returns true.
+
+    ``inner`` returns them: it can import what they need.
+    """
+
+    inner: Callable[[], Sequence[Part]]
+
+    def make(self, page: Page) -> QWidget:
+        place = QWidget()
+
+        def update() -> None:
+            if place.layout() is None and self._is_visible(page, place):
+                _fill(QVBoxLayout(place), self.inner(), page)  # their updates come after this one
+
+        page.updates.append(update)
         return place
 
 

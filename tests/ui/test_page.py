@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QLabel,
     QLineEdit,
+    QProgressBar,
     QPushButton,
     QRadioButton,
     QSlider,
@@ -27,11 +28,13 @@ from gpu_studio.ui.page import (
     Beside,
     Box,
     Fold,
+    Later,
     Line,
     Number,
     Page,
     Pick,
     Press,
+    ProgressBar,
     Rows,
     Slide,
     Stack,
@@ -113,7 +116,15 @@ class SizePage(Page):
                 Stack(
                     Words(lambda: m.sentence, name="sentence", presented=True),
                     Switch(of="view", title="View", name="view", items=AXES[:2]),
-                    Press("Run", m.press, name="run", enabled=lambda: m.choices.size > 1),
+                    Press(
+                        "Run", m.press, name="run", enabled=lambda: m.choices.size > 1,
+                        primary=lambda: not m.choices.is_cold,
+                        tip=lambda: "" if m.choices.size > 1 else "One is too few",
+                    ),
+                    Later(
+                        lambda: (ProgressBar("Done", lambda: m.choices.size / 100, name="done"),),
+                        name="later", shown=lambda: m.choices.size > 50,
+                    ),
                     Fold(
                         Rows("All", ("Size",), lambda: [(str(m.choices.size),)], name="table"),
                         label="Why?", name="why",
@@ -204,6 +215,26 @@ def test_empty_words_are_hidden_and_a_button_follows_its_condition(page: SizePag
     QTest.mouseClick(found(page, QPushButton, "run"), Qt.MouseButton.LeftButton)
     assert page.model.pressed == 1
     assert found(page, QLabel, "sentence").isVisible()
+
+
+def test_a_button_says_why_it_is_gray_and_may_be_second_to_another(page: SizePage) -> None:
+    run = found(page, QPushButton, "run")
+    assert (run.toolTip(), run.property("primary")) == ("", True)
+    page.model.choose(size=1, is_cold=True)
+    assert run.toolTip() == run.accessibleDescription() == "One is too few"
+    assert run.property("primary") is False
+
+
+def test_what_is_for_later_is_made_when_it_is_first_shown(page: SizePage) -> None:
+    assert page.findChild(QProgressBar) is None
+    page.model.choose(size=60)
+    done = found(page, QProgressBar, "done")
+    assert isinstance(done, QProgressBar)
+    assert (done.isVisible(), done.value()) == (True, 600)
+    page.model.choose(size=70)
+    assert done.value() == 700
+    page.model.choose(size=2)
+    assert not done.isVisible()
 
 
 def test_a_fold_opens_by_its_button(page: SizePage) -> None:
