@@ -36,7 +36,7 @@ from gpu_studio.model.worker import Worker
 from gpu_studio.ui.override_guard import guard_overrides
 from gpu_studio.ui.theme import Theme
 from tests.fakes.descriptions import described_with_cuda
-from tests.fakes.other_pcs import ATTIC, OtherPcs
+from tests.fakes.other_pcs import OtherPcs, add_attic
 from tests.fakes.pc import SteadySensors, cpu_only
 from tests.fakes.scripted_engine import Engines
 from tests.patience import PATIENCE_MS, PATIENCE_S
@@ -254,7 +254,7 @@ def ready_studio(qtbot: QtBot, studio: Studio) -> Studio:
 @pytest.fixture
 def attic(qtbot: QtBot, ready_studio: Studio) -> RemotePc:
     """Another PC of it, which is connected, with a card that its engine can use."""
-    pc = ready_studio.pcs.add(ATTIC)
+    pc = add_attic(ready_studio)
     qtbot.waitUntil(lambda: ready_studio.board.at("attic/cuda:0") is not None)
     qtbot.waitUntil(lambda: len(ready_studio.board.usable_cards) > 0)
     return pc

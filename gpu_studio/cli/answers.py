@@ -414,8 +414,7 @@ class SensorWatch:
 
     def _why_none(self) -> str:
         if TARGET.pc is not None:
-            trouble = self._reader.trouble or LineTrouble(LineProblem.SILENT, TARGET.pc)
-            return f"{trouble.sentence} {trouble.next_step}"
+            return LineTrouble(LineProblem.NO_ANSWER, TARGET.pc).words
         if self._stream.has_ended:
             return (
                 "The sensor reader ended before its first reading; the log says why: "

@@ -17,6 +17,7 @@ from gpu_studio.core.device_name import DeviceName, address_at
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.modelled_cards import is_modelled
 from gpu_studio.core.other_pc import OtherPc, pc_from_text
+from gpu_studio.hardware.client import LineHello
 
 COMMANDS = frozenset(
     ("devices", "doctor", "bench", "race", "standard", "check", "memory", "place", "pitfall")
@@ -59,31 +60,19 @@ class Target:
             if getattr(options, name, None):
                 option = name.replace("_", "-")
                 raise WrongUseError(f"--{option} is not for another PC: files stay where they are.")
-        self.pc, self.system = greeted(pc)
+        found = LineHello(pc).answer()
+        if found.trouble is not None:
+            if found.detail:
+                note(found.detail)
+            raise StudioError(FailureKind.LINE_LOST, found.trouble.words)
+        assert found.greeting is not None
+        self.pc, self.system = found.pc, found.greeting.platform
         for name in ("device", "then"):
             if hasattr(options, name):
                 setattr(options, name, _at(self.pc.name, getattr(options, name)))
 
 
 TARGET = Target()
-
-
-def greeted(pc: OtherPc) -> tuple[OtherPc, str]:
-    """Return a PC with the place of its program there, and its system.
-
-    Raises:
-        StudioError: it cannot be used.
-    """
-    from gpu_studio.hardware.client import LineHello
-
-    found = LineHello(pc).answer()
-    if found.trouble is not None:
-        if found.detail:
-            note(found.detail)
-        message = f"{found.trouble.sentence} {found.trouble.next_step}"
-        raise StudioError(FailureKind.LINE_LOST, message)
-    assert found.greeting is not None
-    return found.pc, found.greeting.platform
 
 
 def _at(pc: str, devices: Any) -> Any:

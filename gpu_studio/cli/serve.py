@@ -43,8 +43,6 @@ from gpu_studio.process.line_child import (
 )
 
 _ENGINE, _READER = "gpu_studio.engine.serve", "gpu_studio.hardware.reader"
-# A shell there may have printed a prompt, without the end of its line.
-_OPENING = b"\n"
 _SYSTEMS: dict[str, PcSystem] = {"win32": "windows", "darwin": "macos"}
 _LONGEST_REQUEST = 64 << 20
 _MOST_WAITING = 1000  # lines: beyond, the child waits for the line
@@ -53,19 +51,17 @@ _LONGEST_END_S = 1.0
 
 def greeting() -> Greeting:
     """Return what this program says first."""
+    shelf = own_shelf(data_folder)
+    readiness: EngineReadiness = "ready"
+    if shelf is not None and not shelf.used():
+        has_one = any(record.is_ready for record in shelf.records())
+        readiness = "outdated" if has_one else "missing"
     return Greeting(
         protocol=protocol_version(),
         version=program_version()[:64],
         system=_SYSTEMS.get(sys.platform, "linux"),
-        engine=_readiness(),
+        engine=readiness,
     )
-
-
-def _readiness() -> EngineReadiness:
-    shelf = own_shelf(data_folder)
-    if shelf is None or shelf.used():
-        return "ready"
-    return "outdated" if any(record.is_ready for record in shelf.records()) else "missing"
 
 
 class LineServer:
@@ -74,22 +70,18 @@ class LineServer:
     It ends the child, with all that the child has started, as soon as the line is cut: if its input
     closes, if nobody reads its output, or if nothing arrives for 8 s because the network went
     silent. The child's own pipes stay as short as those of a window's child, so a slow line holds
-    up no measurement.
+    up no measurement: what matters only until the next line of its kind is left out.
 
     Args:
-        start: starts the child that works, as the line's first one asks; raises `ValueError` for a
-            line that it cannot read, and `OSError` if there can be no child.
-        is_droppable: whether a line of the child may be left out while others wait before it.
-        farewell: returns what to say last, after an end that is the child's own.
+        start: starts the child that works, as the line's opening asks; raises `OSError` if there
+            can be no child.
+        says_end: whether to say how the child ended, so that its end is not taken for the line's.
     """
 
     def __init__(
-        self,
-        start: Callable[[bytes], ChildProcess],
-        is_droppable: Callable[[bytes], bool],
-        farewell: Callable[[int | None], bytes] = lambda _code: b"",
+        self, start: Callable[[LineOpening], ChildProcess], *, says_end: bool = False
     ) -> None:
-        self._start, self._is_droppable, self._farewell = start, is_droppable, farewell
+        self._start, self._says_end = start, says_end
         self._child: ChildProcess | None = None
         self._answers: queue.Queue[bytes | None] = queue.Queue(_MOST_WAITING)
         self._is_over = threading.Event()
@@ -114,23 +106,23 @@ class LineServer:
         threading.Thread(target=work, args=arguments, daemon=True).start()
 
     def _pass_requests(self, pipe: WatchedPipe) -> None:
-        with contextlib.suppress(TooMuchError, OSError, ValueError):
+        with contextlib.suppress(TooMuchError, OSError, msgspec.MsgspecError, RecursionError):
             for line in split_lines(pipe.read, _LONGEST_REQUEST):
                 if self._child is not None:
                     self._child.send(line)
                 else:
-                    self._child = self._start(line)
+                    self._child = self._start(msgspec.json.decode(line, type=LineOpening))
                     self._in_thread(self._take_answers, self._child)
         self._is_over.set()
 
     def _take_answers(self, child: ChildProcess) -> None:
         for line in child.lines():
-            if self._answers.empty() or not self._is_droppable(line):
+            if self._answers.empty() or not _is_passing(line):
                 self._answers.put(line)
         # A child that was ended because of the line has not crashed. A PC that slept reads this
         # when it wakes.
-        if not self._is_over.is_set():
-            self._answers.put(self._farewell(child.wait(_LONGEST_END_S)))
+        if self._says_end and not self._is_over.is_set():
+            self._answers.put(encode(EngineEnded(exit_code=child.wait(_LONGEST_END_S))))
         self._answers.put(None)
 
     def _pass_answers(self, out: BinaryIO) -> None:
@@ -148,48 +140,33 @@ class LineServer:
             return SIGN_OF_LIFE
 
 
-def _is_old_reading(line: bytes) -> bool:
-    """Return whether a line is a reading: the next one is newer."""
+def _is_passing(line: bytes) -> bool:
+    """Return whether a line is a reading, or a frame of a race that is not its last one."""
+    if line.startswith(b'{"type":"frame_ready"'):
+        ready = decode_event(line)
+        return isinstance(ready, FrameReady) and ready.progress < 1.0
     return line.startswith(b'{"type":"reading"')
-
-
-def _is_passing_frame(line: bytes) -> bool:
-    """Return whether a line is a frame of a race, but not its last one."""
-    if not line.startswith(b'{"type":"frame_ready"'):
-        return False
-    ready = decode_event(line)
-    return isinstance(ready, FrameReady) and ready.progress < 1.0
 
 
 def _engine_server(log_path: Path) -> LineServer:
     from gpu_studio.engine.client import child_variables
 
-    def start(line: bytes) -> ChildProcess:
-        opening = _opening(line)
+    def start(opening: LineOpening) -> ChildProcess:
         environment = EngineEnvironment(
             visible_devices=opening.visible_devices,
             allocator_configuration=opening.allocator_configuration,
         )
         return ChildProcess(_ENGINE, environment=child_variables(environment), log_path=log_path)
 
-    # So that an engine's end is not taken for the line's.
-    return LineServer(start, _is_passing_frame, lambda code: encode(EngineEnded(exit_code=code)))
+    return LineServer(start, says_end=True)
 
 
 def _sensor_server(log_path: Path) -> LineServer:
-    def start(line: bytes) -> ChildProcess:
-        period_s = _opening(line).period_s
-        return ChildProcess(_READER, ["--period-s", str(period_s)], log_path=log_path)
-
-    return LineServer(start, _is_old_reading)
-
-
-def _opening(line: bytes) -> LineOpening:
-    try:
-        return msgspec.json.decode(line, type=LineOpening)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        message = f"not an opening: {error}"
-        raise ValueError(message) from error
+    return LineServer(
+        lambda opening: ChildProcess(
+            _READER, ["--period-s", str(opening.period_s)], log_path=log_path
+        )
+    )
 
 
 def _serving(server: Callable[[Path], LineServer] | None) -> Callable[..., int]:
@@ -200,7 +177,8 @@ def _serving(server: Callable[[Path], LineServer] | None) -> Callable[..., int]:
 
     def run(_: argparse.Namespace, log_path: Path) -> int:
         requests, out = take_over_stdin(buffering=0), take_over_stdout()
-        out.write(_OPENING + encode(greeting()))
+        # A shell there may have printed a prompt, without the end of its line.
+        out.write(b"\n" + encode(greeting()))
         out.flush()
         if server is not None:
             descriptor = requests.fileno()

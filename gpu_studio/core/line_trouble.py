@@ -48,16 +48,10 @@ class LineProblem(Enum):
         "Check the host: “ssh {host}” has to work in a terminal.",
         r"Could not resolve hostname",
     )
-    PASSWORD_WANTED = (
-        "{pc} asks for a password. GPU Studio handles no passwords.",
-        "Type “ssh-copy-id {host}” in a terminal: then your key opens it. “ssh-keygen” makes a "
-        "key.",
-        r"Permission denied \([^)]*(password|keyboard-interactive)",
-    )
     KEY_REFUSED = (
-        "{pc} does not accept a key of yours.",
-        "Type “ssh-add” if your key has a passphrase, or “ssh-copy-id {host}” to install your key "
-        "there.",
+        "{pc} accepts no key of yours, and GPU Studio handles no passwords.",
+        "Type “ssh-copy-id {host}” in a terminal to install your key there (“ssh-keygen” makes "
+        "one), or “ssh-add” if it has a passphrase.",
         r"Permission denied|Too many authentication failures|no mutual signature",
     )
     NO_SERVER = (
@@ -100,13 +94,9 @@ class LineProblem(Enum):
         "Type “ssh {host} gpu-studio serve hello” in a terminal to see its answer. A shell there "
         "that prints something, as in ~/.bashrc, should do so only in a terminal.",
     )
-    SILENT = (
-        "{pc} was reached, but GPU Studio there did not answer.",
+    NO_ANSWER = (
+        "{pc} can be reached, but GPU Studio there does not answer, or has ended.",
         "Connect again. If that does not help, start that PC again.",
-    )
-    PART_ENDED = (
-        "GPU Studio on {pc} has ended. The PC can still be reached.",
-        "Connect again. If that does not help, the log of GPU Studio there says why.",
     )
     UNKNOWN = (
         "ssh could not connect to {pc}.",
@@ -118,12 +108,7 @@ class LineProblem(Enum):
 
 
 class LineTrouble(msgspec.Struct, frozen=True):
-    """Why there is no line to a PC.
-
-    Attributes:
-        problem: the reason.
-        pc: as the user named it.
-    """
+    """Why there is no line to a PC."""
 
     problem: LineProblem
     pc: OtherPc
@@ -137,6 +122,11 @@ class LineTrouble(msgspec.Struct, frozen=True):
     def next_step(self) -> str:
         """What to do next, as a sentence."""
         return self.problem.next_step.format(host=self.pc.host, install=command_to_install())
+
+    @property
+    def words(self) -> str:
+        """What happened and what to do next."""
+        return f"{self.sentence} {self.next_step}"
 
     @property
     def failure(self) -> Failure:
@@ -163,12 +153,10 @@ class Introduction(msgspec.Struct, frozen=True):
 class EndedLine(Protocol):
     """A conversation that is over: `process.line_child.LineChild`."""
 
-    @property
-    def is_greeted(self) -> bool: ...
-    @property
-    def has_flooded(self) -> bool: ...
-    @property
-    def was_silent(self) -> bool: ...
+    is_greeted: bool
+    has_flooded: bool
+    was_silent: bool
+
     @property
     def error_text(self) -> str: ...
 
@@ -216,11 +204,11 @@ class LineGreeting:
             return LineProblem.NOT_OURS
         if line.is_greeted:
             # The part there ends with 0, and only after its own child; ssh says 255 of a cut line.
-            return LineProblem.PART_ENDED if exit_code == 0 else LineProblem.LOST
+            return LineProblem.NO_ANSWER if exit_code == 0 else LineProblem.LOST
         if self.greeting is not None:
             return self.problem or LineProblem.LOST
         if line.was_silent:
-            return LineProblem.SILENT
+            return LineProblem.NO_ANSWER
         if exit_code is not None and 0 < exit_code != _SSH_FAILED:
             return LineProblem.NO_PROGRAM  # a shell there found none, or one that serves nothing
         for problem in LineProblem:

@@ -90,7 +90,7 @@ class OtherPc(msgspec.Struct, frozen=True, kw_only=True):
         program: one of `PLACES`, where its program was found; empty if nobody looked.
 
     Raises:
-        ValueError: the name or the host is refused; the text is a sentence. (From a file:
+        ValueError: the host or the name is refused; the text is a sentence. (From a file:
             `msgspec.ValidationError`.)
     """
 
@@ -99,7 +99,7 @@ class OtherPc(msgspec.Struct, frozen=True, kw_only=True):
     program: str = ""
 
     def __post_init__(self) -> None:
-        if trouble := name_trouble(self.name) or host_trouble(self.host):
+        if trouble := host_trouble(self.host) or name_trouble(self.name):
             raise ValueError(trouble)
         if self.program not in PLACES:
             msgspec.structs.force_setattr(self, "program", "")

@@ -19,7 +19,7 @@ from gpu_studio.core.line_trouble import (
     LineTrouble,
     detail_of_ssh,
 )
-from gpu_studio.core.line_values import UntrustedError, sensors_here
+from gpu_studio.core.line_values import sensors_here
 from gpu_studio.core.messages.message import LineOpening
 from gpu_studio.core.other_pc import PLACES, ssh_command
 from gpu_studio.core.protocol import encode
@@ -49,9 +49,6 @@ class SensorReader:
         period_s: seconds between two readings.
         log_path: the file for the child's standard error; None shares this process's.
         environment: environment variables for the child, in addition to this process's.
-
-    Attributes:
-        trouble: why the line to another PC has ended; None if it has not, and for this PC.
     """
 
     def __init__(
@@ -60,7 +57,6 @@ class SensorReader:
         log_path: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self.trouble: LineTrouble | None = None
         self._period_s = period_s
         self._log_path = log_path
         self._environment = environment
@@ -215,25 +211,16 @@ class LineSensors(SensorReader):
     def __init__(self, pc: OtherPc, period_s: float = 1.0) -> None:
         super().__init__(period_s)
         self._pc = pc
-        self._accepts = LineGreeting(pc, "sensors")
         self._identities: dict[str, str] = {}
 
     def _new_child(self) -> ChildProcess:
-        self.trouble, self._accepts = None, LineGreeting(self._pc, "sensors")
         opening = encode(LineOpening(period_s=self._period_s))
-        try:
-            return LineChild(ssh_command(self._pc, "sensors"), opening, self._accepts)
-        except OSError:
-            self._complain(LineProblem.NO_SSH)
-            raise
+        greeting = LineGreeting(self._pc, "sensors")
+        return LineChild(ssh_command(self._pc, "sensors"), opening, greeting)
 
     def _event_of(self, line: bytes) -> SensorEvent:
         event = super()._event_of(line)
-        try:
-            here = sensors_here(event, self._pc.name)
-        except UntrustedError:
-            self._complain(LineProblem.NOT_OURS)
-            raise
+        here = sensors_here(event, self._pc.name)
         if isinstance(event, Inventory) and isinstance(here, Inventory):
             pairs = zip(event.devices, here.devices, strict=True)
             self._identities = {there.identity: one.identity for there, one in pairs}
@@ -247,9 +234,4 @@ class LineSensors(SensorReader):
 
     def _on_ended(self, child: ChildProcess, exit_code: int | None) -> None:
         assert isinstance(child, LineChild)
-        self._complain(self._accepts.trouble(child, exit_code).problem)
-        _log.warning("The line ended: %s", detail_of_ssh(child.error_text))
-
-    def _complain(self, problem: LineProblem) -> None:
-        if self.trouble is None:
-            self.trouble = LineTrouble(problem, self._pc)
+        _log.warning("The line of sensors ended: %s", detail_of_ssh(child.error_text))

@@ -20,7 +20,6 @@ from gpu_studio.model.worker import Task
 if TYPE_CHECKING:
     from gpu_studio.core.engine import Engine, EngineEnvironment, EngineFactory
     from gpu_studio.core.failure import Failure
-    from gpu_studio.core.messages.message import Greeting
     from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
@@ -117,63 +116,6 @@ class PcPort(Protocol):
         """Return the stream of its telemetry."""
 
 
-class PcGreeting(QObject):
-    """Asks a PC for its greeting; what a cancelled question still brings is dropped.
-
-    Args:
-        port: reaches the PC.
-        parent: owns the question; may outlive who asked, so that a cancelled ssh can end.
-
-    Signals:
-        answered(Introduction): what came of it.
-    """
-
-    answered = Signal(object)
-
-    def __init__(self, port: PcPort, parent: QObject) -> None:
-        super().__init__(parent)
-        self._port = port
-        self._address: OtherPc | None = None
-        self._hello: Hello | None = None
-        self._task: Task | None = None
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the PC is still asked."""
-        return self._task is not None
-
-    def ask(self, address: OtherPc) -> None:
-        """Ask a PC; a question that still runs is cancelled."""
-        self.cancel()
-        self._address, self._hello = address, self._port.hello(address)
-        self._task = Task(self._hello.answer, self)
-        self._task.succeeded.connect(self._on_answered)
-        self._task.failed.connect(self._on_failed)
-        self._task.start()
-
-    def cancel(self) -> None:
-        """Ask no longer; ssh ends by itself soon."""
-        if self._hello is not None:
-            self._hello.close()
-        self._hello = self._task = None
-
-    def close(self) -> None:
-        """Ask no longer, and wait until nothing is left running."""
-        self.cancel()
-        for task in self.findChildren(Task):
-            task.wait()
-
-    def _on_answered(self, said: Introduction) -> None:
-        if self.sender() is self._task:
-            self._hello = self._task = None
-            self.answered.emit(said)
-
-    def _on_failed(self, failure: Failure) -> None:
-        assert self._address is not None
-        trouble = LineTrouble(LineProblem.UNKNOWN, self._address)
-        self._on_answered(Introduction(self._address, trouble=trouble, detail=failure.message))
-
-
 class LineState(Enum):
     """The state of a line; the user opens and closes it.
 
@@ -190,7 +132,7 @@ class LineState(Enum):
 
 
 class RemotePc(Pc):
-    """A PC that the user added. It connects, and notices when it is gone.
+    """A PC that the user added, or is about to. It connects, and notices when it is gone.
 
     What was measured stays, and so do the devices that are known: nobody can use them meanwhile.
 
@@ -205,7 +147,7 @@ class RemotePc(Pc):
     Attributes:
         address: where it is, with the place where its program was found.
         state: whether it is connected.
-        greeting: what its program said at the last connection; None before.
+        said: what came of the last attempt to connect; None before.
     """
 
     changed = Signal()
@@ -213,11 +155,10 @@ class RemotePc(Pc):
     def __init__(self, address: OtherPc, port: PcPort, parent: QObject | None = None) -> None:
         super().__init__(address.name, self._new_engine, self._new_engine, None, parent=parent)
         self.address, self._port = address, port
-        self.state = LineState.CLOSED
-        self.greeting: Greeting | None = None
+        self.said: Introduction | None = None
+        self._hello: Hello | None = None
+        self._task: Task | None = None
         self._is_closed = False
-        self._question = PcGreeting(port, self)
-        self._question.answered.connect(self._on_greeted)
         self.session.state_changed.connect(self._on_engine_state)
         self.sensors.ended.connect(self._on_sensors_ended)
         self._enter(LineState.CLOSED, self._closed_notice)
@@ -239,25 +180,22 @@ class RemotePc(Pc):
     @property
     def engine_trouble(self) -> str:
         """See `Pc.engine_trouble`."""
-        if self.why_not or self.greeting is None or self.greeting.has_engine:
+        greeting = self.said.greeting if self.said is not None else None
+        if self.why_not or greeting is None or greeting.has_engine:
             return ""
-        missing = LineTrouble(LineProblem.NO_ENGINE, self.address)
-        return f"{missing.sentence} {missing.next_step}"
+        return LineTrouble(LineProblem.NO_ENGINE, self.address).words
 
-    def open(self, said: Introduction | None = None) -> None:
-        """Connect, for the first time or again; does nothing while it connects or is connected.
-
-        Args:
-            said: what the PC has just said; None asks it.
-        """
+    def open(self) -> None:
+        """Connect, for the first time or again; does nothing while it connects or is connected."""
         if self._is_closed or self.state in (LineState.OPENING, LineState.OPEN):
             return
         self._enter(LineState.OPENING, Notice(f"Connecting to {self.name}…", Tone.QUIET))
+        self._hello = self._port.hello(self.address)
+        self._task = Task(self._hello.answer, self)
+        self._task.succeeded.connect(self._on_greeted)
+        self._task.failed.connect(self._on_greeting_failed)
+        self._task.start()
         self.changed.emit()
-        if said is not None:
-            self._on_greeted(said)
-        else:
-            self._question.ask(self.address)
 
     def shut(self) -> None:
         """Disconnect, and end everything there. The devices stay known."""
@@ -266,22 +204,33 @@ class RemotePc(Pc):
     def close(self) -> None:
         """See `Pc.close`."""
         self._is_closed = True
-        self._question.close()
+        self._cancel_greeting()
+        for task in self.findChildren(Task):
+            task.wait()
         super().close()
 
     def _new_engine(self, environment: EngineEnvironment) -> Engine:
         return self._port.engine(self.address, environment)
 
+    def _cancel_greeting(self) -> None:
+        if self._hello is not None:
+            self._hello.close()
+        self._hello = self._task = None
+
+    def _on_greeting_failed(self, failure: Failure) -> None:
+        trouble = LineTrouble(LineProblem.UNKNOWN, self.address)
+        self._on_greeted(Introduction(self.address, trouble=trouble, detail=failure.message))
+
     def _on_greeted(self, said: Introduction) -> None:
-        if self._is_closed:
+        if self.sender() is not self._task:
+            return  # of an attempt that was given up
+        self._hello = self._task = None
+        self.said = said
+        if said.trouble is not None:
+            self._break(said.trouble.sentence, Tone.FAILURE, next_step=said.trouble.next_step)
             return
-        self.greeting, trouble = said.greeting, said.trouble
-        if trouble is not None or said.greeting is None:
-            trouble = trouble or LineTrouble(LineProblem.UNKNOWN, self.address)
-            self._break(trouble.sentence, Tone.FAILURE, next_step=trouble.next_step)
-            return
-        self.address = said.pc
-        self.doctor.system = said.greeting.platform
+        assert said.greeting is not None
+        self.address, self.doctor.system = said.pc, said.greeting.platform
         self._enter(LineState.OPEN, Notice(f"{self.name} is connected.", Tone.GOOD))
         self.sensors.use_source(self._port.sensors(self.address))
         self.session.restart()
@@ -299,9 +248,8 @@ class RemotePc(Pc):
 
     def _on_line_lost(self) -> None:
         if not self.why_not and not self._is_closed:
-            failure = (
-                self.session.line_failure or LineTrouble(LineProblem.LOST, self.address).failure
-            )
+            lost = LineTrouble(LineProblem.LOST, self.address).failure
+            failure = self.session.line_failure or lost
             self._break(failure.message, Tone.AMBER, detail="The results are kept.")
 
     def _break(self, sentence: str, tone: Tone, *, detail: str = "", next_step: str = "") -> None:
@@ -309,7 +257,7 @@ class RemotePc(Pc):
         self._end(LineState.BROKEN, Notice(sentence, tone, detail, next_step, action))
 
     def _end(self, state: LineState, notice: Notice) -> None:
-        self._question.cancel()
+        self._cancel_greeting()
         self._enter(state, notice)
         self.sensors.use_source(None)
         self.lab.end()

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.device_name import pc_of
-from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.other_pc import name_trouble
+from gpu_studio.model.pc import RemotePc
 
 if TYPE_CHECKING:
-    from gpu_studio.core.line_trouble import Introduction
     from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.model.engine_session import EngineSession
-    from gpu_studio.model.pc import Pc, PcGreeting, PcPort, RemotePc
+    from gpu_studio.model.pc import Pc, PcPort
     from gpu_studio.model.settings import Settings
 
 MOST_OTHERS = 16
@@ -53,10 +51,9 @@ class Pcs(QObject):
         self.here = here
         self.others: tuple[RemotePc, ...] = ()
         self._settings, self._port = settings, port
-        self._question: PcGreeting | None = None
         if port is not None:
             for address in settings.choices.pcs:
-                self._join(address)
+                self._join(RemotePc(address, port, self))
 
     @property
     def all(self) -> tuple[Pc, ...]:
@@ -92,41 +89,24 @@ class Pcs(QObject):
         """Whether there is a way to another PC at all."""
         return self._port is not None
 
-    def name_trouble(self, name: str) -> str:
-        """Return why another PC cannot have this name, as a sentence; empty if it can."""
-        if any(one.name.casefold() == name.casefold() for one in self.others):
-            return f"There is a PC named “{name}” already. Choose another name."
-        return name_trouble(name)
-
-    @property
-    def question(self) -> PcGreeting:
-        """Asks a PC for its greeting before it is added; the same one each time."""
-        from gpu_studio.model.pc import PcGreeting  # with the dialog
-
-        if self._question is None:
-            assert self._port is not None
-            self._question = PcGreeting(self._port, self)
-        return self._question
-
-    def add(self, address: OtherPc, said: Introduction | None = None) -> RemotePc:
-        """Add a PC, keep it in the settings, and connect it.
-
-        Args:
-            address: where it is.
-            said: what it has just said; None asks it.
+    def new(self, address: OtherPc) -> RemotePc:
+        """Return a PC that is not added yet: it can be asked whether it answers.
 
         Raises:
-            StudioError: another one has its name, or there are too many.
+            ValueError: another one has its name, or there are too many; the text is a sentence.
         """
-        if not self.can_add:
-            reason = f"There are {MOST_OTHERS} other PCs already. Remove one first."
-            raise StudioError(FailureKind.BAD_REQUEST, reason)
-        if reason := self.name_trouble(address.name):
-            raise StudioError(FailureKind.BAD_REQUEST, reason)
-        pc = self._join(address)
+        if self._port is None or not self.can_add:
+            raise ValueError(f"There are {MOST_OTHERS} other PCs already. Remove one first.")
+        if any(one.name.casefold() == address.name.casefold() for one in self.others):
+            name = address.name
+            raise ValueError(f"There is a PC named “{name}” already. Choose another name.")
+        return RemotePc(address, self._port, self)
+
+    def add(self, pc: RemotePc) -> None:
+        """Add a new PC, keep it in the settings, and connect it."""
+        self._join(pc)
         self._keep()
-        pc.open(said)
-        return pc
+        pc.open()
 
     def remove(self, pc: RemotePc) -> None:
         """Disconnect a PC and forget it; its results stay."""
@@ -152,16 +132,10 @@ class Pcs(QObject):
 
     def close(self) -> None:
         """End everything on all PCs."""
-        if self._question is not None:
-            self._question.close()
-        for pc in reversed(self.all):
+        for pc in (*self.findChildren(RemotePc), self.here):
             pc.close()
 
-    def _join(self, address: OtherPc) -> RemotePc:
-        from gpu_studio.model.pc import RemotePc  # not without another PC
-
-        assert self._port is not None
-        pc = RemotePc(address, self._port, self)
+    def _join(self, pc: RemotePc) -> None:
         pc.changed.connect(self.changed)
         pc.session.state_changed.connect(self.session_changed)
         pc.lab.state_changed.connect(self.session_changed)
@@ -170,7 +144,6 @@ class Pcs(QObject):
         self.others = (*self.others, pc)
         self.added.emit(pc)
         self.changed.emit()
-        return pc
 
     def _keep(self) -> None:
         self._settings.change(pcs=tuple(one.address for one in self.others))

@@ -9,6 +9,9 @@ import threading
 import pytest
 
 from gpu_studio.cli.serve import LineServer
+from gpu_studio.core.messages.engine_messages import EngineEnded
+from gpu_studio.core.messages.message import LineOpening
+from gpu_studio.core.protocol import decode_event, encode
 from gpu_studio.process import line_child
 from gpu_studio.process.child_process import ChildProcess
 from tests.patience import until
@@ -16,34 +19,30 @@ from tests.patience import until
 
 @pytest.mark.parametrize(
     ("module", "said"),
-    [("gpu_studio.hardware.reader", []), ("this", [0])],
+    [("gpu_studio.hardware.reader", []), ("this", [EngineEnded(exit_code=0)])],
     ids=["ended for silence", "ends by itself"],
 )
 def test_an_end_is_the_child_s_own_only_if_nobody_else_ended_it(module, said, monkeypatch):
     # A PC that slept sends the rest when it wakes: its silence must not look like a crash.
     monkeypatch.setattr(line_child, "ALIVE_EVERY_S", 0.1)
     there, here = os.pipe()
-    heard, children = [], []
+    out, children = io.BytesIO(), []
 
     def start(_):
         children.append(ChildProcess(module))
         return children[0]
 
-    def farewell(exit_code):
-        heard.append(exit_code)
-        return b"ended\n"
-
     threads = set(threading.enumerate())
-    os.write(here, b"begin\n")
+    os.write(here, encode(LineOpening()))
     try:
-        server = LineServer(start, lambda _line: False, farewell)
-        server.serve(lambda most: os.read(there, most), io.BytesIO())
+        LineServer(start, says_end=True).serve(lambda most: os.read(there, most), out)
     finally:
         os.close(here)
         until(lambda: set(threading.enumerate()) <= threads)
         os.close(there)
     assert not children[0].is_running
-    assert heard == said
+    lines = [line for line in out.getvalue().splitlines() if b"engine_ended" in line]
+    assert list(map(decode_event, lines)) == said
 
 
 def test_what_is_old_does_not_wait_behind_a_slow_line():
@@ -57,11 +56,12 @@ def test_what_is_old_does_not_wait_behind_a_slow_line():
             written.append(bytes(line))
             return len(line)
 
-    lines = [b"old\n"] * 50 + [b"kept\n"] + [b"old\n"] * 50
+    old = b'{"type":"reading"}\n'
+    lines = [old] * 50 + [b"kept\n"] + [old] * 50
     code = f"import sys; sys.stdout.write({b''.join(lines).decode()!r}); sys.stdout.flush()"
     command = (os.sys.executable, "-c", f"{code}; sys.stdin.read()")
-    os.write(here, b"begin\n")
-    server = LineServer(lambda _: ChildProcess(command), lambda line: line == b"old\n")
+    os.write(here, encode(LineOpening()))
+    server = LineServer(lambda _: ChildProcess(command))
     serving = threading.Thread(target=server.serve, args=(lambda most: os.read(there, most), Out()))
     serving.start()
     until(lambda: any(one == b"kept\n" for one in server._answers.queue))
@@ -70,4 +70,4 @@ def test_what_is_old_does_not_wait_behind_a_slow_line():
     os.close(here)
     serving.join()
     os.close(there)
-    assert written.count(b"old\n") <= 3
+    assert written.count(old) <= 3

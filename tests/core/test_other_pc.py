@@ -1,7 +1,4 @@
-"""What another PC may say of its devices and files, and what that means here.
-
-What another PC may say of its devices and files, and what that means here.
-"""
+"""What ssh is asked for another PC, and what may come from there."""
 
 from __future__ import annotations
 

@@ -19,13 +19,22 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.engine import EngineEnvironment
     from gpu_studio.core.messages.message import EngineReadiness
+    from gpu_studio.model.pc import RemotePc
+    from gpu_studio.model.studio import Studio
     from tests.fakes.scripted_engine import ScriptedEngine
 
 ATTIC = OtherPc(name="attic", host="lea@192.0.2.7")
 
 
+def add_attic(studio: Studio) -> RemotePc:
+    """Add “attic”, without asking first whether it answers."""
+    pc = studio.pcs.new(ATTIC)
+    studio.pcs.add(pc)
+    return pc
+
+
 class OtherPcs:
-    """Satisfies `model.remote_pc.PcPort`: one PC, “attic”, with a GT 1030.
+    """Satisfies `model.pc.PcPort`: one PC, “attic”, with a GT 1030.
 
     Attributes:
         engines: makes their engines.
@@ -59,7 +68,7 @@ class OtherPcs:
 
 
 class Hello:
-    """Satisfies `model.remote_pc.Hello`."""
+    """Satisfies `model.pc.Hello`."""
 
     def __init__(self, port: OtherPcs, pc: OtherPc) -> None:
         self._port, self._pc = port, pc

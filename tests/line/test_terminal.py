@@ -66,7 +66,7 @@ def test_sensors_there_that_never_answer_are_not_this_pcs_card(on, play, monkeyp
     play("greet()\nif sys.argv[-1] == 'sensors': sys.stdin.read()")
     assert on("devices") == 1
     error = capfd.readouterr().err
-    assert "GPU Studio there did not answer" in error
+    assert "GPU Studio there does not answer" in error
     assert "this PC" not in error
 
 

@@ -17,7 +17,7 @@ from gpu_studio.model.pc import LineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Task
-from tests.fakes.other_pcs import ATTIC, OtherPcs, line_lost
+from tests.fakes.other_pcs import OtherPcs, add_attic, line_lost
 from tests.fakes.pc import SteadySensors, cpu_only, reading
 from tests.fakes.run_answers import run_events, started
 
@@ -74,7 +74,7 @@ def test_it_is_kept_and_connected_at_the_next_start(
 
     first = opened()
     first.start()
-    first.pcs.add(ATTIC)
+    add_attic(first)
     first.close()
     second = opened()
     assert other_pcs.asked.count("attic") <= 1, "not before the start"
@@ -94,10 +94,10 @@ def test_it_is_kept_and_connected_at_the_next_start(
 def test_a_pc_that_refuses_says_why_and_can_be_tried_again(
     qtbot: QtBot, ready_studio: Studio, other_pcs: OtherPcs
 ) -> None:
-    other_pcs.refusal = LineProblem.PASSWORD_WANTED
-    pc = ready_studio.pcs.add(ATTIC)
+    other_pcs.refusal = LineProblem.KEY_REFUSED
+    pc = add_attic(ready_studio)
     qtbot.waitUntil(lambda: pc.state is LineState.BROKEN)
-    assert pc.notice.sentence.startswith("attic asks for a password.")
+    assert pc.notice.sentence.startswith("attic accepts no key of yours")
     assert "ssh-copy-id lea@192.0.2.7" in pc.notice.next_step
     assert (other_pcs.engines.made, addresses(ready_studio)) == ([], ["cpu"])
     other_pcs.refusal = None
@@ -109,7 +109,7 @@ def test_without_an_engine_there_its_devices_and_sensors_are_still_shown(
     qtbot: QtBot, ready_studio: Studio, other_pcs: OtherPcs
 ) -> None:
     other_pcs.engine_there = "missing"
-    pc = ready_studio.pcs.add(ATTIC)
+    pc = add_attic(ready_studio)
     qtbot.waitUntil(lambda: len(ready_studio.board.rows) == 3)
     assert addresses(ready_studio) == ["cpu", None, None]
     assert "has no PyTorch yet" in ready_studio.board.rows[2].reason
@@ -141,20 +141,11 @@ def test_disconnecting_while_it_connects_leaves_nothing(
     qtbot: QtBot, ready_studio: Studio, other_pcs: OtherPcs
 ) -> None:
     other_pcs.answers.clear()
-    pc = ready_studio.pcs.add(ATTIC)
+    pc = add_attic(ready_studio)
     ready_studio.pcs.shut(pc)
     qtbot.waitUntil(lambda: not pc.findChildren(Task))
     assert pc.state is LineState.CLOSED
     assert other_pcs.engines.made == []
-
-
-def test_removing_a_connected_pc_takes_its_rows(
-    qtbot: QtBot, ready_studio: Studio, attic: RemotePc, other_pcs: OtherPcs
-) -> None:
-    ready_studio.pcs.remove(attic)
-    assert addresses(ready_studio) == ["cpu"]
-    assert other_pcs.sources[0].calls[-1] == "close"
-    assert ready_studio.settings.choices.pcs == ()
 
 
 def test_the_times_of_its_readings_are_of_this_clock(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from gpu_studio.core.failure import StudioError
-from gpu_studio.core.line_trouble import Introduction, LineProblem
+from gpu_studio.core.line_trouble import LineProblem
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.other_pc import (
     LONGEST_NAME,
@@ -17,17 +16,14 @@ from gpu_studio.core.other_pc import (
     host_trouble,
     pc_from_text,
 )
-from gpu_studio.ui.devices.device_verdict import NoticeLine
 from gpu_studio.ui.parts import GAP, MARGIN, Text, button, letters
 
 if TYPE_CHECKING:
+    from gpu_studio.model.pc import RemotePc
     from gpu_studio.model.pcs import Pcs
-    from gpu_studio.ui.theme import Theme
 
 _WIDTH_LETTERS = 84
 _ANSWER_LINES = 7  # a PC without GPU Studio gets a command of several lines
-_HOST_HINT = "As you type it after ssh: user@host, or a name from ~/.ssh/config"
-_NAME_HINT = "Shown here and in results"
 _NOT_ASKED = Notice("Nothing was sent yet.")
 _NOT_SENT = (
     "Not sent: passwords, keys, history, and files except a picture you race with. Results carry "
@@ -36,57 +32,52 @@ _NOT_SENT = (
 
 
 class AddPcDialog(QDialog):
-    """Asks a host for its greeting, and adds it if it can be used. Closing ends a question at once.
+    """Connects to a PC, and adds it if it answers. Closing gives the attempt up at once.
 
     Args:
         pcs: gets the PC.
-        theme: colors the signs.
         parent: the window.
     """
 
-    def __init__(self, pcs: Pcs, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, pcs: Pcs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("add_pc")
         self.setWindowTitle("Add a PC")
-        self._pcs, self._question = pcs, pcs.question
+        self._pcs = pcs
+        self._pc: RemotePc | None = None
         self._has_own_name = False
-        self._host = _line_edit("add_pc.host", "Host")
-        self._host.setPlaceholderText("user@host")
-        self._name = _line_edit("add_pc.name", "Name")
+        self._host = _line_edit("Host", "user@host as after ssh, or a name from ~/.ssh/config")
+        self._name = _line_edit("Name", "Shown here and in results")
         self._name.setMaxLength(LONGEST_NAME)
-        self._answer = NoticeLine(theme, name="add_pc.answer")
-        self._copy = button("Copy command", self._copy_command, name="add_pc.copy")
-        self._add = button("Add PC", self._ask, name="add_pc.add", primary=True)
+        self._sentence = Text("", name="add_pc.answer.sentence", wraps=True)
+        self._below = Text("", "muted", name="add_pc.answer.below", wraps=True)
+        self._copy = button("Copy command", self._on_copy_clicked, name="add_pc.copy")
+        self._add = button("Add PC", self._on_add_clicked, name="add_pc.add", primary=True)
         self._add.setDefault(True)
         self._lay_out()
         self._host.textEdited.connect(self._on_host_edited)
         self._name.textEdited.connect(self._on_name_edited)
-        self._question.answered.connect(self._on_answered)
         self._show(_NOT_ASKED)
-        self._host.setFocus()
 
     def done(self, result: int) -> None:
-        """Close the dialog, and end a question."""
-        self._question.answered.disconnect(self._on_answered)
-        self._question.cancel()
+        """Close the dialog, and give an attempt up."""
+        self._forget_pc()
         super().done(result)
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
         column.setSpacing(GAP)
-        for label, edit, hint in (
-            ("Host", self._host, _HOST_HINT),
-            ("Name", self._name, _NAME_HINT),
-        ):
-            column.addWidget(Text(label))
-            column.addWidget(edit)
-            column.addWidget(Text(hint, "muted"))
+        form = QFormLayout()
+        column.addLayout(form)
+        form.addRow("Host", self._host)
+        form.addRow("Name", self._name)
         room = QWidget()  # no button moves when the answer comes
         room.setMinimumHeight(_ANSWER_LINES * self.fontMetrics().lineSpacing())
         inside = QVBoxLayout(room)
         inside.setContentsMargins(0, 0, 0, 0)
-        inside.addWidget(self._answer)
+        inside.addWidget(self._sentence)
+        inside.addWidget(self._below)
         inside.addStretch(1)
         column.addWidget(room, 1)
         column.addWidget(Text(_NOT_SENT, "muted", name="add_pc.not_sent", wraps=True))
@@ -108,48 +99,60 @@ class AddPcDialog(QDialog):
             # A host's own word, or no name of an address.
             host = self._host_text.rpartition("@")[2]
             self._name.setText("" if host_trouble(host) else pc_from_text(host).name)
-        self._forget_answer()
+        self._forget_pc()
 
     def _on_name_edited(self) -> None:
         self._has_own_name = bool(self._name.text())
-        self._forget_answer()
+        self._forget_pc()
 
-    def _forget_answer(self) -> None:
-        self._question.cancel()
+    def _forget_pc(self) -> None:
+        pc, self._pc = self._pc, None
+        if pc is not None:
+            pc.changed.disconnect(self._on_pc_changed)
+            pc.close()
+            pc.deleteLater()
         self._show(_NOT_ASKED)
 
-    def _ask(self) -> None:
-        name = self._name.text().strip()
-        if trouble := host_trouble(self._host_text) or self._pcs.name_trouble(name):
-            self._show(Notice(trouble, Tone.AMBER))
+    def _on_add_clicked(self) -> None:
+        self._forget_pc()
+        try:
+            address = OtherPc(name=self._name.text().strip(), host=self._host_text)
+            self._pc = self._pcs.new(address)
+        except ValueError as error:
+            self._show(Notice(str(error), Tone.AMBER))
             return
-        self._question.ask(OtherPc(name=name, host=self._host_text))
-        self._show(Notice(f"Connecting to {self._host_text}…", Tone.QUIET))
+        self._pc.changed.connect(self._on_pc_changed)
+        self._pc.open()
 
-    def _on_answered(self, said: Introduction) -> None:
-        trouble = said.trouble
-        if trouble is None:
-            try:
-                self._pcs.add(said.pc, said)
-            except StudioError as error:
-                self._show(Notice(str(error), Tone.AMBER))
-            else:
-                self.accept()
+    def _on_pc_changed(self) -> None:
+        pc = self._pc
+        assert pc is not None
+        if not pc.why_not:
+            pc.changed.disconnect(self._on_pc_changed)
+            self._pc = None
+            self._pcs.add(pc)
+            self.accept()
             return
-        self._show(Notice(trouble.sentence, Tone.FAILURE, said.detail, trouble.next_step))
-        self._copy.setVisible(trouble.problem is LineProblem.NO_PROGRAM)
+        self._show(pc.notice)
+        if pc.said is not None and pc.said.trouble is not None:
+            trouble = pc.said.trouble
+            self._below.setText("\n".join(filter(None, (pc.said.detail, trouble.next_step))))
+            self._copy.setVisible(trouble.problem is LineProblem.NO_PROGRAM)
 
     def _show(self, notice: Notice) -> None:
-        self._answer.show_notice(notice)
+        self._sentence.setText(notice.sentence)
+        self._sentence.set_tone(notice.tone)
+        self._below.setText(notice.next_step)
         self._copy.setVisible(False)
-        self._add.setEnabled(not self._question.is_running)
+        self._add.setEnabled(notice.tone is not Tone.QUIET)
 
-    def _copy_command(self) -> None:
+    def _on_copy_clicked(self) -> None:
         QGuiApplication.clipboard().setText(command_to_install())
 
 
-def _line_edit(name: str, accessible_name: str) -> QLineEdit:
+def _line_edit(title: str, hint: str) -> QLineEdit:
     edit = QLineEdit()
-    edit.setObjectName(name)
-    edit.setAccessibleName(accessible_name)
+    edit.setObjectName(f"add_pc.{title.lower()}")
+    edit.setAccessibleName(title)
+    edit.setPlaceholderText(hint)
     return edit

@@ -276,7 +276,7 @@ class DevicesTab(TabContents):
     def _ask_for_pc(self) -> None:
         from gpu_studio.ui.devices.add_pc_dialog import AddPcDialog  # at the press
 
-        dialog = AddPcDialog(self._pcs, self._theme, self.window())
+        dialog = AddPcDialog(self._pcs, self.window())
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
 

@@ -165,5 +165,5 @@ def test_cancel_ends_a_question_at_once(
     click(dialog, "add_pc.add")
     assert "Connecting" in text(dialog, "add_pc.answer.sentence")
     click(dialog, "add_pc.cancel")
-    wait_until(lambda: not ready_studio.pcs.question.findChildren(Task))
+    wait_until(lambda: not ready_studio.pcs.findChildren(Task))
     assert (ready_studio.pcs.others, other_pcs.sources) == ((), [])
