@@ -16,7 +16,7 @@ _MODULE = "gpu_studio.builds.serve"
 _ENDED = Trouble(
     TroubleKind.INTERNAL,
     "The installation ended without a reason.",
-    "Try again. The log in the folder of the engines may say why.",
+    "Try again. The log in the folder of PyTorch may say why.",
 )
 _LONGEST_END_S = 2.0
 _log = logging.getLogger(__name__)

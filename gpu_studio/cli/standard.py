@@ -127,7 +127,7 @@ def _make(plan: StandardPlan, work: CommandEngine, *, as_json: bool) -> tuple[li
                 work.progress.show(_progress_text(plan, changed[-1], begun_s))
             if event.ends_engine:
                 work.progress.clear()
-                note("The engine ended. The results until then are kept.")
+                note("PyTorch ended. The results until then are kept.")
                 return runs, False
         if work.interrupt.is_asked:
             note("Stopped. The results until then are kept.")

@@ -36,16 +36,16 @@ class Action(Enum):
 
 
 _LABELS = {
-    Action.RESTART_ENGINE: "Start a new engine",
+    Action.RESTART_ENGINE: "Start PyTorch anew",
     Action.STOP_RUN: "Stop run",
     Action.RESTART_SENSORS: "Restart the sensors",
     Action.WAKE_CARDS: "Wake card",
     Action.RUN_BENCHMARK: "Run benchmark",
     Action.SHOW_LOG: "Show what happened",
     Action.SHOW_CHECK: "Show check",
-    Action.SET_UP: "Set up the engine",
+    Action.SET_UP: "Set up PyTorch",
     Action.SHOW_SET_UP: "Show the installation",
-    Action.INSTALL: "Install the {build} engine",
+    Action.INSTALL: "Install PyTorch {build}",
     Action.RUN_AGAIN: "Run again",
     Action.CONNECT: "Connect",
     Action.CONNECT_AGAIN: "Connect again",

@@ -27,7 +27,7 @@ def failure_of(error: BaseException) -> Failure:
     if kind is FailureKind.CUDA_ERROR:
         # After it, the driver refuses every call until the process ends.
         return msgspec.structs.replace(
-            failure, kind=kind, message=f"{message} The engine has to restart.", fatal=True,
+            failure, kind=kind, message=f"{message} PyTorch has to restart.", fatal=True,
             cause=message,
         )  # fmt: skip
     return msgspec.structs.replace(failure, kind=kind, message=message)

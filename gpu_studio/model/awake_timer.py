@@ -155,5 +155,5 @@ class EnginePulse(QObject):
         if silent is not self.is_silent:
             self.is_silent = silent
             if silent:
-                _log.warning("The engine has given no sign of life for a while")
+                _log.warning("PyTorch has given no sign of life for a while")
             self.silence_changed.emit(silent)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 # The runs of a plan follow each other within milliseconds: none of them gets another PyTorch.
 _SETTLE_MS = 1500
 _AT_REST = (EngineState.READY, EngineState.FAILED, EngineState.ABSENT)
-NOT_INSTALLED = "The engine is not installed yet: see the top of this window."
-MADE_FOR_OTHER = "The engine must be installed again for this Python: see the top of this window."
+NOT_INSTALLED = "PyTorch is not installed yet: see the top of this window."
+MADE_FOR_OTHER = "PyTorch must be installed again for this Python: see the top of this window."
 
 
 class EngineHandover(QObject):

@@ -193,7 +193,7 @@ class EngineSession(QObject):
             return ""
         if self.state is EngineState.ABSENT and self.absence:
             return self.absence
-        return "The engine is starting and loading PyTorch."
+        return "PyTorch is starting."
 
     def set_absence(self, reason: str) -> None:
         """Say why there is no engine; empty if one is about to start."""
@@ -466,7 +466,7 @@ class EngineSession(QObject):
             self.engine_lost.emit(reason)
 
     def _on_engine_ended(self) -> None:
-        """Start a new engine, unless too many died in a row."""
+        """Start PyTorch anew, unless too many died in a row."""
         self._is_read = False
         if self._reply is not None:
             ended = EngineEnded(exit_code=None)
@@ -492,7 +492,7 @@ class EngineSession(QObject):
     def _refuse_waiting(self) -> None:
         if self.state is not EngineState.FAILED:
             return
-        message = f"The engine has stopped. Start a new one. The last one: {self._reason}"
+        message = f"PyTorch has stopped. Start it anew. The last time: {self._reason}"
         stopped = Failure(FailureKind.ENGINE_ENDED, message)
         refusal = RequestFailed(failure=self.line_failure or stopped)
         waiting, self._waiting = self._waiting, deque()

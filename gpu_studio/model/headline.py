@@ -358,9 +358,7 @@ class HeadlineModel(QObject):
         return Headline(
             code="engine_lost",
             sentence=f"{self._lost_reason.rstrip('.')}.{reassurance}",
-            detail="No other engine will start by itself."
-            if is_gone
-            else "A new engine has started.",
+            detail="It will not start again by itself." if is_gone else "It has been started anew.",
             action=Action.RESTART_ENGINE if is_gone else None,
             tone=Tone.FAILURE if is_gone else Tone.AMBER,
         )
@@ -373,7 +371,7 @@ class HeadlineModel(QObject):
         driver = "Usually the graphics driver hangs. " if has_cuda else ""
         return Headline(
             code=_NOT_RESPONDING,
-            sentence="The engine is not responding.",
+            sentence="PyTorch is not responding.",
             detail=f"{driver}Your results are still here.",
             action=Action.RESTART_ENGINE,
             other_action=Action.STOP_RUN if session.state is EngineState.BUSY else None,

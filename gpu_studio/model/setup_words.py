@@ -36,7 +36,7 @@ def stage_sentence(builds: Builds) -> str:
     if is_update_offered(builds):
         return update_title(builds)
     if not builds.family or (stage is InstallStage.WAITING and not builds.is_at_work):
-        return "The engine is ready" if builds.has_engine else "The engine is not installed yet"
+        return "PyTorch is ready" if builds.has_engine else "PyTorch is not installed yet"
     return stage_title(stage, builds.family)
 
 

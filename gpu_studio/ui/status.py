@@ -54,7 +54,7 @@ class StatusLine(Text):
         elif title := self._studio.runs.running_title:
             doing = f"running {title}"
         awake = _AWAKE if self._studio.wakefulness.is_kept else ""
-        parts = [self._opening, f"Engine: {doing}", awake, self._device(), *self._versions()]
+        parts = [self._opening, f"PyTorch: {doing}", awake, self._device(), *self._versions()]
         self.setText("  ·  ".join(part for part in parts if part))
 
     def _device(self) -> str:

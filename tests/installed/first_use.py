@@ -155,7 +155,7 @@ def wait_for_engine(window: WatchedWindow) -> None:
         FailedError: it is not in time.
     """
     window.wait_for(
-        "a CPU engine", lambda state: "Engine: ready" in state["status"], _LONGEST_ENGINE_S
+        "a CPU engine", lambda state: "PyTorch: ready" in state["status"], _LONGEST_ENGINE_S
     )
 
 
@@ -319,7 +319,7 @@ def _is_loading(state: dict[str, Any]) -> bool:
 
 
 def _is_installing(state: dict[str, Any]) -> bool:
-    return state["installation"].startswith("Installing") or "Engine: ready" in state["status"]
+    return state["installation"].startswith("Installing") or "PyTorch: ready" in state["status"]
 
 
 def expect_nothing_runs(pc: InstalledPc) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.studio import Studio
 
-SENTENCE = "The engine is not responding."
+SENTENCE = "PyTorch is not responding."
 
 
 def beating(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:

@@ -244,7 +244,7 @@ def test_the_status_line_names_device_and_versions(qtbot, make_window):
     window = shown(qtbot, make_window())
     status = window.findChild(QLabel, "status")
     qtbot.waitUntil(lambda: "NVIDIA" in status.text())
-    assert "Engine: ready" in status.text()
+    assert "PyTorch: ready" in status.text()
     assert "PyTorch" in status.text()
 
 

@@ -162,7 +162,7 @@ def use_window(pc: WindowsPc, picture: Path, tell: Callable[[str], None] = tell_
 def _use(pc: WindowsPc, person: Person, picture: Path) -> None:
     window = WatchedWindow(pc.start([PYTHON, "-m", "tests.windows.watched_window"]))
     window.wait_for(
-        "Engine: ready", lambda state: "Engine: ready" in state["status"], _LONGEST_START_S
+        "PyTorch: ready", lambda state: "PyTorch: ready" in state["status"], _LONGEST_START_S
     )
     window.click("tab", person)
     window.click("benchmark.more", person)
@@ -182,7 +182,7 @@ def _use(pc: WindowsPc, person: Person, picture: Path) -> None:
 
 def has_a_finished_run(state: dict[str, Any]) -> bool:
     """Return whether there is a result, and no run is going on."""
-    is_over = "benchmark.clear" in state["places"] and "Engine: ready" in state["status"]
+    is_over = "benchmark.clear" in state["places"] and "PyTorch: ready" in state["status"]
     return is_over and any(median.endswith("s") for median in state["medians"])
 
 

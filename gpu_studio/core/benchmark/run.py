@@ -42,7 +42,7 @@ _SHORT_CAUSES = {
     FailureKind.TOO_LARGE: "too large",
     FailureKind.DTYPE_UNSUPPORTED: "not supported",
     FailureKind.NO_KERNEL: "no code for it",
-    FailureKind.ENGINE_ENDED: "engine ended",
+    FailureKind.ENGINE_ENDED: "PyTorch ended",
     FailureKind.PC_SLEPT: "PC slept",
     FailureKind.LINE_LOST: "line lost",
 }

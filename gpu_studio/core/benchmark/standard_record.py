@@ -55,7 +55,7 @@ _Rate = Annotated[float, Meta(gt=0, le=1e100)]
 _Key = Annotated[str, Meta(max_length=40)]
 
 _STOPPED = "The run was stopped before this was measured."
-_ENGINE_ENDED = "The engine ended before this was measured."
+_ENGINE_ENDED = "PyTorch ended before this was measured."
 # A path may have the user's name in it.
 _PATH = re.compile(r"(?<![\w/\\])(?:[A-Za-z]:[\\/]|~?[\\/])[^\s,;“”\"']+")
 _LONGEST_SENTENCE = 300

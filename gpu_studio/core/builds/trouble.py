@@ -217,7 +217,7 @@ failed_check = _Reason(
 )
 build_in_use = _Reason(
     TroubleKind.IN_USE,
-    "Another GPU Studio is installing or removing an engine.",
+    "Another GPU Studio is installing or removing PyTorch.",
     "Wait until it is done, then try again.",
     shows_about=True,
 )

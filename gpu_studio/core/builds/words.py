@@ -35,8 +35,8 @@ _STAGES = {
 
 # The button of the window that does what a trouble asks for.
 _BUTTONS = {
-    TroubleKind.NO_NETWORK: "Everything except the engine works without a connection.",
-    TroubleKind.OTHER_PC: "Everything except the engine works here.",
+    TroubleKind.NO_NETWORK: "Everything except PyTorch works without a connection.",
+    TroubleKind.OTHER_PC: "Everything except PyTorch works here.",
     TroubleKind.PROXY: "Then choose “Use a folder of wheels”.",
     TroubleKind.FOLDER: "“Copy details” copies the command for it.",
     TroubleKind.CHECK: "“Repair” is in the list below, and “Copy details” beside this.",

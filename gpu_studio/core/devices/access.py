@@ -139,7 +139,7 @@ def obstacle_words(obstacle: Obstacle, card: Device, engine: EngineDescribed | N
     """Return an obstacle as a sentence."""
     match obstacle:
         case Obstacle.NO_ENGINE | Obstacle.NO_LINE:
-            return "Not known until the engine has started."
+            return "Not known until PyTorch has started."
         case Obstacle.UNREADABLE:
             return card.unreadable or ""
         case Obstacle.HIDDEN:
@@ -167,7 +167,7 @@ def _other_build_words(card: Device, engine: EngineDescribed | None) -> str:
     this = f"This PyTorch is {engine.build_words}. " if engine else ""
     judged = build_here(card)
     if judged is not None:
-        is_there = f"{this}This card needs the {judged.tag} engine."
+        is_there = f"{this}This card needs PyTorch {judged.tag}."
         return is_there if judged.tag else f"{judged.sentence}."
     needed = BUILD_WORDS.get(card.build_kind or "")
     if needed is None:

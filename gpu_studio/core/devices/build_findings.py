@@ -50,7 +50,7 @@ def build_for_card(facts: PcFacts) -> Iterator[Finding]:
 def other_build_for_card(facts: PcFacts) -> Iterator[Finding]:
     """Beside NVIDIA's cards, PyTorch has a build for one of AMD's or Intel's."""
     if facts.cards:
-        yield from _offers("other_build_for_card", "Another engine can use", facts)
+        yield from _offers("other_build_for_card", "Another PyTorch can use", facts)
 
 
 def _offers(code: str, who: str, facts: PcFacts) -> Iterator[Finding]:
@@ -105,7 +105,7 @@ def _is_used(card: Device, judged: JudgedCard, facts: PcFacts) -> bool:
 
 
 def _offer(judged: JudgedCard) -> str:
-    text = f"install the {judged.tag} engine, a download of {download_size(judged.tag)}"
+    text = f"install PyTorch {judged.tag}, a download of {download_size(judged.tag)}"
     if judged.is_tested:
         return text
     return f"{text}. {judged.card.maker} has not tested it on this chip"

@@ -62,7 +62,7 @@ class PcSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     current_device: str | None = None
     memory: Mapping[str, MemoryRead] = {}
     links: Mapping[str, Link] = {}
-    why_no_engine: str = "The engine is starting."
+    why_no_engine: str = "PyTorch is starting."
 
     @property
     def current_card(self) -> str | None:
@@ -290,7 +290,7 @@ _REFUSED = "This card does not report it."
 _NO_SUCH_SENSOR = "This card and its driver report none, or none that can be true."
 _SEEN_AT_WORK = "An idle card drops to generation 1. Run a benchmark to see the full speed."
 _ONLY_PYTORCH = "Only PyTorch reports it, and it does not see this card or is still starting."
-_NO_CONTEXT = "The engine has not used this card yet, so PyTorch holds no memory on it."
+_NO_CONTEXT = "PyTorch has not used this card yet, so it holds no memory on it."
 
 
 def identity_line(card: Device) -> str:
@@ -401,7 +401,7 @@ class _CardRows:
         size_bytes = read.allocated_bytes if key == "allocated" else read.reserved_bytes
         if size_bytes is None:
             return fact(key, label, "no CUDA context yet", note=_NO_CONTEXT)
-        return fact(key, label, bytes_text(size_bytes), note="Only in GPU Studio's engine.")
+        return fact(key, label, bytes_text(size_bytes), note="Only GPU Studio's PyTorch.")
 
     def _pcie(self) -> str | None:
         card, now = self._card, self._telemetry

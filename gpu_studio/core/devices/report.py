@@ -236,7 +236,7 @@ def _process_row(process: GpuProcess, snapshot: PcSnapshot, masked: bool) -> tup
     if masked:
         name, user = _masked_name(name, process.user), MASK if process.user else user
     if snapshot.engine is not None and process.pid == snapshot.engine.pid:
-        name += " (the engine of GPU Studio)"
+        name += " (GPU Studio's PyTorch)"
     memory = process.memory_bytes
     memory_text = NOT_AVAILABLE if memory is None else format_bytes(memory)
     return str(process.pid), name, user, process.kind, memory_text

@@ -45,7 +45,7 @@ _QUESTIONS = {
     "swarm": "Which one moves the swarm faster?",
 }
 _PHASES = {
-    "": "Waiting for the engine",
+    "": "Waiting for PyTorch",
     "set-up": "Setting up",
     "verification": "Checking the result",
     "warm-up": "Warming up",

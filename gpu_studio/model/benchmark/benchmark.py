@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _LONG_CALL_S = 0.5
 _PHASES = {
-    "": "waiting for the engine",
+    "": "waiting for PyTorch",
     "set-up": "setting up",
     "verification": "checking the result",
     "warm-up": "warming up",
@@ -66,7 +66,7 @@ def long_call_warning(run: Run | None) -> str:
     if run is None or (run.expected_call_s or 0.0) <= _LONG_CALL_S:
         return ""
     duration = format_duration(run.expected_call_s or 0.0)
-    return f"One call takes about {duration}. Stop will end the engine and start a new one."
+    return f"One call takes about {duration}. Stop will end PyTorch and start it anew."
 
 
 def left_words(left_s: float) -> str:
@@ -396,7 +396,7 @@ class Benchmark(QObject):
             return self._engine_gone((failed_runs or self.planned)[-1], last)
         if self._steps is not None and self._steps.lost:
             why = [pc.why_not for pc in self._studio.pcs.others if pc.name in self._steps.lost]
-            reason = " ".join(filter(None, why)) or "An engine ended."
+            reason = " ".join(filter(None, why)) or "PyTorch ended."
             return Notice(f"{reason} {self._count()}. They are kept.", Tone.FAILURE)
         failed = sum(run.state is RunState.FAILED for run in self.planned)
         reasons = f" {failed} could not run: see the table." if failed else ""
@@ -413,7 +413,7 @@ class Benchmark(QObject):
 
     def _engine_gone(self, run: Run, event: Event) -> Notice:
         if isinstance(event, EngineEnded) and event.stopped:
-            return Notice(f"A new engine was started: {self._count()}. Press Run to continue.")
+            return Notice(f"PyTorch was started anew: {self._count()}. Press Run to continue.")
         reason = run.failure.message if run.failure else ""
         what_now = "The results so far are kept. Press Run to continue."
         return Notice(f"{reason} {what_now}".strip(), Tone.FAILURE)

@@ -170,7 +170,7 @@ def recording_from(
         reason = (
             "None of these runs was made on this PC. A replayed recording already has its file."
             if not ours
-            else "The engine and the devices are not known yet."
+            else "PyTorch and the devices are not known yet."
         )
         raise StudioError(FailureKind.NOT_SAVED, reason)
     cards = [

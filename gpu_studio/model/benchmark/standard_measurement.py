@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _UPDATE_MS = 500
 _NOTHING = "Nothing was measured."
 _STOPPED = "Stopped. The results until then are kept."
-_ENDED = "The engine ended. The results until then are kept."
+_ENDED = "PyTorch ended. The results until then are kept."
 
 
 class _Steps:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _STOP_PATIENCE_MS = 10_000  # a step of a check takes a second at most, on a slow card some more
 _CUT_OFF = "The results so far are kept."
-_STARTING = "Wait until the engine has started."
+_STARTING = "Wait until PyTorch has started."
 _OTHER_CHECK = "Another check is running on this PC: wait for its end, or stop it."
 _OTHER_WORK = "Wait until the other work has ended: it would disturb the check."
 _OPEN_LATER = "A check is running: open the record after its end, or stop the check."

@@ -193,7 +193,7 @@ def end_process(process: GpuProcess, own_pids: set[int]) -> str:
         own_pids: this program's own processes, which it does not end.
     """
     if process.pid in own_pids:
-        return f"{process.name} belongs to this program: use Engine, Start a new engine."
+        return f"{process.name} belongs to this program: use Engine, Start PyTorch anew."
     if _is_over_on_windows(process.pid):
         return f"{process.name} ({process.pid}) has already ended."
     try:

@@ -258,7 +258,7 @@ class EngineMemory(QObject):
         self.forgotten.emit()
 
     def _mark_death(self) -> None:
-        self.mark(self._device or "cpu", "engine ended", is_failure=True)
+        self.mark(self._device or "cpu", "PyTorch ended", is_failure=True)
         self._forget_engine()
 
     def _on_engine_described(self, description: EngineDescribed) -> None:

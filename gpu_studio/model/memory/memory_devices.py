@@ -184,7 +184,7 @@ class Bandwidths(QObject):
         if isinstance(last, (RunFailed, RequestFailed)):
             self.trouble = last.failure.message
         if isinstance(last, EngineEnded):
-            self.trouble = "The engine ended during the measurement."
+            self.trouble = "PyTorch ended during the measurement."
         self.changed.emit()
 
     def _follow(self, reply: Reply) -> None:

@@ -63,7 +63,7 @@ class BenchmarkRunPanel(QWidget):
         self._sentence = RoomText("", "muted", name="benchmark.progress.text", lines=_LINES)
         self._warning = Text("", "amber", name="benchmark.warning", wraps=True)
         self.last_control = button(
-            "Start a new engine", self._start_engine, name="benchmark.fresh_engine"
+            "Start PyTorch anew", self._start_engine, name="benchmark.fresh_engine"
         )
         self.buttons = QWidget()
         line = QHBoxLayout(self.buttons)
@@ -157,7 +157,7 @@ class BenchmarkRunPanel(QWidget):
     def _problem(self) -> str:
         session = self._studio.session
         if session.state is EngineState.FAILED:
-            return "The engine has stopped."
+            return "PyTorch has stopped."
         return session.what_is_missing or self._missing
 
     def _idle_sentence(self, problem: str) -> str:

@@ -278,7 +278,7 @@ def what_is_shown(model: MemoryModel, session: EngineSession) -> str:
     if chosen.is_modelled:
         return _of_modelled(model)
     if state is EngineState.FAILED:
-        return "The engine has stopped. Start a new one from the Engine menu."
+        return "PyTorch has stopped. Start it anew from the PyTorch menu."
     if session.absence:
         return session.absence
     if session.what_is_missing:

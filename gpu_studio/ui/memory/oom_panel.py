@@ -206,7 +206,7 @@ class OomPanel(Card):
         if chosen.is_modelled:
             return ""
         if session.state is EngineState.FAILED:
-            return "The engine has stopped. Start a new one from the Engine menu."
+            return "PyTorch has stopped. Start it anew from the PyTorch menu."
         if session.what_is_missing:
             return session.what_is_missing
         if not chosen.is_cpu:

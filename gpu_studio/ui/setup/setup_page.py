@@ -147,7 +147,7 @@ class SetupPage(QWidget):
     def __init__(self, builds: Builds, close: Callable[[], object]) -> None:
         super().__init__()
         self.setObjectName("setup.page")
-        self.setAccessibleName("Set up the engine")
+        self.setAccessibleName("Set up PyTorch")
         self._builds = builds
         self._hero = SetupHero(builds)
         self._list = BuildList(builds)

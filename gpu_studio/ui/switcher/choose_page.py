@@ -203,5 +203,5 @@ class ChoosePage(QWidget):
 def what_is_waited_for(session: EngineSession) -> str:
     """Return the reason why the tab is waiting; empty if it is ready."""
     if session.state is EngineState.FAILED:
-        return "The engine has stopped. Start a new one from the Engine menu."
+        return "PyTorch has stopped. Start it anew from the PyTorch menu."
     return session.what_is_missing

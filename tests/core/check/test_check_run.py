@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 CUDA_ERROR = RequestFailed(
     failure=Failure(
         FailureKind.CUDA_ERROR,
-        "The card stopped with an error: unspecified launch failure. The engine has to restart.",
+        "The card stopped with an error: unspecified launch failure. PyTorch has to restart.",
         "Traceback (most recent call last)",
         fatal=True,
         cause="The card stopped with an error: unspecified launch failure.",

@@ -87,7 +87,7 @@ def test_the_chip_that_the_driver_names_comes_before_the_number():
 def test_beside_a_usable_nvidia_card_the_other_build_is_a_note():
     other = one("other_build_for_card", examined(pc(RTX_3060, RX_6600), ENGINE))
     assert (other.severity, other.build_tag) == ("note", "rocm-gfx1032")
-    assert other.sentence.startswith("Another engine can use your Radeon RX 6600")
+    assert other.sentence.startswith("Another PyTorch can use your Radeon RX 6600")
 
 
 def test_a_hybrid_laptop_says_nothing_of_its_old_integrated_graphics():
@@ -98,7 +98,7 @@ def test_a_hybrid_laptop_says_nothing_of_its_old_integrated_graphics():
 def test_a_row_says_which_engine_its_card_needs_or_why_there_is_none():
     words = obstacle_words(Obstacle.OTHER_BUILD, RX_6600, CPU_ENGINE)
     is_here = own_platform_key() in ("linux-x86_64", "windows-x86_64")
-    assert ("rocm-gfx1032 engine" in words) is is_here
+    assert ("PyTorch rocm-gfx1032" in words) is is_here
     assert "no build of PyTorch" in obstacle_words(Obstacle.OTHER_BUILD, RX_580, CPU_ENGINE)
 
 

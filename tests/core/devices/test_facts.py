@@ -226,20 +226,20 @@ def test_the_current_card_is_the_one_that_was_chosen():
 @pytest.mark.parametrize(
     ("engine", "memory", "value", "reason"),
     [
-        (None, None, "n/a", "The engine is starting."),
+        (None, None, "n/a", "PyTorch is starting."),
         (described(), None, "n/a", "This PyTorch was built without CUDA."),
         (described_with_cuda(), None, "n/a", "Not read yet."),
         (
             described_with_cuda(),
             MemoryRead(device="cuda:0", taken_at_s=0.0),
             "no CUDA context yet",
-            "The engine has not used this card yet",
+            "PyTorch has not used this card yet",
         ),
         (
             described_with_cuda(),
             MemoryRead(device="cuda:0", taken_at_s=0.0, allocated_bytes=0, reserved_bytes=2 << 20),
             "0 bytes",
-            "Only in GPU Studio's engine.",
+            "Only GPU Studio's PyTorch.",
         ),
     ],
 )
@@ -323,9 +323,7 @@ def test_the_rows_are_the_same_before_the_engine_is_there():
         fact.key for group in after for fact in group.facts
     ]
     torch = next(group for group in before if group.title == "PyTorch")
-    assert {(fact.value, fact.reason) for fact in torch.facts} == {
-        ("n/a", "The engine is starting.")
-    }
+    assert {(fact.value, fact.reason) for fact in torch.facts} == {("n/a", "PyTorch is starting.")}
 
 
 def test_the_tables_of_builds_are_compared_where_they_are_of_one_pytorch():

@@ -78,7 +78,7 @@ def test_text_is_in_columns(snapshot):
     rows = lines[first : first + 6]
     starts = {len(row) - len(row[2:].split("  ", 1)[1].lstrip()) for row in rows}
     assert len(starts) == 1
-    assert any(line.startswith("  4711  python (the engine of GPU Studio)") for line in lines)
+    assert any(line.startswith("  4711  python (GPU Studio's PyTorch)") for line in lines)
 
 
 def test_markdown_is_not_broken_by_names(snapshot):

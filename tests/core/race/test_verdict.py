@@ -76,7 +76,7 @@ def test_a_contestant_whose_engine_died_keeps_its_steps_and_says_so():
     card = finished.contestants[1]
     assert (card.steps, card.seconds, card.reached, card.verified) == (10, 0.1, False, None)
     assert card.step_median_s is None
-    assert "did not finish: The system ended the engine" in finished.sentence
+    assert "did not finish: The system ended PyTorch" in finished.sentence
     assert (finished.leader, finished.undecided) == (None, False)
 
 

@@ -87,7 +87,7 @@ def test_a_refusal_is_a_row_and_the_plan_goes_on(
 @pytest.mark.parametrize(
     ("ending", "sentence"),
     [
-        (EngineEnded(exit_code=-11), "The engine crashed (signal 11)"),
+        (EngineEnded(exit_code=-11), "PyTorch crashed (signal 11)"),
         (lambda request: RunFailed(run_id=request.run_id, failure=FATAL), "illegal memory access"),
         (RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, "No engine.")), "No engine."),
     ],
@@ -120,7 +120,7 @@ def test_a_fresh_engine_asked_for_elsewhere_ends_the_plan(
     wait_paused(qtbot, engines, benchmark)
     ready_studio.session.restart()
     wait_over(qtbot, benchmark)
-    assert "new engine" in benchmark.notice.sentence
+    assert "started anew" in benchmark.notice.sentence
     assert "0 of 2 runs finished. Press Run" in benchmark.notice.sentence
     assert states(benchmark) == [RunState.STOPPED]
     qtbot.waitUntil(lambda: ready_studio.session.state.is_idle)

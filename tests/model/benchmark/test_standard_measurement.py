@@ -86,5 +86,5 @@ def test_an_engine_that_ends_ends_the_run(
     measurement.start()
     qtbot.waitUntil(lambda: measurement.run is not None)
     assert measurement.notice.tone is Tone.FAILURE
-    assert "The engine ended" in measurement.notice.sentence
+    assert "PyTorch ended" in measurement.notice.sentence
     assert not measurement.state.is_busy

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def test_what_runs_now_is_reported(qtbot: QtBot, benchmark: Benchmark, engines: Engines) -> None:
     engines.scripts[RunWorkload] = held(expected_call_s=0.1)
     benchmark.start(plan(512, 1024, devices=("cuda:0",)))
-    assert "waiting for the engine" in benchmark.sentence
+    assert "waiting for PyTorch" in benchmark.sentence
     wait_paused(qtbot, engines, benchmark)
     # 1.5 s of this run are left, and 2 s and a usual setup of the other.
     sentence = benchmark.sentence.replace("\u202f", " ")

@@ -93,7 +93,7 @@ def test_an_engine_that_dies_in_the_middle_keeps_the_readings(model, scripts, qt
     assert "ran out of memory" in outcome.detail
     assert outcome.tone == Tone.FAILURE
     assert len(model.history.points) == 2
-    assert model.history.marks[-1].label == "engine ended"
+    assert model.history.marks[-1].label == "PyTorch ended"
     assert model.parent().session.description is not None, "the other one lives"
 
 

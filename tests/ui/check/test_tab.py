@@ -386,7 +386,7 @@ def test_the_other_tabs_say_that_they_wait_for_the_check(
             continue
         open_tab(window, tab.title)
         assert text(window, "banner.sentence").startswith("GT 1030 is being checked.")
-    assert text(window, "status") == "Engine: waiting for other work"
+    assert text(window, "status") == "PyTorch: waiting for other work"
     click(window, "banner.action")
     assert in_front(window) == "Check"
     open_tab(window, "Race")
