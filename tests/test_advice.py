@@ -23,8 +23,8 @@ SOURCES = {
     "core/other_pc.py": "the command that installs the program on another PC",
     "core/line_trouble.py": "commands to type on another PC, whose program is an installed one",
     "core/wheels.py": "WheelChoice's commands; one is for another PC",
-    "core/devices/build_findings.py": "commands of findings: `find` gives them their form",
     "core/devices/card_findings.py": "commands of findings: `find` gives them their form",
+    "core/devices/torch_findings.py": "commands of findings: `find` gives them their form",
 }
 GIVES_FORM = {"typed"}
 FORMED_LATER = {"command", "prog"}  # a finding's, by `find`; argparse's name of a child process

@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core import operating_system
-from gpu_studio.core.devices import (
-    build_findings,
-    card_findings,
-    driver_findings,
-    torch_findings,
-)
+from gpu_studio.core.devices import card_findings, torch_findings
 from gpu_studio.core.devices.finding import TORCH_PAGE, Finding, worst_first
 from gpu_studio.core.devices.pc_facts import PcFacts
 from gpu_studio.core.program_form import own_program
@@ -39,36 +34,36 @@ _EXPLAINING = frozenset(
     }
 )  # fmt: skip
 _RULES: tuple[Callable[[PcFacts], Iterator[Finding]], ...] = (
-    driver_findings.driver_not_answering,
+    card_findings.driver_not_answering,
     torch_findings.engine_missing,
-    driver_findings.driver_library_mismatch,
+    card_findings.driver_library_mismatch,
     card_findings.card_lost,
     card_findings.wrong_sum,
-    driver_findings.no_driver,
-    driver_findings.driver_dropped_card,
-    driver_findings.driver_older_than_card,
-    driver_findings.driver_too_old,
+    card_findings.no_driver,
+    card_findings.driver_dropped_card,
+    card_findings.driver_older_than_card,
+    card_findings.driver_too_old,
     torch_findings.build_without_cuda,
     torch_findings.no_code_for_card,
     torch_findings.cuda_init_failed,
     card_findings.device_busy,
     torch_findings.hidden_by_environment,
-    build_findings.build_for_card,
+    torch_findings.build_for_card,
     card_findings.no_nvidia_card,
-    build_findings.no_build_for_card,
-    build_findings.other_build_for_card,
+    torch_findings.no_build_for_card,
+    torch_findings.other_build_for_card,
     card_findings.card_unreadable,
     card_findings.not_as_named,
     card_findings.slow_link,
-    driver_findings.card_asleep,
+    card_findings.card_asleep,
     card_findings.mixed_order,
-    build_findings.integrated_first,
-    build_findings.not_tested,
-    driver_findings.mig_instances,
-    driver_findings.wsl_limits,
+    torch_findings.integrated_first,
+    torch_findings.not_tested,
+    card_findings.mig_instances,
+    card_findings.wsl_limits,
     torch_findings.tables_differ,
     torch_findings.ok,
-    build_findings.ok,
+    torch_findings.ok_by_maker,
 )
 
 

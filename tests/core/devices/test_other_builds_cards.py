@@ -13,11 +13,11 @@ from gpu_studio.core.devices.access import (
     uncounted_cards,
     usable_cards,
 )
-from gpu_studio.core.devices.build_findings import integrated_first
 from gpu_studio.core.devices.devices import Device, Inventory
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.gpu_chips import lists_gfx
 from gpu_studio.core.devices.pc_facts import PcFacts
+from gpu_studio.core.devices.torch_findings import integrated_first
 from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
 
 RADEON = Device(

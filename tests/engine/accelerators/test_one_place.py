@@ -22,7 +22,7 @@ MAY_NAME_CUDA = {
 MAY_COMPARE = {
     "cli/argument_types.py",
     "core/builds/words.py",
-    "core/devices/driver_findings.py",
+    "core/devices/card_findings.py",
 }
 
 
