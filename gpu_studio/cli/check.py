@@ -18,7 +18,7 @@ from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, Check
 from gpu_studio.core.check.check_record import encode_record
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import end_words, interruption_sentence
-from gpu_studio.core.check.record_words import (
+from gpu_studio.core.check.check_words import (
     device_line,
     paused_text,
     planted_text,

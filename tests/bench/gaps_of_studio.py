@@ -136,7 +136,7 @@ class Minute:
         self._open("Check")
         with self._heartbeat.aside():
             check = self._window.findChild(CheckTab).check
-            check.choose_minutes(_CHECK_MINUTES)
+            check.choose(minutes=_CHECK_MINUTES)
         self._press("check.run")
         self._wait(lambda: check.record is not None)
         self._look(1.0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from gpu_studio.core.check.check_code import check_code
+from gpu_studio.core.check.stages import check_code
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.placement_messages import (
     InspectFile,

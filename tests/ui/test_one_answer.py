@@ -123,7 +123,7 @@ def test_the_switcher_moves_nothing_to_it(qtbot: QtBot, ready_studio: Studio, th
 def test_it_is_not_checked(ready_studio: Studio) -> None:
     check = CardCheck(ready_studio, ready_studio)
     assert check.device.identity == NEW
-    check.choose_device(OLD)
+    check.choose(device=OLD)
     assert not check.can_run
     assert check.reason == REASON
 

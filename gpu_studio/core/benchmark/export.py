@@ -149,11 +149,10 @@ def _claimed(run: Run, results: Sequence[RunFinished]) -> tuple[float | None, st
     compared = speed_up(run.result, results) if run.result else None
     if compared is None:
         return None, None
-    if compared.said_ratio is None:
-        return None, compared.words
-    if compared.doubts:
-        return compared.ratio, f"about: {', '.join(doubt.word for doubt in compared.doubts)}"
-    return compared.ratio, compared.outcome.value
+    claim = compared.label
+    if compared.said_ratio is not None and compared.doubts:
+        claim = f"about: {', '.join(doubt.word for doubt in compared.doubts)}"
+    return compared.said_ratio, claim
 
 
 def _device_words(run: Run) -> str:

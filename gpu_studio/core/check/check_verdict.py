@@ -71,6 +71,11 @@ _SECOND_DISAGREEMENT = (
     "The difference came back after a repetition. Install another version of PyTorch or of the "
     "driver, and run the check again. If the difference stays, check the card in another PC."
 )
+_NOTHING_RIGHT = (
+    "Restart the PC and run the check again. If nothing is right again, install another version of "
+    "the driver or of PyTorch; after that, check the card in another PC."
+)
+_NOTHING_RIGHT_OF_CPU = "Install another version of PyTorch and run the check again."
 _MORE_FREE = (
     "Close programs that use video memory, such as browsers and games, and run the check again."
 )
@@ -344,10 +349,20 @@ def _failure(result: CheckResult) -> str:
         were = "error was" if before == 1 else "errors were"
         also = f" Before that, {format_count(before)} {were} found." if before > 0 else ""
         return f"{lost.sentence}{also}"
+    if _is_nothing_right(result):
+        if is_cpu(result.device.address):
+            return "Nothing this CPU computed was right: more likely PyTorch than the CPU."
+        return (
+            "Nothing this card computed was right: more likely the driver or PyTorch than the card."
+        )
     first = errors[0].sentence if errors else ""
     if {one.kind for one in errors} == {"disagreement"}:
         return first
     return f"{counted(result.errors, 'error')} found. {first}".strip()
+
+
+def _is_nothing_right(result: CheckResult) -> bool:
+    return any(one.kind == "nothing_right" and one.stage == "compute" for one in result.findings)
 
 
 def _listed(titles: Iterable[str]) -> str:
@@ -395,6 +410,8 @@ def next_action(result: CheckResult) -> str:
 
 
 def _after_failure(result: CheckResult, *, is_of_cpu: bool) -> str:
+    if _is_nothing_right(result):
+        return _NOTHING_RIGHT_OF_CPU if is_of_cpu else _NOTHING_RIGHT
     if not result.failed_before:
         return _REPEAT
     if is_of_cpu:

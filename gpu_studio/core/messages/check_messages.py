@@ -80,6 +80,7 @@ FindingKind = Literal[
     "hotspot_gap",  # the hottest place of the chip is far above the chip's average
     "hot_memory",  # the memory is hot
     "could_not_run",  # a part could not run here
+    "nothing_right",  # no result of a stage was right: more likely the software than the chip
 ]
 """What a finding is about."""
 
@@ -213,14 +214,12 @@ class Brake(msgspec.Struct, frozen=True, kw_only=True):
 class StageHeat(msgspec.Struct, frozen=True, kw_only=True):
     """The heat of a stage; None means "not reported".
 
-    ``hottest_at_s`` is the time since the start of the round, in a record since that of the check.
     ``is_steady`` is the load stage's: whether the temperature changed by less than 1 °C in its last
     minute; None in any other stage, and without a reading. ``change_c`` is by how much it changed
     in the stage's last minute, or since its start if that is later.
     """
 
     hottest_c: Amount | None = None
-    hottest_at_s: Seconds | None = None
     brakes: Annotated[tuple[Brake, ...], Meta(max_length=16)] = ()
     is_steady: bool | None = None
     change_c: Ordinate | None = None
@@ -288,7 +287,7 @@ class CheckStarted(Event, frozen=True, kw_only=True):
 class CheckStageBegan(Event, frozen=True, kw_only=True):
     """A stage began; it ends after about ``budget_s``.
 
-    If it has not tested everything once by then, it ends up to `thresholds.OVERTIME_S` later.
+    If it has not tested everything once by then, it ends up to `stages.OVERTIME_S` later.
     """
 
     check_id: str

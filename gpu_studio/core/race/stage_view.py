@@ -298,12 +298,16 @@ def interval_text(verdict: Verdict) -> str:
 
 def trust(verdict: Verdict) -> Notice:
     """Return how far to trust a verdict in a few words, with all doubts as the detail."""
-    found = verdict.trust
+    doubts = verdict.doubts
     if any(one.failure for one in verdict.finished.contestants):
-        return msgspec.structs.replace(found, sentence="Not finished", tone=Tone.AMBER)
-    if verdict.finished.undecided and found.tone is Tone.GOOD:
-        return msgspec.structs.replace(found, sentence="No winner", tone=Tone.AMBER)
-    return found
+        words = "Not finished"
+    elif doubts or verdict.finished.undecided:
+        first = doubts[0] if doubts else "No winner"
+        more = f" · {len(doubts) - 1} more" if len(doubts) > 1 else ""
+        words = f"{first[:1].upper()}{first[1:]}{more}"
+    else:
+        return Notice("Checked", Tone.GOOD, detail="Both results are checked.")
+    return Notice(words, Tone.AMBER, detail="\n".join(doubts))
 
 
 def picture_order(race: Moment, made_at: str, cpu_name: str, torch_version: str) -> PaintOrder:

@@ -2,31 +2,25 @@
 
 The fan's percentage is what the driver asks for, not what the fan does. So a fan that stands still
 shows as heat, and as a temperature that goes on rising.
+
+NVIDIA publishes no limits for the gap of the hot spot over the chip, or for the memory. The figures
+here are the common guidance of people who repair cards, so what they lead to is a note with its
+source, never an error or a doubt.
 """
 
 from __future__ import annotations
 
 import functools
 import operator
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.check import stages as limits
-from gpu_studio.core.check.heat import (
-    HOT_MEMORY_C,
-    WIDE_GAP_C,
-    brakes_of,
-    change_in_last_minute_c,
-    gap_sentence,
-    hottest,
-    is_low,
-    largest_steady_gap_c,
-    memory_sentence,
-    seconds_of,
-)
 from gpu_studio.core.devices.facts import celsius_text
-from gpu_studio.core.messages.check_messages import StageHeat
+from gpu_studio.core.messages.check_messages import Brake, StageHeat
 from gpu_studio.core.telemetry import (
     HARDWARE_BRAKES,
+    HELD_BACK,
     ClockReason,
     clock_reason_words,
     held_back_words,
@@ -45,6 +39,13 @@ _FEWEST_READINGS = 2
 _SETTLED_S, _OWN_CLOCK_UNTIL_S = 3.0, 10.0
 _LOADED = ("load", "memory")
 _HEAT = HARDWARE_BRAKES | ClockReason.DRIVER_HEAT
+_BETWEEN_READINGS_S, _LONGEST_GAP_S, _MINUTE_S = 1.0, 5.0, 60.0
+_USUAL_GAP = "10 to 20\u202f°C is usual"
+_WIDE_GAP_C = 25.0
+"""From this gap on, repairers look at the paste and at the seat of the cooler."""
+_HOT_MEMORY_C = 100.0
+"""From this temperature on, repairers look at the pads. GDDR6X slows itself down from 110 °C on."""
+_STEADY_GAP_C, _STEADY_FOR_S, _FEWEST_GAPS = 2.0, 10.0, 5
 
 
 class _Sign(NamedTuple):
@@ -73,11 +74,12 @@ class HeatWatch:
             self._report_clock(run)
         self._report_hot_spot(run)
         self._report_lost(run)
-        top = hottest(log)
-        return None if not log else StageHeat(
-            hottest_c=top.temperature_c if top else None,
-            hottest_at_s=run.offset_s + top.at_s if top else None,
-            brakes=brakes_of(log), is_steady=run.is_steady, change_c=change_in_last_minute_c(log),
+        if not log:
+            return None
+        degrees = (one.temperature_c for one in log if one.temperature_c is not None)
+        return StageHeat(
+            hottest_c=max(degrees, default=None), brakes=_brakes_of(log), is_steady=run.is_steady,
+            change_c=_change_in_last_minute_c(log),
         )  # fmt: skip
 
     def _report_clock(self, run: StageRun) -> None:
@@ -91,7 +93,7 @@ class HeatWatch:
         limit_mhz = limits.OWN_CLOCK_SHARE * (own_mhz or 0.0)
         if base_mhz:
             limit_mhz = limits.LOW_CLOCK_SHARE * base_mhz
-        low = [one for one in log if is_low(one, limit_mhz)]
+        low = [one for one in log if _is_low(one, limit_mhz)]
         if run.stage not in _LOADED or not _is_long(low, log, limits.HARDWARE_BRAKES_FROM_S):
             return
         lowest = min(one.sm_clock_mhz or 0.0 for one in low)
@@ -122,12 +124,22 @@ class HeatWatch:
 
     def _report_hot_spot(self, run: StageRun) -> None:
         """Note a wide gap of the hot spot, and hot memory; neither ever fails a check."""
-        gap_c = largest_steady_gap_c(run.readings) or 0.0
-        if gap_c > WIDE_GAP_C:
-            self._report_once(run, "hotspot_gap", "note", gap_sentence(gap_c))
+        gap_c = steady_gap_c(run.readings) or 0.0
+        if gap_c > _WIDE_GAP_C:
+            self._report_once(
+                run, "hotspot_gap", "note",
+                f"The hot spot was {gap_c:.0f} °C above the chip's temperature while that was "
+                f"steady. {_USUAL_GAP}, and over {_WIDE_GAP_C:.0f} °C can mean old thermal paste "
+                "or a loose cooler: guidance of repairers, not a limit of NVIDIA's.",
+            )  # fmt: skip
         memory_c = max((one.memory_temperature_c or 0.0 for one in run.readings), default=0.0)
-        if memory_c >= HOT_MEMORY_C:
-            self._report_once(run, "hot_memory", "note", memory_sentence(memory_c))
+        if memory_c >= _HOT_MEMORY_C:
+            self._report_once(
+                run, "hot_memory", "note",
+                f"The memory reached {memory_c:.0f} °C. From {_HOT_MEMORY_C:.0f} °C on, repairers "
+                "look at the thermal pads; GDDR6X slows itself down from 110 °C on. NVIDIA "
+                "publishes no limit.",
+            )  # fmt: skip
 
     def _report_once(
         self, run: StageRun, kind: FindingKind, severity: Severity, sentence: str
@@ -216,3 +228,90 @@ def _is_long(found: Log, log: Log, from_s: float) -> bool:
         return False
     seconds = seconds_of(found)
     return seconds >= from_s or seconds >= limits.BRAKED_SHARE * seconds_of(log)
+
+
+def seconds_of(found: Log) -> float:
+    """Return how long readings last: each until the next one, but at most a second."""
+    if not found:
+        return 0.0
+    between = (min(later.at_s - one.at_s, _BETWEEN_READINGS_S) for one, later in pairwise(found))
+    return sum(between) + _BETWEEN_READINGS_S
+
+
+def _brakes_of(log: Log) -> tuple[Brake, ...]:
+    """Return how long each reason held a card back, the power limit included."""
+    found = []
+    for reason in ClockReason:
+        with_it = [one for one in log if _has(one, reason & HELD_BACK)]
+        if with_it:
+            found.append(Brake(reason=reason, seconds=round(seconds_of(with_it), 1)))
+    return tuple(found)
+
+
+def _known_heat(log: Log) -> list[tuple[float, float]]:
+    """Return times and temperatures of the readings that have one."""
+    return [(one.at_s, one.temperature_c) for one in log if one.temperature_c is not None]
+
+
+def _change_in_last_minute_c(log: Log) -> float | None:
+    """Return by how much the temperature changed in the last minute, or since the first reading.
+
+    None if there are not two readings with a temperature.
+    """
+    known = _known_heat(log)
+    known = [one for one in known if one[0] >= known[-1][0] - _MINUTE_S]
+    return round(known[-1][1] - known[0][1], 1) if len(known) > 1 else None
+
+
+def is_steady(log: Log) -> bool:
+    """Return whether the temperature changed by less than 1 °C in the last minute.
+
+    Sensors report whole degrees and waver between two of them. So the readings of a minute are
+    compared with the range of the ten seconds before it: a card that warms up by 1 °C a minute
+    leaves that range, whatever it rounds. False while there are too few readings.
+    """
+    known = _known_heat(log)
+    if not known or known[-1][0] - known[0][0] < limits.STEADY_S + limits.STEADY_FIRST_S:
+        return False
+    minute_s = known[-1][0] - limits.STEADY_S
+    window = [one for one in known if one[0] >= minute_s - limits.STEADY_FIRST_S]
+    if any(later[0] - one[0] > _LONGEST_GAP_S for one, later in pairwise(window)):
+        return False
+    first = [one[1] for one in window if one[0] <= minute_s]
+    values = [one[1] for one in window if one[0] > minute_s]
+    if not first or not values:
+        return False
+    change_c = max(max(values) - max(first), min(first) - min(values))
+    return change_c < limits.STEADY_C
+
+
+def _is_low(now: Telemetry, limit_mhz: float) -> bool:
+    """Return whether a clock is under a limit while the card does not call itself idle."""
+    if now.sm_clock_mhz is None or _has(now, ClockReason.IDLE):
+        return False
+    return now.sm_clock_mhz < limit_mhz
+
+
+def steady_gap_c(log: Log) -> float | None:
+    """Return the largest gap of the hot spot over the chip that lasted for 10 s, in °C.
+
+    In these seconds, the chip's temperature moved by no more than 2 °C: when a load begins, the hot
+    spot runs ahead for a moment on every card. None for a hot spot that has never moved, too.
+    """
+    if len({one.hotspot_c for one in log} - {None}) < 2:
+        return None  # a sensor that is stuck
+    lasting: list[float] = []
+    for last in log:
+        since_s = last.at_s - _STEADY_FOR_S
+        window = [one for one in log if since_s <= one.at_s <= last.at_s]
+        both = [
+            (one.temperature_c, one.hotspot_c - one.temperature_c)
+            for one in window
+            if one.temperature_c is not None and one.hotspot_c is not None
+        ]
+        is_long = since_s >= log[0].at_s and len(window) >= _FEWEST_GAPS
+        if not is_long or len(both) < len(window):
+            continue
+        if max(both)[0] - min(both)[0] <= _STEADY_GAP_C:
+            lasting.append(min(gap_c for _, gap_c in both))
+    return max(lasting, default=None)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 _REPEATS = 3
+_HOPELESS_SHARE = 0.6  # a card that computes nothing has some numbers right by chance
 _NAMED_KINDS = 6
 LAYOUTS = ("contiguous", "transposed", "strided", "sliced")
 
@@ -109,16 +110,23 @@ def in_turns(run: StageRun, works: list[KnownWork]) -> Generator[str, None, bool
             torch.set_num_threads(threads)
     finally:
         torch.set_num_threads(threads)
+    if turns.rounds and turns.is_hopeless:
+        sentence = f"Nothing that the {run.subject} computed in this stage was right."
+        run.report("nothing_right", "note", sentence)
     return turns.rounds > 0 and not run.is_stopped
 
 
 class _Turns:
-    """Kinds of work, those ``left`` that the device supports, and what came of them."""
+    """Kinds of work, those ``left`` that the device supports, and what came of them.
+
+    ``is_hopeless``: most of each result so far was wrong.
+    """
 
     def __init__(self, run: StageRun, works: list[KnownWork]) -> None:
         self._run = run
         self.left = list(works)
         self.rounds = self._results = 0
+        self.is_hopeless = True
         self._tested: set[KnownWork] = set()
         self._lacking: dict[tuple[str, str], list[str]] = {}
         self._has_library = True
@@ -186,6 +194,7 @@ class _Turns:
             seen = prepared.do()
             run.plant.corrupt(seen, work.title)
             differs = prepared.differs(seen)
+            self.is_hopeless &= bool(differs.mean() >= _HOPELESS_SHARE)
             if differs.any():
                 self._report(work, prepared, differs)
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from gpu_studio.core.check.heat import is_steady
 from gpu_studio.core.check.stages import (
     SAME_CLOCK_SHARE,
     SLOW_MEMORY_SHARE,
@@ -34,6 +33,7 @@ from gpu_studio.core.messages.check_messages import MemoryRate, MemoryRates
 from gpu_studio.core.statistics import median_interval
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.core.units import format_count, format_duration, format_percent, format_rate
+from gpu_studio.engine.check.heat import is_steady
 from gpu_studio.engine.check.link import Copies
 from gpu_studio.engine.check.stage_run import StageRun, StepTimes
 from gpu_studio.engine.device import accelerator_of, free_bytes

@@ -5,25 +5,46 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer, Signal
+import msgspec
+from PySide6.QtCore import QTimer
 
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_record import read_record
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import interruption_sentence
-from gpu_studio.core.check.stages import NORMAL_MINUTES, stages_for
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.check.check_words import (
+    HeroWords,
+    StageRow,
+    findings_part,
+    length_text,
+    planned_rows,
+    record_parts,
+    result_rows,
+    result_words,
+    running_rows,
+    running_words,
+)
+from gpu_studio.core.check.stages import (
+    NORMAL_MINUTES,
+    check_code,
+    planted_fault,
+    stages_for,
+)
+from gpu_studio.core.device_name import CPU, address_there, is_cpu, name_at
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.messages.check_messages import (
     CheckFindingMade,
     CheckStageFinished,
+    PlantKind,
 )
 from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.core.program_version import program_title
+from gpu_studio.core.switcher.whole_snippet import complete
 from gpu_studio.core.units import local_now
 from gpu_studio.model.awake_timer import AwakeTimer, PauseTimer
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.file_reading import FileReading, opening
+from gpu_studio.model.page_model import PageModel
 from gpu_studio.model.pages import CHECK
 from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState
 from gpu_studio.model.worker import TaskQueue
@@ -31,11 +52,13 @@ from gpu_studio.model.worker import TaskQueue
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from PySide6.QtCore import QObject
+
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.check.check_folder import CutOffCheck
     from gpu_studio.core.check.check_record import CheckRecord
+    from gpu_studio.core.check.check_words import RecordRow
     from gpu_studio.core.failure import Failure
-    from gpu_studio.core.messages.check_messages import PlantKind
     from gpu_studio.core.messages.message import Event
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.headline import Headline
@@ -44,10 +67,24 @@ if TYPE_CHECKING:
 
 _STOP_PATIENCE_MS = 10_000  # a step of a check takes a second at most, on a slow card some more
 _CUT_OFF = "The results so far are kept."
+_WORDS_MS = 200  # words that change faster cannot be read
 _STARTING = "Wait until PyTorch has started."
 _OTHER_CHECK = "Another check is running on this PC: wait for its end, or stop it."
 _OTHER_WORK = "Wait until the other work has ended: it would disturb the check."
 _OPEN_LATER = "A check is running: open the record after its end, or stop the check."
+_LOAD = (
+    "It loads the device fully, and the desktop may become slow. Save your work first. You can "
+    "stop it at any time."
+)
+_ON_CPU = "On the CPU, the check tests the RAM of its own process and computes on all cores."
+
+
+class CheckChoices(msgspec.Struct, frozen=True, kw_only=True):
+    """What is chosen: the device by its identity, the length, and a fault made on purpose."""
+
+    device: str = ""
+    minutes: int = NORMAL_MINUTES
+    plant: PlantKind | None = None
 
 
 class _Rounds:
@@ -61,40 +98,28 @@ class _Rounds:
         return QueueStep(request) if request is not None else None
 
 
-class CardCheck(QObject):
+class CardCheck(PageModel):
     """Runs one check at a time, and shows one record: of this check, or of a file.
 
     While a card is checked, the program's own engine is released: its context would use memory of
     the card, and its work would disturb the check. Files are read and written in a thread.
 
-    Signals:
-        choices_changed(): another device, length or fault is chosen or can be.
-        check_changed(): the check began, progressed or ended, or another record is shown.
-        notified(Notice): a file could not be read or written.
-
     Attributes:
-        minutes: the chosen length.
-        plant: the fault that the next check makes on purpose.
         phase: what the check does.
         run: the check that runs, or ran last in this window; None if a record is shown instead.
         record: the shown record: of the check that is over, or of a file; None while a check runs.
         kept: the records of this PC, the last one first.
+        outcome: what became of a file that was saved or opened.
     """
 
-    choices_changed = Signal()
-    check_changed = Signal()
-    notified = Signal(object)
-
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(CheckChoices(), parent)
         self._studio = studio
         self.phase = WorkState.IDLE
-        self._identity = ""
-        self.minutes = NORMAL_MINUTES
-        self.plant: PlantKind | None = None
         self.run: CheckRun | None = None
         self.record: CheckRecord | None = None
         self.kept: tuple[CheckRecord, ...] = ()
+        self.outcome = Notice()
         self._cut_off: tuple[CutOffCheck, ...] = ()
         self._interruption: Headline | None = None
         self._checked_pc = studio.pcs.here
@@ -119,11 +144,12 @@ class CardCheck(QObject):
         self._keeping = QTimer(self)
         self._keeping.setInterval(round(1000 * STATE_EVERY_S))
         self._keeping.timeout.connect(self._keep_state)
-        for changed in (
+        self._soon = QTimer(self, singleShot=True, interval=_WORDS_MS)
+        self._soon.timeout.connect(self.changed)
+        self.follow(
             studio.board.changed, studio.session.state_changed, studio.lab.state_changed,
             studio.pcs.session_changed,
-        ):  # fmt: skip
-            changed.connect(self.choices_changed)
+        )  # fmt: skip
         studio.pcs.changed.connect(self._on_pcs_changed)
         studio.closing.connect(self.close)
         self._find_kept()
@@ -137,10 +163,15 @@ class CardCheck(QObject):
         return (*board.cards, *board.cpus)
 
     @property
+    def device_items(self) -> list[tuple[str, str]]:
+        """The names of the devices, and what they stand for."""
+        return [(_title(device), device.identity) for device in self.devices]
+
+    @property
     def device(self) -> DeviceRow:
         """The chosen device; the first card here that PyTorch can use until you choose."""
         devices = self.devices
-        chosen = (one for one in devices if one.identity == self._identity)
+        chosen = (one for one in devices if one.identity == self.choices.device)
         here = (one for one in devices if not one.pc)
         usable = (one for one in here if one.obstacle in (None, Obstacle.NO_ENGINE))
         return next(chosen, next(usable, self._studio.board.cpu))
@@ -161,20 +192,24 @@ class CardCheck(QObject):
         return "" if _is_free(self.pc) else _OTHER_WORK
 
     @property
-    def is_barred(self) -> bool:
-        """Whether the chosen device cannot be checked until something is done about it."""
-        is_ready = self.pc.session.description is not None
-        return is_ready and self.device.obstacle not in (None, Obstacle.NO_ENGINE)
+    def is_busy(self) -> bool:
+        """Whether a check runs or is being stopped."""
+        return self.phase.is_busy
 
     @property
     def can_run(self) -> bool:
         """Whether a check can start."""
-        return not self.phase.is_busy and not self.reason
+        return not self.is_busy and not self.reason
+
+    @property
+    def can_stop(self) -> bool:
+        """Whether a check runs that is not being stopped yet."""
+        return self.phase is WorkState.RUNNING
 
     @property
     def cut_off(self) -> CutOffCheck | None:
         """The last check that was cut off, and that you can continue or keep as a result."""
-        return self._cut_off[0] if self._cut_off and not self.phase.is_busy else None
+        return self._cut_off[0] if self._cut_off and not self.is_busy else None
 
     @property
     def can_resume(self) -> bool:
@@ -186,20 +221,77 @@ class CardCheck(QObject):
         is_there = any(one.address == address for one in self.devices)
         return is_there and pc.session.description is not None and _is_free(pc)
 
-    def choose_device(self, identity: str) -> None:
-        """Choose what is checked."""
-        self._identity = identity
-        self.choices_changed.emit()
+    # ── words ────────────────────────────────────────────────────────────────────────────────
 
-    def choose_minutes(self, minutes: int) -> None:
-        """Choose the length of the check."""
-        self.minutes = minutes
-        self.choices_changed.emit()
+    @property
+    def running(self) -> CheckRun | None:
+        """The check while it runs."""
+        return self.run if self.is_busy else None
 
-    def choose_plant(self, plant: PlantKind | None) -> None:
-        """Choose a fault that the next check makes on purpose, or none."""
-        self.plant = plant
-        self.choices_changed.emit()
+    @property
+    def shown(self) -> CheckRun | CheckRecord | None:
+        """The check that runs, or the shown record; None before a check."""
+        return self.running or self.record
+
+    @property
+    def hero(self) -> HeroWords:
+        """The words at the top: the question, the errors so far, or the result."""
+        if (run := self.running) is not None:
+            return running_words(run, self.device.label)
+        return result_words(self.record) if self.record is not None else self._question()
+
+    def _question(self) -> HeroWords:
+        device, plant, planted = self.device, self.choices.plant, ""
+        if plant is not None:
+            does = planted_fault(plant).does
+            planted = f"This check will make a fault on purpose, to show that it is found: {does}"
+        is_ready = self.pc.session.description is not None
+        if is_ready and not device.is_cpu and device.obstacle not in (None, Obstacle.NO_ENGINE):
+            words = Notice("Cannot be checked yet", Tone.AMBER)
+            fix = planted or "The Devices tab says how to fix it."
+            return HeroWords(device.label, words, self.reason, fix)
+        question = "Does this CPU compute correctly?" if device.is_cpu else "Is this card sound?"
+        hint = f"{_ON_CPU} {_LOAD}" if device.is_cpu else _LOAD
+        length = length_text(self.choices.minutes)
+        plan = f"{len(stages_for(self.choices.minutes))} stages. {length}."
+        next_step = " ".join(filter(None, (planted, self.reason or hint)))
+        return HeroWords(_title(device), Notice(question), plan, next_step)
+
+    @property
+    def stage_rows(self) -> tuple[StageRow, ...]:
+        """The stages, in their order."""
+        if (run := self.running) is not None:
+            return running_rows(run)
+        if self.record is not None:
+            return result_rows(self.record)
+        return planned_rows(self.choices.minutes, self.address)
+
+    def rows(self, part: str) -> tuple[RecordRow, ...]:
+        """Return the rows of a part of the record; of a running check, its findings."""
+        if (run := self.running) is not None:
+            return findings_part(run.findings).rows if part == "findings" else ()
+        parts = record_parts(self.record) if self.record is not None else ()
+        return next((one.rows for one in parts if one.name == part), ())
+
+    @property
+    def address(self) -> str:
+        """PyTorch's name for the shown or chosen device, or one of its kind."""
+        if self.record is not None:
+            return self.record.device.address
+        if (run := self.running) is not None:
+            return run.plan.device
+        row = self.device
+        return row.address or row.number or (CPU if row.is_cpu else "cuda:0")
+
+    def show_code(self) -> None:
+        """Let the code drawer have the check in a few lines of PyTorch, as they run on this PC."""
+        inventory = self.pc.sensors.inventory
+        code = complete(
+            check_code(address_there(self.address)),
+            device_count=len(inventory.cards) if inventory is not None else 0,
+            visible_devices=self.pc.session.environment.visible_devices,
+        )
+        self._studio.snippets.show(code, CHECK)
 
     # ── what a person does ───────────────────────────────────────────────────────────────────
 
@@ -211,9 +303,11 @@ class CardCheck(QObject):
         address = self.device.address
         if not self.can_run or address is None:
             return
-        self._identity = self.device.identity  # while its engine is released, no card is usable
-        stages = stages_for(self.minutes)
-        plan = CheckPlan(device=address, minutes=self.minutes, stages=stages, plant=self.plant)
+        self.choose(device=self.device.identity)  # while its engine is released, none is usable
+        minutes = self.choices.minutes
+        plan = CheckPlan(
+            device=address, minutes=minutes, stages=stages_for(minutes), plant=self.choices.plant
+        )
         self._begin(CheckRun(plan, local_now(), program=program_title()))
 
     def resume(self) -> None:
@@ -222,7 +316,7 @@ class CardCheck(QObject):
         if cut_off is None or not self.can_resume:
             return
         self._drop_first()
-        self._identity = self._studio.board.identity_of(cut_off.state.plan.device)
+        self.choose(device=self._studio.board.identity_of(cut_off.state.plan.device))
         self._begin(CheckRun.resumed(cut_off.state, cut_off.interruption, program_title()))
 
     def conclude(self) -> None:
@@ -242,21 +336,21 @@ class CardCheck(QObject):
             self.run.stop()
             if self._session is not None:
                 self._session.stop()
-            self.check_changed.emit()
+            self.changed.emit()
 
     def open_file(self, path: Path) -> None:
         """Show the record in a picture or a JSON file; not while a check runs."""
-        if self.phase.is_busy:
+        if self.is_busy:
             self._fail(_OPEN_LATER)
             return
-        self._path = path
+        self._path, self.outcome = path, Notice()
         self._reading.read(lambda is_over: read_record(path, is_over))
 
-    def show_record(self, place: int) -> None:
-        """Show a kept record by its place in `kept`."""
-        if not self.phase.is_busy and 0 <= place < len(self.kept):
-            self.run = None
-            self._show_record(self.kept[place])
+    def show_record(self, record: CheckRecord) -> None:
+        """Show one of the kept records."""
+        if not self.is_busy:
+            self.run, self.outcome = None, Notice()
+            self._show_record(record)
 
     def close(self) -> None:
         """End the engine and a running check.
@@ -266,7 +360,7 @@ class CardCheck(QObject):
         """
         self._keeping.stop()
         run = self.run
-        if self.phase.is_busy and run is not None:
+        if self.is_busy and run is not None:
             if self._studio.is_ended_by_system and not run.is_stopped:
                 self._keep_state()
             else:
@@ -283,23 +377,22 @@ class CardCheck(QObject):
     # ── the check that runs ──────────────────────────────────────────────────────────────────
 
     def _begin(self, run: CheckRun) -> None:
-        self.notified.emit(Notice())  # what became of a file of the check before
+        self.outcome = Notice()  # of the check before
         self.run, self.record = run, None
         self._checked_pc = self._studio.pcs.of(run.plan.device)
         self.phase = WorkState.RUNNING
         self._files.add(self._folder.claim, self._on_claimed, keeps=False)
-        self._emit_all()
+        self.changed.emit()
 
     def _on_claimed(self, is_alone: bool) -> None:
         """Go on if no other program checks: two checks would disturb each other."""
         run = self.run
-        if run is None or not self.phase.is_busy:
+        if run is None or not self.is_busy:
             self._files.add(self._folder.release)
             return
         if not is_alone:
             self.run, self.phase = None, WorkState.IDLE
             self._fail(_OTHER_CHECK)
-            self._emit_all()
             return
         self._keep_state()
         self._keeping.start()
@@ -313,7 +406,7 @@ class CardCheck(QObject):
 
     def _run_rounds(self) -> None:
         run, pc = self.run, self._checked_pc
-        if run is None or not self.phase.is_busy:
+        if run is None or not self.is_busy:
             return
         if self._session is not None:  # it ended with the check before
             self._session.close()
@@ -339,7 +432,8 @@ class CardCheck(QObject):
             self._expect_event()
         if isinstance(event, (CheckStageFinished, CheckFindingMade)):
             self._keep_state()
-        self.check_changed.emit()
+        if not self._soon.isActive():
+            self._soon.start()
 
     def _expect_event(self) -> None:
         if self.run is not None:
@@ -364,7 +458,7 @@ class CardCheck(QObject):
 
     def _end(self) -> None:
         run = self.run
-        if run is None or not self.phase.is_busy:
+        if run is None or not self.is_busy:
             return
         self._silence.stop()
         self._pauses.stop()
@@ -378,7 +472,7 @@ class CardCheck(QObject):
 
     def _on_earlier(self, earlier: CheckRecord | None) -> None:
         run = self.run
-        if run is None or not self.phase.is_busy:
+        if run is None or not self.is_busy:
             return
         run.earlier = earlier
         self.phase = WorkState.IDLE
@@ -388,7 +482,6 @@ class CardCheck(QObject):
         self._keep_result(run)
         self._files.add(self._folder.release)
         self._show_record(run.record())
-        self.choices_changed.emit()
 
     def _on_pcs_changed(self) -> None:
         """Stop the check of a PC that the user disconnected."""
@@ -421,7 +514,7 @@ class CardCheck(QObject):
             sentence = interruption_sentence(self._cut_off[0].interruption)
             headlines = self._studio.headlines
             self._interruption = headlines.notify(sentence, _CUT_OFF, Action.SHOW_CHECK)
-        self.check_changed.emit()
+        self.changed.emit()
 
     def _drop_first(self) -> None:
         """Offer a check that was cut off no longer, nor tell about it."""
@@ -430,29 +523,37 @@ class CardCheck(QObject):
             self._studio.headlines.withdraw(self._interruption)
 
     def _on_delayed(self) -> None:
-        self.notified.emit(Notice(opening(self._path)))
+        self.note(Notice(opening(self._path)))
 
     def _on_opened(self, record: CheckRecord) -> None:
-        if self.phase.is_busy:
+        if self.is_busy:
             self._fail(_OPEN_LATER)
             return
-        self.run = None
-        self.notified.emit(Notice())
+        self.run, self.outcome = None, Notice()
         self._show_record(record)
 
     def _show_record(self, record: CheckRecord) -> None:
         self.record = record
-        self.check_changed.emit()
-
-    def _emit_all(self) -> None:
-        self.choices_changed.emit()
-        self.check_changed.emit()
+        self.changed.emit()
 
     def _on_failed(self, failure: Failure) -> None:
         self._fail(failure.message)
 
+    def note(self, outcome: Notice) -> None:
+        """Say what became of a file."""
+        self.outcome = outcome
+        self.changed.emit()
+
     def _fail(self, sentence: str) -> None:
-        self.notified.emit(Notice(sentence, Tone.FAILURE))
+        self.note(Notice(sentence, Tone.FAILURE))
+
+
+def _title(device: DeviceRow) -> str:
+    """Return a device's name in the list of what can be checked."""
+    if not device.is_cpu:
+        return device.label
+    title = f"CPU and RAM: {device.device.short_name}" if device.device else "CPU and RAM"
+    return name_at(device.pc, title)
 
 
 def _is_free(pc: Pc) -> bool:

@@ -2,25 +2,150 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QWidget
 
+from gpu_studio.core.check.check_run import CheckRun
+from gpu_studio.core.check.stages import stage_title
 from gpu_studio.ui.parts import GAP, Card, Text
 from gpu_studio.ui.plots.live_plot import Curve, Level, LivePlot, Marker
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from PySide6.QtGui import QResizeEvent
 
-    from gpu_studio.core.check.check_chart import ChartLane, CheckChart, Unit
+    from gpu_studio.core.check.check_record import CheckRecord
+    from gpu_studio.core.telemetry import Telemetry
     from gpu_studio.ui.theme import Theme
 
-_LINES: dict[Unit, int] = {"°C": 9, "MHz": 6, "W": 6}
-_ROLES = {"hotspot_c": "failure", "memory_temperature_c": "muted"}
+    Points = tuple[tuple[float, ...], tuple[float, ...]]
+
+_GAP_S = 15.0
+"""Readings come once a second; a longer pause is a gap in the curve, not a line."""
+_MOST_SHOWN = 1e6
+"""A record may come from a stranger: a reading over this is none."""
+_ROOM = 1.15
+"""Above the highest line is some room."""
 _MARK_ROWS = 2
+Unit = Literal["°C", "MHz", "W"]
+
+
+class _Axis(NamedTuple):
+    """The least range of a unit, the height in lines of text, the limit, and the curves.
+
+    ``limit`` is a field of the device with its words, ``curves`` are fields of a reading with
+    their names.
+    """
+
+    low: float
+    high: float
+    lines: int
+    limit: tuple[str, str]
+    curves: dict[str, str]
+
+
+_AXES: dict[Unit, _Axis] = {
+    "°C": _Axis(20.0, 70.0, 9, ("slowdown_c", "slows itself down at"), {
+        "temperature_c": "Chip", "hotspot_c": "Hot spot", "memory_temperature_c": "Memory",
+    }),
+    "MHz": _Axis(0.0, 10.0, 6, ("base_clock_mhz", "base clock"), {"sm_clock_mhz": "Clock"}),
+    "W": _Axis(0.0, 10.0, 6, ("power_limit_w", "limit"), {"power_w": "Power"}),
+}  # fmt: skip
+_ROLES = {"hotspot_c": "failure", "memory_temperature_c": "muted"}
+
+
+class Lane(NamedTuple):
+    """The curves of one unit; its axes end at ``end_s`` seconds, ``low`` and ``high``.
+
+    ``points`` are the curves by the field of a reading; a NaN in y is a gap. ``limit`` is the value
+    of a line across it, ``words`` are its numbers in a line. ``marks`` are (seconds, word): where a
+    stage began, or in a check of several rounds a round; the first lane alone names them.
+    """
+
+    unit: Unit
+    points: dict[str, Points]
+    low: float
+    high: float
+    limit: float | None
+    words: str
+    end_s: float
+    marks: tuple[tuple[float, str], ...]
+    is_first: bool
+
+
+def lanes_of(shown: CheckRecord | CheckRun | None) -> tuple[Lane, ...]:
+    """Return the curves of a check; a running one has room for the rest of its round."""
+    if shown is None:
+        return ()
+    last_s = max((one.at_s for one in shown.readings), default=0.0)
+    if isinstance(shown, CheckRun):
+        device, end_s = shown.device, shown.elapsed_s
+        end_s += min(shown.remaining_s, 60.0 * shown.plan.minutes / shown.rounds)
+    else:
+        device, end_s = shown.device, max(shown.seconds, last_s)
+    made: list[Lane] = []
+    for unit, axis in _AXES.items():
+        every = {name: _points(name, shown.readings) for name in axis.curves}
+        points = {name: each for name, each in every.items() if each[0]}
+        if not points:
+            continue
+        field, limit_words = axis.limit
+        limit = getattr(device, field, None)
+        limit = limit if limit is not None and limit <= _MOST_SHOWN else None
+        words = [_words(shown, axis.curves[name], ys, unit) for name, (_, ys) in points.items()]
+        words += [] if limit is None else [f"{limit_words} {limit:.0f}\u202f{unit}"]
+        values = [y for _, ys in points.values() for y in ys if y == y]
+        values += [] if limit is None else [limit]
+        low, high = min(*values, axis.low), max(*values, axis.high)
+        made.append(Lane(
+            unit, points, low, low + (high - low) * _ROOM, limit, ", ".join(words),
+            max(end_s, 1.0), _marks(shown), not made,
+        ))  # fmt: skip
+    return tuple(made)
+
+
+def _words(shown: CheckRecord | CheckRun, label: str, ys: Sequence[float], unit: Unit) -> str:
+    if isinstance(shown, CheckRun):
+        return f"{label}, now {ys[-1]:.0f}\u202f{unit}"
+    lowest = shown.lowest_clock_mhz
+    if unit == "MHz" and lowest is not None and lowest <= _MOST_SHOWN:
+        return f"Clock, lowest under load {lowest:.0f}\u202fMHz"
+    return f"{label}, highest {max(y for y in ys if y == y):.0f}\u202f{unit}"
+
+
+def _marks(shown: CheckRecord | CheckRun) -> tuple[tuple[float, str], ...]:
+    address = shown.plan.device if isinstance(shown, CheckRun) else shown.device.address
+    firsts: dict[int, float] = {}
+    for span in shown.spans:
+        firsts.setdefault(span.round, span.start_s)
+    if len(firsts) > 1:
+        return tuple((start_s, str(number)) for number, start_s in firsts.items())
+    return tuple((one.start_s, stage_title(one.name, address).split()[0]) for one in shown.spans)
+
+
+def _points(name: str, readings: Sequence[Telemetry]) -> Points:
+    """Return times and values of a field of the readings, with a NaN in each gap."""
+    xs: list[float] = []
+    ys: list[float] = []
+    # A night keeps only some of the readings.
+    whole_s = readings[-1].at_s - readings[0].at_s if readings else 0.0
+    gap_s = max(_GAP_S, 4 * whole_s / max(len(readings) - 1, 1))
+    for one in readings:
+        y = getattr(one, name)
+        if y is None or y > _MOST_SHOWN:
+            continue
+        if xs and not 0 <= one.at_s - xs[-1] <= gap_s:
+            xs.append(one.at_s)
+            ys.append(math.nan)
+        xs.append(one.at_s)
+        ys.append(y)
+    return tuple(xs), tuple(ys)
 
 
 class LanePlot(LivePlot):
@@ -35,92 +160,84 @@ class LanePlot(LivePlot):
             theme, name=f"check.curves.{unit}", x_unit="s", y_unit=unit,
             legend=3 if unit == "°C" else 0, zoomable=True,
         )  # fmt: skip
-        self.lane: ChartLane | None = None
-        self._chart: CheckChart | None = None
+        self.lane: Lane | None = None
         self.setAccessibleName(f"{unit} over the time of the check")
-        self.setFixedHeight(_LINES[unit] * self.fontMetrics().height())
+        self.setFixedHeight(_AXES[unit].lines * self.fontMetrics().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Name the marks that there is room for."""
         super().resizeEvent(event)
         self._show_marks()
 
-    def show_lane(self, lane: ChartLane, chart: CheckChart) -> None:
-        """Show a part of a chart; the first part has the names of the marks."""
-        self.lane, self._chart = lane, chart
-        names = {curve.name for curve in lane.curves}
-        for gone in set(self.curve_keys) - names:
-            self.remove_curve(gone)
-        for curve in lane.curves:
-            if curve.name not in self.curve_keys:
-                role, source = _ROLES.get(curve.name, "gpu0"), partial(self._points, curve.name)
-                self.set_curve(curve.name, Curve(curve.label, role, source, smooth=True, gaps=True))
-        self.set_x_range(0.0, chart.end_s)
+    def show_lane(self, lane: Lane) -> None:
+        """Show the curves of the unit."""
+        self.lane = lane
+        if self.curve_keys != tuple(lane.points):
+            self.clear()
+            for name in lane.points:
+                # A single curve has its name in the words above it.
+                label = _AXES[lane.unit].curves[name] if len(lane.points) > 1 else ""
+                role, source = _ROLES.get(name, "gpu0"), partial(self._points_of, name)
+                self.set_curve(name, Curve(label, role, source, smooth=True, gaps=True))
+        self.set_x_range(0.0, lane.end_s)
         self.set_y_range(lane.low, lane.high)
-        self.set_levels([Level(value, "", "muted") for value in lane.limits])
+        self.set_levels([] if lane.limit is None else [Level(lane.limit, "", "muted")])
         self._show_marks()
         self.describe(lane.words)
         self.refresh()
 
     def _show_marks(self) -> None:
         """Show where stages began, each with its name unless that would cover another one."""
-        if self._chart is None:
+        if self.lane is None:
             return
-        is_first = self.lane is self._chart.lanes[0]
         ends = [0.0] * _MARK_ROWS  # of the last name in each row, in pixels
         markers = []
-        for at_s, words in self._chart.marks:
-            place = at_s / self._chart.end_s
+        for at_s, words in self.lane.marks:
+            place = at_s / self.lane.end_s
             width = self.fontMetrics().horizontalAdvance(words) + GAP
             # In the right half, pyqtgraph puts the name of a line at its left.
             left = self.width() * place - width * (place > 0.5)
             row = next((row for row, end in enumerate(ends) if end <= left), None)
-            if row is None or not is_first:
+            if row is None or not self.lane.is_first:
                 markers.append(Marker(at_s, "", "muted"))
                 continue
             ends[row] = left + width
             markers.append(Marker(at_s, words, "muted", row=row))
         self.set_markers(markers)
 
-    def _points(self, name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        curves = self.lane.curves if self.lane is not None else ()
-        return next(((one.xs, one.ys) for one in curves if one.name == name), ((), ()))
+    def _points_of(self, name: str) -> Points:
+        return self.lane.points.get(name, ((), ())) if self.lane is not None else ((), ())
 
 
 class CheckCurves(Card):
-    """The curves of a check; hidden for a device that reports nothing."""
+    """The curves of a check, each unit under its numbers."""
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(name="check.sensors")
-        self._plots = {unit: LanePlot(theme, unit) for unit in _LINES}
-        self._words = {
-            unit: Text("", "muted", name=f"check.words.{unit}", wraps=True) for unit in _LINES
-        }
-        for unit, plot in self._plots.items():
-            self.column.addWidget(self._words[unit])
-            self.column.addWidget(plot)
+        super().__init__()
+        self._lanes: dict[Unit, tuple[Text, LanePlot]] = {}
+        for unit in _AXES:
+            words = Text("", "muted", name=f"check.words.{unit}", wraps=True)
+            self._lanes[unit] = words, LanePlot(theme, unit)
+            for part in self._lanes[unit]:
+                self.column.addWidget(part)
 
-    def show_chart(self, chart: CheckChart | None) -> None:
-        """Show a chart; None, and one without curves, for nothing to show."""
-        lanes = {lane.unit: lane for lane in chart.lanes} if chart is not None else {}
-        self.setVisible(bool(lanes))
-        if chart is None:
-            return
-        for unit, plot in self._plots.items():
-            for part in (plot, self._words[unit]):
-                part.setVisible(unit in lanes)
-            if unit in lanes:
-                self._words[unit].setText(lanes[unit].words)
-                plot.show_lane(lanes[unit], chart)
+    def show_lanes(self, lanes: Sequence[Lane]) -> None:
+        """Show these units, and no other ones."""
+        by_unit: dict[Any, Lane] = {lane.unit: lane for lane in lanes}
+        for unit, (words, plot) in self._lanes.items():
+            lane = by_unit.get(unit)
+            words.setVisible(lane is not None)
+            plot.setVisible(lane is not None)
+            if lane is not None:
+                words.setText(lane.words)
+                plot.show_lane(lane)
 
 
-def lane_picture(
-    chart: CheckChart, lane: ChartLane, theme: Theme, width: int, scale: int
-) -> QImage:
+def lane_picture(lane: Lane, theme: Theme, width: int, scale: int) -> QImage:
     """Return the curves of one unit as a picture, ``width`` units wide."""
     plot = LanePlot(theme, lane.unit)
     plot.resize(width, plot.height())
-    plot.show_lane(lane, chart)
+    plot.show_lane(lane)
     plot.lay_out()
     image = QImage(plot.size() * scale, QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(scale)

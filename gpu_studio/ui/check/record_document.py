@@ -21,10 +21,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFileDialog
 
-from gpu_studio.core.check.check_chart import record_chart
 from gpu_studio.core.check.check_record import CHUNK, decode_record, encode_record
 from gpu_studio.core.check.check_verdict import end_tone, end_words, errors_text
-from gpu_studio.core.check.record_words import (
+from gpu_studio.core.check.check_words import (
     PROMISE,
     TITLE,
     VERDICT_WORDS,
@@ -43,7 +42,7 @@ from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.shared_texts import without_identifiers
 from gpu_studio.core.units import clock_text
 from gpu_studio.model.settings import Settings
-from gpu_studio.ui.check.check_curves import lane_picture
+from gpu_studio.ui.check.check_curves import lane_picture, lanes_of
 from gpu_studio.ui.saving import painting_theme, png_bytes, usual_path, write_file
 from gpu_studio.ui.theme import COLOURS, Theme, application_font
 
@@ -114,12 +113,12 @@ class RecordDocument(QTextDocument):
         yield _line(f"Made by {record.program or 'GPU Studio'}. {PROMISE}", "muted")
 
     def _curves(self, record: CheckRecord) -> Iterator[str]:
-        chart = record_chart(record)
-        if chart.lanes:
+        lanes = lanes_of(record)
+        if lanes:
             yield "<h3>Temperature, clock and power</h3>"
-        for lane in chart.lanes:
-            picture = lane_picture(chart, lane, self._theme, _WIDTH, _SCALE)
-            yield f"{_line(lane.words, 'muted')}{self._image(lane.title, picture)}"
+        for number, lane in enumerate(lanes):
+            picture = lane_picture(lane, self._theme, _WIDTH, _SCALE)
+            yield f"{_line(lane.words, 'muted')}{self._image(f'lane{number}', picture)}"
 
     def _image(self, name: str, image: QImage) -> str:
         self.addResource(QTextDocument.ResourceType.ImageResource.value, QUrl(name), image)

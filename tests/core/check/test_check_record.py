@@ -25,7 +25,7 @@ from gpu_studio.core.check.check_record import (
 )
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import Interruption, end_tone
-from gpu_studio.core.check.record_words import origin_text
+from gpu_studio.core.check.check_words import origin_text
 from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import CheckVitalsRead, StageOutcome

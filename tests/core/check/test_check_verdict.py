@@ -18,7 +18,7 @@ from gpu_studio.core.check.check_verdict import (
     stage_verdict,
     worse,
 )
-from gpu_studio.core.check.record_words import findings_part
+from gpu_studio.core.check.check_words import findings_part
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import (
     STAGE_NAMES,
@@ -157,7 +157,7 @@ def test_no_kind_of_finding_is_left_without_an_action() -> None:
     errors = {
         "wrong_result", "unstable_result", "wrong_order", "disagreement", "wrong_bits", "wrong_copy"
     }  # fmt: skip
-    notes = {"narrow_link", "hotspot_gap", "hot_memory"}
+    notes = {"narrow_link", "hotspot_gap", "hot_memory", "nothing_right"}
     assert {*DOUBTS, *errors, *notes} == set(get_args(FindingKind))
 
 
@@ -174,6 +174,17 @@ def test_a_failure_asks_for_a_repetition_first_and_for_more_the_second_time() ->
     assert "failed twice" in on_cpu
     assert "MemTest86+" in on_cpu
     assert "power cables" not in on_cpu
+
+
+def test_where_nothing_was_right_the_software_is_more_likely_than_the_card() -> None:
+    note = msgspec.structs.replace(found("note", "nothing_right"), stage="compute")
+    findings = (found("error"), note)
+    wrong = of("failed", "failed", findings=findings, failed_before=True)
+    assert wrong.sentence == (
+        "Nothing this card computed was right: more likely the driver or PyTorch than the card."
+    )
+    assert "another version of the driver or of PyTorch" in wrong.next_action
+    assert "more likely PyTorch" in of_cpu("failed", "failed", findings=findings).sentence
 
 
 def test_a_restart_asks_for_the_parts_that_the_device_has() -> None:

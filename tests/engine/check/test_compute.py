@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,6 +14,9 @@ from gpu_studio.engine.check import compute, known_work
 from gpu_studio.engine.check.compute import EXACT
 from gpu_studio.engine.check.known_work import differing, fitted, in_turns
 from tests.engine.check.stage_runs import follow, run_for, works_named
+
+if TYPE_CHECKING:
+    from gpu_studio.core.messages.check_messages import PlantKind
 
 
 def fail(*_: object, **__: object) -> torch.Tensor:
@@ -53,6 +57,16 @@ def test_work_that_cannot_run_is_told_and_the_rest_goes_on(
     assert is_whole
     lacking = 2 if "bfloat16" in words else 1
     assert f"{len(works) - lacking} kinds of work" in run.tested, "only what was tested counts"
+
+
+@pytest.mark.parametrize("plant", [None, "bit", "stuck", "swap", "drop"])
+def test_only_where_nothing_was_right_it_is_said(plant: PlantKind | None) -> None:
+    run = run_for("compute", plant)
+    if plant is None:  # a card that computes nothing
+        run.plant.corrupt = lambda now, *_, **__: now.zero_()  # type: ignore[method-assign]
+    follow(run)
+    assert run.errors
+    assert ("nothing_right" in {one.kind for one in run.findings}) == (plant is None)
 
 
 def test_a_failure_of_the_card_ends_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,10 +41,9 @@ def make_check(
         studio = Studio(engines, sensors, settings, data_folder=tmp_path, boot=boot)
         studios.append(studio)
         check = CardCheck(studio, studio)
-        found: list[object] = []
-        check.check_changed.connect(lambda: found.append(None))
         studio.start()
-        wait_until(lambda: studio.session.is_free and studio.sensors.inventory and found)
+        wait_until(lambda: studio.session.is_free and studio.sensors.inventory)
+        wait_until(lambda: not check._files.is_busy)  # what is kept is found
         return check
 
     yield make

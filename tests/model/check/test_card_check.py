@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.check.check_record import CheckRecord
-    from gpu_studio.core.notice import Notice
     from gpu_studio.model.check.card_check import CardCheck
     from tests.fakes.scripted_engine import Engines
 
@@ -105,8 +104,7 @@ def wait_in(check: CardCheck, engines: Engines, stage: str) -> None:
 
 def test_the_cpu_is_checked_beside_the_programs_engine(check: CardCheck, engines: Engines) -> None:
     answers(engines, pause_in="load")
-    check.choose_device("cpu")
-    check.choose_minutes(1)
+    check.choose(device="cpu", minutes=1)
     check.start()
     engine = paused(engines)
 
@@ -119,7 +117,7 @@ def test_the_cpu_is_checked_beside_the_programs_engine(check: CardCheck, engines
 def test_a_fault_made_on_purpose_is_marked_and_not_kept(
     check: CardCheck, engines: Engines, tmp_path: Path
 ) -> None:
-    check.choose_plant("stuck")
+    check.choose(plant="stuck")
     check.start()
     record = finish(check)
 
@@ -217,7 +215,7 @@ def test_a_check_that_the_system_ended_continues_at_the_next_start(
     make_check: Callable[..., CardCheck], engines: Engines
 ) -> None:
     check = make_check()
-    check.choose_minutes(480)
+    check.choose(minutes=480)
     answers(engines, pause_in="memory")
     check.start()
     wait_in(check, engines, "memory")
@@ -271,7 +269,7 @@ def test_a_check_whose_window_you_closed_is_stopped_and_not_reported_as_cut_off(
     make_check: Callable[..., CardCheck], engines: Engines, stops_first: bool
 ) -> None:
     check = make_check()
-    check.choose_minutes(480)
+    check.choose(minutes=480)
     engines.scripts[RunCheck] = deaf_in_compute
     check.start()
     wait_in(check, engines, "compute")
@@ -298,13 +296,9 @@ def test_a_running_check_is_not_offered_to_another_window_and_runs_alone(
     wait_until(lambda: not check._files.is_busy)
 
     other = make_check()
-    received: list[Notice] = []
-    other.notified.connect(received.append)
     assert other.cut_off is None
     other.start()
-    wait_until(lambda: any(notice.sentence for notice in received))
-
-    assert "Another check is running" in received[-1].sentence
+    wait_until(lambda: "Another check is running" in other.outcome.sentence)
     assert not other.phase.is_busy
     assert len(requests_of(engines)) == 1
     engine.go()
@@ -315,13 +309,10 @@ def test_where_nothing_can_be_kept_the_check_runs_and_it_is_reported(
     check: CardCheck, tmp_path: Path
 ) -> None:
     (tmp_path / "checks").write_text("")
-    received: list[Notice] = []
-    check.notified.connect(received.append)
     check.start()
 
     assert finish(check).verdict == "passed"
-    wait_until(lambda: any(notice.sentence for notice in received))
-    assert "could not be kept" in received[-1].sentence
+    wait_until(lambda: "could not be kept" in check.outcome.sentence)
 
 
 def test_a_reading_of_the_memory_does_not_hold_the_check_up(
@@ -338,7 +329,7 @@ def test_a_reading_of_the_memory_does_not_hold_the_check_up(
 
 def test_an_experiment_with_the_memory_comes_first(check: CardCheck) -> None:
     changes: list[bool] = []
-    check.choices_changed.connect(lambda: changes.append(check.can_run))
+    check.changed.connect(lambda: changes.append(check.can_run))
     check._studio.lab.start()
     assert "other work" in check.reason
     check._studio.lab.end()

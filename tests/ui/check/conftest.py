@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpu_studio.model.check import card_check
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui.check import check_tab
 from gpu_studio.ui.check.check_tab import CheckTab
 from tests.fakes.check_answers import checking_engines
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def words_change_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check_tab, "_WORDS_MS", 10)
+    monkeypatch.setattr(card_check, "_WORDS_MS", 10)
 
 
 @pytest.fixture

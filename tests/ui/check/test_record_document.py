@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtGui import QImage
 
 from gpu_studio.core.check.check_record import CHUNK, decode_record
-from gpu_studio.core.check.record_words import record_parts
+from gpu_studio.core.check.check_words import record_parts
 from gpu_studio.core.check.stages import PLANTED_MARK
 from gpu_studio.core.messages.check_messages import CheckFinding
 from gpu_studio.core.png_chunks import png_text

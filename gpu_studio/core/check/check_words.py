@@ -1,22 +1,31 @@
-"""The record of a check in words: the same facts in the window, in the terminal and on paper."""
+"""A check in words, while it runs and after it: alike in the window, in the terminal, on paper."""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.core.check.check_verdict import errors_text
+from gpu_studio.core.check.check_verdict import (
+    CheckEnd,
+    end_of,
+    end_tone,
+    end_words,
+    errors_text,
+    interruption_sentence,
+)
 from gpu_studio.core.check.stages import (
     OVERNIGHT_MINUTES,
     PLANTED_MARK,
     planted_fault,
     stage_title,
     stage_words,
+    stages_for,
 )
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.device_name import is_cpu, name_at, pc_of
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.messages.check_messages import STAGE_NAMES
-from gpu_studio.core.notice import Tone
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.pause import pause_text
 from gpu_studio.core.telemetry import held_back_words
 from gpu_studio.core.units import (
@@ -32,7 +41,9 @@ from gpu_studio.core.units import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from gpu_studio.core.check.check_folder import CutOffCheck
     from gpu_studio.core.check.check_record import CheckRecord
+    from gpu_studio.core.check.check_run import CheckRun
     from gpu_studio.core.messages.check_messages import (
         CheckedDevice,
         CheckFinding,
@@ -40,6 +51,7 @@ if TYPE_CHECKING:
         MemoryCoverage,
         PlantKind,
         Severity,
+        StageName,
         WrongWord,
     )
     from gpu_studio.core.pause import Pause
@@ -98,9 +110,22 @@ def length_text(minutes: int) -> str:
     return "Overnight (8 hours)" if minutes == OVERNIGHT_MINUTES else counted(minutes, "minute")
 
 
-def started_text(record: CheckRecord) -> str:
-    """Return the day and the time at which a check began, by the clock of its PC."""
-    return record.started_at[:16].replace("T", " ")
+def record_title(record: CheckRecord) -> str:
+    """Return the name of a kept record in a list."""
+    name = name_at(pc_of(record.device.address), short_name(record.device.name))
+    began = record.started_at[:16].replace("T", " ")
+    return f"{began}  {name}: {VERDICT_WORDS[record.verdict]}"
+
+
+def cut_off_text(cut_off: CutOffCheck) -> str:
+    """Return what happened to a check that was cut off."""
+    state = cut_off.state
+    name = state.device.name if state.device is not None else state.plan.device
+    began = state.started_at[:16].replace("T", " ")
+    return (
+        f"{interruption_sentence(cut_off.interruption)} It was the check of {short_name(name)} "
+        f"that began on {began}."
+    )
 
 
 def device_line(device: CheckedDevice) -> str:
@@ -195,6 +220,140 @@ def _limits(record: CheckRecord) -> Iterator[str]:
         yield f"{words.title}: {misses}"
     if not is_cpu(address):
         yield _LOOKS
+
+
+# ── in the window ────────────────────────────────────────────────────────────────────────────────
+
+
+class HeroWords(NamedTuple):
+    """The words at the top of the page; an empty text is hidden.
+
+    ``subject`` and ``when`` say what was checked, when, and for how long; ``errors`` is the
+    largest. ``origin`` marks a record from a file, ``planted`` a fault on purpose.
+    """
+
+    subject: str
+    errors: Notice
+    doing: str
+    next: str
+    when: str = ""
+    origin: str = ""
+    planted: str = ""
+    chip: Notice = Notice()
+
+
+def running_words(run: CheckRun, label: str) -> HeroWords:
+    """Return the words of a check that runs.
+
+    Args:
+        run: the check.
+        label: the device's name, until the engine says more of it.
+    """
+    present, address = run.present, run.plan.device
+    doing = "The next stage is starting." if run.elapsed_s else "Starting."
+    tested = final = ""
+    if present is not None:
+        doing = f"Now: {stage_title(present.name, address)}. {present.doing or 'Starting'}."
+        tested = f"Covered so far: {present.tested}." if present.tested else ""
+        final = "The verdict is final after the last stage."
+    if run.errors:
+        final = "The check goes on, to find out how many errors there are."
+    has_doubt = any(one.severity == "doubt" for one in run.findings)
+    tone = Tone.FAILURE if run.errors else Tone.AMBER if has_doubt else Tone.QUIET
+    errors = f"{errors_text(run.errors)} so far" if run.spans else "Starting"
+    worst = next((row.words for row in findings_part(run.findings).rows), "")
+    return HeroWords(
+        subject=device_line(run.device) if run.device is not None else label,
+        errors=Notice(errors, tone),
+        doing=doing,
+        next=" ".join(filter(None, (worst or tested, final))),
+        when=f"{written_moment(run.started_at)} · {length_text(run.plan.minutes)}",
+        planted=planted_text(run.plan.plant),
+        chip=Notice("Stopping…" if run.is_stopped else _time_left(run), Tone.QUIET),
+    )
+
+
+def _time_left(run: CheckRun) -> str:
+    """Return the time to the end; a stage that is not done in its time says so."""
+    begins = f"Round {run.round} of {run.rounds}, " if run.rounds > 1 else "Running, "
+    seconds, present = run.remaining_s, run.present
+    if present is not None and present.fraction >= 1:
+        return f"{begins}longer than planned"
+    if seconds < 90:
+        return f"{begins}about {10 * max(math.ceil(seconds / 10), 1)} s left"
+    minutes = round(seconds / 60)
+    left = f"{minutes} min" if minutes < 90 else f"{minutes / 60:.0f} h"
+    return f"{begins}about {left} left"
+
+
+def result_words(record: CheckRecord) -> HeroWords:
+    """Return the words of a check that is over: the worst finding, and how many more there are."""
+    tone, more = end_tone(record), len(findings_part(record.findings).rows) - 1
+    chip = Notice(VERDICT_WORDS[record.verdict], Tone.QUIET if tone is Tone.PLAIN else tone)
+    also = f" {counted(more, 'more finding')} in Details." if more > 0 else ""
+    return HeroWords(
+        subject=breakable(device_line(record.device)),
+        errors=Notice(end_words(record), tone),
+        doing=breakable(f"{record.sentence}{also}"),
+        next=breakable(f"Next: {record.next_action}"),
+        when=when_line(record),
+        origin=breakable(origin_text(record)),
+        planted=planted_text(record.planted),
+        chip=Notice() if end_of(record) is CheckEnd.NOTHING_TESTED else chip,
+    )
+
+
+_SIGNS = {
+    "waiting": "○ Waiting", "running": "● Running", "passed": "✓ Passed", "failed": "✗ Failed",
+    "inconclusive": "! Inconclusive", "partial": "! Partial", "skipped": "– Skipped",
+}  # fmt: skip
+StageRow = tuple[str, str, str, str]
+"""The title of a stage, its state, its time, and what it tested."""
+
+
+def planned_rows(minutes: int, address: str) -> tuple[StageRow, ...]:
+    """Return the stages of a check of this length."""
+    return tuple(_stage_row(one, address, "waiting") for one in stages_for(minutes))
+
+
+def running_rows(run: CheckRun) -> tuple[StageRow, ...]:
+    """Return the stages of a check that runs."""
+    rows = []
+    for track in run.stages:
+        state, time = "waiting", clock_text(track.budget_s) if track.budget_s else ""
+        if track.state == "finished" and track.verdict is not None:
+            state, time = track.verdict, clock_text(track.seconds)
+        elif track.state == "running":
+            spent_s = run.elapsed_s - run.spans[-1].start_s if run.spans else 0.0
+            state, time = "running", f"{clock_text(spent_s)} of {time}"
+        rows.append(_stage_row(track.name, run.plan.device, state, time, track.tested,
+                               track.total_errors))  # fmt: skip
+    return tuple(rows)
+
+
+def result_rows(record: CheckRecord) -> tuple[StageRow, ...]:
+    """Return the stages of a check that is over."""
+    return tuple(
+        _stage_row(one.name, record.device.address, one.verdict, clock_text(one.seconds),
+                   one.tested, one.errors)
+        for one in record.stages
+    )  # fmt: skip
+
+
+def _stage_row(
+    name: StageName, address: str, state: str, time: str = "", tested: str = "", errors: int = 0
+) -> StageRow:
+    found = f"{errors_text(errors)}. " if errors else ""
+    return stage_title(name, address), _SIGNS[state], time, f"{found}{tested}".strip()
+
+
+def plan_text(address: str) -> str:
+    """Return what each stage tests, and what it can and cannot find."""
+    every = (stage_words(name, address) for name in STAGE_NAMES)
+    return "\n\n".join(
+        f"{one.title}. {one.tests} Catches: {one.catches} Cannot find: {one.misses}"
+        for one in every
+    )
 
 
 # ── facts ────────────────────────────────────────────────────────────────────────────────────────

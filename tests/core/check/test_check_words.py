@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.check.record_words import findings_part, record_facts, record_parts
+from gpu_studio.core.check.check_words import findings_part, record_facts, record_parts
 from gpu_studio.core.messages.check_messages import WrongWord
 from gpu_studio.core.pause import Pause
 from tests.fakes.check_answers import wrong_bit
