@@ -21,6 +21,7 @@ from gpu_studio.core.messages.race_messages import (
     Showing,
 )
 from gpu_studio.core.messages.run_messages import RunInTurns, RunsEnded
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.race.contestant import (
     Contestant,
@@ -200,8 +201,9 @@ def _conclude(
                 [name, line, format_duration(one.seconds), pace, median]
             )
         )  # fmt: skip
-    for doubt in verdict.doubts:
-        print_line(f"  in doubt: {doubt}")
+    if verdict.trust.tone is not Tone.GOOD:
+        for doubt in verdict.trust.detail.splitlines():
+            print_line(f"  in doubt: {doubt}")
     for sentence in filter(None, (verdict.finished.sentence, verdict.reason)):
         print_line()
         print_line(sentence)

@@ -47,7 +47,7 @@ from gpu_studio.core.benchmark.standard_words import (
     sides_of,
     to_csv,
     to_markdown,
-    trust_of,
+    trust_of_sides,
     usual_device,
 )
 from gpu_studio.core.program_form import typed
@@ -176,13 +176,13 @@ def _compare(options: argparse.Namespace, _log_path: Path) -> int:
     sides += [_side(read_standard(path), options.device) for path in options.files]
     sentence = ". ".join(headline(sides, compared_works(sides)))
     if options.json:
-        trust, rows = trust_of(sides).sentence, tuple(compared_rows(sides))
+        trust, rows = trust_of_sides(sides).sentence, tuple(compared_rows(sides))
         print_json(ComparedRuns(standard=STANDARD, sentence=sentence, trust=trust, rows=rows))
         return DONE
     print_line(sentence)
     _print(sides)
     print_line()
-    print_line(f"{trust_of(sides).sentence}.")
+    print_line(f"{trust_of_sides(sides).sentence}.")
     return DONE
 
 

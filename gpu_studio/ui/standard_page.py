@@ -29,7 +29,7 @@ from gpu_studio.core.benchmark.standard_words import (
     sides_of,
     to_csv,
     to_markdown,
-    trust_of,
+    trust_of_sides,
     with_pc_name,
 )
 from gpu_studio.core.devices.devices import short_name
@@ -97,7 +97,7 @@ class StandardPage(QWidget):
         works, names, roles = compared_works(sides), side_names(sides), _side_roles(sides)
         heading, sentence = headline(sides, works)
         trust = TrustChip(self._theme, name="standard.trust")
-        trust.show_notice(trust_of(sides))
+        trust.show_notice(trust_of_sides(sides))
         column = QVBoxLayout(contents)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(GAP)

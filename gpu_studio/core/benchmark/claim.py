@@ -2,14 +2,14 @@
 
 The rule: wrong results have no winner, and neither have overlapping intervals. Rounds in turns met
 the same disturbances, so the interval of their ratio has them in it; it takes three pairs of rounds
-at least. While other programs keep the PC busy, it takes six, and the winner must win every one. A
-card that works for others as well is slower all the time, so the other side must win by a factor of
-two. Results of two times may differ more than their intervals say, because each run finds other
-places in memory: a winner counts only if it still wins by a quarter less, and never against a time
-that other programs disturbed (identical products took up to 200 times as long). Any other doubt
-about a time (a throttled card) may mean a factor of two in either direction. If both times are
-doubtful, only one may be wrong by that factor, because a disturbance slows both down. Two results
-count as equally fast only if the whole interval of their ratio lies within ± 5 %.
+at least. While other programs keep the PC busy, it takes six rounds and ten samples, and the winner
+must win every round. A card that works for others as well is slower all the time, so the other side
+must win by a factor of two. Results of two times may differ more than their intervals say, because
+each run finds other places in memory: a winner counts only if it still wins by a quarter less, and
+never against a time that other programs disturbed (identical products took up to 200 times as
+long). Any other doubt about a time (a throttled card) may mean a factor of two in either direction.
+If both times are doubtful, only one may be wrong by that factor, because a disturbance slows both
+down. Two results count as equally fast only if the whole interval of their ratio lies within ± 5 %.
 
 How to use it: two finished runs, `claim_of(reference, device)`. Two runs whose speeds come from
 totals, as in a race: `claim_of(reference, device, ratio=total / total)`. `Claim.words` is the
@@ -26,6 +26,7 @@ import msgspec
 
 from gpu_studio.core.benchmark.trust import (
     BUSY,
+    FEWEST_SAMPLES,
     MET_BY_BOTH,
     MORE_TIME,
     TIMING_REMEDIES,
@@ -37,7 +38,7 @@ from gpu_studio.core.statistics import FEWEST_PAIRS, FEWEST_ROUNDS, ratio_interv
 from gpu_studio.core.units import format_about, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from gpu_studio.core.messages.run_messages import RunFinished
 
@@ -126,11 +127,6 @@ class Claim(msgspec.Struct, frozen=True):
         return "equally fast" if self.outcome is Outcome.EQUAL else "wrong results"
 
     @property
-    def label(self) -> str:
-        """The words without the ratio, for a file that has it beside: ``faster``."""
-        return self.words if self.said_ratio is None else self.outcome.value
-
-    @property
     def cell(self) -> str:
         """The ratio for a table: ``4.0 ×``, ``≈ 0.3 ×``, or the words instead."""
         if self.said_ratio is None:
@@ -188,23 +184,8 @@ def claim_of(
     doubts = [doubt for one in (reference, device) for doubt in timing_doubts(one)]
     if False in (reference.verified, device.verified):
         return Claim(Outcome.WRONG, ratio, low, high, _each_once(doubts))
-    shared = 0
-    if reference.device != device.device:
-        shared = _is_shared(device) - _is_shared(reference)
-    busy = {side for side, one in ((-1, reference), (1, device)) if one.conditions.other_processes}
-    return _judged(
-        Claim(Outcome.UNCLEAR, ratio, min(low, ratio), max(high, ratio), _each_once(doubts)),
-        rounds=[one / other for one, other in pairs],
-        busy=busy,
-        shared=shared,
-    )
-
-
-def fixes_sentence(claims: Iterable[Claim]) -> str:
-    """Return what would decide unclear claims, as a sentence; empty if nothing is known to."""
-    fixes = dict.fromkeys(fix for claim in claims for fix in claim.fixes)
-    text = " and ".join(fixes)
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+    measured = Claim(Outcome.UNCLEAR, ratio, min(low, ratio), max(high, ratio), _each_once(doubts))
+    return _judged(measured, reference, device, rounds=[one / other for one, other in pairs])
 
 
 def _each_once(doubts: Iterable[Doubt]) -> tuple[Doubt, ...]:
@@ -217,33 +198,33 @@ def _is_shared(result: RunFinished) -> bool:
 
 
 def _judged(
-    measured: Claim,
-    *,
-    rounds: Sequence[float] = (),
-    busy: Collection[int] = (),
-    shared: int = 0,
+    measured: Claim, reference: RunFinished, device: RunFinished, rounds: Sequence[float]
 ) -> Claim:
     """Return a claim with its verdict.
 
     Args:
         measured: without one.
+        reference: the result to compare with.
+        device: the result that the claim is on.
         rounds: the ratio of each pair of rounds in turns; empty if the two are of two times.
-        busy: those that other programs disturbed: 1 the device, -1 the reference.
-        shared: the card that works for other programs as well, if only one side is such a card.
     """
     kinds = {doubt.kind for doubt in measured.doubts}
     own = kinds - (MET_BY_BOTH if len(rounds) >= FEWEST_PAIRS else frozenset())
     margin = (1.0 if rounds else APART_BY) if not own else _DOUBTED_BY
+    is_one_device = reference.device == device.device
+    is_sampled = min(reference.samples, device.samples) >= FEWEST_SAMPLES
 
     def wins(sign: int, bound: float, lead: float) -> bool:
+        loser, winner = (reference, device) if sign > 0 else (device, reference)
         if not rounds:
-            is_fair = -sign not in busy
+            is_fair = not loser.conditions.other_processes
         elif kinds & BUSY:
-            is_fair = len(rounds) >= FEWEST_ROUNDS
+            is_fair = is_sampled and len(rounds) >= FEWEST_ROUNDS
             is_fair = is_fair and all(sign * math.log(one) > 0 for one in rounds)
         else:
             is_fair = len(rounds) >= FEWEST_PAIRS
-        needed = _DOUBTED_BY if shared == -sign else margin
+        is_burdened = not is_one_device and _is_shared(loser) and not _is_shared(winner)
+        needed = _DOUBTED_BY if is_burdened else margin
         return is_fair and bound > needed and lead >= SAME_WITHIN
 
     if wins(1, measured.low, measured.ratio):
@@ -269,3 +250,10 @@ def _reason(measured: Claim, kinds: set[str], rounds: Sequence[float]) -> Reason
     if not rounds and max(measured.ratio, 1 / measured.ratio) >= SAME_WITHIN:
         return Reason.OTHER_TIME
     return Reason.SMALL
+
+
+def fixes_sentence(claims: Iterable[Claim]) -> str:
+    """Return what would decide unclear claims, as a sentence; empty if nothing is known to."""
+    fixes = dict.fromkeys(fix for claim in claims for fix in claim.fixes)
+    text = " and ".join(fixes)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""

@@ -149,10 +149,11 @@ def _claimed(run: Run, results: Sequence[RunFinished]) -> tuple[float | None, st
     compared = speed_up(run.result, results) if run.result else None
     if compared is None:
         return None, None
-    claim = compared.label
-    if compared.said_ratio is not None and compared.doubts:
-        claim = f"about: {', '.join(doubt.word for doubt in compared.doubts)}"
-    return compared.said_ratio, claim
+    if compared.said_ratio is None:
+        return None, compared.words
+    if compared.doubts:
+        return compared.ratio, f"about: {', '.join(doubt.word for doubt in compared.doubts)}"
+    return compared.ratio, compared.outcome.value
 
 
 def _device_words(run: Run) -> str:

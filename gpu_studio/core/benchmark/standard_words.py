@@ -14,7 +14,7 @@ import msgspec
 from gpu_studio.core.benchmark.ceilings import believed_share
 from gpu_studio.core.benchmark.claim import APART_BY, Claim, claim_of
 from gpu_studio.core.benchmark.standard import STANDARD, STANDARD_1
-from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
+from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of, trust_of
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.shared_texts import without_identifiers
@@ -238,21 +238,10 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def trust_of(sides: Sequence[Side]) -> Notice:
-    """Return how many of the results were checked, and what is doubtful, by side."""
-    results = [(name, result) for name, side in _named(sides) for result in side.results]
-    if not results:
-        return Notice("Nothing measured", Tone.AMBER) if sides else Notice()
-    doubts = (f"{name}: {doubt}." for name, one in results for doubt in stamp_of(one).doubts)
-    lines = "\n".join(dict.fromkeys(doubts))
-    for word, tone, are_so in (
-        ("wrong", Tone.FAILURE, [one.verified is False for _, one in results]),
-        ("not checked", Tone.AMBER, [one.verified is None for _, one in results]),
-        ("doubtful", Tone.AMBER, [bool(stamp_of(one).doubts) for _, one in results]),
-    ):
-        if any(are_so):
-            return Notice(f"{sum(are_so)} of {len(results)} results {word}", tone, lines)
-    return Notice(f"All {len(results)} results checked", Tone.GOOD)
+def trust_of_sides(sides: Sequence[Side]) -> Notice:
+    """Return how far to trust the results of all sides."""
+    found = trust_of((name, result) for name, side in _named(sides) for result in side.results)
+    return found if found.sentence or not sides else Notice("Nothing measured", Tone.AMBER)
 
 
 def _named(sides: Sequence[Side]) -> Iterable[tuple[str, Side]]:
@@ -331,7 +320,7 @@ def to_markdown(sides: Sequence[Side]) -> str:
         cells = [" · ".join(_cell(work, figure)) for figure in work.figures]
         rows.append((f"{work.item.title}, {work.unit}", *cells))
     facts = "".join(
-        f"- {markdown_text(line)}\n" for line in (trust_of(sides).sentence, *run_facts(sides))
+        f"- {markdown_text(line)}\n" for line in (trust_of_sides(sides).sentence, *run_facts(sides))
     )
     return (
         f"**{markdown_text(f'GPU Studio, standard run {STANDARD}: {heading}')}**\n\n"

@@ -1,4 +1,7 @@
-"""The trust stamp of a result: can you trust this number, and if not, why not?"""
+"""How far to trust a result: the worst doubt first, and how many more there are.
+
+Panel, chip, stage, picture, page and terminal say this, so a result has one face everywhere.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import msgspec
 
 from gpu_studio.core.benchmark.sustained import BOOST_HELD_S
 from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.statistics import FEWEST_ROUNDS
 from gpu_studio.core.units import counted, format_duration, format_percent
 
@@ -16,23 +20,55 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.run_messages import RunFinished
 
-_FEW = "few samples"
-_FEWEST_SAMPLES = 10
+FEWEST_SAMPLES = 10
+"""Fewer samples are few."""
 _WIDEST_IQR = 0.10  # torch.utils.benchmark warns at the same spread
+MORE_TIME = "give the runs more time"
+_CLOSE = "close other programs"
+_WRONG, _FEW, _SPREAD, _OTHER = "wrong result", "few samples", "spread", ""
+_REMEDIES = {
+    _WRONG: "",
+    "busy CPU": _CLOSE,
+    "shared card": _CLOSE,
+    "throttled": "let the card cool down",
+    _SPREAD: _CLOSE,
+    _FEW: MORE_TIME,
+    "not steady": MORE_TIME,
+    "not checked": "",
+    _OTHER: "",
+    "recording": "",
+}
+_WORST_FIRST = tuple(_REMEDIES)
+TIMING_REMEDIES = {kind: remedy for kind, remedy in _REMEDIES.items() if remedy}
+"""The kinds of doubts about a time itself, and the remedy for each."""
+BUSY = frozenset({"busy CPU", "shared card"})
+"""The kinds that name other programs."""
+MET_BY_BOTH = BUSY | {_SPREAD, _FEW}
+"""The kinds that the interval of rounds in turns has in it already."""
 
 
 class Doubt(NamedTuple):
-    """A reason not to trust a number; ``kind`` is for `TIMING_REMEDIES`, ``word`` for a cell."""
+    """A reason not to trust a number.
+
+    ``kind`` is for `TIMING_REMEDIES`, ``word`` for a cell, ``weight`` orders doubts of one kind.
+    """
 
     kind: str
     word: str
     sentence: str
+    weight: float = 0.0
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Its place among others: the worst comes first."""
+        kind = self.kind if self.kind in _REMEDIES else _OTHER
+        return _WORST_FIRST.index(kind), -self.weight
 
 
 class TrustStamp(msgspec.Struct, frozen=True):
     """``doubts`` are the reasons not to trust a number, ``facts`` describe its measurement.
 
-    ``words`` has the doubts in a word or two each, in the same order, for a table cell.
+    ``words`` has the doubts in a word or two each; both begin with the worst.
     """
 
     doubts: tuple[str, ...]
@@ -41,13 +77,13 @@ class TrustStamp(msgspec.Struct, frozen=True):
 
     @property
     def sign(self) -> str:
-        """The stamp in short: ``✔ verified`` or ``▲ few samples``."""
-        return f"▲ {', '.join(self.words)}" if self.words else "✔ verified"
+        """The stamp in short: ``✔ verified`` or ``▲ busy CPU · 2 more``."""
+        return f"▲ {_worst(self.words)}" if self.words else "✔ verified"
 
 
 def stamp_of(result: RunFinished) -> TrustStamp:
     """Return the stamp of a finished run."""
-    doubts = list(_doubts(result))
+    doubts = _doubts(result)
     return TrustStamp(
         doubts=tuple(doubt.sentence for doubt in doubts),
         facts=tuple(_facts(result)),
@@ -55,20 +91,28 @@ def stamp_of(result: RunFinished) -> TrustStamp:
     )
 
 
-MORE_TIME = "give the runs more time"
-TIMING_REMEDIES = {
-    _FEW: MORE_TIME,
-    "busy CPU": "close other programs",
-    "shared card": "close other programs",
-    "throttled": "let the card cool down",
-    "spread": "close other programs",
-    "not steady": MORE_TIME,
-}
-"""The kinds of doubts about a time itself, and the remedy for each."""
-BUSY = frozenset({"busy CPU", "shared card"})
-"""The kinds that name other programs."""
-MET_BY_BOTH = BUSY | {"spread", _FEW}
-"""The kinds that the interval of rounds in turns has in it already."""
+def trust_of(results: Iterable[tuple[str, RunFinished]]) -> Notice:
+    """Return how far to trust results in a few words, with every reason as the detail.
+
+    Args:
+        results: each with the name of its device.
+    """
+    named = list(results)
+    doubts = [(doubt, f"{name}: {doubt.sentence}.") for name, one in named for doubt in _found(one)]
+    if not doubts:
+        facts = (f"{name}: {'; '.join(_facts(one))}." for name, one in named)
+        lines = "\n".join(dict.fromkeys(facts))
+        return Notice("Results checked", Tone.GOOD, lines) if named else Notice()
+    doubts.sort(key=lambda one: one[0].rank)
+    shown = _worst(tuple(dict.fromkeys(doubt.word for doubt, _ in doubts)))
+    tone = Tone.FAILURE if doubts[0][0].kind == _WRONG else Tone.AMBER
+    lines = "\n".join(dict.fromkeys(line for _, line in doubts))
+    return Notice(f"{shown[:1].upper()}{shown[1:]}", tone, lines)
+
+
+def _worst(words: tuple[str, ...]) -> str:
+    """Return the first of the words, and how many more there are."""
+    return f"{words[0]} · {len(words) - 1} more" if len(words) > 1 else words[0]
 
 
 def timing_doubts(result: RunFinished) -> tuple[Doubt, ...]:
@@ -89,27 +133,35 @@ def relative_iqr(result: RunFinished) -> float:
     return result.iqr_s / result.median_s if result.median_s else 0.0
 
 
-def _doubts(result: RunFinished) -> Iterable[Doubt]:
+def computed_in_words(result: RunFinished) -> str:
+    """Return the type of the arithmetic in words: ``computed in TF32``; empty if it is unknown."""
+    kind = result.conditions.computed_in
+    return f"computed in {'TF32' if kind == 'tf32' else kind}" if kind else ""
+
+
+def _doubts(result: RunFinished) -> list[Doubt]:
+    return sorted(_found(result), key=lambda doubt: doubt.rank)
+
+
+def _found(result: RunFinished) -> Iterator[Doubt]:
     if result.verified is False:
-        yield _doubt("wrong result", f"the result is wrong: {result.verification}")
+        yield _doubt(_WRONG, f"the result is wrong: {result.verification}")
     elif result.verified is None:
         reason = result.verification or "no reference"
         yield _doubt("not checked", f"the result was not checked: {reason}")
-    if result.samples < _FEWEST_SAMPLES:
-        noun = "sample" if result.samples == 1 else "samples"
-        what = f"only {result.samples} {noun}"
+    if result.samples < FEWEST_SAMPLES:
+        what = f"only {counted(result.samples, 'sample')}"
         if result.samples > 1 and _has_no_interval(result):
             what += ", so the interval is their whole range"
         yield _doubt(_FEW, f"{what}: give it more time")
     spread = relative_iqr(result)
     if spread > _WIDEST_IQR:
         shown = format_percent(spread)
-        text = f"times varied by {shown}"
-        yield Doubt("spread", f"spread {shown}", text)
+        yield Doubt(_SPREAD, f"spread {shown}", f"times varied by {shown}", spread)
     if result.conditions.throttled:
         yield _doubt("throttled", "the card slowed itself down during the run")
     if result.conditions.other_processes:
-        yield _doubt(*_shared(result))
+        yield _shared(result)
     yield from (_doubt(*item) for item in result.doubts.items())
     if result.recording:
         yield _doubt("recording", f"it is a recording: {result.recording}")
@@ -117,57 +169,42 @@ def _doubts(result: RunFinished) -> Iterable[Doubt]:
 
 def _has_no_interval(result: RunFinished) -> bool:
     """Return whether the interval of a result is only the whole range of its samples."""
-    count = len(result.rounds_s) or result.samples
-    return count < FEWEST_ROUNDS
+    return (len(result.rounds_s) or result.samples) < FEWEST_ROUNDS
 
 
 def _doubt(kind: str, sentence: str) -> Doubt:
     return Doubt(kind, kind, sentence)
 
 
-def _shared(result: RunFinished) -> tuple[str, str]:
-    """Return the word and the sentence for a device that other programs used, too."""
+def _shared(result: RunFinished) -> Doubt:
+    """Return the doubt about a device that other programs used, too."""
     if is_cpu(result.device):
-        return "busy CPU", "other programs kept the CPU busy"
+        return _doubt("busy CPU", "other programs kept the CPU busy")
     load = result.conditions.other_load
     if load is None:
-        return "shared card", "another program used the card"
-    who = load.program or "another program"
-    share = format_percent(load.percent / 100)
-    return "shared card", f"{who} kept the card {share} busy before the run"
+        return _doubt("shared card", "another program used the card")
+    who, share = load.program or "another program", format_percent(load.percent / 100)
+    return _doubt("shared card", f"{who} kept the card {share} busy before the run")
 
 
-def _load_facts(result: RunFinished) -> Iterator[str]:
-    """Yield how long the device had been under load before its first sample, and its effect."""
-    if result.conditions.loaded_s is None:
-        return
-    kind = "sustained: " if result.sustained else ""
-    yield f"{kind}loaded for {format_duration(result.conditions.loaded_s)} before the first sample"
-    if not is_cpu(result.device) and result.conditions.loaded_s < BOOST_HELD_S:
-        yield f"a card may keep a higher clock for its first {BOOST_HELD_S:.0f}\u202fs"
-
-
-def computed_in_words(result: RunFinished) -> str:
-    """Return the type of the arithmetic in words: ``computed in TF32``; empty if it is unknown."""
-    kind = result.conditions.computed_in
-    return f"computed in {'TF32' if kind == 'tf32' else kind}" if kind else ""
-
-
-def _facts(result: RunFinished) -> list[str]:
-    # If the check failed, a doubt describes it.
-    facts = [result.verification] if result.verified else []
-    facts += [
-        f"{result.cache} cache",
-        "with copies" if result.transfers else "without copies",
-    ]
-    if result.conditions.cpu_threads is not None:
-        facts.append(counted(result.conditions.cpu_threads, "CPU thread"))
-    computed = computed_in_words(result)
-    if computed:
-        facts.append(computed)
-    if result.conditions.throttled is None and not is_cpu(result.device):
-        facts.append("throttling unknown")
-    if result.conditions.power_capped:
-        facts.append("at its power limit, which is normal under load")
-    facts += _load_facts(result)
-    return facts
+def _facts(result: RunFinished) -> Iterator[str]:
+    conditions = result.conditions
+    on_cpu = is_cpu(result.device)
+    if result.verified:  # if the check failed, a doubt describes it
+        yield result.verification
+    yield f"{result.cache} cache"
+    yield "with copies" if result.transfers else "without copies"
+    if conditions.cpu_threads is not None:
+        yield counted(conditions.cpu_threads, "CPU thread")
+    if conditions.computed_in:
+        yield computed_in_words(result)
+    if conditions.throttled is None and not on_cpu:
+        yield "throttling unknown"
+    if conditions.power_capped:
+        yield "at its power limit, which is normal under load"
+    if conditions.loaded_s is not None:
+        loaded = format_duration(conditions.loaded_s)
+        kind = "sustained: " if result.sustained else ""
+        yield f"{kind}loaded for {loaded} before the first sample"
+        if not on_cpu and conditions.loaded_s < BOOST_HELD_S:
+            yield f"a card may keep a higher clock for its first {BOOST_HELD_S:.0f}\u202fs"

@@ -298,16 +298,12 @@ def interval_text(verdict: Verdict) -> str:
 
 def trust(verdict: Verdict) -> Notice:
     """Return how far to trust a verdict in a few words, with all doubts as the detail."""
-    doubts = verdict.doubts
+    found = verdict.trust
     if any(one.failure for one in verdict.finished.contestants):
-        words = "Not finished"
-    elif doubts or verdict.finished.undecided:
-        first = doubts[0] if doubts else "No winner"
-        more = f" · {len(doubts) - 1} more" if len(doubts) > 1 else ""
-        words = f"{first[:1].upper()}{first[1:]}{more}"
-    else:
-        return Notice("Checked", Tone.GOOD, detail="Both results are checked.")
-    return Notice(words, Tone.AMBER, detail="\n".join(doubts))
+        return msgspec.structs.replace(found, sentence="Not finished", tone=Tone.AMBER)
+    if verdict.finished.undecided and found.tone is Tone.GOOD:
+        return msgspec.structs.replace(found, sentence="No winner", tone=Tone.AMBER)
+    return found
 
 
 def picture_order(race: Moment, made_at: str, cpu_name: str, torch_version: str) -> PaintOrder:

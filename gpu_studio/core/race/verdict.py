@@ -17,7 +17,7 @@ from gpu_studio.core.benchmark.claim import (
     claim_of,
     fixes_sentence,
 )
-from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.benchmark.trust import trust_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.race_messages import RaceFinished
 from gpu_studio.core.race.contestant import contestant_name, contestant_result
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.race_messages import ContestantResult, RaceOutcome
     from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
+    from gpu_studio.core.notice import Notice
 
 # From this share of a step on, the launches set its time and not the computing.
 _LAUNCH_DECIDES = 0.5
@@ -43,13 +44,13 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Everything to say about a race.
 
     ``finished`` is the race's last message. ``reason`` explains the result from the measured parts,
-    empty if they explain nothing. ``doubts`` are the reasons not to trust it; a race without doubts
-    is green. ``claim`` compares the two fastest; None without two results.
+    empty if they explain nothing. ``trust`` says how far to trust the results. ``claim`` compares
+    the two fastest; None without two results.
     """
 
     finished: RaceFinished
     reason: str
-    doubts: tuple[str, ...]
+    trust: Notice
     claim: Claim | None = None
 
     @property
@@ -72,7 +73,7 @@ def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
     order = _order(runs, contestants)
     claim = _claim(runs[order[1]], runs[order[0]]) if len(order) > 1 else None
     ratio = claim.said_ratio if claim is not None and claim.sign >= 0 else None
-    results = [run.result for run in runs if run.result is not None]
+    results = [(contestant_name(run, runs), run.result) for run in runs if run.result is not None]
     finished = RaceFinished(
         picture=picture.name,
         size=runs[0].request.size,
@@ -87,8 +88,7 @@ def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
     return Verdict(
         finished=finished,
         reason=reason_of(picture, runs),
-        # An unfinished contestant leaves nothing to trust.
-        doubts=tuple(dict.fromkeys(doubt for each in results for doubt in stamp_of(each).doubts)),
+        trust=trust_of(results),
         claim=claim,
     )
 

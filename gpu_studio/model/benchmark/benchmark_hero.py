@@ -12,13 +12,13 @@ import msgspec
 
 from gpu_studio.core.benchmark.run import RunState, interval_words, mode_words
 from gpu_studio.core.benchmark.sizes import sizes_text
-from gpu_studio.core.benchmark.trust import relative_iqr, stamp_of
+from gpu_studio.core.benchmark.trust import trust_of
 from gpu_studio.core.benchmark.verdict import SizeResults, results_at_size
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.notice import Action, Notice, Tone
-from gpu_studio.core.units import format_duration, format_percent, format_rate, format_size
+from gpu_studio.core.units import format_duration, format_rate, format_size
 from gpu_studio.model.benchmark.benchmark import left_words
 from gpu_studio.model.benchmark.run_labels import result_label, run_label
 from gpu_studio.model.devices.device_board import label_of
@@ -129,15 +129,9 @@ class _Words:
 
     def of_results(self, found: SizeResults, *, can_run_again: bool) -> Hero:
         results, claim = found.results, found.claim
-        reasons = [f"{self._name(one)}: {doubt}." for one in results for doubt in _doubts(one)]
-        doubts = [word for one in results for word in stamp_of(one).words]
+        trust = trust_of((self._name(one), one) for one in results)
         if found.wrong:
-            tone, trust = Tone.FAILURE, f"At {_sizes(found.wrong)}"
-        elif doubts:
-            tone, trust = Tone.AMBER, _capitalized(doubts[0])
-        else:
-            tone, trust = Tone.GOOD, _checked(results)
-            reasons = [f"{self._name(one)}: {'; '.join(stamp_of(one).facts)}." for one in results]
+            trust = Notice(f"At {_sizes(found.wrong)}", Tone.FAILURE, trust.detail)
         rate = _rate(found)
         # One bar would be as long as its track, and say nothing.
         bars = (
@@ -149,7 +143,7 @@ class _Words:
             is_ratio=bool(rate) or _has_ratio(found),
             work=self._work_of(found),
             bars=tuple(bars),
-            chip=Notice(trust, tone, detail="\n".join(reasons)),
+            chip=trust,
             action=Action.RUN_AGAIN if claim and claim.is_kept_busy and can_run_again else None,
         )
 
@@ -250,10 +244,6 @@ class _Words:
         return " · ".join(part for part in (title, size, work.dtype, mode) if part)
 
 
-def _doubts(result: RunFinished) -> tuple[str, ...]:
-    return stamp_of(result).doubts
-
-
 def _with_mode(label: str, transfers: bool) -> str:
     return f"{label}, {_COPIES}" if transfers else label
 
@@ -288,12 +278,6 @@ def _rate(found: SizeResults) -> str:
 def _sizes(results: Sequence[RunFinished]) -> str:
     texts = {one.size: format_size(one.size, one.size_text) for one in results}
     return sizes_text([texts[size] for size in sorted(texts)])
-
-
-def _checked(results: Sequence[RunFinished]) -> str:
-    """Return the words for results without a doubt: ``Verified · spread 2 %``."""
-    spreads = [relative_iqr(result) for result in results if result.samples > 1]
-    return f"Verified · spread {format_percent(max(spreads))}" if spreads else "Verified"
 
 
 def _capitalized(text: str) -> str:

@@ -137,9 +137,12 @@ def test_fewer_than_three_pairs_of_rounds_have_no_winner(pairs, is_told):
         assert "more time" in fixes_sentence([found])
 
 
-@pytest.mark.parametrize(("pairs", "is_told"), [(1, False), (5, False), (6, True)])
-def test_on_a_busy_pc_fewer_than_six_pairs_have_no_winner(pairs, is_told):
-    busy = {"other_processes": True, "rounds": (1.0,) * pairs}
+@pytest.mark.parametrize(
+    ("pairs", "samples", "is_told"),
+    [(1, 20, False), (5, 20, False), (6, 20, True), (6, 10, True), (8, 8, False)],
+)
+def test_on_a_busy_pc_few_pairs_or_samples_have_no_winner(pairs, samples, is_told):
+    busy = {"other_processes": True, "rounds": (1.0,) * pairs, "samples": samples}
     found = claim_of(turns(0.200, **busy), turns(0.010, **busy))
     assert (found.outcome is Outcome.FASTER) is is_told
     if not is_told:

@@ -26,7 +26,7 @@ from gpu_studio.core.benchmark.standard_words import (
     sides_of,
     to_csv,
     to_markdown,
-    trust_of,
+    trust_of_sides,
 )
 from gpu_studio.core.notice import Tone
 from tests.core.benchmark.standard_runs import (
@@ -69,9 +69,9 @@ def test_a_wrong_result_is_no_winner():
     shown = sides(paced_device(), paced_device("other", 9.0, verified=False))
     assert words(shown) == ["", "wrong results"]
     assert compared_works(shown)[0].figures[1].rate is None
-    assert trust_of(shown).tone is Tone.FAILURE
-    assert trust_of(sides(paced_device(), paced_device())).tone is Tone.GOOD
-    assert trust_of(sides(paced_device(verified=None))).tone is Tone.AMBER
+    assert trust_of_sides(shown).tone is Tone.FAILURE
+    assert trust_of_sides(sides(paced_device(), paced_device())).tone is Tone.GOOD
+    assert trust_of_sides(sides(paced_device(verified=None))).tone is Tone.AMBER
 
 
 def test_what_a_device_did_not_measure_is_no_zero():

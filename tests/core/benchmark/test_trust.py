@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.benchmark.trust import stamp_of, trust_of
 from gpu_studio.core.messages.run_messages import OtherLoad, RunFinished, RunWorkload
+from gpu_studio.core.notice import Tone
 from tests.fakes.run_answers import finished, samples_of
 
 
@@ -120,3 +121,17 @@ def test_how_long_the_device_had_worked_is_a_fact(
 
 def test_a_result_that_does_not_report_its_load_says_nothing_of_it() -> None:
     assert not any("loaded" in fact for fact in stamp_of(result(device="cuda:0")).facts)
+
+
+def test_several_results_show_the_worst_doubt_and_how_many_more() -> None:
+    few = result(samples=8, median_s=1.0, iqr_s=0.33, verified=None)
+    busy = result(device="cuda:0", median_s=1.0, iqr_s=1.04, other_processes=True)
+    found = trust_of([("CPU", few), ("GT 1030", busy)])
+    assert (found.sentence, found.tone) == ("Shared card · 4 more", Tone.AMBER)
+    lines = found.detail.replace("\u202f", " ").splitlines()
+    assert [line.split(":")[0] for line in lines[:3]] == ["GT 1030", "GT 1030", "CPU"]
+    assert ("104 %" in lines[1], "33 %" in lines[2]) == (True, True)
+    assert stamp_of(few).sign.replace("\u202f", " ") == "▲ spread 33 % · 2 more"
+    wrong = trust_of([("CPU", busy), ("GT 1030", result(verified=False))])
+    assert (wrong.sentence[:12], wrong.tone) == ("Wrong result", Tone.FAILURE)
+    assert trust_of([("CPU", result())]).sentence == "Results checked"

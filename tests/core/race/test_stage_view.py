@@ -61,7 +61,7 @@ def test_the_result_has_the_paces_and_the_interval_of_the_sentence() -> None:
     assert [plain(lane.pace) for lane in view.lanes] == ["50.0 steps/s", "100 steps/s"]
     assert "95\u202f% interval" in view.detail
     assert "100 against 50.0 steps a second" in view.detail
-    assert (view.trust, view.trust_tone) == ("Checked", Tone.GOOD)
+    assert (view.trust, view.trust_tone) == ("Results checked", Tone.GOOD)
     for fact in (LEARN.title, "64", "float32"):
         assert fact in view.foot
 
@@ -86,12 +86,12 @@ def test_a_wrong_result_is_named_on_its_own_side() -> None:
     view = moment(side(CPU, 0.02), side(CARD, 0.01, verified=False)).stage()
     assert view.headline == "No verdict"
     assert [lane.state for lane in view.lanes][1] == "Wrong result"
-    assert view.trust_tone is Tone.AMBER
+    assert view.trust_tone is Tone.FAILURE
 
 
-def test_the_first_doubt_stands_beside_it_with_the_number_of_the_others() -> None:
+def test_the_worst_doubt_stands_beside_it_with_the_number_of_the_others() -> None:
     view = moment(side(CPU, 0.05, throttled=True, other_processes=True), side(CARD, 0.01)).stage()
-    assert view.trust.endswith("more")
+    assert view.trust == "Busy CPU · 1 more"
     assert view.trust_tone is Tone.AMBER
 
 
