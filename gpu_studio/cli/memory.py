@@ -10,6 +10,7 @@ from gpu_studio.cli import argument_types as types
 from gpu_studio.cli import memory_replay
 from gpu_studio.cli.answers import at_work, new_engine
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, WrongUseError
+from gpu_studio.cli.memory_answer import print_answer
 from gpu_studio.cli.memory_fit import fit_command
 from gpu_studio.cli.screen import Progress, note, print_bytes, print_json, print_line, print_list
 from gpu_studio.core.engine import Engine, EngineEnvironment, describe_exit
@@ -23,8 +24,7 @@ from gpu_studio.core.memory.modelled_cards import (
     modelled_cards,
     needs_budget,
 )
-from gpu_studio.core.memory.oom_reader import explain_oom_text
-from gpu_studio.core.memory.oom_text import MOST_CHARACTERS
+from gpu_studio.core.memory.oom_reader import MOST_FILE_BYTES, decoded_text, explain_oom_text
 from gpu_studio.core.memory.outcome import outcome_notice
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
@@ -45,13 +45,11 @@ from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 
 _MOST_MIB = 1 << 30
 _MOST_TENSORS = 1_000_000
-# The most bytes that a character takes in any of the supported encodings.
-_MOST_BYTES = 4 * MOST_CHARACTERS
 
 
 def _explain(options: argparse.Namespace, _log_path: Path) -> int:
     """Explain the error in a file, or say why not; return the exit status."""
-    found = explain_oom_text(_decoded(_content(options.file)))
+    found = explain_oom_text(decoded_text(_content(options.file)))
     if found is None:
         note("This text has no out-of-memory error.")
         if options.json:
@@ -60,39 +58,20 @@ def _explain(options: argparse.Namespace, _log_path: Path) -> int:
     if options.json:
         print_json(found.numbers)
         return DONE
-    print_line(found.headline)
-    print_line(found.meaning)
-    if found.tank is not None:
-        print_line()
-        for part, memory, share, meaning in found.tank.rows():
-            print_line(f"  {part:<16}{memory:>12}{share:>8}  {meaning}")
-        if found.tank.card_bytes is not None:
-            beyond = format_bytes(found.tank.total_bytes - found.tank.card_bytes)
-            print_line(f"  {beyond} of this is beyond {format_bytes(found.tank.card_bytes)}.")
-        print_line("  The sizes come from the text, which has two decimals.")
-    print_line()
-    for number, step in enumerate(found.first_steps, 1):
-        print_line(f"{number}. {step}")
+    print_answer(found.answer)
     return DONE
 
 
 def _content(name: str) -> bytes:
     if name == "-":
-        return sys.stdin.buffer.read(_MOST_BYTES)
+        return sys.stdin.buffer.read(MOST_FILE_BYTES)
     try:
         with open_user_file(Path(name)) as file:
-            return file.read(_MOST_BYTES)
+            return file.read(MOST_FILE_BYTES)
     except UnusableFileError as error:
         raise WrongUseError(f"Cannot open “{name[:80]}”: {error}.") from error
     except OSError as error:
         raise WrongUseError(f"Cannot read “{name[:80]}”: {error.strerror or error}.") from error
-
-
-def _decoded(content: bytes) -> str:
-    """Decode UTF-8, or the UTF-16 that a Windows shell writes to files."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return content.decode("utf-16", "replace")
-    return content.decode("utf-8", "replace")
 
 
 def _list_experiments(options: argparse.Namespace, _log_path: Path) -> int:

@@ -13,6 +13,7 @@ import msgspec
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import CommandEngine, at_work, new_engine
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
+from gpu_studio.cli.memory_answer import print_answer
 from gpu_studio.cli.screen import note, print_json, print_line
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.engine import EngineEnvironment, describe_exit
@@ -36,16 +37,14 @@ from gpu_studio.core.memory.networks import (
 )
 from gpu_studio.core.memory.token_speed import (
     MOST_BATCH,
-    SIMULATED,
     Bandwidth,
     bandwidth_of,
     bandwidth_request,
-    bound_sentence,
     most_tokens_per_s,
-    ram_sentence,
+    speed_words,
 )
-from gpu_studio.core.memory.weights import weights_file
 from gpu_studio.core.memory.weights.headers import MOST_PARAMETERS
+from gpu_studio.core.memory.weights.weights_file import ask_weights
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
@@ -55,8 +54,7 @@ from gpu_studio.core.messages.memory_messages import (
 )
 from gpu_studio.core.messages.message import Request
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
-from gpu_studio.core.units import format_bytes
-from gpu_studio.process.child_call import ChildCall
+from gpu_studio.process.child_call import call_child
 
 _USUAL_PARAMETERS = 10**9
 
@@ -92,51 +90,35 @@ def _print(
     found: ModelFit,
     bandwidth: Bandwidth | None,
 ) -> int:
-    device, reading = options.device, found.reading
-    speed = bound_sentence(
-        reading,
+    device = options.device
+    answer = found.answer(is_ram=is_cpu(device))
+    speed = speed_words(
+        found.reading,
         bandwidth,
-        "the CPU" if is_cpu(device) else "this card",
+        device="the CPU" if is_cpu(device) else "this card",
+        is_modelled=is_modelled(device),
         is_too_large=found.inference.fits is False,
     )
-    if is_modelled(device) and not reading.unknown_experts:
-        speed = SIMULATED
-    fits = ram_sentence(reading, card.free_bytes, card.total_bytes)
-    if not is_cpu(device):
-        free, total = format_bytes(card.free_bytes), format_bytes(card.total_bytes)
-        fits = f"{free} of {total} is free. {found.sentence} {_verdicts(found)}"
     if options.json:
         values: dict[str, Any] = {"type": "fit_finished", "device": device,
                                   "modelled": is_modelled(device)}  # fmt: skip
         values |= msgspec.structs.asdict(card) | {"free_bytes": card.free_bytes}
         values |= _values(found) | {
             "taken_bytes": card.context_bytes,
-            "sentence": fits,
-            "bound_tokens_per_s": most_tokens_per_s(reading, bandwidth),
+            "sentence": answer.sentence,
+            "bound_tokens_per_s": most_tokens_per_s(found.reading, bandwidth),
             "bandwidth_bytes_per_s": bandwidth.bytes_per_s if bandwidth else None,
-            "speed_sentence": speed,
+            "speed_sentence": speed[0],
         }
         print_json(values)
         return DONE
     if is_modelled(device):
         print_line(f"{card.name}, simulated; assumes a CUDA context of {card.context_bytes >> 20} "
                    "MiB.")  # fmt: skip
-    for line in filter(None, (fits, speed, reading.words, reading.unknown_cache)):
+    print_answer(answer)
+    for line in filter(None, speed):
         print_line(line)
     return DONE
-
-
-_ROOM = {True: "there is room", False: "too little room", None: "nearly all of the room is needed"}
-
-
-def _verdicts(found: ModelFit) -> str:
-    """Return whether there is room, in words."""
-    inference = "Inference" if found.reading.cache_bytes else "The weights"
-    verdicts = f"{inference}: {_ROOM[found.inference.fits]}."
-    if found.training is None:
-        return verdicts
-    training = "Training" if found.has_activations else "Training without its activations"
-    return f"{verdicts} {training}: {_ROOM[found.training.fits]}."
 
 
 def _values(found: ModelFit) -> dict[str, object]:
@@ -165,11 +147,7 @@ def _network(options: argparse.Namespace) -> Network:
     counted = Network(parameters=options.parameters or _USUAL_PARAMETERS)
     if options.weights is None and options.config is None:
         return counted
-    call = ChildCall(weights_file.MODULE, memory_bytes=weights_file.MEMORY_BYTES)
-    ask = partial(
-        call.run, longest_s=weights_file.LONGEST_S, most_bytes=weights_file.MOST_ANSWER_BYTES
-    )
-    found = weights_file.ask_weights(options.weights, options.config, ask)
+    found = ask_weights(options.weights, options.config, call_child)
     if options.weights is not None:
         return found
     return msgspec.structs.replace(counted, config=found.config)

@@ -10,28 +10,24 @@ import msgspec
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
+from gpu_studio.cli.memory_answer import print_answer
 from gpu_studio.cli.screen import note, print_json, print_line
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.allocator.options import checked_configuration
 from gpu_studio.core.memory.replay.history import NO_HISTORY
 from gpu_studio.core.memory.replay.replay_call import (
-    MEMORY_BYTES,
-    MODULE,
-    MOST_ANSWER_BYTES,
-    Answer,
     AnsweredSmallest,
     AnsweredWhatIf,
     AskSmallest,
     AskWhatIf,
     OpenedHistory,
     OpenHistory,
-    Question,
     ask,
 )
 from gpu_studio.core.memory.replay.what_if import WhatIf  # for msgspec
-from gpu_studio.core.memory.replay.what_if_words import trust_notice
-from gpu_studio.core.units import counted, format_bytes, format_count
-from gpu_studio.process.child_call import ChildAnswer, ChildCall
+from gpu_studio.core.memory.replay.what_if_words import history_answer
+from gpu_studio.core.units import format_bytes
+from gpu_studio.process.child_call import call_child
 
 
 class ReplayAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +52,7 @@ class ReplayAnswer(msgspec.Struct, frozen=True, kw_only=True):
 def _replay(options: argparse.Namespace, _log_path: Path) -> int:
     """Replay a history; return the exit status."""
     try:
-        opened = _ask(OpenHistory(os.fsencode(options.file), options.index))
+        opened = ask(OpenHistory(os.fsencode(options.file), options.index), call_child)
         if not isinstance(opened, OpenedHistory):
             raise StudioError(FailureKind.BAD_REQUEST, NO_HISTORY)
         conf = opened.conf if options.conf is None else options.conf
@@ -77,13 +73,12 @@ def _replay(options: argparse.Namespace, _log_path: Path) -> int:
             )
         )
         return DONE
-    _print_history(opened)
-    if found is not None:
-        print_line()
-        _print_what_if(found)
-    if smallest is not None:
-        print_line()
-        _print_smallest(smallest)
+    shown = found or opened.modelled
+    print_answer(history_answer(opened, shown, smallest))
+    if shown.failure:
+        print_line(shown.failure)
+    for one in opened.at_peak:
+        print_line(f"  {format_bytes(one.size_bytes):>10}  {one.line or 'unknown line'}")
     return DONE
 
 
@@ -93,7 +88,7 @@ def _what_if(opened: OpenedHistory, options: argparse.Namespace, conf: str) -> W
     question = AskWhatIf(
         history=opened.history, card_bytes=options.card, other_bytes=options.other or 0, conf=conf
     )
-    answered = _ask(question)
+    answered = ask(question, call_child)
     assert isinstance(answered, AnsweredWhatIf)
     return answered.found
 
@@ -104,64 +99,9 @@ def _smallest(
     if not options.smallest:
         return None
     question = AskSmallest(history=opened.history, other_bytes=options.other or 0, conf=conf)
-    answered = _ask(question)
+    answered = ask(question, call_child)
     assert isinstance(answered, AnsweredSmallest)
     return answered
-
-
-def _ask(question: Question) -> Answer:
-    """Return a child's answer; raise `StudioError` if there is none."""
-    child = ChildCall(MODULE, memory_bytes=MEMORY_BYTES)
-
-    def call(content: bytes, longest_s: float) -> ChildAnswer:
-        return child.run(content, longest_s=longest_s, most_bytes=MOST_ANSWER_BYTES)
-
-    return ask(question, call)
-
-
-def _print_history(opened: OpenedHistory) -> None:
-    conf = f" with {opened.conf}" if opened.conf else ""
-    print_line(
-        f"The recorded program made {counted(opened.allocations, 'tensor')}{conf} and reserved at "
-        f"most {format_bytes(opened.peak_reserved_bytes)}. Its tensors held at most "
-        f"{format_bytes(opened.modelled.peak_allocated_bytes)}."
-    )
-    if sentence := trust_notice(opened).sentence:
-        print_line(sentence)
-    for one in opened.at_peak:
-        print_line(f"  {format_bytes(one.size_bytes):>10}  {one.line or 'unknown line'}")
-
-
-def _print_what_if(found: WhatIf) -> None:
-    card = "On a card of any size"
-    if found.card_bytes is not None:
-        card = f"On a card of {format_bytes(found.card_bytes)}"
-    if found.other_bytes:
-        card += f", of which others hold {format_bytes(found.other_bytes)}"
-    options = f" with {found.conf}" if found.conf else ""
-    verdict = "everything fits" if found.fits else "it does not fit"
-    print_line(f"{card}{options}, {verdict}, according to the model.")
-    print_line(
-        f"At most {format_bytes(found.peak_allocated_bytes)} are allocated and "
-        f"{format_bytes(found.peak_reserved_bytes)} reserved, of which "
-        f"{format_bytes(found.unused_at_peak_bytes)} hold no tensor."
-    )
-    if found.retries:
-        print_line(f"The card is full {counted(found.retries, 'time')}, and cached memory helps.")
-    if found.failed_at is not None:
-        where = f", at {found.failed_line}" if found.failed_line else ""
-        print_line(f"Entry {format_count(found.failed_at + 1)} finds no room{where}:")
-        print_line(found.failure)
-
-
-def _print_smallest(smallest: AnsweredSmallest) -> None:
-    if smallest.card_bytes is None:
-        print_line("It fits on no card with these options, according to the model.")
-        return
-    print_line(
-        f"It fits from {format_bytes(smallest.card_bytes)} on, according to the model: every "
-        "larger card of a grid was tried, too."
-    )
 
 
 def _add_replay(parser: argparse.ArgumentParser) -> None:

@@ -36,9 +36,7 @@ MEMORY = PageId("memory")
 CURVES = PageId("memory", "curves")
 SEGMENTS = PageId("memory", "segments")
 BREAK_IT = PageId("memory", "break_it")
-READ_ERROR = PageId("memory", "read_error")
 FIT = PageId("memory", "fit")
-WHAT_IF = PageId("memory", "what_if")
 CHECK = PageId("check")
 
 

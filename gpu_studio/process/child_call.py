@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpu_studio.process.child_process import ChildProcess
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 READY = b"\n"
@@ -75,7 +76,14 @@ class ChildCall:
         if child is not None:
             child.kill()
 
-    def run(self, content: bytes, *, longest_s: float, most_bytes: int) -> ChildAnswer:
+    def run(
+        self,
+        content: bytes,
+        *,
+        longest_s: float,
+        most_bytes: int,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> ChildAnswer:
         """Return the answer; call it once, in a thread that may wait.
 
         A child that cannot even be killed, such as one that reads from a network drive, is left
@@ -85,6 +93,7 @@ class ChildCall:
             content: the message.
             longest_s: the time that the child may take once it has started.
             most_bytes: a longer answer is none.
+            is_over: returns whether the answer is no longer needed; asked 20 times a second.
 
         Raises:
             OSError: the child cannot be started.
@@ -102,7 +111,7 @@ class ChildCall:
         threading.Thread(target=self._exchange, args=exchange, daemon=True).start()
         is_late = False
         try:
-            is_late = not self._wait(child, longest_s)
+            is_late = not self._wait(child, longest_s, is_over)
         finally:
             if not self._has_read.is_set() or len(self._content) > most_bytes:
                 child.kill()
@@ -119,10 +128,12 @@ class ChildCall:
         self._content = child.read(most_bytes + 1)
         self._has_read.set()
 
-    def _wait(self, child: ChildProcess, longest_s: float) -> bool:
+    def _wait(self, child: ChildProcess, longest_s: float, is_over: Callable[[], bool]) -> bool:
         """Return whether the child closed its pipe in time, or was cancelled."""
         waited_s, was_ready, last_s = 0.0, False, time.monotonic()
         while not (self._has_read.wait(_TICK_S) or self.is_cancelled):
+            if is_over():
+                self.cancel()
             now_s = time.monotonic()
             waited_s += min(now_s - last_s, _LONGEST_TICK_S)
             last_s = now_s
@@ -134,6 +145,20 @@ class ChildCall:
             if most is not None and used is not None and used > most:
                 child.kill()
         return True
+
+
+def call_child(
+    module: str,
+    content: bytes,
+    *,
+    longest_s: float,
+    most_bytes: int,
+    memory_bytes: int,
+    is_over: Callable[[], bool] = lambda: False,
+) -> ChildAnswer:
+    """Return a child's answer; see `ChildCall`."""
+    call = ChildCall(module, memory_bytes=memory_bytes)
+    return call.run(content, longest_s=longest_s, most_bytes=most_bytes, is_over=is_over)
 
 
 def footprint_bytes(pid: int) -> int | None:

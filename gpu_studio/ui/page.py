@@ -343,6 +343,7 @@ def _titled(page: Page, part: _Control, control: QWidget) -> QWidget:
         return control
     label = Text(part.title)
     label.setBuddy(control)
+    label.setMinimumWidth(letters(label, part.title_letters))
     row = FlowRow(label, control, spacing=GAP)
     row.setObjectName(f"{page.name}.{part.name}.row")
     return row
@@ -356,12 +357,14 @@ class _Control(Part):
         of: the field.
         title: its name, also for a screen reader.
         is_titled: whether the title stands before it.
+        title_letters: the title's least width: controls below each other begin at one place.
         enabled: returns whether it can be changed; None: always.
     """
 
     of: str
     title: str
     is_titled: bool = False
+    title_letters: int = 0
     enabled: Read | None = None
 
 
@@ -373,12 +376,14 @@ class Pick(_Control):
         items: what is offered.
         editable: whether another text can be written.
         least_letters: its least width; a longer text ends in "…".
+        hint: what stands in an editable one while it is empty.
         wrong: returns whether the written text is none of what is understood.
     """
 
     items: Read | Sequence[Any]
     editable: bool = False
     least_letters: int = 8
+    hint: str = ""
     wrong: Read | None = None
 
     def make(self, page: Page) -> QWidget:
@@ -389,6 +394,7 @@ class Pick(_Control):
         box.setMinimumContentsLength(self.least_letters)
         if (line := box.lineEdit()) is not None:
             line.setAccessibleName(self.title)
+            line.setPlaceholderText(self.hint)
             box.setMinimumWidth(letters(box, self.least_letters))
         wrong = self.wrong
         if wrong is not None and line is not None:
@@ -406,7 +412,8 @@ class Pick(_Control):
         with QSignalBlocker(box):
             show_items(box, _pairs(self.items))
             if not self.editable:
-                box.setCurrentIndex(max(box.findData(value), 0))
+                values = [box.itemData(place) for place in range(box.count())]
+                box.setCurrentIndex(values.index(value) if value in values else 0)
             elif box.currentText() != value:
                 box.setCurrentText(value)
 
@@ -702,8 +709,8 @@ def _add(column: QVBoxLayout, inner: Sequence[Part], page: Page) -> None:
         is_button = is_button and not getattr(part, "is_radio", False)
         sides = Qt.AlignmentFlag.AlignLeft if is_button else Qt.AlignmentFlag(0)
         column.addWidget(part.build(page), part.stretch, sides)
-    if not any(part.stretch for part in inner):
-        column.addStretch(1)
+    # Room that is left where the part that takes it is hidden.
+    column.addStretch(0 if any(part.stretch for part in inner) else 1)
 
 
 @dataclass(frozen=True, init=False)

@@ -144,11 +144,9 @@ TABS = (
             pages.CURVES: "Curves",
             pages.SEGMENTS: "Segment map",
             pages.BREAK_IT: "Break it",
-            pages.READ_ERROR: "Read an error",
             pages.FIT: "Will it fit?",
-            pages.WHAT_IF: "What if",
         },
-        opens=(".pickle", ".pkl"),
+        opens=(".pickle", ".pkl", ".safetensors", ".gguf", ".txt", ".log"),
     ),
     Tab(
         page=pages.CHECK,

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPushButton, QTabBar, QTabWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QLineEdit,
+    QPushButton,
+    QRadioButton,
+    QTabBar,
+    QTabWidget,
+)
 
 from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import DescribeEngine
@@ -26,7 +33,7 @@ from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.pages import BENCHMARK
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.benchmark.benchmark_plots import HistoryPart, View
-from gpu_studio.ui.memory.what_if_page import WhatIfPage
+from gpu_studio.ui.memory.fit_page import FitPage
 from gpu_studio.ui.scroll_page import idle_work
 from gpu_studio.ui.tabs import TABS
 from tests.driving.window import find, wait_until
@@ -166,17 +173,16 @@ def press(window: QWidget, name: str) -> None:
 
 def open_history(window: QWidget) -> None:
     """Open an invented history, and wait until all is known about it."""
-    go(window, page_called("What if"))
-    page = window.findChild(WhatIfPage)
+    go(window, page_called("Will it fit?"))
+    page = window.findChild(FitPage)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "train.pickle")
         training = TrainingHistory()
         training.run(3)
         training.write(path)
-        page.open_history(path)
-        wait_until(lambda: page.model.history is not None)
-    find(window, "memory.what_if.card", QComboBox).setCurrentText("2 GiB")
-    wait_until(lambda: page.model.choices.card_bytes == 2 << 30 and page.model.smallest is not None)
+        page.model.open_file(path)
+        wait_until(lambda: page.model.what_if.history is not None)
+    wait_until(lambda: page.model.what_if.smallest is not None)
     settle()
 
 
@@ -197,9 +203,9 @@ def use_everything(window: QWidget) -> None:
     go(window, page_called("Break it"))
     press(window, "memory.oom.run")
     wait_until(find(window, "memory.oom.run", QPushButton).isEnabled)  # in an engine of its own
-    go(window, page_called("Read an error"))
-    press(window, "memory.error.example")
     open_history(window)
+    find(window, "memory.fit.way.error", QRadioButton).click()
+    press(window, "memory.error.example")
     go(window, page_called("Check"))
     press(window, "check.run")
     wait_until(find(window, "check.run", QPushButton).isEnabled)  # the engine has started again

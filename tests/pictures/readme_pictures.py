@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QMainWindow,
     QPushButton,
+    QRadioButton,
     QTabBar,
     QTableView,
     QWidget,
@@ -132,12 +133,13 @@ class Photographer:
         self.rest(1000)
         self.take("memory-curves")
         pages.setCurrentIndex(3)
-        self.press("memory.error.example")
-        self.take("memory-error")
-        pages.setCurrentIndex(4)
-        self.wait(lambda: find(self._window, "memory.fit.sentence", QLabel).text())
+        self.wait(lambda: find(self._window, "memory.fit.verdict", QLabel).text())
         self.rest(300)
         self.take("memory-fit")
+        find(self._window, "memory.fit.way.error", QRadioButton).click()
+        self.press("memory.error.example")
+        self.rest(500)
+        self.take("memory-error")
 
     def race(self) -> None:
         """Race each picture: before, in the middle, at the end, and as an animation."""

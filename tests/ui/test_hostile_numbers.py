@@ -11,13 +11,15 @@ from typing import Any
 import msgspec
 import pytest
 from PySide6.QtCore import QCoreApplication
-from PySide6.QtWidgets import QPlainTextEdit, QTabWidget
+from PySide6.QtWidgets import QTabWidget
 
 from gpu_studio.core.devices.devices import GpuProcess, decode_sensor_event, encode_sensor_event
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.model.memory.fit_model import ERROR
+from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.ui.main_window import MainWindow
-from gpu_studio.ui.memory.error_page import ErrorPage
+from gpu_studio.ui.memory.fit_page import FitPage
 from tests.driving.memory import shown
 from tests.driving.window import find, text
 from tests.fakes.descriptions import described_with_cuda
@@ -65,14 +67,15 @@ def test_sensors_of_a_broken_driver_are_shown_in_every_tab(
 
 
 @pytest.mark.parametrize("number", [_LONG, f"{_LONG}.{_LONG}", "nan", "inf", "1e999", "-1", "0"])
-def test_an_error_with_strange_numbers_is_read_or_refused(qtbot, theme, number):
-    page = shown(qtbot, ErrorPage(theme))
-    before = text(page, "memory.error.headline")
-    find(page, "memory.error.text", QPlainTextEdit).setPlainText(
+def test_an_error_with_strange_numbers_is_read_or_refused(qtbot, theme, ready_studio, number):
+    page = shown(qtbot, FitPage(MemoryModel(ready_studio, ready_studio), theme))
+    page.model.choose(way=ERROR)
+    before = text(page, "memory.fit.verdict")
+    page.model.paste(
         f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {number} GiB. GPU 0 has a "
         f"total capacity of {number} GiB of which {number} GiB is free. Of the allocated memory "
         f"{number} GiB is allocated by PyTorch, and {number} GiB is reserved by PyTorch."
     )
-    qtbot.waitUntil(lambda: text(page, "memory.error.headline") != before)
+    qtbot.waitUntil(lambda: text(page, "memory.fit.verdict") != before)
     QCoreApplication.processEvents()
-    assert text(page, "memory.error.headline")
+    assert text(page, "memory.fit.verdict")

@@ -355,10 +355,10 @@ def test_diagnostics_can_be_copied_at_any_time(qtbot, make_window, tmp_path):
 
 def test_a_file_is_opened_from_the_menu_on_its_tab(qtbot, make_window, tmp_path, monkeypatch):
     window = shown(qtbot, make_window())
-    picture, text = tmp_path / "photo.png", tmp_path / "notes.txt"
+    picture, text = tmp_path / "photo.png", tmp_path / "notes.odt"
     asked = []
     for path, is_answered in (
-        (text, lambda: "notes.txt" in window.banner.sentence),
+        (text, lambda: "notes.odt" in window.banner.sentence),
         (picture, lambda: ".png" in TABS[window.tabs.currentIndex()].opens),
     ):
         monkeypatch.setattr(

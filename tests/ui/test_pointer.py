@@ -55,7 +55,7 @@ def test_a_button_that_starts_work_stays_where_it_is(qtbot, window):
         ("Pitfalls", "switcher.lab.break"),
         ("AMP and reproducibility", "switcher.train_step.run"),
         ("Break it", "memory.oom.run"),
-        ("Read an error", "memory.error.example"),
+        ("Will it fit?", "memory.error.example"),
         ("Check", "check.run"),
     ):
         go(window, page_called(page))

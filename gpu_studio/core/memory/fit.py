@@ -20,14 +20,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.memory.answer import ENOUGH, Answer, FitVerdict, Step
+from gpu_studio.core.memory.modelled_cards import ModelledCardChoice  # noqa: TC001
 from gpu_studio.core.memory.networks import AS_IN_FILE, Network
 from gpu_studio.core.memory.tank import Tank, TankPart
 from gpu_studio.core.memory.token_speed import TokenReading, token_reading
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.core.units import counted, format_bytes, format_count
 
 if TYPE_CHECKING:
-    from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
+    from collections.abc import Iterator
 
 OPTIMIZERS = {"adam": "Adam", "adamw": "AdamW", "sgd": "SGD", "sgd_momentum": "SGD with momentum"}
 """The optimizers, with their display names."""
@@ -38,9 +41,9 @@ HALF_TYPES = ("float16", "bfloat16")
 _MOSTLY = 0.9
 _TRAINED_TYPES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
 _PARTS = {
-    "context": ("CUDA context", "about as much as CUDA uses before any work"),
+    "context": ("In use", "by CUDA itself and by other programs"),
     "tensors": ("Weights", "the network itself"),
-    "cache": ("KV cache", "keys and values of the context"),
+    "cache": ("Texts", "what the network keeps of each text's tokens"),
     "gradients": ("Gradients", "one number per weight, in the same type"),
     "masters": ("Copies", "float32 masters with their gradients, or AMP's 16-bit copies"),
     "moments": ("Optimizer state", "the numbers that the optimizer keeps for each weight"),
@@ -167,6 +170,7 @@ class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
         has_activations: whether that includes the activations.
     """
 
+    card: ModelledCardChoice
     network: str
     parameters: int
     dtype: str
@@ -175,29 +179,73 @@ class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
     training: MemoryNeed | None
     has_activations: bool
     plan: TrainingPlan
+    steps: tuple[Step, ...] = ()
 
-    @property
-    def sentence(self) -> str:
-        """The answer in words."""
-        kind = "as they are in the file" if self.dtype == AS_IN_FILE else f"in {self.dtype}"
-        count = f"{_count(self.parameters)} parameters {kind}"
-        network = f"{self.network}, with {count}," if self.network else f"A network with {count}"
-        cache = self.reading.cache_bytes
-        kept = f"weights and {format_bytes(cache)} of KV cache" if cache else "weights"
-        texts = f"{counted(self.reading.batch, 'text')} of {format_count(self.reading.context)}"
-        inference = f"{network} needs {self.inference.range_text} for its {kept}."
+    def answer(self, *, is_ram: bool = False) -> Answer:
+        """Return the answer in words; the PC's RAM is only for using the network."""
+        where = " into the PC's RAM" if is_ram else ""
+        is_text = self.reading.cache_bytes > 0
+        what = "Inference" if is_text else "The weights"
+        use = _verdict(what, self.inference, self.card, is_plural=not is_text, where=where)
+        verdicts = (use,) if is_ram else (use, self._training_verdict())
+        return Answer(verdicts, self._sentence(is_ram=is_ram), self.steps, self._details())
+
+    def _training_verdict(self) -> FitVerdict:
         if self.training is None:
-            return f"{inference} PyTorch does not train them in this type."
-        activations = "Its activations are not known: they often need the most."
+            kind = "these weights" if self.dtype == AS_IN_FILE else f"weights in {self.dtype}"
+            no = Notice("Training is not possible", Tone.QUIET)
+            return FitVerdict(no, told=f"PyTorch does not train {kind}.")
+        if self.has_activations:
+            return _verdict(f"Training with {self.plan.words}", self.training, self.card)
+        what = f"Weights and {self.plan.words}"
+        return _verdict(what, self.training, self.card, is_plural=True, rest="activations")
+
+    def _sentence(self, *, is_ram: bool) -> str:
+        kind = "as in the file" if self.dtype == AS_IN_FILE else f"in {self.dtype}"
+        network = self.network or f"A network of {_count(self.parameters)} parameters"
+        needs = f"{network} {kind} needs {self.inference.range_text}."
+        if self.training is None or is_ram:
+            return needs
+        activations = "" if self.has_activations else ", and activations, which are not known"
+        plan, need = self.plan.words, self.training.range_text
+        return f"{needs} Training with {plan} needs {need}{activations}."
+
+    def _details(self) -> str:
+        reading = self.reading
+        texts = f"{counted(reading.batch, 'text')} of {format_count(reading.context)}"
+        activations = "Activations often need the most." if self.training is not None else ""
         if self.has_activations:
             activations = (
-                f"That includes the activations of a batch of {texts} tokens, by the formula of "
+                f"The activations are those of a batch of {texts} tokens, by the formula of "
                 "Korthikanti et al. 2022."
             )
-        return (
-            f"{inference} Training with {self.plan.words} needs {self.training.range_text}. "
-            f"{activations}"
-        )
+        count = f"{_count(self.parameters)} parameters."
+        return " ".join(filter(None, (count, reading.words, reading.unknown_cache, activations)))
+
+
+def _verdict(
+    what: str,
+    need: MemoryNeed,
+    card: ModelledCardChoice,
+    *,
+    is_plural: bool = False,
+    where: str = "",
+    rest: str = "",
+) -> FitVerdict:
+    """Return whether something fits; what is not known of it (``rest``) makes the answer amber."""
+    fits, does = ("fit", "do") if is_plural else ("fits", "does")
+    notice = Notice(f"✔ {what} {fits}{where}", Tone.GOOD)
+    if need.fits is False:
+        missing = format_bytes(need.least_bytes - card.free_bytes)
+        notice = Notice(f"✖ {what} {does} not fit{where}: {missing} more needed", Tone.FAILURE)
+    elif need.fits is None:
+        notice = Notice(f"? {what} may fit{where}: nearly all of the room is needed", Tone.AMBER)
+    elif rest:
+        notice = Notice(f"? {what} {fits}; {rest} are not known", Tone.AMBER)
+    tank = need.tank(card)
+    beyond = "" if tank.card_bytes is None else " The line marks the end of the card."
+    without = f", without {rest}" if rest else ""
+    return FitVerdict(notice, tank, f"Needs {need.range_text}{without}.{beyond}")
 
 
 def model_fit(
@@ -209,7 +257,7 @@ def model_fit(
     context: int | None = None,
     batch: int = 1,
 ) -> ModelFit:
-    """Return whether a network can be used and trained on a card.
+    """Return whether a network can be used and trained on a card, and what helps if not.
 
     Args:
         card: the card.
@@ -232,25 +280,81 @@ def model_fit(
             f"The weights of {network.name} are packed: they are known only as they are in the "
             "file.",
         )
-    reading = token_reading(network, dtype, context, batch)
-    training, activations = None, 0
-    trained_as = _trained_type(network, dtype)
-    if trained_as is not None:
-        item_bytes = 2 if plan.precision == "amp" else ITEM_BYTES[trained_as]
-        activations, scores = _activations(network, item_bytes, batch, context)
-        parts = {key: size * network.parameters
-                 for key, size in plan.bytes_by_purpose(trained_as).items()}  # fmt: skip
-        training = _need(card, {**parts, "activations": activations}, scores)
-    return ModelFit(
+    reading, inference = _kept(card, network, dtype, context, batch)
+    training = _training(card, network, dtype, plan, context, batch)
+    found = ModelFit(
+        card=card,
         network=network.name,
         parameters=network.parameters,
         dtype=dtype,
-        inference=_need(card, {"tensors": reading.weights_bytes, "cache": reading.cache_bytes}),
+        inference=inference,
         reading=reading,
         training=training,
-        has_activations=activations > 0,
+        has_activations=training is not None and training.parts["activations"] > 0,
         plan=plan,
     )
+    return msgspec.structs.replace(found, steps=tuple(_steps(found, network, context)))
+
+
+def _training(
+    card: ModelledCardChoice,
+    network: Network,
+    dtype: str,
+    plan: TrainingPlan,
+    context: int | None,
+    batch: int,
+) -> MemoryNeed | None:
+    trained_as = _trained_type(network, dtype)
+    if trained_as is None:
+        return None
+    item_bytes = 2 if plan.precision == "amp" else ITEM_BYTES[trained_as]
+    activations, scores = _activations(network, item_bytes, batch, context)
+    by_purpose = plan.bytes_by_purpose(trained_as)
+    parts = {key: size * network.parameters for key, size in by_purpose.items()}
+    return _need(card, {**parts, "activations": activations}, scores)
+
+
+def _kept(
+    card: ModelledCardChoice, network: Network, dtype: str, context: int | None, batch: int
+) -> tuple[TokenReading, MemoryNeed]:
+    reading = token_reading(network, dtype, context, batch)
+    parts = {"tensors": reading.weights_bytes, "cache": reading.cache_bytes}
+    return reading, _need(card, parts)
+
+
+def _steps(found: ModelFit, network: Network, context: int | None) -> Iterator[Step]:
+    """Yield what makes a network fit that does not, then the card that is large enough."""
+    card, is_used = found.card, found.inference.fits is True
+    lacks = found.training if is_used else found.inference
+    if lacks is None or lacks.fits is True:
+        return
+    for words, dtype, plan, batch in _other_ways(found):
+        if network.is_packed and dtype != found.dtype:
+            continue
+        _, need = _kept(card, network, dtype, context, batch)
+        other = _training(card, network, dtype, plan, context, batch) if is_used else need
+        if other is not None and other.most_bytes < lacks.most_bytes:
+            yield Step(words, f"needs {other.range_text}", ENOUGH[other.fits])
+    enough = format_bytes(lacks.most_bytes + lacks.most_bytes // 16)
+    yield Step("A larger card", f"with {enough} free", ENOUGH[True])
+
+
+def _other_ways(found: ModelFit) -> Iterator[tuple[str, str, TrainingPlan, int]]:
+    """Yield words, type, plan and batch; some of them may need no less memory."""
+    plan, dtype, batch = found.plan, found.dtype, found.reading.batch
+    change = msgspec.structs.replace
+    for texts in dict.fromkeys((batch // 2, 1)):
+        if 0 < texts < batch:
+            yield (f"A batch of {texts}", dtype, plan, texts)
+    for words, other in (
+        ("AMP (torch.autocast)", change(plan, precision="amp")),
+        ("fused=True", change(plan, is_fused=True)),
+        ("SGD with momentum", change(plan, optimizer="sgd_momentum", is_fused=False)),
+    ):
+        if other in plans_for(dtype):
+            yield (words, dtype, other, batch)
+    for kept in ("bfloat16", "8-bit", "4-bit"):
+        yield (f"Weights in {kept}", kept, change(plan, precision="plain"), batch)
 
 
 def _trained_type(network: Network, dtype: str) -> str | None:

@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from gpu_studio.core.memory.answer import LIKELY, Answer, FitVerdict, Step
 from gpu_studio.core.memory.oom_text import (
+    MOST_CHARACTERS,
     SIZE,
     OomNumbers,
     letters_of,
@@ -21,8 +23,11 @@ from gpu_studio.core.memory.oom_text import (
     usual_holes_bytes,
 )
 from gpu_studio.core.memory.tank import Tank, tank_of_error
-from gpu_studio.core.units import format_bytes
+from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.units import format_bytes, format_percent
 
+MOST_FILE_BYTES = 4 * MOST_CHARACTERS
+"""The most bytes that a text takes in any of the supported encodings."""
 _BY_NUMBERS = ""
 
 
@@ -31,7 +36,7 @@ class ErrorKind(NamedTuple):
 
     headline: str
     meaning: str
-    steps: tuple[str, ...]
+    steps: tuple[Step, ...]
 
 
 class MessageForm(NamedTuple):
@@ -42,14 +47,14 @@ class MessageForm(NamedTuple):
             otherwise be found as the beginning of another error.
         kind: a key of `KINDS`; empty if the numbers decide.
         about: what this program's error means beyond its kind.
-        step: what to try before the steps of the kind.
+        step: what to try before the steps of the kind; None for nothing.
         headline: its name; empty for that of the kind.
     """
 
     begins: str
     kind: str = _BY_NUMBERS
     about: str = ""
-    step: str = ""
+    step: Step | None = None
     headline: str = ""
 
 
@@ -87,8 +92,7 @@ FORMS = (
         r"CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_(?:INTERNAL_ERROR_DEVICE_ALLOCATION|ALLOC)_FAILED",
         "unknown",
         "It asks the driver for memory of its own after PyTorch has reserved the rest.",
-        "Make the batch smaller, so that PyTorch leaves memory for the library.",
-        "A library (cuBLAS or cuDNN) got no memory.",
+        headline="A library (cuBLAS or cuDNN) got no memory.",
     ),
     MessageForm(
         r"CUBLAS_STATUS_NOT_INITIALIZED",
@@ -101,22 +105,25 @@ FORMS = (
         r"NVML_SUCCESS==\w{1,9}INTERNALASSERTFAILED",
         "unknown",
         "PyTorch wanted to report how full the card is, but NVML did not answer.",
-        "Find out why NVML fails: after a driver update, restart the PC.",
+        Step("Restart the PC", "NVML fails after an update of the driver", LIKELY),
         "Out of memory, and the error report failed.",
     ),
     MessageForm(
         r"(?:Memorycgroupo|O)utofmemory:Kill(?:ed)?process\d{1,10}",
         "ram",
         "Linux ended the program, because the RAM or the memory limit of a container was full.",
-        "In a container, raise its memory limit.",
+        Step("A larger limit", "if it ran in a container"),
     ),
     MessageForm(
         r"\[WinError1455\]|\(oserror1455\)",
         "ram",
         "RAM and page file together were full (the commit limit). Each Python process that imports "
         "PyTorch needs a few GiB of them.",
-        "Make the page file larger: search Windows for “Advanced system settings”, then "
-        "Performance, Advanced, Virtual memory.",
+        Step(
+            "A larger page file",
+            "search Windows for “Advanced system settings”: Performance, Advanced, Virtual memory",
+            LIKELY,
+        ),
         "Windows ran out of memory, not the card.",
     ),
     MessageForm(
@@ -129,35 +136,34 @@ FORMS = (
         r"RESOURCE_EXHAUSTED:Outofmemory|(?<!ran)outofmemory",
         "unknown",
         "These are not PyTorch's own words, so no sizes are read from them.",
-        "Look in that program's documentation for a setting that uses less of the card.",
+        Step("A setting of that program", "its documentation names those that use less memory"),
     ),
 )
 _ANY_FORM = re.compile(
     "|".join(f"(?P<form_{number}>{form.begins})" for number, form in enumerate(FORMS)), re.ASCII
 )
+_SMALLER = Step("Smaller batch", "half the batch needs about half the activations", LIKELY)
 _USE_LESS = (
-    "Make the batch smaller: half the batch needs about half the activations.",
-    "Wrap code that only evaluates in torch.no_grad(), which keeps no activations.",
-    "Use float16 or bfloat16, if the card supports it, for half the bytes.",
+    _SMALLER,
+    Step("Gradient checkpointing", "computes parts twice instead of keeping activations", LIKELY),
+    Step("torch.no_grad()", "keeps no activations where code only evaluates"),
+    Step("float16 or bfloat16", "half the bytes, if the card supports it"),
 )
-_WHO_USES_IT = (
-    "See which programs use the card ({monitor} or the Devices tab), and close some of them."
-)
+_CLOSE = Step("Close other programs", "{monitor} or the page Devices shows which use the card")
 KINDS = {
-    "card_full": ErrorKind("The card is full.", "", _USE_LESS),
-    "unknown": ErrorKind(
-        "Out of memory.",
-        "",
-        ("Use less memory: a smaller batch, image or model.", _WHO_USES_IT),
+    "card_full": ErrorKind(
+        "The card is full{too_little}.", "Tensors fill {share} of the card.", (*_USE_LESS, _CLOSE)
     ),
+    "unknown": ErrorKind("Out of memory.", "", (*_USE_LESS, _CLOSE)),
     "fragmented": ErrorKind(
         "Fragmented.",
         "Together with the {holes} that PyTorch has reserved but not allocated it would be enough, "
         "but that memory is in pieces between tensors that are in use.",
         (
-            "Set {conf}=expandable_segments:True before Python starts (Linux).",
-            "On Windows try max_split_size_mb:128 in the same variable.",
-            "Make the large tensors first, and keep no small ones between them.",
+            Step("{conf}=expandable_segments:True", "set before Python starts (Linux)", LIKELY),
+            Step("max_split_size_mb:128", "in the same variable, also on Windows"),
+            Step("Large tensors first", "and no small ones between them"),
+            _SMALLER,
         ),
     ),
     "over_budget": ErrorKind(
@@ -165,36 +171,41 @@ KINDS = {
         "The card had room, but this process may not reserve more than its limit. The limit is "
         "{limit}. The program called set_per_process_memory_fraction, or set the option.",
         (
-            "Raise the limit: torch.{module}.set_per_process_memory_fraction(1.0).",
-            "Look for per_process_memory_fraction in {conf}.",
+            Step("A larger limit", "torch.{module}.set_per_process_memory_fraction(1.0)", LIKELY),
+            Step("Another option", "per_process_memory_fraction in {conf}"),
         ),
     ),
     "others": ErrorKind(
         "Other programs hold the memory.",
         "Other processes hold {others}. Most of the other {elsewhere} is in use by other programs.",
-        (_WHO_USES_IT, "An old Python process may still be running, such as a notebook kernel."),
+        (
+            _CLOSE._replace(enough=LIKELY),
+            Step("Old Python processes", "such as a notebook kernel that still runs"),
+        ),
     ),
     "too_large": ErrorKind(
         "Too large in one piece.",
         "Freeing memory does not help: no driver gives more than the whole card in one piece, "
-        "Intel's at most 4 GiB, and Metal has a limit for each Mac. Often a shape is wrong: for "
-        "example, a product of two vectors became a matrix.",
-        ("Print the shapes of the tensors in the failing line.", "Split the work into parts."),
+        "Intel's at most 4 GiB, and Metal has a limit for each Mac.",
+        (
+            Step("Print the shapes", "a product of two vectors may have become a matrix", LIKELY),
+            Step("Smaller parts", "split the work of the failing line"),
+        ),
     ),
     "spilled": ErrorKind(
         "The card is full, and so is the RAM behind it.",
         "That is more than the card's {total}: the driver had moved the rest to the PC's RAM, "
         "which is much slower, until no RAM was left for that.",
-        ("Make the batch smaller, until PyTorch holds less than the card has.", *_USE_LESS[1:]),
+        (_SMALLER._replace(how="until PyTorch holds less than the card has"), *_USE_LESS[1:]),
     ),
     "had_room": ErrorKind(
         "The driver refused although the card had room.",
         "The text does not say why. For each piece, the driver also needs the PC's memory (RAM, "
         "and on Windows the page file) and some of the card. How much is not known.",
         (
-            "Watch the PC's RAM while the program runs, and close programs that use much of it.",
-            "On Windows, make the page file larger.",
-            "Make the batch smaller, so that more of the card stays free.",
+            Step("Close programs that use RAM", "watch it while the program runs"),
+            Step("A larger page file", "on Windows"),
+            _SMALLER._replace(how="more of the card stays free", enough=""),
         ),
     ),
     "mac": ErrorKind(
@@ -202,25 +213,25 @@ KINDS = {
         "It uses the same memory as all programs. Metal itself held {other}. The limit for this "
         "program is {limit}.",
         (
-            "Make the batch or the image smaller.",
-            "Close other programs, such as a browser.",
-            "Call torch.mps.empty_cache() after parts whose results you no longer need.",
+            _SMALLER,
+            Step("Close other programs", "such as a browser"),
+            Step("torch.mps.empty_cache()", "after parts whose results you no longer need"),
         ),
     ),
     "kernel": ErrorKind(
         "Not the card's memory: a kernel's blocks are too large.",
         "“Shared memory” is a small, fast memory inside each multiprocessor. It has {limit}.",
         (
-            "In a kernel of your own, use smaller blocks or a lower num_stages.",
-            "In a library, turn that kernel off or take another version.",
+            Step("Smaller blocks", "or a lower num_stages, in a kernel of your own", LIKELY),
+            Step("Without that kernel", "or another version of the library"),
         ),
     ),
     "ram": ErrorKind(
         "The PC ran out of memory, not the card.",
         "",
         (
-            "Load the data in parts, or use fewer DataLoader workers.",
-            "Close programs that use much RAM, or use a smaller model.",
+            Step("Data in parts", "or fewer DataLoader workers", LIKELY),
+            Step("Close programs that use RAM", "or use a smaller model"),
         ),
     ),
     "workers": ErrorKind(
@@ -228,8 +239,8 @@ KINDS = {
         "DataLoader workers hand over their batches in /dev/shm. By default, Docker gives a "
         "container 64 MiB of it.",
         (
-            "Start the container with --shm-size=8g or --ipc=host.",
-            "Use fewer workers: num_workers=0 needs none of it.",
+            Step("--shm-size=8g or --ipc=host", "when the container starts", LIKELY),
+            Step("num_workers=0", "needs none of it", LIKELY),
         ),
     ),
 }
@@ -251,20 +262,14 @@ class OomExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: the kind of error, a key of `KINDS`.
-        headline: its name.
-        meaning: the explanation, in sentences.
-        first_steps: what to try, the most promising step first.
+        answer: what it means, the card as the text describes it, and what helps.
         numbers: the numbers of the text, in bytes.
-        tank: the card as the text describes it; None if it does not.
         errors: the number of errors in the text.
     """
 
     kind: str
-    headline: str
-    meaning: str
-    first_steps: tuple[str, ...]
+    answer: Answer
     numbers: OomNumbers
-    tank: Tank | None
     errors: int
 
 
@@ -287,15 +292,31 @@ def explain_oom_text(text: str) -> OomExplanation | None:
         meaning.append(
             f"The text has {len(errors)} errors. This is the first, which caused the others."
         )
-    return OomExplanation(
-        kind=kind,
-        headline=form.headline or KINDS[kind].headline,
-        meaning=" ".join(meaning) or "The text says so without any sizes.",
-        first_steps=tuple(_filled((form.step, *KINDS[kind].steps), words)),
-        numbers=numbers,
-        tank=tank_of_error(numbers),
-        errors=len(errors),
+    headline = (form.headline or KINDS[kind].headline).format(**words)
+    tank = tank_of_error(numbers)
+    steps = KINDS[kind].steps if form.step is None else (form.step, *KINDS[kind].steps)
+    answer = Answer(
+        verdicts=(FitVerdict(Notice(headline, Tone.FAILURE), tank, _told(numbers, tank)),),
+        sentence=" ".join(meaning) or "The text says so without any sizes.",
+        steps=tuple(Step(*(part.format(**words) for part in step)) for step in steps),
     )
+    return OomExplanation(kind=kind, answer=answer, numbers=numbers, errors=len(errors))
+
+
+def decoded_text(content: bytes) -> str:
+    """Decode UTF-8, or the UTF-16 that a Windows shell writes to files."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return content.decode("utf-16", "replace")
+    return content.decode("utf-8", "replace")
+
+
+def _told(numbers: OomNumbers, tank: Tank | None) -> str:
+    """Return how to read the bar of an error."""
+    what = "The card" if numbers.total_bytes is not None else "The limit for this program"
+    told = f"{what} as the text describes it, to two decimals of each unit."
+    if tank is None or tank.card_bytes is None:
+        return told if tank is not None else ""
+    return f"{told} The line marks the end of {what[0].lower()}{what[1:]}."
 
 
 def _errors_in(letters: str) -> list[tuple[MessageForm, str, OomNumbers]]:
@@ -334,6 +355,15 @@ def _words(error: str, numbers: OomNumbers) -> dict[str, str]:
     words = {key: "" if size is None else format_bytes(size) for key, size in sizes.items()}
     if words["free"] and words["total"]:
         words["free"] += f" of {words['total']}"
+    tried, free = numbers.tried_bytes or 0, numbers.free_bytes
+    lacking = 0 if free is None else tried - free
+    # A difference of rounded numbers is only said where the rounding does not matter.
+    is_exact = 10 * (rounding_bytes(tried) + rounding_bytes(free or 0)) < lacking
+    words["too_little"] = f": {format_bytes(lacking)} too little" if is_exact else ""
+    is_known = numbers.total_bytes and numbers.allocated_bytes is not None
+    words["share"] = ""
+    if is_known:
+        words["share"] = format_percent((numbers.allocated_bytes or 0) / (numbers.total_bytes or 1))
     variable = _VARIABLE.search(error)
     conf, monitor, module = _TOOLS.get(error[:3], _NVIDIA)
     tools = {"conf": variable[0] if variable else conf, "monitor": monitor, "module": module}

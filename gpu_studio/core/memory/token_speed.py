@@ -20,8 +20,6 @@ _HALF_BYTES, _FLOAT_BYTES = 2, 4
 # Within the device's memory, and larger than any cache.
 _COPY, _COPY_MIB, _WITHIN, _MEASURING_S = "copy", 256, {"direction": "d2d"}, 1.0
 _CPU_READS = 1.5
-SIMULATED = "A simulated card has no bandwidth to measure, so its speed is not modeled."
-"""Instead of a bound."""
 _NO_CONFIG = "The KV cache is not modeled: its size is in the model's config.json."
 _UNKNOWN_EXPERTS = (
     "The speed is not known: this is a mixture of experts, and no configuration says which part of "
@@ -195,38 +193,36 @@ def most_tokens_per_s(reading: TokenReading, bandwidth: Bandwidth | None) -> flo
     return reading.batch * bandwidth.bytes_per_s / reading.step_bytes
 
 
-def bound_sentence(
-    reading: TokenReading, bandwidth: Bandwidth | None, device: str, *, is_too_large: bool = False
-) -> str:
-    """Return the bound in a sentence, or why there is none.
+def speed_words(
+    reading: TokenReading,
+    bandwidth: Bandwidth | None,
+    *,
+    device: str,
+    is_modelled: bool = False,
+    is_too_large: bool = False,
+) -> tuple[str, str]:
+    """Return the bound in a sentence, or why there is none, and what it follows from.
 
     Args:
         reading: what a step reads.
         bandwidth: that of the device; None if it was not measured.
         device: the device in words: ``this card``.
+        is_modelled: whether it is a simulated card.
         is_too_large: whether the model does not fit on it.
     """
     if reading.unknown_experts:
-        return reading.unknown_experts
+        return reading.unknown_experts, ""
+    if is_modelled:
+        return "A simulated card has no bandwidth to measure, so its speed is not modeled.", ""
     tokens_per_s = most_tokens_per_s(reading, bandwidth)
     if bandwidth is None or tokens_per_s is None:
-        return f"The bandwidth of {device} has not been measured in this session."
+        return f"The bandwidth of {device} has not been measured in this session.", ""
     speed = f"At most {three_digits(tokens_per_s)} tokens a second on {device}"
     if reading.batch > 1:
         speed = f"{speed} for {format_count(reading.batch)} texts at once"
-    if reading.cache_bytes:
-        speed = f"{speed} with {format_count(reading.context)} tokens of context"
-    read = f"{format_rate(reading.step_bytes / reading.batch, 'B')} read per token"
     if is_too_large:
-        read = f"{read}. What does not fit is read from the PC's RAM, which is slower"
-    return f"{speed}: its {bandwidth.words} over {read}. {_OFTEN_HALF}"
-
-
-def ram_sentence(reading: TokenReading, free_bytes: int, total_bytes: int) -> str:
-    """Return whether a model fits into the PC's RAM, in a sentence."""
-    fits = "fits" if reading.kept_bytes <= free_bytes else "does not fit"
-    kept = "weights and KV cache" if reading.cache_bytes else "weights"
-    return (
-        f"{format_bytes(reading.kept_bytes)} for {kept}: this {fits} into the PC's RAM, of which "
-        f"{format_bytes(free_bytes)} of {format_bytes(total_bytes)} are free."
-    )
+        speed = f"{speed}. What does not fit is read from the PC's RAM, which is slower"
+    read = f"{format_rate(reading.step_bytes / reading.batch, 'B')} read per token"
+    if reading.cache_bytes:
+        read = f"{read} with {format_count(reading.context)} tokens of context"
+    return f"{speed}.", f"The {bandwidth.words} over {read}. {_OFTEN_HALF}"

@@ -76,6 +76,7 @@ class MemoryModel(QObject):
         super().__init__(parent)
         self._studio = studio
         self._began_s = time.monotonic()
+        self.snippets = studio.snippets
         self.emptying = CacheEmptying(self)
         self.experiment = OomExperiment(studio, self)
         self.devices = MemoryDevices(studio, self)

@@ -16,7 +16,7 @@ from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.memory_devices import choice_title
 from gpu_studio.model.memory.memory_model import ENGINE_NAMES, LAB, MAIN, MemoryModel
 from gpu_studio.model.memory.oom_experiment import OomState
-from gpu_studio.model.pages import BREAK_IT, CURVES, MEMORY, READ_ERROR, SEGMENTS, WHAT_IF
+from gpu_studio.model.pages import BREAK_IT, CURVES, FIT, MEMORY, SEGMENTS
 from gpu_studio.ui.eliding import ComboBox, ElidingCombo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.memory_curves import MemoryCurves
@@ -32,17 +32,14 @@ if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.pages import Destination, PageId
     from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.memory.what_if_page import WhatIfPage
+    from gpu_studio.ui.memory.fit_page import FitPage
     from gpu_studio.ui.theme import Theme
 
 _POLL_MS = 500
 _FAST_POLL_MS = 100  # for the segment map, while it is visible
 _SPACING = 6
 _SEGMENTS = "gpu_studio.ui.memory.segment_page:SegmentPage"
-_ERROR = "gpu_studio.ui.memory.error_page:ErrorPage"
 _FIT = "gpu_studio.ui.memory.fit_page:FitPage"
-_WHAT_IF = "gpu_studio.ui.memory.what_if_page:WhatIfPage"
-_OF_ANY_CARD = (READ_ERROR, WHAT_IF)  # the bar's card has nothing to do with these
 _OWN = "own"
 
 
@@ -67,38 +64,36 @@ class MemoryTab(TabContents):
         self._curves = MemoryCurves(self.model, theme, self)
         self._lab = OomPage(studio, self.model, theme, self)
         segments = LazyPage(_SEGMENTS, self.model, theme, parent=self)
-        # These import numpy, which alone takes 80 ms.
-        error = LazyPage(_ERROR, theme, parent=self)
-        fit = LazyPage(_FIT, self.model, theme, parent=self)
-        self._what_if = LazyPage(_WHAT_IF, studio, self.model, parent=self)
-        self._what_if.created.connect(self._follow_histories)
+        # It imports numpy, which alone takes 80 ms.
+        self._fit = LazyPage(_FIT, self.model, theme, parent=self)
+        self._fit.created.connect(self._follow_histories)
         self._segments, self._dropped = segments, Path()
-        self.pages_later = (segments, error, fit, self._what_if)
-        self.pages.add(self._curves, segments, self._lab, error, fit, self._what_if)
+        self.pages_later = (segments, self._fit)
+        self.pages.add(self._curves, segments, self._lab, self._fit)
         self.pages.page_changed.connect(self._show_page)
         self._lab.segments_wanted.connect(self._go_to_segments)
-        self._lab.history_wanted.connect(self._open_history)
+        self._lab.history_wanted.connect(self._open_file)
 
     # ── pages ────────────────────────────────────────────────────────────────────────────────
 
     def go_to(self, destination: Destination) -> None:
         if destination.path is not None:
             self._dropped = destination.path
-            self._open_history(destination.path)
+            self._open_file(destination.path)
         elif destination.page.part:
             self.pages.go_to(destination.page)
 
     def _show_page(self, page: PageId) -> None:
-        self._tank_card.setVisible(page not in _OF_ANY_CARD)
+        self._tank_card.setVisible(page != FIT)  # it has a choice of its own
         self._polls.setInterval(_FAST_POLL_MS if page == SEGMENTS else _POLL_MS)
         self._poll()
 
-    def _open_history(self, path: Path) -> None:
-        self.pages.go_to(WHAT_IF)
-        self._what_if.make().open_history(path)
+    def _open_file(self, path: Path) -> None:
+        self.pages.go_to(FIT)
+        self._fit.make().model.open_file(path)
 
-    def _follow_histories(self, page: WhatIfPage) -> None:
-        page.model.no_history_found.connect(self._show_snapshot)
+    def _follow_histories(self, page: FitPage) -> None:
+        page.model.what_if.no_history_found.connect(self._show_snapshot)
         page.experiment_wanted.connect(self._record_experiment)
 
     def _record_experiment(self) -> None:
@@ -129,7 +124,7 @@ class MemoryTab(TabContents):
 
     def _poll(self) -> None:
         page = self.pages.front
-        if not self.isVisible() or self.window().isMinimized() or page in _OF_ANY_CARD:
+        if not self.isVisible() or self.window().isMinimized():
             return
         self.model.poll(with_segments=page == SEGMENTS)
         if page == CURVES:

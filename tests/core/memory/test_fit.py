@@ -68,7 +68,7 @@ def test_every_plan_has_its_own_need(plan: TrainingPlan, dtype: str, bytes_each:
     need = model_fit(GT_1030, BILLION, dtype, plan).training
     assert need is not None
     assert need.least_bytes == bytes_each * 10**9
-    assert plan.words in model_fit(GT_1030, BILLION, dtype, plan).sentence
+    assert plan.words in model_fit(GT_1030, BILLION, dtype, plan).answer().sentence
 
 
 @pytest.mark.parametrize(("precision", "dtype"), [("masters", "float32"), ("amp", "bfloat16")])
@@ -89,8 +89,9 @@ def test_nearly_all_of_the_room_is_neither_yes_nor_no():
 def test_without_its_activations_training_is_not_said_to_fit():
     found = model_fit(card_with(100 * GIB), BILLION, "float32")
     assert not found.has_activations
-    assert "activations are not known" in found.sentence
-    assert "fits" not in found.sentence
+    words = str(found.answer())
+    assert "activations are not known" in words
+    assert "Training" not in words.replace("Training with Adam needs", "")
 
 
 def test_the_activations_of_gpt_2_follow_the_published_formula():
@@ -103,7 +104,7 @@ def test_the_activations_of_gpt_2_follow_the_published_formula():
     assert need.most_bytes == round(10 * 124_439_808 + activations)
     assert need.least_bytes == round(need.most_bytes - 12 * s * b * 5 * a * s)
     assert found.has_activations
-    assert "8 texts of 1,024 tokens" in found.sentence
+    assert "8 texts of 1,024 tokens" in found.answer().details
     parts = {part.key: part.size_bytes for part in need.tank(card_with(40 * GIB)).parts}
     assert parts["activations"] == round(activations)
 

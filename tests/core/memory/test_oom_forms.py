@@ -315,15 +315,19 @@ def plain(words: str) -> str:
     return words.replace("\u202f", " ")
 
 
+def tank_of(found):
+    return found.answer.verdicts[0].tank
+
+
 @forms
 def test_every_form_is_recognised_with_its_sizes(text: str, kind: str, sizes: str):
     found = explain_oom_text(text)
     assert found is not None
     assert (found.kind, found.errors) == (kind, 1)
-    said = re.findall(r"\d[\d.]* (?:[KMG]iB|bytes)", plain(found.meaning))
+    said = re.findall(r"\d[\d.]* (?:[KMG]iB|bytes)", plain(found.answer.sentence))
     assert " ".join(dict.fromkeys(said)) == sizes
-    assert len(found.first_steps) == len(set(found.first_steps)) >= 2
-    assert "{" not in " ".join((found.headline, found.meaning, *found.first_steps))
+    assert len(found.answer.steps) == len({step.what for step in found.answer.steps}) >= 2
+    assert "{" not in str(found.answer)
 
 
 def test_every_kind_has_a_text_of_its_own():
@@ -334,24 +338,27 @@ def test_every_kind_has_a_text_of_its_own():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("old, full", "batch smaller"),
-        ("fragmented, on AMD", "Set PYTORCH_HIP_ALLOC_CONF=expandable_segments:True"),
-        ("fragmented, with the newest variable", "Set PYTORCH_ALLOC_CONF=expandable_segments"),
+        ("old, full", "Smaller batch"),
+        ("fragmented, on AMD", "PYTORCH_HIP_ALLOC_CONF=expandable_segments:True"),
+        ("fragmented, with the newest variable", "PYTORCH_ALLOC_CONF=expandable_segments"),
         ("a limit on AMD", "torch.cuda.set_per_process_memory_fraction"),
         ("a limit on Intel", "torch.xpu.set_per_process_memory_fraction"),
-        ("the page file", "page file larger"),
+        ("the page file", "larger page file"),
     ],
 )
 def test_what_to_try_first_suits_the_program(name: str, words: str):
     text, *_ = FORMS[name]
-    assert words in explain_oom_text(text).first_steps[0]
+    assert words in str(explain_oom_text(text).answer.steps[0])
 
 
 def test_a_few_holes_on_a_full_card_are_no_fragmentation():
     text = old("20.00 MiB", "4.00 GiB", "3.43 GiB", "2.00 MiB", "3.46 GiB")
     found = explain_oom_text(text)
-    assert (found.kind, found.headline) == ("card_full", "The card is full.")
-    assert "batch smaller" in found.first_steps[0]
+    assert found.kind == "card_full"
+    headline = found.answer.verdicts[0].notice.sentence
+    assert plain(headline) == "The card is full: 18 MiB too little."
+    assert "Tensors fill 86 % of the card." in plain(found.answer.sentence)
+    assert found.answer.steps[0].what == "Smaller batch"
 
 
 LINE_BEGINNINGS = {
@@ -404,16 +411,16 @@ def test_every_number_of_apples_text_is_read_and_drawn():
         tried_bytes=770 * MIB, allocated_bytes=round(5.5 * GIB), other_bytes=round(1.1 * GIB),
         limit_bytes=round(6.8 * GIB),
     )  # fmt: skip
-    parts = {part.label: part.size_bytes for part in found.tank.parts}
+    parts = {part.label: part.size_bytes for part in tank_of(found).parts}
     assert parts["PyTorch"] == round(5.5 * GIB)
     assert parts["Metal"] == round(1.1 * GIB)
-    assert sum(parts.values()) == found.tank.total_bytes == round(6.8 * GIB)
-    assert found.tank.card_bytes is None
+    assert sum(parts.values()) == tank_of(found).total_bytes == round(6.8 * GIB)
+    assert tank_of(found).card_bytes is None
 
 
 def test_a_mac_over_its_limit_has_a_line_at_the_limit():
     held = "MPS allocated: 6.50 GB, other allocations: 1.10 GB, max allowed: 6.80 GB"
-    tank = explain_oom_text(apple(held, "770.00 MB")).tank
+    tank = tank_of(explain_oom_text(apple(held, "770.00 MB")))
     assert tank.card_bytes == round(6.8 * GIB)
     assert tank.total_bytes == round(6.5 * GIB) + round(1.1 * GIB)
 

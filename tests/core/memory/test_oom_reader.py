@@ -92,7 +92,7 @@ def test_of_several_errors_the_first_is_the_cause():
     assert explain_oom_text(text).errors == 2
     assert explain_oom_text(text).numbers.tried_bytes == GIB
     assert explain_oom_text(text).numbers.device_index == 0
-    assert "2 errors. This is the first" in explain_oom_text(text).meaning
+    assert "2 errors. This is the first" in explain_oom_text(text).answer.sentence
 
 
 def test_numbers_around_the_error_are_not_the_errors():

@@ -11,10 +11,11 @@ from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.networks import AS_IN_FILE, Network, known_network
 from gpu_studio.core.memory.token_speed import (
     Bandwidth,
+    TokenReading,
     bandwidth_of,
     bandwidth_request,
-    bound_sentence,
     most_tokens_per_s,
+    speed_words,
     token_reading,
 )
 from gpu_studio.core.memory.weights.weights_file import config_of_gguf, read_config
@@ -41,6 +42,10 @@ def with_config(parameters: int, **fields: Any) -> Network:
     return Network(parameters=parameters, config=config)
 
 
+def speed(reading: TokenReading, *, is_too_large: bool = False) -> tuple[str, str]:
+    return speed_words(reading, CARD, device="this card", is_too_large=is_too_large)
+
+
 def plain(words: str) -> str:
     return words.replace("\u202f", " ")
 
@@ -53,28 +58,26 @@ def test_a_plain_model_is_read_once_per_token():
     assert reading.idle_bytes == pytest.approx(4096 * 32000 * 18 / 32, rel=1e-6)
     assert reading.step_bytes == reading.weights_bytes - reading.idle_bytes + 2 * GIB
     assert most_tokens_per_s(reading, CARD) == pytest.approx(448e9 / reading.step_bytes)
-    sentence = plain(bound_sentence(reading, CARD, "this card"))
-    assert sentence.startswith(
-        "At most 76.4 tokens a second on this card with 4,096 tokens of context: its measured "
-        "448 GB/s over 5.86 GB read per token."
-    )
+    sentence, detail = speed(reading)
+    assert sentence == "At most 76.4 tokens a second on this card."
+    assert "448 GB/s over 5.86 GB read per token with 4,096 tokens of context." in plain(detail)
     assert "32 layers × 8,192 numbers × 2 bytes" in plain(reading.words)
 
 
 def test_a_bound_promises_no_share_of_itself():
     """68 to 98 % at 7 billion weights, 58 % at 4 billion, 34 to 55 % of small ones and mixtures."""
     reading = token_reading(llama_2_7b(), "4-bit")
-    sentence = bound_sentence(reading, CARD, "this card")
-    assert "often reach half" in sentence
-    assert "two thirds" not in sentence
-    assert "without guessing ahead" in sentence
+    _, detail = speed(reading)
+    assert "often reach half" in detail
+    assert "two thirds" not in detail
+    assert "without guessing ahead" in detail
 
 
 def test_several_texts_share_the_weights():
     one, four = (token_reading(llama_2_7b(), "4-bit", 1024, batch) for batch in (1, 4))
     assert four.cache_bytes == 4 * one.cache_bytes
     assert most_tokens_per_s(four, CARD) == pytest.approx(4 * 448e9 / four.step_bytes)
-    assert "for 4 texts at once" in bound_sentence(four, CARD, "this card")
+    assert "for 4 texts at once" in speed(four)[0]
 
 
 def test_a_mixture_reads_the_experts_that_its_configuration_names():
@@ -97,7 +100,7 @@ def test_a_mixture_reads_the_experts_that_its_configuration_names():
 def test_a_mixture_of_which_nothing_says_what_it_reads_has_no_speed(network: Network):
     reading = token_reading(network, "float16")
     assert most_tokens_per_s(reading, CARD) is None
-    assert "is not known" in bound_sentence(reading, CARD, "this card")
+    assert "is not known" in speed(reading)[0]
 
 
 @pytest.mark.parametrize(
@@ -173,16 +176,14 @@ def test_a_plain_cache_follows_the_metadata():
 def test_without_a_bandwidth_there_is_no_number():
     reading = token_reading(Network(parameters=7 * 10**9), "4-bit")
     assert most_tokens_per_s(reading, None) is None
-    sentence = bound_sentence(reading, None, "this card")
+    sentence, _ = speed_words(reading, None, device="this card")
     assert not any(character.isdigit() for character in sentence)
     assert "not been measured" in sentence
 
 
 def test_what_does_not_fit_is_said_to_be_slower():
     reading = token_reading(Network(parameters=7 * 10**9), "4-bit")
-    words = [
-        bound_sentence(reading, CARD, "this card", is_too_large=large) for large in (False, True)
-    ]
+    words = [speed(reading, is_too_large=large)[0] for large in (False, True)]
     assert ["RAM, which is slower" in one for one in words] == [False, True]
     assert all(one.startswith("At most") for one in words)
 
@@ -205,7 +206,7 @@ def test_the_cache_counts_for_the_fit():
     }  # fmt: skip
     assert model_fit(card_at("model:6000"), llama_2_7b(), "4-bit", batch=2).inference.fits is False
     assert fits[512].training is None
-    assert "does not train them" in fits[512].sentence
+    assert "does not train" in fits[512].answer().verdicts[1].told
 
 
 def test_a_file_in_float32_keeps_its_cache_in_float32():

@@ -49,7 +49,7 @@ def test_before_the_engine_is_there_the_sensors_report(scripts, studio, sensor_s
     sensor_source.send(reading(gt_1030()))
     qtbot.waitUntil(lambda: studio.sensors.newest is not None)
     model.devices.choose(model.devices.choices[1].identity)
-    assert "engine has started" in model.devices.choices[1].reason
+    assert "PyTorch has started" in model.devices.choices[1].reason
     assert parts(model) == {"others": 348, "free": 1700}
 
 

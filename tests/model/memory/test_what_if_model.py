@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 from PySide6.QtCore import QObject, Signal
 
@@ -19,10 +19,12 @@ from gpu_studio.core.memory.replay.replay_call import (
 )
 from gpu_studio.core.memory.replay.what_if import WhatIf
 from gpu_studio.model.memory import what_if_model
-from gpu_studio.model.memory.what_if_model import WhatIfChoices, WhatIfModel
+from gpu_studio.model.memory.what_if_model import WhatIfModel
+
+if TYPE_CHECKING:
+    from functools import partial
 
 GIB = 1 << 30
-CHOICES = WhatIfChoices(card_bytes=2 * GIB, other_bytes=0, conf="")
 FITS = WhatIf(
     card_bytes=2 * GIB, other_bytes=0, conf="", peak_allocated_bytes=GIB, peak_reserved_bytes=GIB,
     unused_at_peak_bytes=0, retries=0, failed_at=None,
@@ -31,50 +33,48 @@ ON_CARD = AnsweredWhatIf(FITS)
 SMALLEST = AnsweredSmallest(card_bytes=GIB)
 
 
-class Child(QObject):
-    """Stands in for `SnapshotChild`: notes the questions, and answers when the test does."""
+class Asked(QObject):
+    """Stands in for `Latest`: notes the questions, and answers when the test does."""
 
-    answered = Signal(object)
+    succeeded = Signal(object)
     failed = Signal(object)
+    delayed = Signal()
 
-    def __init__(self, parent: QObject) -> None:
+    def __init__(self, parent: QObject, **_pause: int) -> None:
         super().__init__(parent)
         self.questions: list[object] = []
         self.is_busy = False
 
-    def ask(self, question: object) -> None:
-        self.questions.append(question)
+    def ask(self, work: partial[object]) -> None:
+        self.questions.append(work.args[0])
         self.is_busy = True
 
     def answer(self, answer: object) -> None:
         self.is_busy = False
-        (self.failed if isinstance(answer, Failure) else self.answered).emit(answer)
+        (self.failed if isinstance(answer, Failure) else self.succeeded).emit(answer)
 
-    def cancel(self) -> None:
+    def drop(self) -> None:
         self.is_busy = False
 
-    close = cancel
+    close = drop
 
 
 @pytest.fixture
-def model(monkeypatch, qtbot):
-    monkeypatch.setattr(what_if_model, "SnapshotChild", Child)
-    monkeypatch.setattr(what_if_model, "_AFTER_CHOOSING_MS", 0)
-    model = WhatIfModel()
-    yield model
-    model.close()
+def model(monkeypatch, qapp):
+    monkeypatch.setattr(what_if_model, "Latest", Asked)
+    return WhatIfModel()
 
 
 @pytest.fixture
 def opening(model):
-    """The child that opens files."""
-    return model.findChildren(Child)[0]
+    """What opens files."""
+    return model.findChildren(Asked)[0]
 
 
 @pytest.fixture
 def asking(model):
-    """The child that is asked about the open history."""
-    return model.findChildren(Child)[1]
+    """What is asked about the open history."""
+    return model.findChildren(Asked)[1]
 
 
 def history(content: bytes) -> OpenedHistory:
@@ -85,23 +85,21 @@ def history(content: bytes) -> OpenedHistory:
     )  # fmt: skip
 
 
-def opened(model: WhatIfModel, opening: Child, content: bytes) -> None:
+def opened(model: WhatIfModel, opening: Asked, content: bytes) -> None:
     model.open(Path(f"{content.decode()}.pickle"))
     assert isinstance(opening.questions[-1], OpenHistory)
     opening.answer(history(content))
+    choose(model)
 
 
-def chosen(model: WhatIfModel, qtbot, **changes: object) -> None:
-    """Choose, and let the pause after it pass."""
-    with qtbot.waitSignal(model._pause.timeout):
-        model.choose(msgspec.structs.replace(CHOICES, **changes))
+def choose(model: WhatIfModel, card_bytes: int = 2 * GIB) -> None:
+    model.ask(card_bytes=card_bytes, other_bytes=0, conf="")
 
 
 def test_the_most_urgent_is_asked_first_and_each_answer_is_its_own_questions(
-    model, opening, asking, qtbot
+    model, opening, asking
 ):
     opened(model, opening, b"one")
-    chosen(model, qtbot)
     assert [type(one) for one in asking.questions] == [AskWhatIf]
     assert (model.on_card, model.smallest) == (None, None)
     asking.answer(ON_CARD)
@@ -113,9 +111,8 @@ def test_the_most_urgent_is_asked_first_and_each_answer_is_its_own_questions(
     assert not asking.is_busy
 
 
-def test_another_history_is_asked_the_same_anew(model, opening, asking, qtbot):
+def test_another_history_is_asked_the_same_anew(model, opening, asking):
     opened(model, opening, b"one")
-    chosen(model, qtbot)
     opened(model, opening, b"two")
     assert [one.history for one in asking.questions] == [b"one", b"two"]
     asking.answer(ON_CARD)
@@ -124,14 +121,13 @@ def test_another_history_is_asked_the_same_anew(model, opening, asking, qtbot):
     assert asking.questions[-1].history == b"three"
 
 
-def test_a_question_is_broken_off_once_all_is_known(model, opening, asking, qtbot):
+def test_a_question_is_broken_off_once_all_is_known(model, opening, asking):
     opened(model, opening, b"one")
-    chosen(model, qtbot)
     for answer in (ON_CARD, Failure(FailureKind.FILE_REFUSED, "It takes too long.")):
         asking.answer(answer)
-    assert isinstance(model.smallest, Failure)
-    chosen(model, qtbot, card_bytes=4 * GIB)
+    assert model.smallest is None
+    choose(model, 4 * GIB)
     assert asking.is_busy
-    chosen(model, qtbot)
+    choose(model)
     assert not asking.is_busy
     assert len(asking.questions) == 3

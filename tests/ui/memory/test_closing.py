@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.model.memory import opened_snapshot
-from gpu_studio.model.memory.fit_question import FitQuestion
+from gpu_studio.model.memory import fit_model, opened_snapshot
+from gpu_studio.model.memory.fit_model import FitModel
 from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
 from gpu_studio.model.pages import FIT, SEGMENTS
 from gpu_studio.model.worker import Worker
@@ -19,16 +19,16 @@ def slow_work(monkeypatch):
 
 
 def test_the_end_waits_for_what_fits_and_asks_no_more(tab, studio, slow_work, monkeypatch, qtbot):
-    monkeypatch.setattr(FitQuestion, "_answer", slow_work)
+    monkeypatch.setattr(fit_model, "model_fit", lambda *_arguments, **_more: slow_work())
     start(tab, studio)
     tab.pages.go_to(FIT)
     qtbot.waitUntil(slow_work.has_begun.is_set)
-    question = tab.findChild(FitQuestion)
+    fit = tab.findChild(FitModel)
     studio.close()
-    assert slow_work.was_waited_for(question)
+    assert slow_work.was_waited_for(fit)
     slow_work.has_begun.clear()
-    question.ask(None)
-    qtbot.waitUntil(lambda: not question.findChildren(Worker))
+    fit.choose(batch=2)
+    qtbot.waitUntil(lambda: not fit.findChildren(Worker))
     assert not slow_work.has_begun.is_set()
 
 

@@ -1,112 +1,425 @@
-"""Will it fit?"""
+"""Will it fit? Asked with a number, a model's file, an error, or a recorded history."""
 
 from __future__ import annotations
 
+import json
+import pickle
 import re
 
 import pytest
-from PySide6.QtWidgets import QComboBox, QFileDialog, QSpinBox
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDoubleSpinBox,
+    QFileDialog,
+    QLabel,
+    QMenu,
+    QPlainTextEdit,
+    QSpinBox,
+)
 
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.memory.oom_reader import explain_oom_text
+from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
+from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
+from gpu_studio.model.memory.memory_model import MemoryModel
+from gpu_studio.model.pages import BREAK_IT, FIT, MEMORY, SEGMENTS, Destination
 from gpu_studio.ui.memory.fit_page import FitPage
 from gpu_studio.ui.memory.tank import TankBar
-from tests.driving.memory import MIB, every_control_is_named, shown
-from tests.driving.window import click, find, text
-from tests.fakes.pc import cpu_only
-from tests.fakes.weights_files import write_safetensors
+from tests.driving.memory import MIB, every_control_is_named, run, shown
+from tests.driving.window import choose_data, click, find, plain, sees, table, text
+from tests.fakes.histories import TrainingHistory
+from tests.fakes.memory_answers import memory_read, oom_finished
+from tests.fakes.run_answers import finished
+from tests.fakes.weights_files import write_gguf, write_safetensors
+
+RATES = {"cuda:0": 40e9, "cpu": 20e9}
+FRAGMENTED = (
+    "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 3.95 GiB total "
+    "capacity; 3.01 GiB already allocated; 2.00 MiB free; 3.43 GiB reserved in total by PyTorch)"
+)
 
 
 @pytest.fixture
-def inventory():
-    return cpu_only()
-
-
-@pytest.fixture
-def fits(memory, theme, qtbot):
+def page(memory, theme, qtbot):
+    """The page on a PC with a GT 1030 that copies 40 GB/s."""
     return shown(qtbot, FitPage(memory, theme))
 
 
-def test_what_a_modelled_gt_1030_holds_and_what_not(fits, qtbot):
-    qtbot.waitUntil(lambda: bool(text(fits, "memory.fit.sentence")))
-    card = text(fits, "memory.fit.card")
-    assert "GT 1030" in card
-    assert card.endswith("simulated")
-    inference = text(fits, "memory.fit.inference.verdict")
-    assert inference.startswith("✖")
-    assert re.search(r"1\.\d+ GiB", inference.replace("\u202f", " "))
-    training = text(fits, "memory.fit.training_fit.verdict")
-    assert training.startswith("✖")
-    assert all(fact in training.replace("\u202f", " ") for fact in ("Adam", "16.7 GiB more"))
-    tank = find(fits, "memory.fit.training_fit.tank", TankBar)
+@pytest.fixture
+def memory(scripts, ready_studio, qtbot):
+    def copied(_engine, request):
+        rate = RATES[request.device]
+        return [finished(request, (0.01,), throughput=rate, throughput_unit="B/s")]
+
+    scripts[RunWorkload] = copied
+    memory = MemoryModel(ready_studio, ready_studio)
+    qtbot.waitUntil(lambda: memory.chosen.is_real_card)
+    memory.poll()
+    qtbot.waitUntil(lambda: memory.sizes_bytes is not None and ready_studio.session.is_free)
+    return memory
+
+
+@pytest.fixture
+def simulated(memory, page):
+    """The page with a simulated GT 1030."""
+    memory.devices.choose("model:1996")
+    return page
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A recorded history."""
+    training = TrainingHistory(batch=8)
+    training.run(2, layers=6)
+    training.write(tmp_path / "train.pickle")
+    return tmp_path / "train.pickle"
+
+
+def ask(page, network: str, dtype: str = "") -> None:
+    find(page, "memory.fit.parameters", QComboBox).setCurrentText(network)
+    if dtype:
+        find(page, "memory.fit.dtype", QComboBox).setCurrentText(dtype)
+
+
+def verdict(page) -> str:
+    return text(page, "memory.fit.verdict")
+
+
+def training(page) -> str:
+    return text(page, "memory.fit.training.verdict")
+
+
+def speed(page) -> str:
+    return text(page, "memory.speed.sentence")
+
+
+def folded(page, name: str) -> str:
+    """Return a text of the details."""
+    return plain(find(page, name, QLabel).text())
+
+
+def paste(page, words) -> None:
+    click(page, "memory.fit.way.error")
+    QGuiApplication.clipboard().setText(words)
+    click(page, "memory.error.paste")
+
+
+# ── a number ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_a_simulated_gt_1030_holds_and_what_not(simulated, qtbot):
+    qtbot.waitUntil(lambda: verdict(simulated).startswith("✖ The weights do not fit: 1."))
+    assert re.search(r"Adam do not fit: 16\.\d GiB more", training(simulated))
+    assert ("4-bit", "✔") in [
+        (row[0][-5:], row[2][0]) for row in table(simulated, "memory.fit.steps")
+    ]
+    tank = find(simulated, "memory.fit.training.tank", TankBar)
     assert tank.tank.card_bytes == 1996 * MIB
-    tank.grab()
-    network = find(fits, "memory.fit.parameters", QComboBox)
-    network.setCurrentText("100M")
-    qtbot.waitUntil(lambda: text(fits, "memory.fit.training_fit.verdict").startswith("?"))
-    assert "may fit" in text(fits, "memory.fit.training_fit.verdict")
-    network.setCurrentText("60M")
+    ask(simulated, "100M")
+    qtbot.waitUntil(lambda: "may fit" in training(simulated))
+    ask(simulated, "60M")
     known = "? Weights and Adam fit; activations are not known"
-    qtbot.waitUntil(lambda: text(fits, "memory.fit.training_fit.verdict") == known)
-    assert text(fits, "memory.fit.inference.verdict") == "✔ The weights fit"
+    qtbot.waitUntil(lambda: training(simulated) == known)
+    assert verdict(simulated) == "✔ The weights fit"
+    assert not sees(simulated, "memory.fit.steps")
 
 
-def test_training_with_its_activations_fits_or_not(fits, qtbot):
-    network = find(fits, "memory.fit.parameters", QComboBox)
-    batch = find(fits, "memory.speed.batch", QSpinBox)
-    optimizer = find(fits, "memory.fit.optimizer", QComboBox)
-    network.setCurrentText("GPT-2")
+def test_training_with_its_activations_fits_or_not(simulated, qtbot):
+    find(simulated, "memory.fit.optimizer", QComboBox).setCurrentText("SGD")
+    ask(simulated, "GPT-2")
+    may = "? Training with SGD may fit: nearly all of the room is needed"
+    qtbot.waitUntil(lambda: training(simulated) == may)
+    assert " to " in text(simulated, "memory.fit.training.told")
+    find(simulated, "memory.speed.batch", QSpinBox).setValue(8)
+    qtbot.waitUntil(lambda: training(simulated).startswith("✖ Training with SGD does not fit"))
+    steps = table(simulated, "memory.fit.steps")
+    assert [row[0] for row in steps[:2]] == ["A batch of 4", "A batch of 1"]
+
+
+def test_the_optimizer_and_its_way_decide_what_training_needs(simulated, qtbot):
+    optimizer = find(simulated, "memory.fit.optimizer", QComboBox)
+    dtype = find(simulated, "memory.fit.dtype", QComboBox)
     optimizer.setCurrentText("SGD")
-    verdict = "memory.fit.training_fit.verdict"
-    qtbot.waitUntil(lambda: text(fits, verdict) == "? Training with SGD may fit: nearly all of the "
-                    "room is needed")  # fmt: skip
-    assert " to " in text(fits, "memory.fit.training_fit.told")
-    tank = find(fits, "memory.fit.training_fit.tank", TankBar).tank
-    assert "activations" in {part.key for part in tank.parts}
-    batch.setValue(8)
-    qtbot.waitUntil(lambda: text(fits, verdict).startswith("✖ Training with SGD does not fit"))
-
-
-def test_a_file_has_its_own_answer(fits, qtbot, monkeypatch, tmp_path):
-    path = tmp_path / "one.safetensors"
-    write_safetensors(path, {"weight": ("F32", (4096, 4096))})
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
-    click(fits, "memory.fit.open")
-    assert find(fits, "memory.fit.parameters", QComboBox).currentText() == "one.safetensors"
-    qtbot.waitUntil(
-        lambda: "one.safetensors, with 16.7772 million" in text(fits, "memory.fit.sentence")
-    )
-    assert "320" in text(fits, "memory.fit.training_fit.told")
-    path = tmp_path / "other.bin"
-    path.write_bytes(b"PK")
-    click(fits, "memory.fit.open")
-    refusal = "other.bin is neither a safetensors nor a GGUF file."
-    qtbot.waitUntil(lambda: text(fits, "memory.fit.reason") == refusal)
-
-
-def test_the_optimizer_and_its_way_decide_what_training_needs(fits, qtbot):
-    optimizer = find(fits, "memory.fit.optimizer", QComboBox)
-    dtype = find(fits, "memory.fit.dtype", QComboBox)
-    optimizer.setCurrentText("SGD")
-    qtbot.waitUntil(lambda: "SGD" in text(fits, "memory.fit.training_fit.verdict"))
+    qtbot.waitUntil(lambda: "SGD" in training(simulated))
     assert optimizer.findText("Adam (fused=True) and float32 masters") == -1
     dtype.setCurrentText("bfloat16")
     assert optimizer.currentText() == "SGD"
     optimizer.setCurrentText("Adam (fused=True) and float32 masters")
-    qtbot.waitUntil(lambda: "float32 masters" in text(fits, "memory.fit.training_fit.verdict"))
-    tank = find(fits, "memory.fit.training_fit.tank", TankBar).tank
+    qtbot.waitUntil(lambda: "float32 masters" in training(simulated))
+    tank = find(simulated, "memory.fit.training.tank", TankBar).tank
     assert {part.key for part in tank.parts} >= {"tensors", "gradients", "masters", "moments"}
     dtype.setCurrentText("float32")
     assert optimizer.currentText() == "Adam"
 
 
-def test_a_number_that_is_none_is_refused_in_place(fits, qtbot):
-    network = find(fits, "memory.fit.parameters", QComboBox)
-    network.setCurrentText("lots")
-    assert "7B" in text(fits, "memory.fit.reason")
+def test_a_number_that_is_none_is_refused_in_place(page):
+    network = find(page, "memory.fit.parameters", QComboBox)
+    ask(page, "lots")
+    assert "7B" in text(page, "memory.fit.reason")
     assert network.lineEdit().property("invalid") is True
-    network.setCurrentText("7B")
-    assert text(fits, "memory.fit.reason") == ""
+    ask(page, "7B")
+    assert text(page, "memory.fit.reason") == ""
     assert network.lineEdit().property("invalid") is False
 
 
-def test_every_control_has_a_name_to_be_read_aloud(fits):
-    every_control_is_named(fits)
+def test_a_card_and_what_others_hold_are_chosen_here_or_in_the_tab(page, memory, qtbot):
+    ask(page, "1B", "float16")
+    qtbot.waitUntil(lambda: "✖" in verdict(page))
+    choose_data(page, "memory.fit.card", "own")
+    find(page, "memory.fit.own", QDoubleSpinBox).setValue(4)
+    qtbot.waitUntil(lambda: verdict(page) == "✔ The weights fit")
+    find(page, "memory.fit.others", QDoubleSpinBox).setValue(3)
+    qtbot.waitUntil(lambda: "✖" in verdict(page))
+    assert "simulated card has no bandwidth" in speed(page)
+    choose_data(page, "memory.fit.card", "model:1996")
+    assert memory.chosen.identity == "model:1996"
+    memory.devices.choose("cpu")
+    assert find(page, "memory.fit.card", QComboBox).currentData() == "cpu"
+
+
+def test_no_speed_before_the_bandwidth_is_measured(page, scripts, qtbot):
+    measured = scripts[RunWorkload]
+    failure = Failure(FailureKind.OUT_OF_MEMORY, "512 MiB are needed, 100 MiB are free.")
+    scripts[RunWorkload] = lambda _engine, request: [
+        RunFailed(run_id=request.run_id, failure=failure)
+    ]
+    ask(page, "1B", "4-bit")
+    qtbot.waitUntil(lambda: "has not been measured" in speed(page))
+    assert not any(character.isdigit() for character in speed(page))
+    click(page, "memory.speed.measure")
+    qtbot.waitUntil(lambda: "512 MiB are needed" in speed(page))
+    scripts[RunWorkload] = measured
+    qtbot.waitUntil(find(page, "memory.speed.measure").isEnabled)
+    click(page, "memory.speed.measure")
+    qtbot.waitUntil(lambda: speed(page) == "At most 71.1 tokens a second on this card.")
+    assert "measured 40.0 GB/s over 562 MB" in folded(page, "memory.speed.detail")
+    assert not sees(page, "memory.speed.measure")
+
+
+def test_a_copy_of_the_benchmark_is_enough(page, ready_studio, qtbot, monkeypatch):
+    ask(page, "1B", "4-bit")
+    qtbot.waitUntil(lambda: "has not been measured" in speed(page))
+    for size, rate in ((16, 40e9), (256, 40e9), (512, 30e9)):
+        monkeypatch.setitem(RATES, "cuda:0", rate)
+        request = RunWorkload(
+            run_id=f"run-{size}", workload="copy", device="cuda:0", size=size, dtype="float32",
+            options={"direction": "d2d", "memory": "pageable"},
+        )  # fmt: skip
+        ready_studio.session.submit(request)
+        qtbot.waitUntil(lambda: ready_studio.session.is_free)
+        assert speed(page).startswith("At most") is (size >= 256)  # 16 MiB may be in a cache
+    assert "71.1" in speed(page)  # a slower copy, beside other work, says nothing
+
+
+def test_the_pcs_ram_has_a_speed_and_no_training(page, memory, qtbot):
+    memory.devices.choose("cpu")
+    memory.poll()
+    ask(page, "1B", "4-bit")
+    qtbot.waitUntil(lambda: "into the PC's RAM" in verdict(page))
+    click(page, "memory.speed.measure")
+    qtbot.waitUntil(lambda: "tokens a second on the CPU" in speed(page))
+    assert "GB/s × 3/2" in folded(page, "memory.speed.detail")
+    assert not sees(page, "memory.fit.training.answer")
+
+
+# ── a model's file ───────────────────────────────────────────────────────────────────────────────
+
+
+def open_file(page, monkeypatch, path, button="memory.fit.open") -> None:
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
+    click(page, button)
+
+
+def test_a_file_has_its_own_answer(page, qtbot, monkeypatch, tmp_path):
+    one = write_safetensors(tmp_path / "one.safetensors", {"weight": ("F32", (4096, 4096))})
+    open_file(page, monkeypatch, one)
+    assert text(page, "memory.fit.file") == "one.safetensors"
+    qtbot.waitUntil(lambda: "one.safetensors as in the file" in text(page, "memory.fit.sentence"))
+    assert "16.7772 million" in folded(page, "memory.fit.details")
+    assert "320" in text(page, "memory.fit.training.told")
+    other = tmp_path / "other.bin"
+    other.write_bytes(b"PK")
+    open_file(page, monkeypatch, other)
+    refusal = "other.bin is neither a safetensors nor a GGUF file."
+    qtbot.waitUntil(lambda: text(page, "memory.fit.reason") == refusal)
+    assert not sees(page, "memory.fit.answer")
+
+
+def test_a_file_is_asked_about_in_its_own_types(page, qtbot, monkeypatch, tmp_path):
+    path = write_gguf(tmp_path / "one.gguf", {"general.architecture": "x"},
+                      {"token_embd.weight": ("Q4_0", (4096, 4096))})  # fmt: skip
+    open_file(page, monkeypatch, path)
+    dtype = find(page, "memory.fit.dtype", QComboBox)
+    assert dtype.currentText() == "as in the file"
+    qtbot.waitUntil(lambda: "does not train" in text(page, "memory.fit.training.told"))
+    click(page, "memory.fit.way.number")
+    assert dtype.findText("as in the file") < 0
+    assert dtype.currentText() == "float16"
+    packed = write_safetensors(tmp_path / "packed.safetensors", {"q": ("I32", (4096, 512))})
+    open_file(page, monkeypatch, packed)
+    qtbot.waitUntil(lambda: "packed.safetensors" in text(page, "memory.fit.sentence"))
+    dtype.setCurrentText("float16")
+    qtbot.waitUntil(lambda: "are packed" in text(page, "memory.fit.reason"))
+    assert speed(page) == ""
+
+
+def test_a_configuration_says_the_cache(page, qtbot, monkeypatch, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"num_hidden_layers": 4, "hidden_size": 512,
+                                "num_attention_heads": 8, "vocab_size": 1000}))  # fmt: skip
+    ask(page, "100M")
+    qtbot.waitUntil(lambda: "config.json" in folded(page, "memory.fit.details"))
+    open_file(page, monkeypatch, path, "memory.speed.open")
+    qtbot.waitUntil(lambda: "of KV cache" in folded(page, "memory.fit.details"))
+    other = path.with_name("other.json")
+    other.write_text("[]")
+    open_file(page, monkeypatch, other, "memory.speed.open")
+    qtbot.waitUntil(lambda: "not a model's configuration" in text(page, "memory.fit.reason"))
+    path.unlink()
+    weights = write_safetensors(tmp_path / "a.safetensors", {"t": ("F32", (4, 4))})
+    open_file(page, monkeypatch, weights)  # another model: the configuration is not its
+    qtbot.waitUntil(lambda: "a.safetensors" in text(page, "memory.fit.sentence"))
+    assert text(page, "memory.fit.file") == "a.safetensors"
+
+
+# ── an error ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_error_becomes_a_verdict_with_its_bar_and_what_helps(page, qtbot):
+    paste(page, FRAGMENTED)
+    qtbot.waitUntil(lambda: verdict(page) == "Fragmented.")
+    tank = find(page, "memory.fit.tank", TankBar).tank
+    assert {part.key for part in tank.parts} >= {"tensors", "holes", "free", "not_told"}
+    assert "20 MiB" in text(page, "memory.fit.sentence")
+    assert "expandable_segments" in table(page, "memory.fit.steps")[0][0]
+    assert "two decimals" in text(page, "memory.fit.told")
+    assert not sees(page, "memory.fit.training.answer")
+    paste(page, "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`")
+    qtbot.waitUntil(lambda: "cuBLAS" in verdict(page))
+    assert not sees(page, "memory.fit.tank")
+
+
+@pytest.mark.parametrize("words", ["hello", "\0" * 50, "<b>CUDA</b> " * 1000])
+def test_any_other_text_gets_a_clear_sentence(page, qtbot, words):
+    paste(page, words)
+    qtbot.waitUntil(lambda: verdict(page) == "Not an out-of-memory error.")
+    assert not sees(page, "memory.fit.steps")
+    assert not sees(page, "memory.fit.tank")
+
+
+def test_the_example_is_one_and_clear_takes_it_away(page, qtbot):
+    click(page, "memory.fit.way.error")
+    assert verdict(page) == "Paste an error."
+    click(page, "memory.error.example")
+    example = find(page, "memory.error.text", QPlainTextEdit).toPlainText()
+    headline = plain(explain_oom_text(example).answer.verdicts[0].notice.sentence)
+    qtbot.waitUntil(lambda: verdict(page) == headline)
+    click(page, "memory.error.clear")
+    assert verdict(page) == "Paste an error."
+
+
+def test_of_a_long_log_only_the_end_is_pasted(page, qtbot, tmp_path):
+    box = find(page, "memory.error.text", QPlainTextEdit)
+    error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB."
+    for way in (lambda: paste(page, "step 1\n" * 100_000 + error), box.paste):
+        way()
+        assert len(box.toPlainText()) == 200_000
+        assert box.toPlainText().endswith(error)
+        assert "200,000" in text(page, "memory.fit.reason")
+        click(page, "memory.error.clear")
+        assert not sees(page, "memory.fit.reason")
+    log = tmp_path / "train.log"
+    log.write_text(error, encoding="utf-16")
+    page.model.open_file(log)
+    qtbot.waitUntil(lambda: box.toPlainText() == error)
+    assert not sees(page, "memory.fit.reason")
+
+
+# ── a history ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_history_is_answered_for_each_choice(page, path, qtbot):
+    page.model.open_file(path)
+    choose_data(page, "memory.fit.card", "own")
+    find(page, "memory.fit.own", QDoubleSpinBox).setValue(0.75)
+    find(page, "memory.fit.others", QDoubleSpinBox).setValue(0.2)
+    qtbot.waitUntil(lambda: "It fits from" in text(page, "memory.fit.sentence"))
+    assert verdict(page).startswith("✖ It does not fit on 0.75 GiB: it fails at")
+    assert ".py:" in text(page, "memory.fit.told")
+    assert ".py:" in table(page, "memory.what_if.lines")[0][0]
+    assert table(page, "memory.fit.steps")[-1][0] == "A larger card"
+    smallest = text(page, "memory.fit.sentence")
+    find(page, "memory.fit.own", QDoubleSpinBox).setValue(80)
+    qtbot.waitUntil(lambda: verdict(page) == "✔ It fits on 80 GiB")
+    find(page, "memory.fit.others", QDoubleSpinBox).setValue(2.2)
+    qtbot.waitUntil(lambda: text(page, "memory.fit.sentence") not in ("", smallest))
+    find(page, "memory.what_if.conf", QComboBox).setCurrentText("max_split_size_mb:3")
+    assert "max_split_size_mb" in text(page, "memory.fit.reason")
+
+
+class Hostile:
+    """Would run something if it were loaded."""
+
+    def __reduce__(self):
+        return (print, ("run",))
+
+
+def test_a_refused_file_leaves_the_open_history(page, path, tmp_path, qtbot, capfd):
+    page.model.open_file(path)
+    qtbot.waitUntil(lambda: page.model.what_if.history is not None)
+    (tmp_path / "theirs.pkl").write_bytes(pickle.dumps(Hostile()))
+    page.model.open_file(tmp_path / "theirs.pkl")
+    qtbot.waitUntil(lambda: "wants to run a program" in text(page, "memory.fit.reason"))
+    assert text(page, "memory.fit.file") == "train.pickle"
+    assert "run" not in capfd.readouterr().out.split()
+
+
+def record(page, number: int) -> None:
+    """Choose a way to record a history."""
+    click(page, "memory.fit.way.history")
+    menu = find(page, "memory.what_if.record").menu()
+    assert isinstance(menu, QMenu)
+    menu.aboutToShow.emit()
+    menu.actions()[number].trigger()
+
+
+def test_the_lines_for_your_own_script_come_in_the_code_drawer(page, ready_studio, qtbot):
+    with qtbot.waitSignal(ready_studio.snippets.wanted):
+        record(page, 0)
+    ready_studio.snippets.turn_to(FIT)
+    ready_studio.snippets.turn_to(MEMORY)
+    assert "_record_memory_history" in ready_studio.snippets.snippet
+    compile(ready_studio.snippets.snippet, "snippet", "exec")
+
+
+def test_an_experiment_is_recorded_and_replayed(tab, path, scripts, studio, qtbot):
+    scripts[RunMemoryExperiment] = lambda _engine, request: [
+        memory_read(mark="start"),
+        oom_finished(snapshot_path=str(path) if request.snapshot_path else ""),
+    ]
+    tab.pages.go_to(FIT)
+    page = tab.findChild(FitPage)
+    record(page, 1)
+    assert tab.pages.front == BREAK_IT
+    run(tab, studio)
+    qtbot.waitUntil(find(tab, "memory.oom.what_if").isVisible)
+    click(tab, "memory.oom.what_if")
+    qtbot.waitUntil(lambda: page.model.what_if.history is not None)
+    assert tab.pages.front == FIT
+
+
+def test_a_dropped_file_opens_in_its_way(tab, path, tmp_path, qtbot):
+    log = tmp_path / "train.log"
+    log.write_text(FRAGMENTED)
+    tab.go_to(Destination(page=MEMORY, paths=(log,)))
+    qtbot.waitUntil(lambda: verdict(tab) == "Fragmented.")
+    whole = pickle.loads(path.read_bytes()) | {"device_traces": []}
+    path.write_bytes(pickle.dumps(whole))
+    tab.go_to(Destination(page=MEMORY, paths=(path,)))
+    qtbot.waitUntil(lambda: tab.pages.front == SEGMENTS)  # a snapshot of one moment
+    qtbot.waitUntil(lambda: text(tab, "memory.largest") == "train.pickle")
+
+
+def test_every_control_has_a_name_to_be_read_aloud(page):
+    every_control_is_named(page)

@@ -1,8 +1,6 @@
 """The work on a snapshot in a child process: the messages, and the whole work of `answer`.
 
-A snapshot may be a stranger's file, may take all time and memory, and takes seconds of Python's
-lock: not in the window's process. The window keeps a history as bytes, and gives it back with each
-question.
+The window keeps a history as bytes, and gives it back with each question.
 """
 
 from __future__ import annotations
@@ -13,24 +11,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.child_question import Limits, ask_child
+from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.replay.history import LineAtPeak, RecordedCalls, history_of
 from gpu_studio.core.memory.replay.what_if import WhatIf, smallest_card, what_if
 from gpu_studio.core.memory.snapshot_file import open_snapshot
 from gpu_studio.core.messages.memory_messages import SegmentsRead  # noqa: TC001  # for msgspec
 from gpu_studio.core.uncollected import uncollected
-from gpu_studio.core.user_file import UnusableFileError, read_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.core.memory.weights.weights_file import CallEnd
+    from gpu_studio.core.child_question import ChildCaller
 
-MODULE = "gpu_studio.core.memory.replay.replay_call"
-MEMORY_BYTES = 6 << 30
-MOST_ANSWER_BYTES = 1 << 30
-_LONGEST_ANSWER_S = 900.0
-_LEAST_OPENING_S, _OPENED_BYTES_PER_S = 20.0, 2 << 20
+_MODULE = "gpu_studio.core.memory.replay.replay_call"
+_LIMITS = Limits(longest_s=900.0, memory_bytes=6 << 30, answer_bytes=1 << 30)
+_OPENING_LIMITS = msgspec.structs.replace(_LIMITS, longest_s=20.0, bytes_per_s=2 << 20)
 SETTINGS = (
     "",
     "expandable_segments:True",
@@ -125,48 +121,22 @@ Answer = OpenedHistory | OpenedSegments | NoHistory | AnsweredWhatIf | AnsweredS
 
 
 def ask(
-    question: Question,
-    call: Callable[[bytes, float], CallEnd],
-    is_over: Callable[[], bool] = lambda: False,
+    question: Question, call: ChildCaller, is_over: Callable[[], bool] = lambda: False
 ) -> Answer:
     """Return the answer to a question.
 
     Args:
         question: the question.
-        call: calls `answer` in a child process (`MODULE`) with the limits of this module: takes the
-            message, and the seconds that it may take.
+        call: calls a child process.
         is_over: returns whether the answer is no longer needed.
 
     Raises:
         StudioError: why there is no answer.
     """
-    longest_s = _LONGEST_ANSWER_S
-    reason = ""
-    try:
-        if isinstance(question, (OpenHistory, OpenSegments)):
-            path = Path(os.fsdecode(question.path))
-            # A silent drive is found out here.
-            size_bytes = read_part(path, lambda file: file.seek(0, os.SEEK_END), is_over)
-            longest_s = _LEAST_OPENING_S + size_bytes / _OPENED_BYTES_PER_S
-        ended = call(msgspec.msgpack.encode(question), longest_s)
-        if ended.exit_code == 0:
-            found: Answer = msgspec.msgpack.decode(ended.content, type=Answer)
-            return found
-        reason = ended.reason
-    except UnusableFileError as error:
-        raise _refused(f"Cannot read “{path.name[:60]}”: {error}.") from error
-    except OSError as error:
-        raise _refused("No process can be started for this history.") from error
-    except msgspec.MsgspecError:
-        pass
-    late = f"This takes longer than {longest_s:.0f} s and was stopped."
-    raise _refused(
-        reason or (late if ended.is_late else "This file needs more memory than it is given.")
-    )
-
-
-def _refused(sentence: str) -> StudioError:
-    return StudioError(FailureKind.FILE_REFUSED, sentence)
+    files, limits = [], _LIMITS
+    if isinstance(question, (OpenHistory, OpenSegments)):
+        files, limits = [Path(os.fsdecode(question.path))], _OPENING_LIMITS
+    return ask_child(call, _MODULE, question, Answer, limits=limits, files=files, is_over=is_over)
 
 
 # ── the child ────────────────────────────────────────────────────────────────────────────────

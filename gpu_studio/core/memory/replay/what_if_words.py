@@ -1,15 +1,19 @@
-"""The sentences of “What if”: a history on another card."""
+"""The answer of a recorded history on another card, in words."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.memory.answer import ENOUGH, LIKELY, Answer, FitVerdict, Step
+from gpu_studio.core.memory.tank import Tank, TankPart
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import (
     counted,
+    format_bytes,
     format_count,
     format_duration,
     format_gib,
+    format_percent,
 )
 
 if TYPE_CHECKING:
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 _GIB = 1 << 30
 _THIN = "\u202f"
 _MOST_AWAY = 0.03  # between the model's memory and the recorded one
+_MANY_HOLES = 0.05
 DEFAULT_SETTING = "PyTorch's default"
 
 # PyTorch's code that records a history, to put into your own script.
@@ -41,13 +46,99 @@ def card_name(size_bytes: int) -> str:
     return f"{size_bytes / _GIB:.3g}{_THIN}GiB"
 
 
-def headline(smallest: AnsweredSmallest | None) -> str:
-    """Return the answer in a few words."""
+def history_answer(
+    history: OpenedHistory, found: WhatIf, smallest: AnsweredSmallest | None
+) -> Answer:
+    """Return whether a history fits on a card.
+
+    Args:
+        history: the opened one.
+        found: what happens on the card.
+        smallest: the smallest card that is enough; None if it is not known (yet).
+    """
+    notice = Notice(f"It reserves at most {format_gib(found.peak_reserved_bytes)}")
+    card, told = card_name(found.card_bytes or 0), ""
+    if found.card_bytes is not None:
+        notice = Notice(f"✔ It fits on {card}", Tone.GOOD)
+    if found.failed_at is not None:
+        notice = Notice(f"✖ It does not fit on {card}: it fails {_moment(found)}", Tone.FAILURE)
+        told = f"First line that fails: {found.failed_line or 'not recorded'}."
+        if found.tried_bytes is not None and found.free_bytes is not None:
+            tried, free = format_bytes(found.tried_bytes), format_bytes(found.free_bytes)
+            told = f"{told} It asked for {tried}, and {free} was free."
+    sentences = (_smallest_sentence(smallest), trust_notice(history).sentence)
+    conf = f" with {history.conf}" if history.conf else ""
+    details = (
+        f"{counted(history.entry_count, 'event')}, recorded on cuda:{history.device_index}{conf}. "
+        "According to the model of PyTorch's allocator; larger cards of a grid were tried, too."
+    )
+    return Answer(
+        verdicts=(FitVerdict(notice, _tank(found), told),),
+        sentence=" ".join(filter(None, sentences)),
+        steps=() if found.fits else _steps(found, smallest),
+        details=details,
+    )
+
+
+def _smallest_sentence(smallest: AnsweredSmallest | None) -> str:
     if smallest is None:
-        return "Looking for the smallest card…"
+        return ""
     if smallest.card_bytes is None:
-        return "Fits on no card with this setting"
-    return f"Fits from {format_gib(smallest.card_bytes, 1)} on"
+        return "It fits on no card with this setting."
+    return f"It fits from {format_gib(smallest.card_bytes, 1)} on."
+
+
+def _tank(found: WhatIf) -> Tank | None:
+    """Return the memory when the most was reserved."""
+    if found.card_bytes is None:
+        return None
+    holes = found.unused_at_peak_bytes
+    free_bytes = found.card_bytes - found.other_bytes - found.peak_reserved_bytes
+    sizes = (
+        ("others", "In use", found.other_bytes, "by CUDA itself and by other programs"),
+        ("tensors", "Tensors", found.peak_reserved_bytes - holes, "at the recorded peak"),
+        ("holes", "Reserved, empty", holes, "PyTorch keeps it for new tensors"),
+        ("free", "Free", max(free_bytes, 0), "left at the peak"),
+    )
+    parts = tuple(
+        TankPart(key=key, label=label, size_bytes=size, explanation=explanation)
+        for key, label, size, explanation in sizes
+    )
+    return Tank(total_bytes=sum(part.size_bytes for part in parts), parts=parts)
+
+
+def _steps(found: WhatIf, smallest: AnsweredSmallest | None) -> tuple[Step, ...]:
+    steps = [Step("Smaller batch", "record a history with it to see", LIKELY)]
+    if found.unused_at_peak_bytes > _MANY_HOLES * found.peak_reserved_bytes:
+        share = format_percent(found.unused_at_peak_bytes / found.peak_reserved_bytes)
+        steps.append(
+            Step("expandable_segments:True", f"{share} of the reserved memory was empty", LIKELY)
+        )
+    if found.other_bytes:
+        steps.append(Step("Close other programs", f"{format_gib(found.other_bytes)} is in use"))
+    if smallest is not None and smallest.card_bytes is not None:
+        size = format_gib(smallest.card_bytes, 1)
+        steps.append(Step("A larger card", f"from {size} on", ENOUGH[True]))
+    return tuple(steps)
+
+
+def history_rows(history: OpenedHistory, found: WhatIf) -> list[tuple[str, str, str]]:
+    """Return a history as it was recorded, and on the card."""
+    recorded = history.modelled
+    return [
+        ("Out of memory", f"{history.ooms} ×" if history.ooms else "none",
+         "none" if found.fits else _moment(found)),
+        ("Peak allocated", format_gib(recorded.peak_allocated_bytes),
+         format_gib(found.peak_allocated_bytes)),
+        ("Peak reserved", format_gib(history.peak_reserved_bytes),
+         format_gib(found.peak_reserved_bytes)),
+        ("Reserved, empty", _share(recorded), _share(found)),
+    ]  # fmt: skip
+
+
+def _share(found: WhatIf) -> str:
+    reserved_bytes = found.peak_reserved_bytes
+    return format_percent(found.unused_at_peak_bytes / reserved_bytes) if reserved_bytes else "n/a"
 
 
 def trust_notice(history: OpenedHistory) -> Notice:
@@ -73,17 +164,7 @@ def trust_notice(history: OpenedHistory) -> Notice:
     )
 
 
-def subject(history: OpenedHistory, name: str, other_bytes: int) -> str:
-    """Return a sentence about the history and what else is on the card."""
-    conf = f" with {history.conf}" if history.conf else ""
-    return (
-        f"{name}: {counted(history.entry_count, 'event')}, recorded on cuda:{history.device_index}"
-        f"{conf}. Other programs and CUDA hold {format_gib(other_bytes)}. According to the model "
-        "of PyTorch's allocator; larger cards of a grid were tried, too."
-    )
-
-
-def failure_moment(found: WhatIf) -> str:
+def _moment(found: WhatIf) -> str:
     """Return when a call failed: ``at 1.92 s``, or its number without times; empty if none did."""
     if found.failed_at is None:
         return ""

@@ -11,10 +11,11 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import msgspec
 
+from gpu_studio.core.child_question import Limits, ask_child
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.networks import ModelConfig, Network
 from gpu_studio.core.memory.weights.headers import (
@@ -26,14 +27,15 @@ from gpu_studio.core.memory.weights.headers import (
     refuse,
 )
 from gpu_studio.core.texts import file_name, plain_text
-from gpu_studio.core.user_file import UnusableFileError, open_user_file, read_own_file, read_part
+from gpu_studio.core.user_file import UnusableFileError, open_user_file, read_own_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-MODULE = "gpu_studio.core.memory.weights.weights_file"
-MEMORY_BYTES, LONGEST_S, MOST_ANSWER_BYTES = 2 << 30, 60.0, 1 << 20
-"""The limits of the child that reads a header."""
+    from gpu_studio.core.child_question import ChildCaller
+
+_MODULE = "gpu_studio.core.memory.weights.weights_file"
+_LIMITS = Limits(longest_s=60.0, memory_bytes=2 << 30, answer_bytes=1 << 20)
 _HEAD_BYTES, _LONGEST_CONFIG_BYTES, _MOST_FILES = 9, 4 << 20, 1000
 _POINTER = b"version h"  # of Git LFS
 _NUMBERED = re.compile(r"(.*)-(\d{5})-of-(\d{5})(\.[^.]+)", re.DOTALL)
@@ -240,19 +242,6 @@ def _is_special(fields: Mapping[str, Any]) -> bool:
 # ── the child ────────────────────────────────────────────────────────────────────────────────
 
 
-class CallEnd(Protocol):
-    """How the call of a child ended; see ``process.child_call``."""
-
-    @property
-    def content(self) -> bytes: ...
-    @property
-    def exit_code(self) -> int | None: ...
-    @property
-    def is_late(self) -> bool: ...
-    @property
-    def reason(self) -> str: ...
-
-
 def answer(content: bytes) -> bytes:
     """Return the `Network` of a file as msgpack; raise ValueError with the reason."""
     names = msgspec.msgpack.decode(content, type=tuple[bytes | None, bytes | None])
@@ -272,7 +261,7 @@ def answer(content: bytes) -> bytes:
 def ask_weights(
     path: Path | None,
     config_path: Path | None,
-    call: Callable[[bytes], CallEnd],
+    call: ChildCaller,
     is_over: Callable[[], bool] = lambda: False,
 ) -> Network:
     """Return the network of a file; without one, a network of which only the shape is known.
@@ -280,26 +269,12 @@ def ask_weights(
     Args:
         path: see `read_weights`; None for only a configuration.
         config_path: see `read_weights`.
-        call: calls `answer` in a child process (`MODULE`) with the limits of this module.
+        call: calls a child process.
         is_over: returns whether the answer is no longer needed.
 
     Raises:
         StudioError: why there is none.
     """
-    paths = [one for one in (path, config_path) if one is not None]
-    at, shown = paths[0], file_name(paths[0])
-    try:
-        for at in paths:
-            read_part(at, lambda file: file.read(1), is_over)  # a silent drive is found out here
-        names = [None if one is None else os.fsencode(one) for one in (path, config_path)]
-        ended = call(msgspec.msgpack.encode(names))
-        if ended.exit_code == 0:
-            return msgspec.msgpack.decode(ended.content, type=Network)
-    except UnusableFileError as error:
-        raise _unusable(at, error) from error
-    except OSError as error:
-        refuse(f"No process can be started to read {shown} ({error}).")
-    except msgspec.MsgspecError:
-        refuse(f"The header of {shown} cannot be read.")
-    takes = "takes too long" if ended.is_late else "needs more memory than it is given"
-    return refuse(ended.reason or f"Reading the header of {shown} {takes}.")
+    names = [None if one is None else os.fsencode(one) for one in (path, config_path)]
+    files = [one for one in (path, config_path) if one is not None]
+    return ask_child(call, _MODULE, names, Network, limits=_LIMITS, files=files, is_over=is_over)

@@ -14,8 +14,6 @@ import pytest
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.replay import replay_call
 from gpu_studio.core.memory.replay.replay_call import (
-    MEMORY_BYTES,
-    MODULE,
     AnsweredSmallest,
     AnsweredWhatIf,
     AskSmallest,
@@ -31,7 +29,7 @@ from gpu_studio.core.memory.replay.replay_call import (
 from gpu_studio.core.memory.replay.what_if_words import trust_notice
 from gpu_studio.core.memory.segments import map_of_segments
 from gpu_studio.core.notice import Tone
-from gpu_studio.process.child_call import ChildAnswer, ChildCall
+from gpu_studio.process.child_call import ChildAnswer, call_child
 from tests.fakes.histories import MIB, TrainingHistory
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.memory.replay.replay_call import Answer, Question
 
 
-def here(content: bytes, _longest_s: float) -> ChildAnswer:
+def here(_module: str, content: bytes, **_limits: object) -> ChildAnswer:
     """Answer in this process."""
     try:
         return ChildAnswer(answer(content), 0)
@@ -151,13 +149,8 @@ COSTLY = {
 def test_a_child_with_limits_refuses_what_costs_all_memory(name: str, tmp_path: Path) -> None:
     path = tmp_path / "theirs.pickle"
     path.write_bytes(COSTLY[name])
-    child = ChildCall(MODULE, memory_bytes=MEMORY_BYTES)
-
-    def call(content: bytes, longest_s: float) -> ChildAnswer:
-        return child.run(content, longest_s=longest_s, most_bytes=1000)
-
     with pytest.raises(StudioError, match=r"needs more memory|theirs\.pickle"):
-        ask(OpenSegments(path=os.fsencode(path)), call)
+        ask(OpenSegments(path=os.fsencode(path)), call_child)
 
 
 def test_a_file_of_keys_that_collide_ends_in_a_sentence(
@@ -170,11 +163,7 @@ def test_a_file_of_keys_that_collide_ends_in_a_sentence(
         b"\x8a\x0a" + (number * step).to_bytes(10, "little") + b"N" for number in range(60_000)
     )
     path.write_bytes(b"\x80\x02}(" + items + b"u.")
-    monkeypatch.setattr(replay_call, "_LEAST_OPENING_S", 0.5)
-    child = ChildCall(MODULE, memory_bytes=MEMORY_BYTES)
-
-    def call(content: bytes, longest_s: float) -> ChildAnswer:
-        return child.run(content, longest_s=longest_s, most_bytes=1000)
-
+    soon = msgspec.structs.replace(replay_call._OPENING_LIMITS, longest_s=0.5)
+    monkeypatch.setattr(replay_call, "_OPENING_LIMITS", soon)
     with pytest.raises(StudioError, match="takes longer than"):
-        ask(OpenSegments(path=os.fsencode(path)), call)
+        ask(OpenSegments(path=os.fsencode(path)), call_child)

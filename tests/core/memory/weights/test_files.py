@@ -12,8 +12,8 @@ import pytest
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.networks import Network
 from gpu_studio.core.memory.weights import headers
-from gpu_studio.core.memory.weights.weights_file import MODULE, ask_weights, read_weights
-from gpu_studio.process.child_call import ChildAnswer, ChildCall
+from gpu_studio.core.memory.weights.weights_file import ask_weights, read_weights
+from gpu_studio.process.child_call import ChildAnswer, call_child
 from tests.fakes.weights_files import (
     gguf_info,
     gguf_text,
@@ -208,29 +208,24 @@ def test_forged_gguf_metadata_is_refused(tmp_path: Path, keys: bytes, count: int
 
 def test_a_child_reads_the_file(tmp_path: Path):
     path = write_gguf(tmp_path / "ä.gguf", LLAMA, GGUF)
-
-    def call(content: bytes) -> ChildAnswer:
-        child = ChildCall(MODULE, memory_bytes=1 << 30)
-        return child.run(content, longest_s=60, most_bytes=1 << 20)
-
-    assert ask_weights(path, None, call) == read_weights(path)
+    assert ask_weights(path, None, call_child) == read_weights(path)
     path.write_bytes(b"GGUF")
     with pytest.raises(StudioError, match="cut off"):
-        ask_weights(path, None, call)
+        ask_weights(path, None, call_child)
 
 
 def test_a_child_without_an_answer_is_a_sentence(tmp_path: Path):
     path = write_gguf(tmp_path / "a.gguf", LLAMA, GGUF)
     ends = {
-        "takes too long": ChildAnswer(is_late=True),
+        "takes longer than 60 s": ChildAnswer(is_late=True),
         "more memory": ChildAnswer(exit_code=-9),
         "cannot be read": ChildAnswer(b"\x93garbage", 0),
     }
     for reason, end in ends.items():
         with pytest.raises(StudioError, match=reason):
-            ask_weights(path, None, lambda _content, end=end: end)
+            ask_weights(path, None, lambda *_, end=end, **_limits: end)
     with pytest.raises(StudioError, match="does not exist"):
-        ask_weights(tmp_path / "no", None, lambda _content: ChildAnswer())
+        ask_weights(tmp_path / "no", None, call_child)
 
 
 def test_any_bytes_are_a_network_or_a_sentence(tmp_path: Path):
