@@ -26,7 +26,6 @@ from gpu_studio.core.program_form import typed
 from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.core.shared_texts import log_end
 from gpu_studio.engine.client import ProcessEngine
-from gpu_studio.engine.devices.probe_client import probing
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 from gpu_studio.engine.recorded_engine import RecordedEngine
 from gpu_studio.hardware.client import SensorReader
@@ -44,18 +43,15 @@ from gpu_studio.ui.override_guard import guard_overrides
 from gpu_studio.ui.theme import Theme, styled_application
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from types import TracebackType
 
     from PySide6.QtCore import QMessageLogContext
 
     from gpu_studio.builds.shelf import BuildShelf
-    from gpu_studio.core.devices.torch_facts import PcProbed
     from gpu_studio.core.engine import Engine, EngineEnvironment, EngineFactory
-    from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.hardware.client import LineHello
-    from gpu_studio.model.doctor import Probe
     from gpu_studio.model.pages import SleepBlocker
     from gpu_studio.model.sensors import SensorSource
 
@@ -68,7 +64,6 @@ _WITHOUT_FONT = (
 )
 _WHEELS = "GPU_STUDIO_WHEELS"  # for an installation without a person: in a school, in a test
 _TIDY_EVERY_MS, _TURN_EVERY_MS = 3_600_000, 500
-_LINK_LOAD_S = 2.5  # two readings of the sensors: an idle card's link sleeps
 
 APP_ID = "gpu-studio"
 
@@ -89,7 +84,6 @@ def build_window(
     settings: Settings | None = None,
     log_path: Path | None = None,
     data_folder: Path | None = None,
-    probe: Probe | None = None,
     tabs_after_paint: bool = False,
     bad_end: str | None = None,
     builds: BuildShelf | None = None,
@@ -104,7 +98,6 @@ def build_window(
         settings: the user's choices; those in the user's configuration folder by default.
         log_path: the log file for children and the Help menu.
         data_folder: the folder for results; None keeps them only in memory.
-        probe: runs a real kernel on each card, in a child process by default.
         tabs_after_paint: make the hidden tabs after the first paint.
         bad_end: the end of the log of a start that crashed.
         builds: the builds that the window installs for itself; None if PyTorch is a package of
@@ -118,9 +111,6 @@ def build_window(
     def packages() -> Path | None:
         return builds.used_folder() if builds is not None else None
 
-    def probe_cards(is_over: Callable[[], bool]) -> Iterator[TorchCard | PcProbed]:
-        return probing(log_path, load_s=_LINK_LOAD_S, is_over=is_over, packages=packages())
-
     engines = engine_factory or partial(ProcessEngine, log_path=log_path, packages=packages)
     studio = Studio(
         engines,
@@ -129,7 +119,6 @@ def build_window(
         lab_factory=engines,
         modelled_factory=ModelledEngine,
         data_folder=data_folder,
-        probe=probe or probe_cards,
         recorded_factory=lambda recording, speed: RecordedEngine(recording, speed=speed),
         cards_are_simulated=are_cards_simulated(),
         boot=boot_mark(),

@@ -26,7 +26,7 @@ from gpu_studio.core import pause, user_file
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.engine import client
-from gpu_studio.model import awake_timer, doctor, engine_session, run_marks, sensors, worker
+from gpu_studio.model import awake_timer, engine_session, run_marks, sensors, worker
 from gpu_studio.model.check import card_check
 from gpu_studio.model.devices import sensor_log
 from gpu_studio.model.memory import oom_experiment
@@ -134,7 +134,7 @@ def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(engine_session, name, _AN_HOUR_MS)
     monkeypatch.setattr(awake_timer, "_BEAT_MS", _AN_HOUR_MS)
     monkeypatch.setattr(card_check, "_STOP_PATIENCE_MS", _AN_HOUR_MS)
-    for module in (doctor, engine_session, sensor_log, sensors, worker):
+    for module in (engine_session, sensor_log, sensors, worker):
         monkeypatch.setattr(module, "_LONGEST_END_MS", PATIENCE_MS)
     for name in ("_SILENT_AFTER_MS", "_SILENT_AT_START_MS"):
         monkeypatch.setattr(sensors, name, _AN_HOUR_MS)

@@ -286,7 +286,7 @@ _AFTER_PAINT = [
     "gpu_studio.core.benchmark", "gpu_studio.core.devices.peaks", "gpu_studio.core.wheels",
     "gpu_studio.core.memory",
     "gpu_studio.ui.benchmark.benchmark_tab", "gpu_studio.ui.memory.memory_tab",
-    "gpu_studio.ui.devices.sensor_grid", "gpu_studio.ui.devices.device_details",
+    "gpu_studio.ui.devices.fact_grid", "gpu_studio.ui.devices.copy_dialog",
     "gpu_studio.core.check",
     "gpu_studio.model.builds",  # only a program that keeps its own engines installs one
     "html",  # has all entities

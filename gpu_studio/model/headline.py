@@ -202,6 +202,11 @@ class HeadlineModel(QObject):
             return False
         return current.code in _LIVE and headline.code in _LIVE
 
+    @property
+    def is_about_sensors(self) -> bool:
+        """Whether the current headline is that the sensors have stopped."""
+        return self.headline is not None and self.headline.code == _SILENCE
+
     def notify(self, sentence: str, detail: str = "", action: Action | None = None) -> Headline:
         """Show a sentence about the program itself, before all others, until it is dismissed."""
         self._own = Headline(code=_OWN, sentence=sentence, detail=detail, action=action)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.engine import Engine, EngineEnvironment, EngineFactory
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.other_pc import OtherPc
-    from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
 
 
@@ -36,7 +35,6 @@ class Pc(QObject):
         engine_factory: creates an engine there.
         lab_factory: creates an engine there for what may break it.
         source: the stream of its telemetry; None until another PC is connected.
-        probe: runs a real kernel on each of its cards; None if that is not possible.
         parent: owns it.
 
     Attributes:
@@ -54,7 +52,6 @@ class Pc(QObject):
         engine_factory: EngineFactory,
         lab_factory: EngineFactory,
         source: SensorSource | None,
-        probe: Probe | None = None,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
@@ -67,7 +64,7 @@ class Pc(QObject):
         )
         self.lab = EngineSession(lab_factory, self, stop_patience_ms=patience_ms)
         self.sensors = Sensors(source, self, shares_clock=not name)
-        self.doctor = Doctor(self.session, self.sensors, probe, self)
+        self.doctor = Doctor(self.session, self.sensors, self)
         self.notice = Notice()
 
     @property
@@ -87,7 +84,6 @@ class Pc(QObject):
 
     def close(self) -> None:
         """End all its work and its processes."""
-        self.doctor.close()
         self.lab.close()
         self.session.close()
         self.sensors.close()
@@ -153,7 +149,7 @@ class RemotePc(Pc):
     changed = Signal()
 
     def __init__(self, address: OtherPc, port: PcPort, parent: QObject | None = None) -> None:
-        super().__init__(address.name, self._new_engine, self._new_engine, None, parent=parent)
+        super().__init__(address.name, self._new_engine, self._new_engine, None, parent)
         self.address, self._port = address, port
         self.said: Introduction | None = None
         self._hello: Hello | None = None

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.model.build_ports import BuildInstallerPort, BuildStore
     from gpu_studio.model.builds import Builds  # 10 ms
-    from gpu_studio.model.doctor import Probe
     from gpu_studio.model.pages import PageId, SleepBlocker
     from gpu_studio.model.pc import PcPort
     from gpu_studio.model.sensors import SensorSource
@@ -43,11 +42,11 @@ class Studio(QObject):
     the engines of this PC that may break (by default ``engine_factory``). `modelled` is the engine
     of simulated cards, created by ``modelled_factory``; it costs nothing and stays.
     ``data_folder`` is the folder of the results; None keeps them only in memory. `doctor` has the
-    findings, and tests each card with a kernel if ``probe`` is given; `headlines` chooses the
-    banner's sentence, `runs` marks the runs of the session. ``recorded_factory`` creates the engine
-    that replays a recording; ``cards_are_simulated`` is stated in every new recording. ``boot``
-    differs after each start of the PC. `builds` has the builds that the window installs for itself,
-    if ``build_store`` and ``build_installer`` are given; ``wheels`` is a folder of wheels for them.
+    findings; `headlines` chooses the banner's sentence, `runs` marks the runs of the session.
+    ``recorded_factory`` creates the engine that replays a recording; ``cards_are_simulated`` is
+    stated in every new recording. ``boot`` differs after each start of the PC. `builds` has the
+    builds that the window installs for itself, if ``build_store`` and ``build_installer`` are
+    given; ``wheels`` is a folder of wheels for them.
     `wakefulness` keeps the PC awake by ``sleep_blocker`` while long work runs.
     `is_ended_by_system` is true if the system ends the program, such as at a logoff; otherwise, you
     close it.
@@ -72,7 +71,6 @@ class Studio(QObject):
         lab_factory: EngineFactory | None = None,
         modelled_factory: EngineFactory | None = None,
         data_folder: Path | None = None,
-        probe: Probe | None = None,
         recorded_factory: RecordedFactory | None = None,
         cards_are_simulated: bool = False,
         boot: str = "",
@@ -91,7 +89,7 @@ class Studio(QObject):
         self.cards_are_simulated = cards_are_simulated
         self.boot = boot
         lab_factory = lab_factory or engine_factory
-        here = Pc("", engine_factory, lab_factory, sensor_source, probe, self)
+        here = Pc("", engine_factory, lab_factory, sensor_source, self)
         self.pcs = Pcs(here, settings, pc_port, self)
         self.session, self.lab = here.session, here.lab
         self.sensors, self.doctor = here.sensors, here.doctor

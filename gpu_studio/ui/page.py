@@ -52,7 +52,6 @@ from gpu_studio.ui.parts import (
     letters,
     section,
     set_property,
-    show_label,
     show_whole_rows,
     table,
 )
@@ -257,7 +256,7 @@ class Press(Part):
         if callable(primary):
             page.updates.append(lambda: self._dress(page, pressed, is_primary=bool(primary())))
         if callable(label):
-            page.updates.append(lambda: show_label(pressed, label()))
+            page.updates.append(lambda: _call(pressed, label()))
         enabled = self.enabled
         if enabled is not None:
             page.updates.append(lambda: _enable(pressed, bool(enabled())))
@@ -276,6 +275,11 @@ class Press(Part):
             set_property(pressed, "primary", is_primary)
             if self.icon:
                 pressed.setIcon(self._picture(page, is_primary=is_primary))
+
+
+def _call(pressed: QPushButton, text: str) -> None:
+    pressed.setText(text)
+    pressed.setAccessibleName(text)
 
 
 def _enable(pressed: QPushButton, can: bool) -> None:

@@ -1,35 +1,45 @@
-"""What a person waits for in the Devices tab."""
+"""What a person does on the Devices tab, and waits for."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtWidgets import QPushButton
 
-from tests.driving.window import click, sees, wait_ready, wait_until
+from tests.driving.window import find, wait_ready, wait_until
 
 if TYPE_CHECKING:
+    from PySide6.QtGui import QAction
+    from PySide6.QtWidgets import QWidget
+
     from gpu_studio.core.devices.devices import Reading
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.devices.devices_tab import DevicesTab
     from tests.fakes.pc import SteadySensors
 
 
+def more(root: QWidget) -> list[QAction]:
+    """Return what the menu of More offers now."""
+    menu = find(root, "devices.more", QPushButton).menu()
+    menu.aboutToShow.emit()
+    return [action for action in menu.actions() if not action.isSeparator()]
+
+
+def choose_more(root: QWidget, words: str) -> None:
+    """Choose what begins with these words from the menu of More."""
+    action = next(one for one in more(root) if one.text().startswith(words))
+    assert action.isEnabled(), words
+    action.trigger()
+
+
 def start(studio: Studio, tab: DevicesTab) -> None:
-    """Show the tab and start the program; unfold everything and wait until it stands there."""
+    """Show the tab and start the program; then show all facts and all sensors."""
     tab.show()
     studio.start()
     wait_ready(studio)
-    click(tab, "devices.facts")
-    settle(tab)
-    if sees(tab, "devices.sensors.all"):  # a card that cannot be read has no sensors
-        click(tab, "devices.sensors.all")
-    settle(tab)
-
-
-def settle(tab: DevicesTab) -> None:
-    """Wait until the tab shows every change."""
-    wait_until(lambda: tab.is_up_to_date)
+    choose_more(tab, "All facts")
+    choose_more(tab, "All sensors")
 
 
 def show_reading(studio: Studio, sensor_source: SteadySensors, taken: Reading) -> None:

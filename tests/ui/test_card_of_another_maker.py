@@ -6,7 +6,6 @@ import msgspec
 
 from gpu_studio.app import build_window
 from gpu_studio.core.devices.devices import Device, Inventory
-from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.engine import client
 from gpu_studio.model.settings import Settings
@@ -32,7 +31,6 @@ def test_the_radeon_is_chosen_and_a_number_is_said_to_be_untested(
         sensor_source=SteadySensors(Inventory(devices=(CPU, *OF_AMD, GEFORCE))),
         settings=Settings(tmp_path / "settings.json"),
         log_path=tmp_path / "log.txt",
-        probe=lambda *_args, **_options: PcProbed(),
     )
     qtbot.addWidget(window)
     window.show()

@@ -36,8 +36,8 @@ from tests.fakes.scripted_engine import Engines
 
 # Every name of the design that the tabs as they are have to have.
 NAMES = (
-    "tabs", "banner", "code", "code.drawer", "devices.table", "devices.details", "devices.sensors",
-    "devices.processes", "devices.verdict", "devices.copy", "switcher.cards", "switcher.activate",
+    "tabs", "banner", "code", "code.drawer", "devices.table", "devices.sensors",
+    "devices.verdict", "switcher.cards", "switcher.activate",
     "switcher.visible_only", "switcher.model", "switcher.move", "switcher.placement",
     "benchmark.workload", "benchmark.sizes", "benchmark.dtype", "benchmark.devices",
     "benchmark.run", "benchmark.stop", "benchmark.progress", "benchmark.plot",
@@ -253,6 +253,7 @@ def test_what_a_run_did_to_the_card_is_reported_once_on_every_tab(qtbot, make_wi
     result = window.findChild(QLabel, "status.effect")
     assert result.text() == ""
     effect = "matmul, 512, float32 on cuda:0: P8 → P0, +14 °C."
+    studio_of(window).runs.effect = effect
     studio_of(window).runs.effect_changed.emit(effect)
     for index in range(window.tabs.count()):
         window.tabs.setCurrentIndex(index)

@@ -116,6 +116,7 @@ class SizePage(Page):
                 Stack(
                     Words(lambda: m.sentence, name="sentence", presented=True),
                     Switch(of="view", title="View", name="view", items=AXES[:2]),
+                    Press(lambda: m.choices.name, m.press, name="named"),
                     Press(
                         "Run", m.press, name="run", enabled=lambda: m.choices.size > 1,
                         primary=lambda: not m.choices.is_cold,
@@ -215,6 +216,14 @@ def test_empty_words_are_hidden_and_a_button_follows_its_condition(page: SizePag
     QTest.mouseClick(found(page, QPushButton, "run"), Qt.MouseButton.LeftButton)
     assert page.model.pressed == 1
     assert found(page, QLabel, "sentence").isVisible()
+
+
+def test_a_button_without_a_label_is_hidden(page: SizePage) -> None:
+    assert not found(page, QPushButton, "named").isVisible()
+    page.model.choose(name="mine")
+    assert found(page, QPushButton, "named").isVisible()
+    page.model.choose(name="")
+    assert not found(page, QPushButton, "named").isVisible()
 
 
 def test_a_button_says_why_it_is_gray_and_may_be_second_to_another(page: SizePage) -> None:

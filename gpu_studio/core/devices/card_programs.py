@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 _SEPARATORS = re.compile(r"[/\\]")
 
 
+def program_name(process: GpuProcess) -> str:
+    """Return the name of a process without its folder."""
+    return _SEPARATORS.split(process.name)[-1] or process.name
+
+
 def memory_by_program(processes: Iterable[GpuProcess], most: int) -> list[tuple[str, int]]:
     """Return programs with their bytes, the largest first; the driver may report none.
 
@@ -23,7 +28,7 @@ def memory_by_program(processes: Iterable[GpuProcess], most: int) -> list[tuple[
     used: dict[str, int] = {}
     for process in processes:
         if process.memory_bytes is not None:
-            name = _SEPARATORS.split(process.name)[-1] or process.name
+            name = program_name(process)
             used[name] = used.get(name, 0) + process.memory_bytes
     ranked = sorted(used.items(), key=lambda program: -program[1])
     named, others = ranked[:most], ranked[most:]

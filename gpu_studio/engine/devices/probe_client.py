@@ -18,7 +18,7 @@ from gpu_studio.core.packages_folder import variables_for
 from gpu_studio.process.child_process import ChildProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from gpu_studio.core.messages.engine_messages import TorchCard
@@ -40,62 +40,40 @@ def probe_pc(
     card_patience_s: float = _CARD_PATIENCE_S,
     is_over: Callable[[], bool] = lambda: False,
 ) -> PcProbed:
-    """Return the last value of `probing`."""
-    patience = (start_patience_s, card_patience_s)
-    last = PcProbed()
-    for event in probing(log_path, load_s=load_s, patience_s=patience, is_over=is_over):
-        if isinstance(event, PcProbed):
-            last = event
-    return last
+    """Run one real kernel on every card that the user's scripts would see; return the outcomes.
 
-
-def probing(
-    log_path: Path | None = None,
-    *,
-    load_s: float = 0.0,
-    patience_s: tuple[float, float] = (_START_PATIENCE_S, _CARD_PATIENCE_S),
-    is_over: Callable[[], bool] = lambda: False,
-    packages: Path | None = None,
-) -> Iterator[TorchCard | PcProbed]:
-    """Run one real kernel on every card that the user's scripts would see.
-
-    Yields each card at its start, and finally the outcome of all cards. The first card takes some
-    seconds, because PyTorch is imported. Creates a CUDA context on every card; it is gone at the
-    end.
+    The first card takes some seconds, because PyTorch is imported. Creates a CUDA context on every
+    card; it is gone at the end.
 
     Args:
         log_path: the file for the child's standard error; None shares this process's.
         load_s: seconds of copies on each card, so that its link can be read under load.
-        patience_s: the most seconds for the start of PyTorch and CUDA, and for each card.
+        start_patience_s: the most seconds for the start of PyTorch and CUDA.
+        card_patience_s: the most seconds for each card.
         is_over: returns whether to give up; called several times a second.
-        packages: the folder with PyTorch; None if it is a package of this Python.
     """
     found: PcProbed | None = None
     cards: tuple[TorchCard, ...] = ()
     probed: list[CardProbed] = []
     while True:
-        attempt = _Attempt(log_path, len(probed), load_s, packages)
+        attempt = _Attempt(log_path, len(probed), load_s)
         try:
-            yield from attempt.follow(*patience_s, is_over)
+            attempt.follow(start_patience_s, card_patience_s, is_over)
         finally:
             attempt.end()
         found, cards = attempt.pc or found, attempt.cards or cards
         if found is None:
-            yield PcProbed(error=f"PyTorch could not start CUDA: {attempt.why}.")
-            return
+            return PcProbed(error=f"PyTorch could not start CUDA: {attempt.why}.")
         outcomes = attempt.outcomes()
         probed += outcomes
         if not outcomes or len(probed) >= len(cards) or is_over():
-            yield msgspec.structs.replace(found, cards=tuple(probed))
-            return
+            return msgspec.structs.replace(found, cards=tuple(probed))
 
 
 class _Attempt:
     """One child process, from its start to its end."""
 
-    def __init__(
-        self, log_path: Path | None, first: int, load_s: float, packages: Path | None
-    ) -> None:
+    def __init__(self, log_path: Path | None, first: int, load_s: float) -> None:
         self.pc: PcProbed | None = None
         self.cards: tuple[TorchCard, ...] = ()
         self.begun: TorchCard | None = None
@@ -106,7 +84,7 @@ class _Attempt:
         self._child = ChildProcess(
             _MODULE,
             ["--first", str(first), "--load-s", str(load_s)],
-            environment=variables_for(packages),
+            environment=variables_for(None),
             log_path=log_path,
         )
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
@@ -114,8 +92,8 @@ class _Attempt:
 
     def follow(
         self, start_patience_s: float, card_patience_s: float, is_over: Callable[[], bool]
-    ) -> Iterator[TorchCard]:
-        """Read steps until the child ends; yield each card at its start."""
+    ) -> None:
+        """Read steps until the child ends."""
         patience_s = start_patience_s
         deadline_s = time.monotonic() + patience_s
         while not is_over():
@@ -130,8 +108,6 @@ class _Attempt:
                 self._note_end()
                 return
             self._add(_decoder.decode(line))
-            if self.begun is not None:
-                yield self.begun
             patience_s = card_patience_s + self._load_s
             deadline_s = time.monotonic() + patience_s
 

@@ -46,17 +46,25 @@ class QuickComparison(QObject):
 
     @property
     def title(self) -> str:
-        """The button's text."""
-        return "Compare my CPU and GPU" if len(self.devices) > 1 else "Time my CPU"
+        """The question that it answers, on its button."""
+        board, settings = self._studio.board, self._studio.settings
+        may_have_card = any(not row.pc for row in board.cards) or bool(settings.choices.cards)
+        has_card = len(self.devices) > 1 if self.devices else may_have_card
+        return f"How fast is my {'GPU' if has_card else 'CPU'}?"
 
     @property
     def sentence(self) -> str:
-        """What it does, and how long it takes; empty without an engine."""
+        """How long it takes, and what it compares; empty without an engine."""
         count = len(self.devices)
-        if not count:
+        against = ", against your CPU" if count > 1 else ""
+        return f"About {_DEVICE_S * count} s{against}" if count else ""
+
+    @property
+    def why_not(self) -> str:
+        """Why nothing can be compared now; empty if something can."""
+        if self.devices:
             return ""
-        work = "The same work on both" if count > 1 else "A matrix product in three sizes"
-        return f"{work}. About {_DEVICE_S * count} s."
+        return self._studio.session.absence or "PyTorch has not started yet."
 
     @property
     def plan(self) -> Plan:

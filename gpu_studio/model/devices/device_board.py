@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import Device, Inventory
     from gpu_studio.core.devices.finding import Finding
-    from gpu_studio.core.devices.torch_facts import PcProbed
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.model.pc import Pc
     from gpu_studio.model.pcs import Pcs
@@ -246,7 +245,6 @@ class DeviceBoard(QObject):
             self._engines.get(pc.name),
             current=pc.session.current_device,
             findings=pc.doctor.findings,
-            probe=pc.doctor.probed,
         )
         if not pc.name:
             return rows
@@ -296,7 +294,6 @@ def device_rows(
     *,
     current: str | None = None,
     findings: Sequence[Finding] = (),
-    probe: PcProbed | None = None,
 ) -> tuple[DeviceRow, ...]:
     """Return the CPU and then every card: those of the sensors, or else those of the engine.
 
@@ -305,7 +302,6 @@ def device_rows(
         engine: the engine's description of itself; None before it starts.
         current: the card chosen in this engine, ``cuda:1``; None for CUDA's default, the first.
         findings: the findings about this PC, worst first.
-        probe: the results of a real kernel on each card, if the cards were tested.
     """
     cpu = inventory.cpu if inventory is not None else None
     rows = [
@@ -323,7 +319,7 @@ def device_rows(
     known = inventory.cards if inventory is not None else ()
     cards = discrete_first((*known, *uncounted_cards(known, engine)))
     for card in cards:
-        obstacle = obstacle_of(card, engine, probe)
+        obstacle = obstacle_of(card, engine)
         finding = _worst_about(card, obstacle, findings) if engine is not None else None
         is_counted = obstacle in (None, Obstacle.NO_CODE)
         rows.append(
@@ -404,7 +400,12 @@ class DeviceList(QAbstractListModel):
         self._rows: list[tuple[DeviceRow, str]] = []
 
     def show(
-        self, devices: Sequence[DeviceRow], engine: EngineDescribed | None, *, is_choice: bool
+        self,
+        devices: Sequence[DeviceRow],
+        engine: EngineDescribed | None,
+        *,
+        is_choice: bool,
+        beside: str = "",
     ) -> None:
         """Show the devices whose facts are known; the selection stays if they are the same.
 
@@ -412,9 +413,11 @@ class DeviceList(QAbstractListModel):
             devices: in their order.
             engine: what the engine of their PC says of itself.
             is_choice: whether the window has another device, here or in another list.
+            beside: the device that is beside these and not in the list: ``with a Ryzen 5``.
         """
         self.is_choice = is_choice
-        rows = [(one, summary_line(one.device, engine)) for one in devices if one.device]
+        end = f"\u00a0· {beside}" if beside else ""
+        rows = [(one, summary_line(one.device, engine) + end) for one in devices if one.device]
         if [row.identity for row, _ in rows] != [row.identity for row, _ in self._rows]:
             self.beginResetModel()
             self._rows = rows

@@ -1,4 +1,4 @@
-"""The state of the Devices tab: the selected device, and everything known about it.
+"""The state of the Devices page: the selected device, and everything known about it.
 
 The module that words the facts is imported with the first facts, after the first paint.
 """
@@ -6,89 +6,101 @@ The module that words the facts is imported with the first facts, after the firs
 from __future__ import annotations
 
 import time
-from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.devices.access import ABOUT_THE_CARD
 from gpu_studio.core.devices.devices import CUDA_BUILD
-from gpu_studio.core.devices.facts import (
-    FactGroup,
-    PcSnapshot,
-    amount_text,
-    bytes_text,
-    celsius_text,
-    facts_of,
-)
-from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
-from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
-from gpu_studio.core.notice import Action, Notice, Tone
+from gpu_studio.core.devices.facts import FactGroup, PcSnapshot, facts_of
+from gpu_studio.core.devices.sensor_kinds import CARD_SENSORS, CPU_SENSORS
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_bytes
+from gpu_studio.model.devices import programs, verdicts
+from gpu_studio.model.devices.card_memory import CardMemory
 from gpu_studio.model.devices.device_board import DeviceList
-from gpu_studio.model.devices.process_table import ProcessTable
 from gpu_studio.model.devices.sensor_log import SensorLog
-from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.headline import (
-    Headline,
-    headline_from,
-    lost_headline,
-    why_silent,
-)
+from gpu_studio.model.headline import Headline, headline_from, why_silent
+from gpu_studio.model.page_model import PageModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from gpu_studio.core.devices.devices import Device
+    from PySide6.QtCore import QObject
+
+    from gpu_studio.core.devices.devices import Device, GpuProcess
     from gpu_studio.core.devices.finding import Finding
     from gpu_studio.core.devices.run_effect import RunMark
     from gpu_studio.core.devices.sensor_history import SensorSpan
-    from gpu_studio.core.messages.engine_messages import EngineDescribed
-    from gpu_studio.core.telemetry import Telemetry
+    from gpu_studio.core.devices.sensor_kinds import SensorKind
     from gpu_studio.model.builds import Installation
     from gpu_studio.model.devices.device_board import DeviceRow
-    from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.pc import Pc
     from gpu_studio.model.studio import Studio
 
+_MAIN = ("utilization", "memory", "temperature", "clock")  # of a card, in the first view
 _BESIDE_A_CARD = ("utilization", "memory")
+_MOST_PROGRAMS = 3
+# The verdicts that say why the card cannot be read.
+_EXPLAIN_TROUBLE = frozenset(
+    {"card_asleep", "card_lost", "card_unreadable", "driver_library_mismatch"}
+)
 
 
-class DevicesModel(QObject):
-    """The devices, the selected one, and what sensors and engine report about it.
+class DevicesChoices(msgspec.Struct, frozen=True):
+    """What is shown: the facts, all sensors and how much of them, and the process to end."""
 
-    `processes` and the list of each PC are item models for views; `runs` marks the runs of the
-    session, `log` writes the readings to a file.
+    shows_facts: bool = False
+    shows_sensors: bool = False
+    span_s: float = 60.0
+    pid: int = 0
 
-    Signals:
-        selection_changed(): another device is selected.
-        facts_changed(): its rows, its verdict or its trouble changed, or the banner above the tabs.
-        readings_changed(): its sensors have new readings.
+
+class SensorLine(NamedTuple):
+    """A sensor in the list.
+
+    Attributes:
+        key: its name in the list; that of the CPU's beside a card begins with ``pc_``.
+        kind: what it measures.
+        device: the color of its device: a number or an identity.
+        span: its readings; None before its device is known.
     """
 
-    selection_changed = Signal()
-    facts_changed = Signal()
-    readings_changed = Signal()
+    key: str
+    kind: SensorKind
+    device: str
+    span: SensorSpan | None = None
+
+
+class DevicesModel(PageModel):
+    """The devices, the selected one, and what sensors and engine report about it.
+
+    The list of each PC is an item model for a view; `runs` marks the runs of the session, `log`
+    writes the readings to a file.
+    """
+
+    choices: DevicesChoices
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(DevicesChoices(), parent)
         self._studio = studio
         self._selected: str | None = None
-        self._is_chosen = False
+        self._is_chosen = self._shows_cpu = False
         self._lists: dict[Pc, DeviceList] = {}
-        self.processes = ProcessTable(self)
+        self._memories: dict[Pc, CardMemory] = {}
         self.runs = studio.runs
         self.log = SensorLog(studio.sensors, self)
-        self._memories: dict[Pc, CardMemory] = {}
-        self._is_watched = False
+        self.outcome = ""  # of ending a process
         for pc in studio.pcs.all:
             self._listen(pc)
         studio.pcs.added.connect(self._listen)
         studio.pcs.removed.connect(self._forget)
         studio.pcs.changed.connect(self._find)
-        studio.headlines.headline_changed.connect(self.facts_changed)
+        self.follow(
+            studio.headlines.headline_changed, studio.settings.choices_changed,
+            self.log.state_changed, self.runs.marks_changed, self.runs.effect_changed,
+        )  # fmt: skip
         self._reported_installation = self._installation
         if studio.builds is not None:
             studio.builds.changed.connect(self._follow_installation)
@@ -99,15 +111,13 @@ class DevicesModel(QObject):
         self._lists[pc] = DeviceList(self)
         memory = CardMemory(pc.session, partial(self._looked_at, pc), self)
         self._memories[pc] = memory
-        memory.read_taken.connect(self.facts_changed)
         pc.session.engine_described.connect(memory.forget)
         pc.session.engine_described.connect(self._find)
-        pc.session.state_changed.connect(self.facts_changed)
         pc.sensors.inventory_changed.connect(self._find)
-        pc.sensors.reading_taken.connect(self._read)
-        pc.sensors.silence_changed.connect(self.facts_changed)
-        pc.doctor.findings_changed.connect(self.facts_changed)
-        pc.doctor.check_changed.connect(self.facts_changed)
+        self.follow(
+            memory.read_taken, pc.session.state_changed, pc.sensors.reading_taken,
+            pc.sensors.silence_changed, pc.doctor.findings_changed,
+        )  # fmt: skip
 
     def _forget(self, pc: Pc) -> None:
         self._lists.pop(pc).deleteLater()
@@ -128,9 +138,19 @@ class DevicesModel(QObject):
         return self._studio.board.row(self._selected or "")
 
     @property
+    def short_name(self) -> str:
+        """Its name in a sentence."""
+        return self.device.short_name if self.device is not None else "card"
+
+    @property
     def pc(self) -> Pc:
         """The PC of the selected device."""
         return self._studio.pcs.of(self._selected or "")
+
+    @property
+    def color(self) -> str:
+        """What its color follows: its number in the engine, or its identity."""
+        return (self.row.number or self.row.identity) if self.row is not None else ""
 
     def list_of(self, pc: Pc) -> DeviceList:
         """Return the devices of a PC."""
@@ -154,15 +174,70 @@ class DevicesModel(QObject):
         self._memories[self._studio.pcs.of(identity)].choose()
         self._look_at(identity)
 
-    def watch(self, watched: bool) -> None:
+    def select_cpu(self) -> None:
+        """Select this PC's CPU, which is listed beside the cards from now on."""
+        self._shows_cpu = True
+        self.select(self._studio.board.cpu.identity)
+        self._find()
+
+    @property
+    def hides_cpu(self) -> bool:
+        """Whether this PC's CPU is not in its list, because a card is."""
+        return bool(self._cards_here) and not self._shows_cpu
+
+    @property
+    def _beside(self) -> str:
+        """What a card's line says of the CPU that is not in the list."""
+        cpu = self._studio.board.cpu.device
+        is_only = self.hides_cpu and len(self._cards_here) == 1
+        return f"with a {cpu.short_name}" if is_only and cpu is not None else ""
+
+    @property
+    def _cards_here(self) -> list[DeviceRow]:
+        cards = self._studio.board.cards
+        return [row for row in cards if row.device is not None and not row.pc]
+
+    def see(self, *, is_seen: bool) -> None:
         """Ask the engine for PyTorch's own memory regularly while visible."""
-        self._is_watched = watched
+        super().see(is_seen=is_seen)
         for pc, memory in self._memories.items():
-            memory.watch(watched and pc is self.pc)
+            memory.watch(is_seen and pc is self.pc)
 
     @property
     def _memory(self) -> CardMemory:
         return self._memories[self.pc]
+
+    # ── what one click does ──────────────────────────────────────────────────────────────────
+
+    @property
+    def check_label(self) -> str:
+        """What a check of the selected device is called."""
+        is_cpu = self.row.is_cpu if self.row is not None else not self._may_have_card
+        return "Check CPU and RAM" if is_cpu else "Check this card"
+
+    @property
+    def why_no_check(self) -> str:
+        """Why the selected device cannot be checked now; empty if it can."""
+        if self.row is None:
+            return "The devices of this PC are not known yet."
+        return self.pc.session.absence or self.row.reason
+
+    @property
+    def _may_have_card(self) -> bool:
+        """Whether a card is selected; before devices are found, whether this PC had one."""
+        if self.device is not None:
+            return not self.device.is_cpu
+        return bool(self._studio.settings.choices.cards)
+
+    @property
+    def is_without_card(self) -> bool:
+        """Whether this PC has no card for PyTorch; before it is examined, whether it had none."""
+        inventory, session = self.pc.sensors.inventory, self.pc.session
+        if inventory is None:
+            return not self._may_have_card
+        # An engine tells whether it is built for a card of another maker.
+        is_settled = not inventory.cards or session.description is not None or session.absence
+        return self.has_cards is False and bool(is_settled) and not self.pc.name
 
     # ── the facts about it ───────────────────────────────────────────────────────────────────
 
@@ -203,40 +278,83 @@ class DevicesModel(QObject):
             return ""
         return f"{format_bytes(used)} of {format_bytes(device.memory_total_bytes)}"
 
-    def spans(self, longest_s: float) -> tuple[SensorSpan, ...]:
-        """Return the latest readings of each of its sensors."""
+    def report(self, form: str, *, masked: bool) -> str:
+        """Return everything known as ``text``, ``markdown`` or ``json``."""
+        from gpu_studio.core.devices.report import report_json, report_markdown, report_text  # 4 ms
+
+        snapshot = self.snapshot
+        if snapshot is None:
+            return ""
+        write = {"text": report_text, "markdown": report_markdown, "json": report_json}[form]
+        return write(snapshot, self.pc.doctor.findings, masked=masked)
+
+    # ── its sensors ──────────────────────────────────────────────────────────────────────────
+
+    @property
+    def spans(self) -> tuple[SensorSpan, ...]:
+        """The latest readings of each of its sensors."""
         device = self.device
-        return self.pc.sensors.track(device).spans(longest_s) if device else ()
+        return self.pc.sensors.track(device).spans(self.choices.span_s) if device else ()
 
-    def spans_beside(self, longest_s: float) -> tuple[SensorSpan, ...]:
-        """Return the CPU's load and RAM to show beside the sensors of a card."""
+    @property
+    def sensor_lines(self) -> list[SensorLine]:
+        """The sensors in the list: its own, then those of a card's PC.
+
+        A sensor that the device does not report has none. Before devices are found, those that
+        this PC will most likely have, so that nothing moves later.
+        """
         inventory, device = self.pc.sensors.inventory, self.device
-        if inventory is None or device is None or device.is_cpu:
-            return ()
-        spans = self.pc.sensors.track(inventory.cpu).spans(longest_s)
-        return tuple(span for span in spans if span.kind.key in _BESIDE_A_CARD)
+        if inventory is None or device is None:
+            return self._expected_lines
+        usual = _BESIDE_A_CARD if device.is_cpu else _MAIN
+        shows_all = self.choices.shows_sensors or device.is_cpu
+        lines = [
+            SensorLine(span.kind.key, span.kind, self.color, span)
+            for span in (self.spans if self.is_readable else ())
+            if not span.is_refused and (span.kind.key in usual or (shows_all and span.has_values))
+        ]
+        if not device.is_cpu:
+            beside = self.pc.sensors.track(inventory.cpu).spans(self.choices.span_s)
+            lines += [
+                SensorLine(f"pc_{span.kind.key}", span.kind, "cpu", span)
+                for span in beside
+                if span.kind.key in _BESIDE_A_CARD and not span.is_refused
+            ]
+        return lines
 
-    def marks_since(self, time_s: float) -> list[RunMark]:
-        """Return its runs that were active after a time of the sensors' clock."""
+    @property
+    def _expected_lines(self) -> list[SensorLine]:
+        has_card = self._may_have_card
+        own = [SensorLine(kind.key, kind, "cuda:0") for kind in CARD_SENSORS if kind.key in _MAIN]
+        beside = [
+            SensorLine(f"pc_{kind.key}" if has_card else kind.key, kind, "cpu")
+            for kind in CPU_SENSORS
+            if kind.key in _BESIDE_A_CARD
+        ]
+        return [*(own if has_card else ()), *beside]
+
+    @property
+    def marks(self) -> list[RunMark]:
+        """Its runs in the shown time."""
         if self.pc.name:  # the marks are of this PC's engine
             return []
         identity = self.device.identity if self.device else None
-        return [
-            mark
-            for mark in self.runs.marks
-            if mark.identity == identity and (mark.ended_s is None or mark.ended_s >= time_s)
-        ]
+        return [mark for mark in self.runs.marks if mark.identity == identity]
 
     @property
     def trouble(self) -> str:
-        """Why it has no live readings; empty if it has."""
+        """Why it has no live readings; empty if it has, or if that is said elsewhere."""
         if self.pc.why_not:
             return f"{self.pc.why_not} You see the last readings."
         if self.pc.sensors.is_silent:
+            if self._studio.headlines.is_about_sensors and not self.pc.name:
+                return ""
             return (
                 "The sensors have stopped answering. You see their last readings. "
                 f"{why_silent(self.pc.sensors.asks_driver)}"
             )
+        if self.verdict.code in _EXPLAIN_TROUBLE:
+            return self._last_read
         trouble = self._trouble_of(self.device)
         return " ".join(part for part in (trouble, self._last_read if trouble else "") if part)
 
@@ -249,12 +367,70 @@ class DevicesModel(QObject):
         track = sensors.track(device)
         if track.newest is None or track.newest_at_s is None:
             return ""
-        return last_reading_words(track.newest, time.monotonic() - track.newest_at_s)
+        return verdicts.last_reading_words(track.newest, time.monotonic() - track.newest_at_s)
 
     @property
     def is_readable(self) -> bool:
         """Whether the device has sensors to show; silent sensors still show their last minute."""
         return not self._trouble_of(self.device)
+
+    def _trouble_of(self, device: Device | None) -> str:
+        snapshot = self.snapshot
+        return snapshot.trouble(device) if device and snapshot else ""
+
+    # ── the programs on it ───────────────────────────────────────────────────────────────────
+
+    @property
+    def has_programs(self) -> bool:
+        """Whether it can have programs: it is a card that can be read, or one is expected."""
+        return self._may_have_card and self.is_readable
+
+    @property
+    def processes(self) -> Sequence[GpuProcess]:
+        """Those on the card, the one with the most memory first."""
+        found = self.pc.sensors.processes(self.device) if self.device else ()
+        return sorted(found, key=lambda one: -(one.memory_bytes or 0))
+
+    @property
+    def programs(self) -> list[Notice]:
+        """One sentence for each of the programs that matter most on the card."""
+        if self.device is None:
+            return []
+        own = programs.own_pids(self.pc.session.description)
+        total = self.device.memory_total_bytes
+        sentences = programs.program_notices(self.processes, own, total, _MOST_PROGRAMS)
+        return sentences or [Notice(programs.note(self.processes, self.memory_used), Tone.QUIET)]
+
+    @property
+    def process_rows(self) -> list[tuple[str, ...]]:
+        """All processes on the card, for a table."""
+        own = programs.own_pids(self.pc.session.description)
+        return [programs.process_row(one, own) for one in self.processes]
+
+    @property
+    def process_note(self) -> str:
+        """A sentence about the table of processes; empty if there is nothing to say."""
+        return programs.note(self.processes, self.memory_used)
+
+    @property
+    def may_end(self) -> bool:
+        """Whether a process may be ended: a setting allows it, and they run on this PC."""
+        may = self._studio.settings.choices.may_end_processes
+        return may and not self.pc.name and bool(self.processes)
+
+    @property
+    def process(self) -> GpuProcess | None:
+        """The process that was chosen to be ended, or the first one."""
+        found = [one for one in self.processes if one.pid == self.choices.pid]
+        return next(iter((*found, *self.processes)), None)
+
+    def end(self, process: GpuProcess) -> None:
+        """Ask a process to end."""
+        own = programs.own_pids(self.pc.session.description)
+        self.outcome = programs.end_process(process, own)
+        self.changed.emit()
+
+    # ── the verdict ──────────────────────────────────────────────────────────────────────────
 
     @property
     def has_cards(self) -> bool | None:
@@ -273,22 +449,29 @@ class DevicesModel(QObject):
         """Whether PyTorch can use the device, in one sentence."""
         device, session = self.device, self.pc.session
         if device is None:
-            return verdict_before_devices(self.pc.sensors.is_silent)
+            return verdicts.before_devices(self.pc.sensors.is_silent)
         if self.pc.name and session.absence:
-            return verdict_of_line(self.pc)
+            return verdicts.of_line(self.pc)
         if session.absence:
-            return verdict_without_engine(device, self._installation)
+            return verdicts.without_engine(device, self._installation)
         if device.is_cpu and self.has_cards:
-            return verdict_of_cpu(device, session.description, session.state)
-        findings, trouble = self._findings_of(device), self._trouble_of(device)
-        row = self.row
+            return verdicts.of_cpu(device, session.description, session.state)
+        findings, row = self._findings_of(device), self.row
         if row is not None and row.obstacle in ABOUT_THE_CARD:
             own = [one for one in findings if one.device_uuid == device.identity]
             if not own:
                 return Headline(code="unknown", sentence=row.reason, detail=row.name)
             return self._offered(headline_from(own[0]))
-        verdict = verdict_of_card(device, findings, session.description, session.state, trouble)
+        trouble = self._trouble_of(device)
+        verdict = verdicts.of_card(device, findings, session.description, session.state, trouble)
         return self._offered(verdict)
+
+    @property
+    def is_cured_above(self) -> bool:
+        """Whether the banner says the same about a lost card, and offers what helps."""
+        verdict = self.verdict
+        is_loss = not verdict.is_finding and not self.pc.name
+        return is_loss and self._studio.headlines.is_same_loss(verdict)
 
     @property
     def also_found(self) -> list[Headline]:
@@ -305,30 +488,8 @@ class DevicesModel(QObject):
             return self._studio.headlines.offered(headline)
         return msgspec.structs.replace(headline, sentence=f"{self.pc.name}: {headline.sentence}")
 
-    def is_shown_above(self, headline: Headline) -> bool:
-        """Return whether the banner above the tabs already shows this headline.
-
-        Findings are shown here instead.
-        """
-        is_loss = not headline.is_finding and not self.pc.name
-        return is_loss and self._studio.headlines.is_same_loss(headline)
-
-    def report(self, form: str, *, masked: bool) -> str:
-        """Return everything known as ``text``, ``markdown`` or ``json``."""
-        from gpu_studio.core.devices.report import report_json, report_markdown, report_text  # 4 ms
-
-        snapshot = self.snapshot
-        if snapshot is None:
-            return ""
-        write = {"text": report_text, "markdown": report_markdown, "json": report_json}[form]
-        return write(snapshot, self.pc.doctor.findings, masked=masked)
-
     def _findings_of(self, device: Device) -> list[Finding]:
         return [f for f in self.pc.doctor.findings if f.device_uuid in (None, device.identity)]
-
-    def _trouble_of(self, device: Device | None) -> str:
-        snapshot = self.snapshot
-        return snapshot.trouble(device) if device and snapshot else ""
 
     # ── events ───────────────────────────────────────────────────────────────────────────────
 
@@ -338,26 +499,27 @@ class DevicesModel(QObject):
     def _find(self) -> None:
         if self._studio.sensors.inventory is None:
             return
-        board = self._studio.board
-        is_choice = sum(row.device is not None for row in board.rows) > 1
+        board, hidden = self._studio.board, self._studio.board.cpu if self.hides_cpu else None
+        shown = [row for row in board.rows if row.device is not None and row is not hidden]
         for pc, devices in self._lists.items():
-            rows = [row for row in board.rows if row.pc == pc.name]
-            devices.show(rows, pc.session.description, is_choice=is_choice)
+            devices.show(
+                [row for row in shown if row.pc == pc.name],
+                pc.session.description,
+                is_choice=len(shown) > 1,
+                beside="" if pc.name else self._beside,
+            )
         if not self._is_chosen or self.device is None:
             self._is_chosen = False
-            cards = [row for row in board.cards if row.device is not None and not row.pc]
+            cards = self._cards_here
             numbered = [row for row in cards if row.number is not None]
             self._look_at((*numbered, *cards, board.cpu)[0].identity)
-        self._show_processes()
-        self.facts_changed.emit()
-        self.readings_changed.emit()
+        self.changed.emit()
 
     def _look_at(self, identity: str) -> None:
         if identity != self._selected:
             self._selected = identity
-            self.watch(self._is_watched)
-            self._show_processes()
-            self.selection_changed.emit()
+            self.see(is_seen=self.is_seen)
+            self.changed.emit()
             self._memory.look_elsewhere()
 
     @property
@@ -369,227 +531,4 @@ class DevicesModel(QObject):
         """Follow the begin and the end of an installation; it reports ten times a second."""
         if self._installation != self._reported_installation:
             self._reported_installation = self._installation
-            self.facts_changed.emit()
-
-    def _read(self) -> None:
-        self._show_processes()
-        self.facts_changed.emit()
-        self.readings_changed.emit()
-
-    def _show_processes(self) -> None:
-        device, engine = self.device, self.pc.session.description
-        processes = self.pc.sensors.processes(device) if device else ()
-        pid = engine.pid if engine else None
-        self.processes.show(processes, pid, self.memory_used, is_here=not self.pc.name)
-
-
-def last_reading_words(telemetry: Telemetry, age_s: float) -> str:
-    """Return a past reading with the time of this PC's clock at which it was taken."""
-    taken_at = datetime.now().astimezone() - timedelta(seconds=max(age_s, 0.0))
-    hot_spot, power = celsius_text(telemetry.hotspot_c), amount_text(telemetry.power_w, None, "W")
-    used = bytes_text(telemetry.memory_used_bytes)
-    values = (
-        celsius_text(telemetry.temperature_c),
-        f"hot spot {hot_spot}" if hot_spot else None,
-        power,
-        f"{used} in use" if used else None,
-    )
-    words = ", ".join(value for value in values if value)
-    return f"Last read at {taken_at:%H:%M}: {words}." if words else ""
-
-
-def verdict_before_devices(is_silent: bool) -> Headline:
-    """Return the headline before devices are found."""
-    if is_silent:
-        return Headline(
-            code="unknown",
-            sentence="The devices of this PC could not be read.",
-            detail="The sensors do not answer. Restart the PC if they do not come back.",
-        )
-    return Headline(code="waiting", sentence="Looking for the devices of this PC…", tone=Tone.PLAIN)
-
-
-def verdict_of_line(pc: Pc) -> Headline:
-    """Return the headline about another PC that is not connected, or has no engine."""
-    notice = pc.notice
-    return Headline(
-        code="line",
-        sentence=pc.engine_trouble or notice.sentence,
-        detail=notice.detail,
-        tone=notice.tone if pc.why_not else Tone.AMBER,
-    )
-
-
-def verdict_of_card(
-    card: Device,
-    findings: Sequence[Finding],
-    engine: EngineDescribed | None,
-    state: EngineState,
-    trouble: str,
-) -> Headline:
-    """Return the verdict on a card, or on the CPU of a PC without one.
-
-    Args:
-        card: the device.
-        findings: the findings about it, worst first.
-        engine: the engine's description of itself, None without an engine.
-        state: the engine's state.
-        trouble: why the device is not readable now; empty if it is.
-    """
-    if card.unreadable is None and trouble:
-        return lost_headline(card, trouble)
-    failures = [finding for finding in findings if finding.severity == "failure"]
-    usable = [finding for finding in findings if finding.code == "ok"]
-    # A note about the whole PC does not answer whether PyTorch can use the card.
-    is_card = not card.is_cpu
-    answers = [
-        finding
-        for finding in findings
-        if not (is_card and finding.severity == "note" and finding.device_uuid is None)
-    ]
-    for finding in failures or usable or answers:
-        return headline_from(finding)
-    return _verdict_without_findings(card, engine, state, trouble)
-
-
-def verdict_without_engine(device: Device, installation: Installation) -> Headline:
-    """Return the verdict while no PyTorch is installed.
-
-    Args:
-        device: the card or the CPU.
-        installation: what the installation does; empty if it has not begun.
-    """
-    question = f"if PyTorch can use your {device.short_name}"
-    if installation:
-        now = "is being installed" if installation == "runs" else "is not installed completely"
-        sentence = f"The engine {now}. After that, you see here {question}."
-        return Headline(
-            code="waiting", sentence=sentence, action=Action.SHOW_SET_UP, tone=Tone.PLAIN
-        )
-    sentence = f"Install the engine to see {question}."
-    return Headline(code="waiting", sentence=sentence, action=Action.SET_UP, tone=Tone.PLAIN)
-
-
-def verdict_of_cpu(cpu: Device, engine: EngineDescribed | None, state: EngineState) -> Headline:
-    """Return the verdict on the CPU of a PC with cards; the findings are about the cards."""
-    if engine is None:
-        return _verdict_without_findings(cpu, engine, state, "")
-    simd = f" with {engine.cpu_capability}" if engine.cpu_capability else ""
-    return Headline(
-        code="ok",
-        sentence=f"PyTorch runs on your {cpu.short_name}.",
-        detail=f"torch {engine.torch_version} uses {engine.cpu_threads} of its threads{simd}",
-        tone=Tone.GOOD,
-    )
-
-
-def _verdict_without_findings(
-    device: Device, engine: EngineDescribed | None, state: EngineState, trouble: str
-) -> Headline:
-    """Return the headline while PyTorch has not reported on a device."""
-    if state is EngineState.FAILED:
-        sentence = f"PyTorch did not start, so it is not known if it can use {device.short_name}."
-        return Headline(code="unknown", sentence=sentence)
-    if engine is None:
-        sentence = f"Asking PyTorch whether it can use your {device.short_name}…"
-        return Headline(code="waiting", sentence=sentence, tone=Tone.PLAIN)
-    if engine.cards_asleep:
-        sentence = f"Your {device.short_name} is asleep. PyTorch has not checked it."
-        return Headline(
-            code="unknown", sentence=sentence, action=Action.WAKE_CARDS, tone=Tone.PLAIN
-        )
-    sentence = f"PyTorch does not list your {device.short_name}."
-    return Headline(code="unknown", sentence=sentence, detail=trouble)
-
-
-_READ_MEMORY_EVERY_MS = 2000
-
-
-class CardMemory(QObject):
-    """Asks an idle engine for one card's memory every two seconds.
-
-    If an engine fails over a card, it asks again only when the user selects that card again.
-
-    Args:
-        session: answers the questions.
-        looked_at: returns the shown device; a CPU is not asked about.
-
-    Signals:
-        read_taken(): a newer reading is available.
-    """
-
-    read_taken = Signal()
-
-    def __init__(
-        self,
-        session: EngineSession,
-        looked_at: Callable[[], Device | None],
-        parent: QObject | None = None,
-    ) -> None:
-        super().__init__(parent)
-        self._session, self._looked_at = session, looked_at
-        self._read: dict[str, MemoryRead] = {}
-        self._reply: Reply | None = None
-        self._unanswered: str | None = None  # the address that made an engine fail
-        self._timer = QTimer(self)
-        self._timer.setInterval(_READ_MEMORY_EVERY_MS)
-        self._timer.timeout.connect(self.ask)
-        session.state_changed.connect(self._enter)
-
-    @property
-    def by_address(self) -> Mapping[str, MemoryRead]:
-        """The newest reading of each card that was shown under this engine."""
-        return dict(self._read)
-
-    def watch(self, watched: bool) -> None:
-        """Ask regularly while visible."""
-        if watched:
-            self._timer.start()
-            self.ask()
-        else:
-            self._timer.stop()
-
-    def choose(self) -> None:
-        """Ask about a card that the user selected, even if an engine failed over it."""
-        self._unanswered = None
-
-    def look_elsewhere(self) -> None:
-        """Ask about the device that is shown now."""
-        if self._timer.isActive():
-            self.ask()
-
-    def forget(self) -> None:
-        """Drop all readings: a new engine holds nothing on any card."""
-        self._read.clear()
-
-    def ask(self) -> None:
-        """Ask now, if the engine is idle and can use the card."""
-        device, engine = self._looked_at(), self._session.description
-        address = device.address if device is not None and not device.is_cpu else None
-        if (
-            address is not None
-            and address != self._unanswered
-            and self._reply is None
-            and engine is not None
-            and engine.cuda_available
-            and self._session.state.is_idle
-        ):
-            self._reply = self._session.submit(ReadMemory(device=address))
-            self._reply.finished.connect(self._finish)
-
-    def _enter(self, state: EngineState) -> None:
-        device = self._looked_at()
-        is_unread = device is not None and device.address not in self._read
-        if state.is_idle and is_unread:
-            self.look_elsewhere()
-
-    def _finish(self) -> None:
-        assert self._reply is not None
-        request, event, self._reply = self._reply.request, self._reply.last, None
-        assert isinstance(request, ReadMemory)
-        has_died = isinstance(event, EngineEnded) and not event.stopped
-        if has_died or isinstance(event, RequestFailed):
-            self._unanswered = request.device
-        if isinstance(event, MemoryRead):
-            self._read[request.device] = event
-            self.read_taken.emit()
+            self.changed.emit()

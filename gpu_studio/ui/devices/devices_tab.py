@@ -2,327 +2,449 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMessageBox, QVBoxLayout, QWidget
 
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.benchmark.standard_measurement import StandardMeasurement
+from gpu_studio.model.devices import programs
 from gpu_studio.model.devices.devices import DevicesModel
-from gpu_studio.ui.devices.device_hero import DeviceHero
-from gpu_studio.ui.devices.device_verdict import ToneSign
-from gpu_studio.ui.devices.standard_panel import StandardPanel
-from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.parts import GAP, MARGIN, Text, button, laid_out_once, show_label
-from gpu_studio.ui.scroll_page import LazyPage
+from gpu_studio.model.headline import Headline
+from gpu_studio.model.pages import BENCHMARK, BREAK_IT, CHECK, COMPARE, PITFALLS, RACE
+from gpu_studio.model.run_queue import WorkState
+from gpu_studio.ui.devices.device_list import DeviceListView
+from gpu_studio.ui.devices.notice_lines import NoticeLines, ToneSign
+from gpu_studio.ui.devices.sensor_rows import SensorRows
+from gpu_studio.ui.page import (
+    Box,
+    Columns,
+    Flow,
+    Fold,
+    Heading,
+    Later,
+    More,
+    Own,
+    Page,
+    Pick,
+    Press,
+    ProgressBar,
+    Rows,
+    Words,
+)
+from gpu_studio.ui.parts import GAP, MARGIN
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from PySide6.QtGui import QHideEvent, QShowEvent
-
-    from gpu_studio.model.headline import Headline
+    from gpu_studio.core.benchmark.standard_record import StandardRun
     from gpu_studio.model.pc import RemotePc
     from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.devices.device_details import DeviceDetails
+    from gpu_studio.ui.devices.fact_grid import FactGrid
     from gpu_studio.ui.devices.pc_group import PcGroup, PcHeading
+    from gpu_studio.ui.page import Part
+    from gpu_studio.ui.standard_page import StandardPage
     from gpu_studio.ui.theme import Theme
 
-
-class FindingLine(QWidget):
-    """Shows a headline.
-
-    Attributes:
-        headline: the shown one; None at first.
-
-    Signals:
-        action_requested(Headline): the button of this headline was pressed.
-    """
-
-    action_requested = Signal(object)
-
-    def __init__(self, theme: Theme, *, name: str) -> None:
-        super().__init__()
-        self.setObjectName(name)
-        self.headline: Headline | None = None
-        self._sign = ToneSign(theme)
-        self._sentence = Text(name=f"{name}.sentence", wraps=True)
-        self._action = button("", self._act, name=f"{name}.action")
-        self._more = button("Details", self._unfold, name=f"{name}.more")
-        self._more.setCheckable(True)
-        self._details = Text("", "muted", name=f"{name}.details", wraps=True)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(GAP, 0, GAP, 0)
-        row = QHBoxLayout()
-        column.addLayout(row)
-        row.setSpacing(GAP)
-        row.addWidget(self._sign)
-        row.addWidget(self._sentence, 1, Qt.AlignmentFlag.AlignVCenter)
-        row.addWidget(self._action)
-        row.addWidget(self._more)
-        column.addWidget(self._details)
-        self._details.hide()
-
-    def show_headline(self, headline: Headline) -> None:
-        """Show a headline; a command is copied by the button and told in the details."""
-        if headline == self.headline:
-            return
-        self.headline = headline
-        self._sentence.setText(headline.sentence)
-        action = headline.action_label or ("Copy command" if headline.command else "")
-        show_label(self._action, action)
-        details = "\n".join(filter(None, (headline.detail, headline.command)))
-        self._details.setText(details)
-        self._more.setVisible(bool(details))
-        self._more.setChecked(False)
-        self._details.hide()
-        self.setAccessibleName(headline.sentence)
-        self._sign.show_tone(headline.tone)
-
-    def _unfold(self) -> None:
-        self._details.setVisible(self._more.isChecked())
-
-    def _act(self) -> None:
-        assert self.headline is not None
-        if self.headline.action:
-            self.action_requested.emit(self.headline)
-        else:
-            QGuiApplication.clipboard().setText(self.headline.command)
-
-
-def _fold(text: str, *, name: str) -> QPushButton:
-    """Return a button that shows more as long as it is down."""
-    shown = QPushButton(text)
-    shown.setObjectName(name)
-    shown.setAccessibleName(text)
-    shown.setCheckable(True)
-    return shown
-
-
-_ADD_TIP = "Use the devices of another PC that you reach with SSH"
-_DETAILS = "gpu_studio.ui.devices.device_details:DeviceDetails"
-# The verdicts that say why the card cannot be read.
-_EXPLAIN_TROUBLE = frozenset(
-    {"card_asleep", "card_lost", "card_unreadable", "driver_library_mismatch"}
+_SIGN_LINES = 1.6
+_PROGRAM_LINES = 3
+_SPANS = (("Last minute", 60.0), ("Last 5 minutes", 300.0), ("Last 15 minutes", 900.0),
+          ("Last hour", 3600.0))  # fmt: skip
+_SENSOR_HEAD = ("Sensor", "Now", "Change", "Lowest", "Mean", "Highest")
+_CHECK_TIP = (
+    "Is it sound? Tests computing, memory, heat and link, in 1 minute, 6 minutes or a night"
 )
+_MEASURE, _STOP_MEASURING = "Measure this PC to share", "Stop measuring"
+_LOG_TIP = "Write every reading of all devices to a CSV file until you stop the log"
+_WITHOUT_CARD = "Without a card, you can try:"
 
 
 class DevicesTab(TabContents):
-    """The answers about this PC and the findings, and below its sensors, programs and facts.
-
-    The sensors, programs and facts are for `later`. Their controls are above all that grows.
-    """
+    """Holds the one page of the tab."""
 
     def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
-        self._model = DevicesModel(studio, self)
-        self._comparison = QuickComparison(studio, self)
-        self._all_sensors = _fold("All sensors", name="devices.sensors.all")
-        self._all_facts = _fold("All facts", name="devices.facts")
-        self._all_facts.setText("Hide facts (100)")
-        self._all_facts.setMinimumWidth(self._all_facts.sizeHint().width())  # with any count
-        self._all_facts.setText("All facts")
-        self._pcs = studio.pcs
-        self._add_pc = button("Add a PC…", self._ask_for_pc, name="devices.add_pc", tip=_ADD_TIP)
-        self._add_pc.setVisible(self._pcs.is_supported)
-        self._tools = FlowRow(self._all_sensors, self._all_facts, self._add_pc)
-        self._measurement = StandardMeasurement(studio, self)
-        here = self._model.list_of(self._pcs.here)
-        self._hero = DeviceHero(studio, here, self._comparison, self._measurement, theme)
-        self._heading: PcHeading | None = None
-        self._groups: dict[RemotePc, PcGroup] = {}
-        self._standard = StandardPanel(studio, self._measurement, theme)
-        self._details: DeviceDetails | None = None
-        # Its import takes 22 ms, as long as that of all that stands above it.
-        details = LazyPage(
-            _DETAILS, self._model, studio.settings, theme,
-            self._all_sensors, self._all_facts, parent=self,
-        )  # fmt: skip
-        details.created.connect(self._add_details)
-        self.later = (details,)
-        self._act = studio.headlines.act
-        self._findings = QWidget()
-        self._findings.setObjectName("devices.findings")
-        self._findings.setAccessibleName("Findings about this device")
-        self._lines = QVBoxLayout(self._findings)
-        self._lines.setContentsMargins(0, 0, 0, 0)
-        self._lines.setSpacing(2)
-        self._also_found: list[FindingLine] = []
-        self._checked = Text("", "muted", name="devices.checked", wraps=True)
-        self._trouble = Text("", "amber", name="devices.trouble", wraps=True)
-        self._column = self._laid_out()
-        self._hero.list.device_selected.connect(self._select)
-        for pc in self._pcs.others:
-            self._add_group(pc)
-        self._pcs.added.connect(self._add_group)
-        self._pcs.removed.connect(self._remove_group)
-        # One inventory changes many parts of the model: the page follows them once.
-        self._are_facts_due = False
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.setInterval(0)
-        self._soon.timeout.connect(self._update_due)
-        self._comparison.changed.connect(self._update_soon)
-        self._measurement.changed.connect(self._update_soon)
-        self._model.selection_changed.connect(self._update_soon)
-        self._model.selection_changed.connect(self._update_sensors_soon)
-        self._model.facts_changed.connect(self._update_soon)
-        self._model.readings_changed.connect(self._update_sensors_soon)
-        self._model.runs.marks_changed.connect(self._update_sensors_soon)
-        self._update()
-
-    @property
-    def is_up_to_date(self) -> bool:
-        """Whether all parts are made and show every change."""
-        return self._details is not None and not self._soon.isActive()
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Show the current facts, and keep asking while visible."""
-        super().showEvent(event)
-        self._model.watch(True)
-        self._update()
-        self._update_sensors_soon()
-
-    def hideEvent(self, event: QHideEvent) -> None:
-        """Ask for nothing while hidden."""
-        super().hideEvent(event)
-        self._model.watch(False)
-
-    def _laid_out(self) -> QVBoxLayout:
+        self.page = OverviewPage(studio, theme, self)
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, GAP, MARGIN, MARGIN)
-        column.setSpacing(GAP)
-        for widget in (
-            self._tools,
-            self._hero,
-            self._standard,
-            self._findings,
-            self._checked,
-            self._trouble,
-        ):
-            column.addWidget(widget)
-        column.addStretch(1)
-        self._checked.hide()
-        self._trouble.hide()
-        return column
+        column.addWidget(self.page)
 
-    def _add_details(self, details: DeviceDetails) -> None:
-        self._details = details
-        self._tools.set_widgets(
-            self._all_sensors,
-            self._all_facts,
-            self._add_pc,
-            *details.tools,
+    def present(self, *, is_presented: bool) -> None:
+        """Show only what a class looks at, or all again."""
+        self.page.present(is_presented=is_presented)
+
+
+class OverviewPage(Page):
+    """The card and one sentence about it, its programs, its sensors; all else is behind More."""
+
+    model: DevicesModel
+
+    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
+        model = DevicesModel(studio)
+        self._studio = studio
+        self._comparison = QuickComparison(studio, model)
+        self._measurement = StandardMeasurement(studio, model)
+        model.follow(self._comparison.changed, self._measurement.changed, studio.pcs.changed)
+        super().__init__("devices", model, theme, parent)
+        model.setParent(self)
+
+    def parts(self) -> Sequence[Part]:
+        """Return the answers, what is found, the programs and the sensors; then what More opens."""
+        m = self.model
+        return (
+            Box(*self._hero_parts(), name="hero"),
+            Later(self._standard_parts, name="standard", shown=lambda: self._has_standard),
+            Own(
+                lambda: NoticeLines(self.theme, name="devices.finding", act=self._act),
+                lambda lines: lines.show_notices([_offered(one) for one in m.also_found]),
+                shown=lambda: m.also_found,
+            ),
+            Words(lambda: Notice(m.trouble, Tone.AMBER), name="trouble"),
+            Box(
+                Words(lambda: f"Programs on the {m.short_name}", "value", name="programs.title"),
+                Own(
+                    lambda: NoticeLines(
+                        self.theme, name="devices.programs", lines=_PROGRAM_LINES
+                    ),
+                    lambda lines: lines.show_notices([(one, "", "") for one in m.programs]),
+                ),
+                name="programs.card",
+                shown=lambda: m.has_programs,
+            ),
+            Box(
+                Own(lambda: SensorRows(self.theme), self._show_sensors, stretch=1),
+                Later(self._sensor_parts, name="tools", shown=lambda: m.choices.shows_sensors),
+                Words(lambda: m.runs.effect, "muted", name="effect"),
+                Words(lambda: m.log.notice, name="sensors.log.said"),
+                name="sensors.card",
+                presented=True,
+                stretch=1,
+            ),
+            Flow(
+                Words(_WITHOUT_CARD, "muted", wraps=False),
+                Press("Fill a simulated card", self._break_it, name="simulated"),
+                Press("Try the pitfalls", self._try_pitfalls, name="pitfalls"),
+                name="without_card", shown=lambda: m.is_without_card,
+            ),
+            Later(self._fact_parts, name="all_facts", shown=lambda: m.choices.shows_facts),
+        )  # fmt: skip
+
+    def _hero_parts(self) -> Sequence[Part]:
+        m, comparison = self.model, self._comparison
+        return (
+            Own(lambda: DeviceLists(m, self._studio, self.theme), DeviceLists.update_all,
+                presented=True),
+            Columns(
+                Own(lambda: ToneSign(self.theme, _SIGN_LINES),
+                    lambda sign: sign.show_tone(m.verdict.tone)),
+                Words(lambda: _said(m.verdict), "title", name="verdict.sentence", stretch=1),
+                name="verdict", presented=True,
+            ),
+            Words(lambda: "" if m.is_cured_above else m.verdict.command, name="verdict.command"),
+            Columns(
+                Flow(
+                    Press(lambda: "" if m.is_cured_above else m.verdict.action_label, self._cure,
+                          primary=True, name="verdict.action"),
+                    Press("Copy the command", self._copy_command, primary=True, icon="copy",
+                          name="verdict.copy", shown=lambda: self._has_command),
+                    Press(lambda: comparison.title, self._compare, icon="chart", name="compare",
+                          primary=lambda: not self._has_cure,
+                          enabled=lambda: not comparison.why_not, tip=lambda: comparison.why_not),
+                    Words(lambda: comparison.sentence, "muted", wraps=False, name="compare.note"),
+                    stretch=1,
+                ),
+                Flow(
+                    Press(lambda: m.check_label, self._check, icon="shield", name="check",
+                          enabled=lambda: not m.why_no_check,
+                          tip=lambda: m.why_no_check or _CHECK_TIP),
+                    Press("Race", self._race, icon="flag", name="race",
+                          enabled=lambda: not comparison.why_not,
+                          tip=lambda: self._race_tip),
+                    More("More", self._more, name="more"),
+                ),
+            ),
+            Fold(
+                Words(lambda: m.verdict.detail, "muted", name="verdict.evidence"),
+                label="Details", name="verdict",
+                shown=lambda: m.verdict.detail and m.verdict.tone in (Tone.AMBER, Tone.FAILURE),
+            ),
+        )  # fmt: skip
+
+    def _sensor_parts(self) -> Sequence[Part]:
+        m = self.model
+        return (
+            Flow(
+                Pick(of="span_s", title="Time span", name="sensors.span", items=_SPANS),
+                Press(lambda: "Stop the log" if m.log.is_running else "Log to file…",
+                      self._log_or_stop, name="sensors.log", tip=_LOG_TIP),
+            ),
+            Rows("Sensors", _SENSOR_HEAD, lambda: [span.row for span in m.spans],
+                 numbers=range(1, len(_SENSOR_HEAD)), name="sensors.table"),
+        )  # fmt: skip
+
+    def _fact_parts(self) -> Sequence[Part]:
+        from gpu_studio.ui.devices.fact_grid import FactGrid  # not at the start
+
+        m = self.model
+
+        def show(facts: FactGrid) -> None:
+            facts.show_groups(m.groups)
+
+        return (
+            Box(Own(lambda: FactGrid(name="devices.details"), show)),
+            Box(
+                Heading("Processes"),
+                Rows("Processes on this card", programs.HEADINGS, lambda: m.process_rows,
+                     numbers=programs.NUMBERS, name="processes", shown=lambda: m.processes),
+                Words(lambda: m.process_note, "muted", name="processes.note"),
+                Flow(
+                    Pick(of="pid", title="Process to end", name="processes.pid", least_letters=20,
+                         items=lambda: [(f"{p.name} ({p.pid})", p.pid) for p in m.processes]),
+                    Press("End process…", self._ask_to_end, name="processes.end"),
+                    shown=lambda: m.may_end,
+                ),
+                Words(lambda: m.outcome, "muted", name="processes.outcome"),
+                name="processes.card", shown=lambda: m.has_programs,
+            ),
+        )  # fmt: skip
+
+    def _standard_parts(self) -> Sequence[Part]:
+        from gpu_studio.core.benchmark.standard_words import sides_of  # not at the start
+        from gpu_studio.ui.standard_page import StandardPage
+
+        measurement = self._measurement
+        shown: list[StandardRun] = []
+
+        def show(page: StandardPage) -> None:
+            run = measurement.run
+            if run is not None and shown != [run]:
+                shown[:] = [run]
+                page.show_sides(sides_of(run))
+
+        def has_result() -> bool:
+            return measurement.run is not None and not measurement.state.is_busy
+
+        return (
+            Box(
+                Words(lambda: measurement.sentence if measurement.state.is_busy else "", "lead",
+                      name="standard.sentence"),
+                ProgressBar("Progress of the measurement", lambda: measurement.progress,
+                            name="standard.progress", shown=lambda: measurement.state.is_busy),
+                Words(lambda: measurement.notice, name="standard.notice"),
+                Own(lambda: StandardPage(self.theme), show, shown=has_result),
+                Flow(
+                    Press(lambda: "Stop" if measurement.state.is_busy else "", measurement.stop,
+                          name="standard.stop",
+                          enabled=lambda: measurement.state is not WorkState.STOPPING),
+                    Press("Share…", self._share, name="standard.share", shown=has_result,
+                          tip="Save this result as a picture or a table, or copy it as text"),
+                    Press("Compare", self._go_to_compare, name="standard.compare",
+                          shown=has_result, tip="See this PC beside others, from their files"),
+                ),
+            ),
+        )  # fmt: skip
+
+    # ── what the model does not say ──────────────────────────────────────────────────────────
+
+    @property
+    def _race_tip(self) -> str:
+        sides = "CPU and GPU" if len(self._comparison.devices) > 1 else "one thread and all of them"
+        return self._comparison.why_not or f"See {sides} draw the same picture, in turns"
+
+    @property
+    def _has_standard(self) -> bool:
+        one = self._measurement
+        return one.state.is_busy or one.run is not None or bool(one.notice.sentence)
+
+    @property
+    def _has_command(self) -> bool:
+        verdict = self.model.verdict
+        return bool(verdict.command) and not verdict.action and not self.model.is_cured_above
+
+    @property
+    def _has_cure(self) -> bool:
+        """Whether the verdict has something to press, which then comes first."""
+        is_offered = bool(self.model.verdict.action) and not self.model.is_cured_above
+        return is_offered or self._has_command
+
+    def _show_sensors(self, rows: SensorRows) -> None:
+        m = self.model
+        title = next(text for text, span_s in _SPANS if span_s == m.choices.span_s)
+        rows.show_lines(m.sensor_lines, m.marks, m.choices.span_s, title)
+
+    def _more(self) -> list[tuple[str, Callable[[], object] | None] | None]:
+        """Return what More offers now."""
+        m, choices, measurement = self.model, self.model.choices, self._measurement
+        is_busy = measurement.state.is_busy
+        measure = measurement.stop if is_busy else measurement.start
+        count = sum(len(group.facts) for group in m.groups)
+        facts = "Hide facts" if choices.shows_facts else f"All facts ({count})"
+        sensors = "Main sensors" if choices.shows_sensors else "All sensors"
+        known = m.device is not None
+        items: list[tuple[str, Callable[[], object] | None] | None] = [
+            (
+                _STOP_MEASURING if is_busy else _MEASURE,
+                measure if measurement.devices or is_busy else None,
+            ),
+            None,
+            (facts, self._turn_facts if known else None),
+            (sensors, self._turn_sensors if known else None),
+            ("Copy facts…", self._copy_facts if known else None),
+        ]
+        if m.hides_cpu:
+            items.append(("Show the CPU", m.select_cpu))
+        items += [None, ("Record for a buyer…", self._check if not m.why_no_check else None)]
+        if self._studio.pcs.is_supported:
+            items.append(("Add a PC…", self._ask_for_pc if self._studio.pcs.can_add else None))
+        return items
+
+    # ── what the buttons do ──────────────────────────────────────────────────────────────────
+
+    def _act(self, notice: Notice) -> None:
+        assert isinstance(notice, Headline)
+        if notice.action:
+            self._studio.headlines.act(notice)
+        else:
+            QGuiApplication.clipboard().setText(notice.command)
+
+    def _cure(self) -> None:
+        self._studio.headlines.act(self.model.verdict)
+
+    def _copy_command(self) -> None:
+        QGuiApplication.clipboard().setText(self.model.verdict.command)
+
+    def _compare(self) -> None:
+        self._studio.go_to(BENCHMARK, starts=True)
+
+    def _race(self) -> None:
+        self._studio.go_to(RACE, starts=True)
+
+    def _check(self) -> None:
+        if self.model.row is not None:
+            self._studio.go_to(CHECK, device=self.model.row.identity)
+
+    def _break_it(self) -> None:
+        self._studio.go_to(BREAK_IT)
+
+    def _try_pitfalls(self) -> None:
+        self._studio.go_to(PITFALLS)
+
+    def _go_to_compare(self) -> None:
+        self._studio.go_to(COMPARE)
+
+    def _turn_facts(self) -> None:
+        self.model.choose(shows_facts=not self.model.choices.shows_facts)
+
+    def _turn_sensors(self) -> None:
+        shows = not self.model.choices.shows_sensors
+        self.model.choose(shows_sensors=shows, span_s=_SPANS[0][1])
+
+    def _copy_facts(self) -> None:
+        from gpu_studio.ui.devices.copy_dialog import CopyDialog  # at the press
+
+        report = self.model.report
+        CopyDialog(lambda form, masked: report(form, masked=masked), self.window()).exec()
+
+    def _share(self) -> None:
+        from gpu_studio.core.benchmark.standard_words import sides_of
+        from gpu_studio.ui.standard_page import standard_dialog
+
+        if self._measurement.run is not None:
+            standard_dialog(sides_of(self._measurement.run), self.theme, self.window()).exec()
+
+    def _log_or_stop(self) -> None:
+        from gpu_studio.ui.saving import ask_save_path  # not at the start
+
+        log = self.model.log
+        if log.is_running:
+            log.stop()
+            return
+        chosen = ask_save_path(
+            self, "Log the sensors to a file", "gpu-studio-sensors.csv", "CSV (*.csv)"
         )
-        self._details.readings_wanted.connect(self._update_sensors_soon)
-        # The plots of the sensors fill the page, and the space that stood for them goes.
-        self._column.takeAt(self._column.count() - 1)
-        self._column.addWidget(self._details, 1)
-        self._update_soon()
-        self._update_sensors_soon()
-
-    def _select(self, identity: str) -> None:
-        """Show at once what the user asked for."""
-        self._model.select(identity)
-        self._update()
-        self._update_sensors()
-
-    def _update_soon(self) -> None:
-        self._are_facts_due = True
-        self._update_sensors_soon()
-
-    def _update_sensors_soon(self) -> None:
-        if self.isVisible():  # otherwise `showEvent` shows them
-            self._soon.start()
-
-    def _update_due(self) -> None:
-        """Show what has changed: the facts first, as the sensors are those of the shown device."""
-        if self._are_facts_due:
-            self._update()
-        self._update_sensors()
-
-    def _update(self) -> None:
-        self._are_facts_due = False
-        with laid_out_once(self):
-            device = self._model.device
-            verdict = self._model.verdict
-            self._hero.show_verdict(verdict, in_brief=self._model.is_shown_above(verdict))
-            self._hero.show_presses(self._model.has_cards, self._model.row)
-            self._standard.update_all()
-            self._show_also_found(self._model.also_found)
-            checked = self._model.pc.doctor.sentence
-            self._checked.setText(checked)
-            self._checked.setVisible(bool(checked))
-            self._show_answers()
-            if not self.isVisible():
-                return
-            if self._details is not None:
-                self._details.show_device()
-            if device is None:
-                return
-            row = self._model.row
-            if row is not None:
-                self._hero.list.follow(row.identity)
-                for group in self._groups.values():
-                    group.list.follow(row.identity)
-            trouble = self._model.trouble
-            self._trouble.setText(trouble)
-            self._trouble.setVisible(bool(trouble) and verdict.code not in _EXPLAIN_TROUBLE)
+        if chosen:
+            log.start(Path(chosen))
 
     def _ask_for_pc(self) -> None:
         from gpu_studio.ui.devices.add_pc_dialog import AddPcDialog  # at the press
 
-        dialog = AddPcDialog(self._pcs, self.window())
+        dialog = AddPcDialog(self._studio.pcs, self.window())
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
+
+    def _ask_to_end(self) -> None:
+        process = self.model.process
+        if process is None:
+            return
+        box = QMessageBox(self)
+        box.setObjectName("devices.processes.question")
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        box.setText(programs.question(process))
+        end = box.addButton("End process", QMessageBox.ButtonRole.DestructiveRole)
+        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
+        box.exec()
+        if box.clickedButton() is end:
+            self.model.end(process)
+
+
+def _said(verdict: Headline) -> Notice:
+    """Return a verdict's sentence; a good one needs no color beside its sign."""
+    tone = Tone.PLAIN if verdict.tone is Tone.GOOD else verdict.tone
+    return Notice(verdict.sentence, tone)
+
+
+def _offered(headline: Headline) -> tuple[Headline, str, str]:
+    """Return a finding with the label of its button; a command is copied by it."""
+    label = headline.action_label or ("Copy command" if headline.command else "")
+    return headline, label, headline.command
+
+
+class DeviceLists(QWidget):
+    """The devices of this PC, and below them those of others, each with the answer about it."""
+
+    def __init__(self, model: DevicesModel, studio: Studio, theme: Theme) -> None:
+        super().__init__()
+        self._model, self._pcs, self._theme = model, studio.pcs, theme
+        self._list = DeviceListView(model.list_of(studio.pcs.here), theme)
+        self._list.device_selected.connect(model.select)
+        self._heading: PcHeading | None = None
+        self._groups: dict[RemotePc, PcGroup] = {}
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(GAP)
+        self._column.addWidget(self._list)
+
+    def update_all(self) -> None:
+        """Show which PCs there are, the answer about each, and the selected device."""
+        for pc in self._pcs.others:
+            if pc not in self._groups:
+                self._add_group(pc)
+        for pc in [one for one in self._groups if one not in self._pcs.others]:
+            group = self._groups.pop(pc)
+            group.hide()
+            group.deleteLater()
+        if self._heading is not None:
+            self._heading.setVisible(bool(self._groups))
+            self._heading.show_answer(self._model.answer_of(self._pcs.here))
+        for pc, group in self._groups.items():
+            group.show_answer(self._model.answer_of(pc))
+        row = self._model.row
+        if row is not None and row.device is not None:
+            for one in (self._list, *(group.list for group in self._groups.values())):
+                one.follow(row.identity)
 
     def _add_group(self, pc: RemotePc) -> None:
         from gpu_studio.ui.devices.pc_group import PcGroup, PcHeading  # with another PC
 
         if self._heading is None:
             self._heading = PcHeading(self._theme, "This PC", "", name="devices.pc")
-            self._hero.set_heading(self._heading)
+            self._column.insertWidget(0, self._heading)
         group = PcGroup(pc, self._pcs, self._model.list_of(pc), self._theme)
-        group.list.device_selected.connect(self._select)
+        group.list.device_selected.connect(self._model.select)
         self._groups[pc] = group
-        self._hero.add_group(group)
-        self._show_answers()
-
-    def _remove_group(self, pc: RemotePc) -> None:
-        group = self._groups.pop(pc)
-        group.hide()
-        group.deleteLater()
-        self._update_soon()
-
-    def _show_answers(self) -> None:
-        """Show the answer about each PC, if there are several."""
-        if self._heading is not None:
-            self._heading.setVisible(bool(self._groups))
-            self._heading.show_answer(self._model.answer_of(self._pcs.here))
-        for pc, group in self._groups.items():
-            group.show_answer(self._model.answer_of(pc))
-        self._add_pc.setEnabled(self._pcs.can_add)
-
-    def _show_also_found(self, headlines: Sequence[Headline]) -> None:
-        """Show the other findings below the answers, each in a line; new ones are at the end."""
-        before = [line.headline for line in self._also_found]
-        known = [one for one in before if one is not None and one in headlines]
-        headlines = [*known, *(one for one in headlines if one not in known)]
-        for number in range(len(self._also_found), len(headlines)):
-            line = FindingLine(self._theme, name=f"devices.finding.{number}")
-            line.action_requested.connect(self._act)
-            self._lines.addWidget(line)
-            self._also_found.append(line)
-        for line, headline in zip(self._also_found, headlines, strict=False):
-            line.show_headline(headline)
-        for number, line in enumerate(self._also_found):
-            line.setVisible(number < len(headlines))
-        self._findings.setVisible(bool(headlines))
-
-    def _update_sensors(self) -> None:
-        if self._details is not None and self.isVisible():
-            self._details.show_readings()
+        self._column.addWidget(group)

@@ -8,8 +8,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QVBoxLayout, QWidget
 
 from gpu_studio.core.notice import Notice, action_label
-from gpu_studio.ui.devices.device_hero import DeviceListView
-from gpu_studio.ui.devices.device_verdict import NoticeLine
+from gpu_studio.ui.devices.device_list import DeviceListView
+from gpu_studio.ui.devices.notice_lines import NoticeLine
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.parts import GAP, Text, button, show_label
 

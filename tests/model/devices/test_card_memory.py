@@ -24,24 +24,24 @@ def test_pytorchs_memory_is_read_while_it_is_shown(qtbot, studio, with_cuda, mod
     start(qtbot, studio)
     assert row(model, "allocated").reason == "Not read yet."
     model._memory._timer.setInterval(60_000)
-    model.watch(True)
+    model.see(is_seen=True)
     qtbot.waitUntil(lambda: row(model, "allocated").is_known)
     assert row(model, "allocated").value.startswith("1")
     assert row(model, "reserved").value.startswith("2")
     model.select(two_cards().cards[1].identity)
     qtbot.waitUntil(lambda: questions(with_cuda)[-1] == "cuda:1")
-    model.watch(False)
+    model.see(is_seen=False)
     assert not model._memory._timer.isActive()
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_the_first_answer_comes_with_the_engine(qtbot, studio, with_cuda, model):
     model._memory._timer.setInterval(60_000)
-    model.watch(True)
+    model.see(is_seen=True)
     studio.start()
     qtbot.waitUntil(lambda: model.device is not None and row(model, "allocated").is_known)
     assert questions(with_cuda) == ["cuda:0"]
-    model.watch(False)
+    model.see(is_seen=False)
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
@@ -57,7 +57,7 @@ def test_it_is_asked_again_and_again_but_not_twice_at_once(
     with_cuda.scripts[ReadMemory] = lambda engine, request: [Pause(), *answers(engine, request)]
     start(qtbot, studio)
     model._memory._timer.setInterval(5)
-    model.watch(True)
+    model.see(is_seen=True)
     qtbot.waitUntil(with_cuda.latest.paused.is_set)
     for _ in range(5):
         with qtbot.waitSignal(model._memory._timer.timeout):
@@ -67,7 +67,7 @@ def test_it_is_asked_again_and_again_but_not_twice_at_once(
     qtbot.waitUntil(lambda: len(questions(with_cuda)) == 2)
     qtbot.waitUntil(with_cuda.latest.paused.is_set)
     with_cuda.latest.go()
-    model.watch(False)
+    model.see(is_seen=False)
     qtbot.waitUntil(lambda: studio.session.state.is_idle)
 
 
@@ -82,7 +82,7 @@ def test_neither_a_cpu_nor_a_card_without_pytorch_is_asked(
     if is_usable:
         model.select("cpu")
     model._memory._timer.setInterval(5)
-    model.watch(True)
+    model.see(is_seen=True)
     with qtbot.assertNotEmitted(studio.session.request_submitted, wait=50):
         pass
     assert questions(with_cuda) == []
@@ -97,10 +97,10 @@ def test_a_working_engine_is_not_disturbed(qtbot, studio, with_cuda, model):
     studio.session.submit(work)
     qtbot.waitUntil(with_cuda.latest.paused.is_set)
     model._memory._timer.setInterval(5)
-    model.watch(True)
+    model.see(is_seen=True)
     with qtbot.assertNotEmitted(studio.session.request_submitted, wait=50):
         pass
-    model.watch(False)
+    model.see(is_seen=False)
     with_cuda.latest.go()
     qtbot.waitUntil(lambda: studio.session.state.is_idle)
     assert questions(with_cuda) == []
@@ -109,9 +109,9 @@ def test_a_working_engine_is_not_disturbed(qtbot, studio, with_cuda, model):
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_a_fresh_engine_holds_nothing(qtbot, studio, with_cuda, model):
     start(qtbot, studio)
-    model.watch(True)
+    model.see(is_seen=True)
     qtbot.waitUntil(lambda: row(model, "allocated").is_known)
-    model.watch(False)
+    model.see(is_seen=False)
     with qtbot.waitSignal(studio.session.engine_described):
         studio.session.restart()
     assert row(model, "allocated").reason == "Not read yet."
@@ -134,7 +134,7 @@ def test_a_question_that_an_engine_failed_over_is_not_asked_again(
     start(qtbot, studio)
     model._memory._timer.setInterval(5)
     with qtbot.waitSignal(studio.session.request_submitted):
-        model.watch(True)
+        model.see(is_seen=True)
     qtbot.waitUntil(lambda: [type(r) for r in with_cuda.requests].count(DescribeEngine) == starts)
     qtbot.waitUntil(lambda: studio.session.state.is_idle)
     for _ in range(5):
@@ -145,5 +145,5 @@ def test_a_question_that_an_engine_failed_over_is_not_asked_again(
     model.select("cpu")
     model.select(gt_1030().cards[0].identity)
     qtbot.waitUntil(lambda: row(model, "allocated").is_known)
-    model.watch(False)
+    model.see(is_seen=False)
     qtbot.waitUntil(lambda: studio.session.state.is_idle)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
 
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.devices.devices import Inventory, number_cards
 from gpu_studio.core.devices.findings import find
-from gpu_studio.core.devices.torch_facts import CardProbed, PcProbed
 from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
 from gpu_studio.model.devices.device_board import DeviceRow, device_rows, label_of
 from tests.fakes.descriptions import described, described_with_cuda
@@ -25,12 +23,8 @@ def numbered(inventory: Inventory, visible: str | None = None) -> Inventory:
     return msgspec.structs.replace(inventory, devices=(inventory.cpu, *cards))
 
 
-def card_of(
-    engine: EngineDescribed | None,
-    inventory: Inventory | None = None,
-    probe: PcProbed | None = None,
-) -> DeviceRow:
-    _, card = device_rows(inventory or numbered(gt_1030()), engine, probe=probe)
+def card_of(engine: EngineDescribed | None, inventory: Inventory | None = None) -> DeviceRow:
+    _, card = device_rows(inventory or numbered(gt_1030()), engine)
     return card
 
 
@@ -71,21 +65,6 @@ def test_a_card_without_code_has_its_number_but_no_address() -> None:
     assert (card.address, card.number, card.obstacle) == (None, "cuda:0", Obstacle.NO_CODE)
     assert "no code for your GT 1030 (6.1)" in card.reason
     assert card_of(described_with_cuda(arch_list=())).address == "cuda:0", "not told"
-
-
-@pytest.mark.parametrize(
-    ("outcome", "arch_list", "obstacle"),
-    [
-        ("ran", OTHER_ARCHITECTURES, None),
-        ("no_code", ("sm_61",), Obstacle.NO_CODE),
-        ("busy", ("sm_61",), None),
-    ],
-)
-def test_a_real_kernel_overrules_the_list_of_architectures(
-    outcome: str, arch_list: tuple[str, ...], obstacle: Obstacle | None
-) -> None:
-    probe = PcProbed(cards=(CardProbed(card=GT_1030, outcome=outcome),))  # type: ignore[arg-type]
-    assert card_of(described_with_cuda(arch_list=arch_list), probe=probe).obstacle is obstacle
 
 
 def test_an_unreadable_card_says_what_the_system_says_of_it() -> None:

@@ -35,14 +35,16 @@ def model(ready_studio: Studio, attic: RemotePc) -> DevicesModel:
 def test_its_facts_sensors_and_findings_are_those_of_its_own_pc(
     qtbot: QtBot, model: DevicesModel, attic: RemotePc, other_pcs: OtherPcs
 ) -> None:
-    with qtbot.waitSignal(model.readings_changed):
+    with qtbot.waitSignal(attic.sensors.reading_taken):
         other_pcs.sources[0].send(reading(other_pcs.inventory, 5.0))
     assert model.verdict.tone is Tone.GOOD, "this PC has no card"
-    assert model.spans(60.0)
+    assert model.spans
     assert any(fact.key == "name" for group in model.groups for fact in group.facts)
     there = model.list_of(attic)
     assert there.data(there.index(1)) == "NVIDIA GeForce GT 1030 · attic"
-    assert not model.processes.is_here, "a process of another PC is not ended by its number here"
+    model._studio.settings.change(may_end_processes=True)
+    assert model.processes
+    assert not model.may_end, "a process of another PC is not ended by its number here"
 
 
 @with_the_same_card
@@ -52,27 +54,26 @@ def test_a_twin_there_is_another_device(
     assert model.pc is attic
     model.select(gt_1030_card().uuid or "")
     assert model.pc is studio.pcs.here
-    assert model.processes.is_here
 
 
 def test_its_own_engine_is_asked_for_its_memory(
     qtbot: QtBot, model: DevicesModel, engines: Engines, other_pcs: OtherPcs
 ) -> None:
-    model.watch(True)
+    model.see(is_seen=True)
     qtbot.waitUntil(lambda: ReadMemory(device="attic/cuda:0") in other_pcs.engines.requests)
     assert not any(isinstance(one, ReadMemory) for one in engines.requests)
-    model.watch(False)
+    model.see(is_seen=False)
 
 
 def test_a_lost_line_is_the_verdict_and_the_last_readings_stay(
     qtbot: QtBot, model: DevicesModel, attic: RemotePc, other_pcs: OtherPcs
 ) -> None:
-    with qtbot.waitSignal(model.readings_changed):
+    with qtbot.waitSignal(attic.sensors.reading_taken):
         other_pcs.sources[0].send(reading(other_pcs.inventory, 5.0))
     attic.shut()
     assert model.verdict.sentence == "attic is not connected."
     assert model.trouble == "attic is not connected. You see the last readings."
-    assert model.spans(60.0)
+    assert model.spans
 
 
 def test_a_removed_pc_leaves_the_selection_here(

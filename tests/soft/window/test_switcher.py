@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QComboBox, QRadioButton, QTabBar
 
 from gpu_studio.core.messages.placement_messages import DeviceUsed, PlaceFinished
 from gpu_studio.core.messages.run_messages import RunFinished
+from tests.driving.devices import choose_more
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
 if TYPE_CHECKING:
@@ -91,8 +92,9 @@ def test_switching_both_ways_keeps_to_the_card_and_not_to_its_number(
     assert move(person).device == "cuda:0"
     assert contexts(pc, person) == [0, 1]
     person.open_tab("Devices")
-    person.choose_row("devices.table", 2)
-    assert person.text("devices.identity") == "nvidia-smi 1 = cuda:0"
+    person.choose_row("devices.table", 1)
+    choose_more(person.window, "All facts")
+    person.until(lambda: person.text("devices.details.numbers") == "nvidia-smi 1 = cuda:0")
 
     person.open_tab("Switcher")
     open_page(person, "Choose")

@@ -10,8 +10,6 @@ from gpu_studio.ui.devices.devices_tab import DevicesTab
 @pytest.fixture
 def tab(qtbot, studio, theme):
     created = DevicesTab(studio, theme)
-    for part in created.later:
-        part.make()
     qtbot.addWidget(created)
     created.resize(1000, 700)
     return created

@@ -15,6 +15,7 @@ from gpu_studio.core.other_pc import command_to_install
 from gpu_studio.model.worker import Task
 from gpu_studio.ui.devices.add_pc_dialog import AddPcDialog
 from gpu_studio.ui.devices.pc_group import PcGroup
+from tests.driving.devices import choose_more
 from tests.driving.pages import settle
 from tests.driving.window import click, find, places, sees, text, wait_until
 
@@ -41,7 +42,7 @@ def shown(qtbot: QtBot, ready_studio: Studio, tab: DevicesTab) -> DevicesTab:
 
 @pytest.fixture
 def dialog(shown: DevicesTab) -> Iterator[AddPcDialog]:
-    click(shown, "devices.add_pc")
+    choose_more(shown, "Add a PC")
     opened = find(shown.window(), "add_pc", AddPcDialog)
     yield opened
     if isValid(opened):

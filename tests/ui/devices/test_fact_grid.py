@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtWidgets import QLabel
 
 from gpu_studio.core.devices.facts import Fact, FactGroup
-from gpu_studio.ui.devices.device_details import FactGrid
+from gpu_studio.ui.devices.fact_grid import FactGrid
 
 
 @pytest.fixture

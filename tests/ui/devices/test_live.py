@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QListView, QTableView
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QMessageBox
 
 from gpu_studio.core.devices.devices import GpuProcess
-from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving.devices import show_reading, start
-from tests.driving.window import click, find, sees, text
+from gpu_studio.model.devices import programs
+from gpu_studio.ui.devices.sensor_rows import Sparkline
+from tests.driving.devices import choose_more, show_reading, start
+from tests.driving.window import choose, choose_row, click, find, plain, sees, table, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import gt_1030, gt_1030_card, reading, two_cards
 
@@ -25,7 +26,7 @@ WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="1
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_sensors_are_curves_with_their_values_in_words(
-    qtbot, studio, with_cuda, tab, sensor_source, inventory
+    studio, with_cuda, tab, sensor_source, inventory
 ):
     start(studio, tab)
     cold = reading(inventory, 1.0, temperature_c=26.0, pstate=8)
@@ -33,18 +34,34 @@ def test_sensors_are_curves_with_their_values_in_words(
     show_reading(studio, sensor_source, cold)
     show_reading(studio, sensor_source, hot)
     assert text(tab, "devices.sensor.temperature.value") == "40 °C"
-    assert text(tab, "devices.sensor.temperature.change") == "+14 °C"
     assert text(tab, "devices.sensor.clock.value") == "227 MHz · P0"
-    assert text(tab, "devices.sensor.clock.change") == "P8 → P0"
-    plot = find(tab, "devices.sensor.temperature.plot", LivePlot)
-    qtbot.waitUntil(lambda: plot.plot is not None)
-    plot.refresh()
-    xs, ys = plot._curves["device"].item.getOriginalDataset()
-    assert (list(xs), list(ys)) == ([1.0, 2.0], [26.0, 40.0])
-    low, high = plot.plot.viewRange()[0]
-    assert (low, high) == (pytest.approx(-58.0), pytest.approx(2.0))
-    described = plot.accessibleDescription().replace("\u202f", " ")
+    line = find(tab, "devices.sensor.temperature", Sparkline)
+    assert [len(part) for part in line.curves()] == [2]
+    described = plain(line.accessibleDescription())
     assert all(result in described for result in ("26", "40 °C", "+14 °C"))
+    rows = {row[0]: row[1:3] for row in table(tab, "devices.sensors.table")}
+    assert rows["GPU temperature"] == ("40 °C", "+14 °C")
+    assert rows["SM clock"] == ("227 MHz · P0", "P8 → P0")
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_the_first_view_has_the_main_sensors_and_more_shows_all(
+    studio, with_cuda, tab, sensor_source, inventory
+):
+    start(studio, tab)
+    show_reading(studio, sensor_source, reading(inventory, 1.0))
+    assert sees(tab, "devices.sensor.fan")
+    choose(tab, "devices.sensors.span", "Last hour")
+    assert text(tab, "devices.sensors.title") == "Last hour"
+    choose_more(tab, "Main sensors")
+    assert not sees(tab, "devices.sensor.fan")
+    assert not sees(tab, "devices.sensors.table")
+    keys = ("utilization", "memory", "temperature", "clock", "pc_utilization", "pc_memory")
+    tops = [find(tab, f"devices.sensor.{key}").y() for key in keys]
+    assert all(sees(tab, f"devices.sensor.{key}") for key in keys)
+    assert tops == sorted(tops)
+    assert text(tab, "devices.sensors.title") == "Last minute"
+    assert text(tab, "devices.sensor.pc_memory.value") == "8 GiB of 32 GiB"
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
@@ -54,9 +71,9 @@ def test_a_sensor_that_answers_again_gets_its_curve_back(
     start(studio, tab)
     for at_s in (1.0, 2.0):
         show_reading(studio, sensor_source, reading(inventory, at_s, fan_percent=None))
-    assert not sees(tab, "devices.sensor.fan.plot")
+    assert not sees(tab, "devices.sensor.fan")
     show_reading(studio, sensor_source, reading(inventory, 3.0))
-    assert sees(tab, "devices.sensor.fan.plot")
+    assert sees(tab, "devices.sensor.fan")
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
@@ -65,13 +82,12 @@ def test_another_device_has_other_sensors_in_its_colour(
 ):
     start(studio, tab)
     show_reading(studio, sensor_source, reading(inventory, 1.0))
-    assert sees(tab, "devices.sensor.fan")
-    plot = find(tab, "devices.sensor.utilization.plot", LivePlot)
-    assert plot._curves["device"].role == "gpu0"
-    devices = find(tab, "devices.table", QListView)
-    qtbot.keyClick(devices, Qt.Key.Key_Home)
+    assert find(tab, "devices.sensor.utilization", Sparkline).role == "gpu0"
+    choose_row(tab, "devices.table", 1)
+    assert find(tab, "devices.sensor.utilization", Sparkline).role == "gpu1"
+    choose_more(tab, "Show the CPU")
     assert not sees(tab, "devices.sensor.fan")
-    assert plot._curves["device"].role == "cpu"
+    assert find(tab, "devices.sensor.utilization", Sparkline).role == "cpu"
     assert text(tab, "devices.sensor.utilization.value") == "12 %"
 
 
@@ -84,13 +100,9 @@ def with_processes(inventory, at_s, *processes):
     return msgspec.structs.replace(taken, cards=cards)
 
 
-def column(view, number):
-    return [view.model().index(row, number).data() for row in range(view.model().rowCount())]
-
-
 @pytest.mark.parametrize("inventory", [gt_1030()])
-def test_processes_are_shown_and_sorted_by_a_click(
-    qtbot, studio, with_cuda, tab, sensor_source, inventory
+def test_programs_are_sentences_and_all_processes_a_table(
+    studio, with_cuda, tab, sensor_source, inventory
 ):
     start(studio, tab)
     processes = (
@@ -98,17 +110,41 @@ def test_processes_are_shown_and_sorted_by_a_click(
         GpuProcess(pid=900, name="Xorg", user="root", kind="graphics", memory_bytes=400 << 20),
     )
     show_reading(studio, sensor_source, with_processes(inventory, 1.0, *processes))
-    view = find(tab, "devices.processes", QTableView)
-    other, own = column(view, 1)
-    assert other == "Xorg"
-    assert own.startswith("python  (")  # marked as the program's engine
-    header = view.horizontalHeader()
-    assert view.model().headerData(4, Qt.Orientation.Horizontal).endswith("↓")
-    place = QPoint(header.sectionViewportPosition(0) + 10, 10)
-    qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
-    assert column(view, 0) == ["900", "4711"]
-    assert view.model().headerData(0, Qt.Orientation.Horizontal) == "PID ↑"
-    assert view.model().headerData(4, Qt.Orientation.Horizontal) == "GPU memory"
+    assert text(tab, "devices.programs.title") == "Programs on the GT 1030"
+    lines = [text(tab, f"devices.programs.{number}.sentence") for number in range(2)]
+    assert lines == ["Xorg draws: 400 MiB.", "This program's PyTorch computes: 336 MiB."]
+    assert [row[0] for row in table(tab, "devices.processes")] == ["900", "4711"]
+    assert "this program's PyTorch" in table(tab, "devices.processes")[1][1]
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+@pytest.mark.parametrize("agrees", [True, False])
+def test_a_process_is_ended_if_a_setting_allows_it_and_after_a_question(
+    studio, with_cuda, tab, sensor_source, inventory, settings, monkeypatch, agrees
+):
+    ended = []
+    monkeypatch.setattr(
+        programs, "end_process", lambda process, own: ended.append(process) or "Asked."
+    )
+    xorg = GpuProcess(pid=900, name="Xorg", user="root", kind="graphics", memory_bytes=90 << 20)
+    other = GpuProcess(pid=5, name="game", memory_bytes=400 << 20)
+
+    def answer():
+        box = QApplication.activeModalWidget()
+        assert isinstance(box, QMessageBox)
+        assert "Xorg" in box.text()
+        wanted = "End process" if agrees else "Cancel"
+        next(b for b in box.buttons() if b.text().replace("&", "") == wanted).click()
+
+    start(studio, tab)
+    show_reading(studio, sensor_source, with_processes(inventory, 1.0, other, xorg))
+    assert not sees(tab, "devices.processes.end")
+    settings.change(may_end_processes=True)
+    choose(tab, "devices.processes.pid", "Xorg")
+    QTimer.singleShot(0, answer)
+    click(tab, "devices.processes.end")
+    assert ended == ([xorg] if agrees else [])
+    assert sees(tab, "devices.processes.outcome") is agrees
 
 
 # ── facts ──────────────────────────────────────────────────────────────────────────────────────
@@ -138,13 +174,13 @@ def test_a_hidden_tab_asks_for_nothing_and_catches_up(
     start(studio, tab)
     qtbot.waitUntil(lambda: text(tab, "devices.details.allocated") == "1 GiB")
     tab.hide()
-    assert not tab._model._memory._timer.isActive()
+    assert not tab.page.model._memory._timer.isActive()
     show_reading(studio, sensor_source, reading(inventory, 1.0, fan_percent=77.0))
     assert text(tab, "devices.details.fan") != "77 %"
     tab.show()
     assert text(tab, "devices.details.fan") == "77 %"
     assert text(tab, "devices.sensor.fan.value") == "77 %"
-    assert tab._model._memory._timer.isActive()
+    assert tab.page.model._memory._timer.isActive()
 
 
 # ── copying ────────────────────────────────────────────────────────────────────────────────────
@@ -165,7 +201,7 @@ def test_copying_masks_what_names_the_card(qtbot, studio, with_cuda, tab):
 
     start(studio, tab)
     QTimer.singleShot(0, copy_each)
-    click(tab, "devices.copy")
+    choose_more(tab, "Copy facts")
     beginnings = ("GPU Studio", "## GPU Studio", "{")
     assert all(map(str.startswith, copied, beginnings))
     assert len(copied) == len(beginnings)

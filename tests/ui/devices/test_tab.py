@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -14,20 +14,30 @@ from PySide6.QtWidgets import (
     QListView,
     QPushButton,
     QTableView,
-    QWidget,
 )
 
 from gpu_studio.core.devices.finding import Finding, worst_first
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.model.devices.device_board import DeviceList, device_rows
-from gpu_studio.ui.devices.device_hero import DeviceHero, DeviceListView
+from gpu_studio.model.devices.device_board import SUMMARY_ROLE, DeviceList, device_rows
+from gpu_studio.ui.devices.device_list import DeviceListView
+from gpu_studio.ui.devices.devices_tab import DevicesTab
+from gpu_studio.ui.devices.sensor_rows import Sparkline
 from gpu_studio.ui.scroll_page import TabScroll
 from gpu_studio.ui.theme import COLOURS
-from tests.driving.devices import found, show_reading, start
+from tests.driving.devices import choose_more, found, more, show_reading, start
 from tests.driving.pages import settle
-from tests.driving.window import click, find, numbers, sees, text
+from tests.driving.window import (
+    choose_row,
+    entries,
+    find,
+    numbers,
+    places,
+    sees,
+    text,
+    wait_ready,
+)
 from tests.fakes.descriptions import described_with_cuda
-from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
+from tests.fakes.pc import cpu_only, gt_1030, gt_1030_card, reading, two_cards
 
 GIB = 1 << 30
 WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="13.0",
@@ -40,8 +50,41 @@ WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="1
 def test_the_first_look_says_that_it_looks(qtbot, tab):
     tab.show()
     assert text(tab, "devices.verdict.sentence").startswith("Looking")
-    assert not find(tab, "devices.copy", QPushButton).isEnabled()
+    enabled = [action.text() for action in more(tab) if action.isEnabled()]
+    assert enabled == ["Add a PC…"]
     assert not sees(tab, "devices.details")
+
+
+@pytest.mark.parametrize(
+    ("inventory", "known"), [(cpu_only(), ()), (gt_1030(), (gt_1030_card().uuid,))]
+)
+def test_nothing_moves_when_the_devices_and_their_readings_come(
+    studio, with_cuda, settings, theme, qtbot, sensor_source, inventory, known
+):
+    """A card of the last start has its room; on the first start ever, nothing is known."""
+    settings.change(cards=known)
+    tab = DevicesTab(studio, theme)
+    qtbot.addWidget(tab)
+    tab.resize(1240, 700)
+    tab.show()
+    settle()
+    controls = ("devices.compare", "devices.check", "devices.race", "devices.more")
+    sensors = ["devices.sensor.utilization", "devices.sensor.memory"]
+    sensors += ["devices.sensor.temperature", "devices.sensor.pc_memory"] if known else []
+
+    def tops():
+        found = {name: point.y() for name, point in places(tab).items() if name in controls}
+        for name in sensors:
+            assert sees(tab, name)
+            found[name] = find(tab, name).mapTo(tab, QPoint()).y()
+        return found
+
+    before = tops()
+    studio.start()
+    wait_ready(studio)
+    show_reading(studio, sensor_source, reading(inventory, 1.0))
+    settle()
+    assert tops() == before
 
 
 def test_a_focus_before_the_list_follows_a_device_chooses_none(qtbot, theme):
@@ -67,32 +110,12 @@ def test_a_pc_without_a_card_is_explained_and_shows_its_cpu(qtbot, studio, tab, 
     show_reading(studio, sensor_source, reading(cpu_only(), 1.0))
     assert text(tab, "devices.verdict.sentence") == found(studio, "no_nvidia_card")
     assert sees(tab, "devices.without_card")
-    assert text(tab, "devices.name") == cpu_only().cpu.name
+    assert entries(tab, "devices.table") == [cpu_only().cpu.name]
     assert text(tab, "devices.sensor.utilization.value") == "12 %"
     assert numbers(text(tab, "devices.sensor.memory.value")) == ["8", "32"]
     assert text(tab, "devices.details.simd") == "AVX2"
     assert not sees(tab, "devices.sensor.power")
     assert not sees(tab, "devices.processes.card")
-
-
-def test_a_hidden_tab_shows_what_has_changed_when_it_is_shown(qtbot, studio, tab, monkeypatch):
-    shows = []
-    show = DeviceHero.show_verdict
-
-    def show_and_note(self, *args, **options):
-        shows.append(self)
-        show(self, *args, **options)
-
-    tab.show()
-    studio.start()
-    qtbot.waitUntil(lambda: studio.session.is_free and tab.is_up_to_date)
-    monkeypatch.setattr(DeviceHero, "show_verdict", show_and_note)
-    tab.hide()
-    studio.session.state_changed.emit(studio.session.state)
-    assert tab.is_up_to_date
-    assert not shows
-    tab.show()
-    assert shows
 
 
 def test_a_card_that_comes_later_ends_the_consolation(qtbot, studio, tab, sensor_source):
@@ -101,18 +124,22 @@ def test_a_card_that_comes_later_ends_the_consolation(qtbot, studio, tab, sensor
     with qtbot.waitSignal(studio.sensors.inventory_changed):
         sensor_source.send(gt_1030())
     assert not sees(tab, "devices.without_card")
-    assert text(tab, "devices.name") == "NVIDIA GeForce GT 1030"
+    assert entries(tab, "devices.table") == ["NVIDIA GeForce GT 1030"]
 
 
 @pytest.mark.parametrize("inventory", [cpu_only()])
 def test_the_plots_of_a_pc_without_a_card_fill_its_page(tab, studio, sensor_source, qtbot):
     start(studio, tab)
     show_reading(studio, sensor_source, reading(cpu_only(), 1.0))
-    plot = find(tab, "devices.sensor.utilization.plot")
-    click(tab, "devices.facts")  # folds them
-    low = plot.height()
+    choose_more(tab, "Hide facts")
+    choose_more(tab, "Main sensors")
+    settle()
+    tab.resize(1000, 520)
+    settle()
+    line = find(tab, "devices.sensor.utilization")
+    low = line.height()
     tab.resize(tab.width(), tab.height() + 100)
-    qtbot.waitUntil(lambda: plot.height() > low + 90)
+    qtbot.waitUntil(lambda: line.height() > low + 40)  # there are two of them
 
 
 def test_neither_numpy_nor_pyqtgraph_is_needed_to_build_it():
@@ -130,7 +157,6 @@ def test_neither_numpy_nor_pyqtgraph_is_needed_to_build_it():
         "settings = Settings(None)\n"
         "studio = Studio(lambda environment: Engine(), Source(), settings)\n"
         "tab = DevicesTab(studio, Theme(settings))\n"
-        "made = [part.make() for part in tab.later]\n"
         "heavy = sorted({'numpy', 'pyqtgraph', 'torch', 'pynvml'} & set(sys.modules))\n"
         "studio.close()\n"
         "sys.exit(' '.join(heavy) or 0)\n"
@@ -146,14 +172,27 @@ def test_neither_numpy_nor_pyqtgraph_is_needed_to_build_it():
 def test_the_keyboard_walks_the_devices(qtbot, studio, with_cuda, tab):
     start(studio, tab)
     devices = find(tab, "devices.table", QListView)
-    assert devices.model().rowCount() == 3
-    assert text(tab, "devices.name") == "NVIDIA GeForce GT 1030"
+    assert entries(tab, "devices.table") == ["NVIDIA GeForce GT 1030", "NVIDIA GeForce RTX 3060"]
+    assert "GT 1030" in text(tab, "devices.verdict.sentence")
     qtbot.keyClick(devices, Qt.Key.Key_Down)
-    assert text(tab, "devices.name") == "NVIDIA GeForce RTX 3060"
-    assert text(tab, "devices.identity") == "nvidia-smi 1 = cuda:1"
+    assert "RTX 3060" in text(tab, "devices.verdict.sentence")
+    assert text(tab, "devices.details.numbers") == "nvidia-smi 1 = cuda:1"
     qtbot.keyClick(devices, Qt.Key.Key_Home)
-    assert text(tab, "devices.name").startswith("AMD")
-    assert text(tab, "devices.identity") == ""
+    assert "GT 1030" in text(tab, "devices.verdict.sentence")
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_the_cpu_beside_a_card_is_listed_when_it_is_asked_for(studio, with_cuda, tab):
+    start(studio, tab)
+    assert entries(tab, "devices.table") == ["NVIDIA GeForce GT 1030"]
+    summary = find(tab, "devices.table", QListView).model().index(0, 0).data(SUMMARY_ROLE)
+    assert summary.endswith("with a Ryzen 7 5700G")
+    choose_more(tab, "Show the CPU")
+    assert entries(tab, "devices.table")[0].startswith("AMD")
+    assert "Ryzen 7 5700G" in text(tab, "devices.verdict.sentence")
+    assert not any(action.text() == "Show the CPU" for action in more(tab))
+    choose_row(tab, "devices.table", 1)
+    assert "GT 1030" in text(tab, "devices.verdict.sentence")
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
@@ -165,13 +204,13 @@ def test_a_card_that_computes_nonsense_is_no_usable_card(
     wrong = Finding(code="wrong_sum", sentence="It computes nonsense.", device_uuid=card.identity)
     findings = worst_first([wrong, *studio.doctor.findings])
     monkeypatch.setattr(studio.doctor, "findings", findings)
-    tab._select(card.identity)
+    tab.page.model.select(card.identity)
     assert text(tab, "devices.verdict.sentence") == wrong.sentence
     usable = {one.device_uuid: one.sentence for one in findings if one.code == "ok"}
     others = [text(tab, f"devices.finding.{number}.sentence") for number in range(2)]
     assert usable[card.identity] in others
     first = studio.sensors.inventory.cards[0].identity
-    tab._select(first)
+    tab.page.model.select(first)
     assert text(tab, "devices.verdict.sentence") == usable[first]
 
 
@@ -182,7 +221,7 @@ def test_a_device_is_painted_in_its_colour_and_reported_in_words(
     start(studio, tab)
     devices = find(tab, "devices.table", QListView)
     image = devices.grab().toImage()
-    for row, role in enumerate(("cpu", "gpu0", "gpu1")):
+    for row, role in enumerate(("gpu0", "gpu1")):
         index = devices.model().index(row, 0)
         box = devices.visualRect(index)
         colours = {
@@ -192,7 +231,7 @@ def test_a_device_is_painted_in_its_colour_and_reported_in_words(
         }
         assert COLOURS[role][theme.is_dark] in colours
         text = index.data(Qt.ItemDataRole.AccessibleTextRole)
-        assert ("CPU" if row == 0 else f"cuda:{row - 1}") in text
+        assert f"cuda:{row}" in text
 
 
 # ── how it fits ────────────────────────────────────────────────────────────────────────────────
@@ -206,11 +245,10 @@ def test_nothing_is_cut_off_at_the_right(
     tab.resize(width, 560)
     start(studio, tab)
     show_reading(studio, sensor_source, reading(inventory, 1.0))
-    cards = [w for w in tab.findChildren(QWidget) if w.objectName().count(".") == 2
-             and w.objectName().startswith("devices.sensor.") and w.isVisible()]  # fmt: skip
-    assert len(cards) == 11
-    assert max(card.width() for card in cards) - min(card.width() for card in cards) <= 1
-    assert all(card.mapTo(tab, card.rect().topRight()).x() < tab.width() for card in cards)
+    lines = [line for line in tab.findChildren(Sparkline) if line.isVisible()]
+    assert len(lines) == 10  # what the card reports, and two of the PC
+    assert {line.width() for line in lines} == {lines[0].width()}
+    assert all(line.mapTo(tab, line.rect().topRight()).x() < tab.width() for line in lines)
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
@@ -222,9 +260,7 @@ def test_no_line_of_the_facts_is_cut_in_a_low_window(
     page.show()
     start(studio, tab)
     show_reading(studio, sensor_source, reading(inventory, 1.0))
-    for fold in ("facts", "sensors.all", "facts"):  # the plots fill the page before the facts come
-        click(tab, f"devices.{fold}")
-        settle()
+    settle()
     facts = find(tab, "devices.details")
     qtbot.waitUntil(lambda: facts.height() >= facts.sizeHint().height())
     page.takeWidget()
@@ -248,16 +284,3 @@ def test_everything_to_press_has_a_name_and_is_reached_by_keyboard(
     for widget in controls:
         assert widget.accessibleName(), widget.objectName()
         assert widget.focusPolicy() & Qt.FocusPolicy.TabFocus, widget.objectName()
-
-
-def test_the_buttons_beside_the_devices_end_at_one_edge(ready_studio, tab):
-    """One below the other; below the devices of a narrow page each is as wide as its words."""
-    names = ("compare", "check", "race", "measure")
-    tab.show()
-    for width, is_column in ((1000, True), (560, False), (1000, True)):
-        tab.resize(width, 700)
-        settle()
-        buttons = [find(tab, f"devices.{name}") for name in names]
-        assert all(one.isVisible() for one in buttons)
-        edges = {one.mapTo(tab, one.rect().topRight()).x() for one in buttons}
-        assert (len(edges) == 1) == is_column, width

@@ -1,18 +1,18 @@
-"""“Measure this PC” on Devices: one button, progress in place, and figures below it."""
+"""“Measure this PC to share” on Devices: its progress, its figures, and sharing them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
-from PySide6.QtWidgets import QFileDialog, QProgressBar, QPushButton, QWidget
+from PySide6.QtWidgets import QFileDialog
 
 from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.ui.result_bars import ResultBars
 from gpu_studio.ui.share_dialog import ShareDialog
-from tests.driving.devices import start
-from tests.driving.window import click, find, sees, text
+from tests.driving.devices import choose_more, more, start
+from tests.driving.window import click, find, places, sees, text
 from tests.fakes.run_answers import started
 from tests.fakes.scripted_engine import Pause
 from tests.fakes.standard_answers import measured
@@ -34,21 +34,15 @@ def opened(
     with_cuda.scripts[RunWorkload] = lambda _engine, request: measured(request)
     start(studio, tab)
     tab.show()
-    qtbot.waitUntil(lambda: sees(tab, "devices.measure"))
+    qtbot.waitUntil(lambda: more(tab)[0].isEnabled())
     return tab
-
-
-def place(tab: DevicesTab, name: str) -> tuple[int, int]:
-    """Return where a widget is in the tab."""
-    at = find(tab, name, QWidget).mapTo(tab, tab.rect().topLeft())
-    return at.x(), at.y()
 
 
 def test_one_press_measures_every_device_and_shows_its_figures(
     opened: DevicesTab, qtbot: PatientQtBot
 ) -> None:
     assert not sees(opened, "devices.standard")
-    click(opened, "devices.measure")
+    choose_more(opened, "Measure this PC")
     qtbot.waitUntil(lambda: sees(opened, "devices.standard.compare"))
     assert " beats the " in text(opened, "standard.heading")
     bandwidths, copies = (
@@ -72,7 +66,7 @@ def test_a_result_is_shared_as_a_picture_that_another_pc_compares(
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
     monkeypatch.setattr(ShareDialog, "exec", save)
-    click(opened, "devices.measure")
+    choose_more(opened, "Measure this PC")
     qtbot.waitUntil(lambda: sees(opened, "devices.standard.share"))
     click(opened, "devices.standard.share")
 
@@ -81,22 +75,17 @@ def test_a_result_is_shared_as_a_picture_that_another_pc_compares(
     assert read_standard(path).devices == newest.devices
 
 
-def test_nothing_moves_under_the_pointer_and_the_button_stops(
+def test_a_measurement_tells_its_progress_and_is_stopped(
     opened: DevicesTab, with_cuda: Engines, qtbot: PatientQtBot
 ) -> None:
     with_cuda.scripts[RunWorkload] = lambda _engine, request: [started(request), Pause()]
-    buttons = ("devices.measure", "devices.compare", "devices.check", "devices.race")
-    before = {name: place(opened, name) for name in buttons}
-    size = find(opened, "devices.measure", QPushButton).size()
-    click(opened, "devices.measure")
+    buttons = ("devices.compare", "devices.check", "devices.race", "devices.more")
+    before = {name: places(opened)[name] for name in buttons}
+    choose_more(opened, "Measure this PC")
     qtbot.waitUntil(lambda: sees(opened, "devices.standard.progress"))
-    button = find(opened, "devices.measure", QPushButton)
-    assert button.text() == "Stop measuring"
-    assert button.size() == size
-    assert {name: place(opened, name) for name in buttons} == before
+    assert more(opened)[0].text() == "Stop measuring"
     assert "left" in text(opened, "devices.standard.sentence")
-    assert find(opened, "devices.standard.progress", QProgressBar).value() >= 0
-    click(opened, "devices.measure")
+    click(opened, "devices.standard.stop")
     qtbot.waitUntil(lambda: "Nothing was measured" in text(opened, "devices.standard.notice"))
-    assert button.text() == "Measure this PC"
-    assert {name: place(opened, name) for name in buttons} == before
+    assert not sees(opened, "devices.standard.stop")
+    assert {name: places(opened)[name] for name in buttons} == before
