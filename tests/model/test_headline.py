@@ -120,7 +120,7 @@ def test_an_engine_that_dies_is_reported_and_replaced(qtbot, studio, engines, mo
     qtbot.waitUntil(lambda: model.headline is not None)
     assert all(
         fact in model.headline.sentence
-        for fact in ("engine crashed", "signal 11", "results are still here")
+        for fact in ("PyTorch crashed", "signal 11", "results are still here")
     )
     assert model.headline.action is None
     qtbot.waitUntil(lambda: studio.session.state.is_idle)

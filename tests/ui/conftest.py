@@ -72,7 +72,7 @@ def letters(
     stretch, points = request.param
     before, sheet = qapp.font(), qapp.styleSheet()
 
-    def stretched(system: QFont) -> QFont:
+    def stretched(system: QFont, _factor: float = 1.0) -> QFont:
         font = QFont(system)
         font.setStretch(stretch)
         font.setPointSizeF(points)

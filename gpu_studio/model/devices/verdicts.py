@@ -97,14 +97,14 @@ def without_engine(device: Device, installation: Installation) -> Headline:
         device: the card or the CPU.
         installation: what the installation does; empty if it has not begun.
     """
-    question = f"if PyTorch can use your {device.short_name}"
+    question = f"if it can use your {device.short_name}"
     if installation:
         now = "is being installed" if installation == "runs" else "is not installed completely"
-        sentence = f"The engine {now}. After that, you see here {question}."
+        sentence = f"PyTorch {now}. After that, you see here {question}."
         return Headline(
             code="waiting", sentence=sentence, action=Action.SHOW_SET_UP, tone=Tone.PLAIN
         )
-    sentence = f"Install the engine to see {question}."
+    sentence = f"Install PyTorch to see {question}."
     return Headline(code="waiting", sentence=sentence, action=Action.SET_UP, tone=Tone.PLAIN)
 
 

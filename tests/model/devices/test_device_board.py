@@ -38,7 +38,7 @@ def test_a_card_waits_for_the_engine() -> None:
     cpu, card = device_rows(numbered(gt_1030()), None)
     assert cpu.name == "AMD Ryzen 7 5700G with Radeon Graphics"
     assert (card.address, card.obstacle) == (None, Obstacle.NO_ENGINE)
-    assert "until the engine" in card.reason
+    assert "until PyTorch" in card.reason
 
 
 def test_a_usable_card_has_its_address() -> None:
