@@ -23,7 +23,7 @@ class RunPitfall(Request, frozen=True, kw_only=True):
 class PitfallDescription(msgspec.Struct, frozen=True, kw_only=True):
     """One pitfall, described by the file that implements it.
 
-    ``sentence`` says what goes wrong, ``why`` explains it in a paragraph, ``remedy`` is the fix in
+    ``shows`` says in a few words what you see, for a list; ``sentence`` says what goes wrong, ``why`` explains it in a paragraph, ``remedy`` is the fix in
     a sentence. ``source`` names the tutorial that teaches it, ``remark`` what is wrong or outdated
     there. ``otherwise`` is the sentence for a PC on which the fix gained nothing.
     """
@@ -33,6 +33,7 @@ class PitfallDescription(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
     why: str
     remedy: str
+    shows: str = ""
     source: str = ""
     remark: str = ""
     otherwise: str = ""
@@ -57,6 +58,7 @@ class PitfallOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     ``error`` is the text of the real error, ``sentence`` describes the outcome. ``stand_in`` names
     the replacement for something that this PC does not have; empty if everything was real.
+    ``is_disturbed``: other programs kept the CPU busy meanwhile.
     """
 
     part: str
@@ -66,6 +68,7 @@ class PitfallOutcome(msgspec.Struct, frozen=True, kw_only=True):
     curves: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     stand_in: str = ""
     output: str = ""
+    is_disturbed: bool = False
 
 
 class PitfallStarted(Event, frozen=True, kw_only=True):
@@ -77,7 +80,9 @@ class PitfallStarted(Event, frozen=True, kw_only=True):
 
 
 class PitfallFinished(LastEvent, frozen=True, kw_only=True):
-    """The outcomes of the requested parts of a pitfall, and both snippets.
+    """The outcomes of the requested parts of a pitfall, and the code of both parts for a card.
+
+    ``snippet`` is the code that ran, where there is no card that of the stand-in.
 
     ``comparison`` says how the fix changed the numbers, in words, and that the PC slept; empty if
     only one part ran, or if the two parts share no number.

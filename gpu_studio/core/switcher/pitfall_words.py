@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 # Two measurements of the same work can differ by this much between runs.
 _EVEN = 0.05
+# The units of the figures that a busy CPU changes.
+_TIMED = frozenset({"s", "share", "×"})
+_BUSY = "other programs kept the CPU busy"
 
 
 def format_figure(figure: Figure) -> str:
@@ -70,10 +73,23 @@ def compare_parts(
         for before, now in pairs
     )
     reached = [is_reached(before, now) for before, now in pairs]
+    is_doubtful = is_disturbed(broken, fixed)
     if all(reached):
-        return f"With the fix: {changes}."
+        return f"With the fix: {changes}.{f' Doubtful: {_BUSY}.' if is_doubtful else ''}"
+    if is_doubtful:
+        return (
+            f"Whether the fix helps here cannot be told: {_BUSY}. Close them, and run both parts "
+            f"again. With the fix: {changes}."
+        )
     how = "helped only partly" if any(reached) else "did not help"
     return f"The fix {how} here: {changes}. {pitfall.otherwise}".rstrip()
+
+
+def is_disturbed(broken: PitfallOutcome | None, fixed: PitfallOutcome | None) -> bool:
+    """Return whether other programs may have changed a compared figure."""
+    pairs = compared_figures(broken, fixed)
+    was_busy = any(one is not None and one.is_disturbed for one in (broken, fixed))
+    return was_busy and any(now.unit in _TIMED for _, now in pairs)
 
 
 def has_paid(broken: PitfallOutcome | None, fixed: PitfallOutcome | None) -> bool:

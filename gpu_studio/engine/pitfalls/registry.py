@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallStarted, RunPitfall
@@ -24,6 +27,7 @@ from gpu_studio.engine.pitfalls.starved_gpu import StarvedGpu
 from gpu_studio.engine.pitfalls.sticky_error import StickyError
 from gpu_studio.engine.pitfalls.tiny_model import TinyModel
 from gpu_studio.engine.pitfalls.visible_devices_too_late import VisibleDevicesTooLate
+from gpu_studio.engine.sensor import CpuWatch
 
 if TYPE_CHECKING:
     import threading
@@ -74,9 +78,10 @@ def run_pitfall(request: RunPitfall, stop: threading.Event) -> Iterator[Event]:
     device = resolve(request.device)
     prove_kernels(device)
     bench = Bench(device, stop)
-    snippets = {
-        part: complete(pitfall.snippet(part, request.device)) for part in ("broken", "fixed")
-    }
+    snippets, for_card = (
+        {part: complete(pitfall.snippet(part, there)) for part in ("broken", "fixed")}
+        for there in (request.device, "cuda" if is_cpu(request.device) else request.device)
+    )
     outcomes, began_s = {}, time.perf_counter()
     with SleepAlarm() as alarm:
         for part in _PARTS[request.part]:
@@ -92,8 +97,8 @@ def run_pitfall(request: RunPitfall, stop: threading.Event) -> Iterator[Event]:
         fixed=outcomes.get("fixed"),
         comparison=compared,
         untested=untested_sentence(accelerator_of(device).maker),
-        broken_snippet=snippets["broken"],
-        fixed_snippet=snippets["fixed"],
+        broken_snippet=for_card["broken"],
+        fixed_snippet=for_card["fixed"],
         snippet=snippets[_PARTS[request.part][-1]],
         elapsed_s=time.perf_counter() - began_s,
     )
@@ -101,11 +106,14 @@ def run_pitfall(request: RunPitfall, stop: threading.Event) -> Iterator[Event]:
 
 def _run_part(pitfall: Pitfall, part: str, bench: Bench) -> PitfallOutcome:
     """Run one part on its device, then empty PyTorch's cache."""
-    card = accelerator_of(bench.device)
+    card, watch = accelerator_of(bench.device), CpuWatch()
     try:
+        watch.begin()
         # Some of PyTorch, an optimizer for example, uses the current card.
         with card.current(bench.device):
-            return pitfall.run(part, bench)
+            outcome = pitfall.run(part, bench)
+        watch.end()
+        return msgspec.structs.replace(outcome, is_disturbed=watch.other_processes is True)
     finally:
         if card.is_started():
             card.empty_cache()

@@ -19,6 +19,7 @@ class StickyError:
     description = PitfallDescription(
         name="sticky_error",
         title="An error that stays",
+        shows="why a restart helps",
         sentence="An index outside its table: on a card, everything after it fails as well.",
         why=(
             "A kernel that fails on the card breaks the whole CUDA context of its process: every "

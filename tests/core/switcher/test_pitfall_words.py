@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from gpu_studio.core.messages.pitfall_messages import Figure, PitfallOutcome
@@ -20,11 +21,14 @@ def outcome(part: str, *figures: Figure) -> PitfallOutcome:
     return PitfallOutcome(part=part, sentence="It was measured.", figures=figures)
 
 
-def compared(before: float, after: float, aim: str = "less") -> str:
+def compared(
+    before: float, after: float, aim: str = "less", *, unit: str = "s", is_disturbed: bool = False
+) -> str:
     broken, fixed = (
-        outcome(part, Figure(name="wait_s", title="Waiting", value=value, unit="s", aim=aim))
+        outcome(part, Figure(name="wait_s", title="Waiting", value=value, unit=unit, aim=aim))
         for part, value in (("broken", before), ("fixed", after))
     )
+    broken = msgspec.structs.replace(broken, is_disturbed=is_disturbed)
     return compare_parts(ABOUT, broken, fixed).replace("\u202f", " ")
 
 
@@ -41,6 +45,15 @@ def compared(before: float, after: float, aim: str = "less") -> str:
 )
 def test_the_sentence_follows_the_numbers(before: float, after: float, aim: str, words: str):
     assert compared(before, after, aim).startswith(words)
+
+
+def test_beside_other_programs_a_fix_is_doubtful_and_none_is_said_not_to_help():
+    good, bad = compared(2.0, 1.0, is_disturbed=True), compared(1.0, 2.0, is_disturbed=True)
+    assert good.endswith("1.00 s instead of 2.00 s. Doubtful: other programs kept the CPU busy.")
+    assert bad.startswith("Whether the fix helps here cannot be told: other programs")
+    assert bad.endswith("With the fix: waiting 2.00 s instead of 1.00 s.")
+    counted = compared(2, 1, unit="", is_disturbed=True)
+    assert counted == "With the fix: waiting 1 instead of 2."
 
 
 def test_a_figure_without_an_aim_or_without_a_twin_is_left_out():

@@ -12,10 +12,9 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed, PitfallStarted, RunPitfall
 from gpu_studio.core.switcher.pitfall_words import changed_lines
 from gpu_studio.engine.dispatcher import Dispatcher
-from gpu_studio.engine.pitfalls import (
-    out_of_memory,
-)
+from gpu_studio.engine.pitfalls import out_of_memory, registry
 from gpu_studio.engine.pitfalls.registry import PITFALLS
+from gpu_studio.engine.sensor import CpuWatch
 from tests.engine.answers import ask
 from tests.engine.pitfalls.outcomes import finish
 
@@ -37,6 +36,7 @@ def test_the_engine_reports_which_there_are():
     ]  # fmt: skip
     for pitfall in described.pitfalls:
         assert pitfall.title
+        assert pitfall.shows
         assert pitfall.sentence.endswith(".")
         assert len(pitfall.why) > 100, pitfall.name  # a paragraph
         assert pitfall.remedy
@@ -62,7 +62,7 @@ def test_a_part_alone_and_both_parts(name: str):
     assert finished.broken is None
     assert finished.fixed.part == "fixed"
     assert finished.fixed.sentence
-    assert finished.snippet == finished.fixed_snippet == started.snippet
+    assert finished.snippet == started.snippet
     assert finished.broken_snippet != finished.fixed_snippet
     assert finished.elapsed_s > 0
     assert not finished.comparison
@@ -74,6 +74,26 @@ def test_what_stands_in_for_a_card_is_labelled(name: str):
     stand_ins = [outcome.stand_in for outcome in (finished.broken, finished.fixed) if outcome]
     assert any("This PC has no card" in stand_in for stand_in in stand_ins)
     assert "stands in" in finished.fixed.stand_in
+
+
+def test_without_a_card_the_code_to_compare_is_that_of_a_card():
+    finished = finish("mixed_devices")
+    assert '.to("cuda")' in finished.broken_snippet
+    assert "meta" not in finished.broken_snippet + finished.fixed_snippet
+    assert "meta" in finished.snippet, "what ran here"
+
+
+@pytest.mark.parametrize("others", [True, False, None])
+def test_an_outcome_says_whether_other_programs_disturbed_it(
+    monkeypatch: pytest.MonkeyPatch, others: bool | None
+):
+    class Watch(CpuWatch):
+        def end(self) -> None:
+            self.other_processes = others
+
+    monkeypatch.setattr(registry, "CpuWatch", Watch)
+    finished = finish("mixed_devices")
+    assert finished.broken.is_disturbed is finished.fixed.is_disturbed is (others is True)
 
 
 @pytest.mark.parametrize(
