@@ -193,6 +193,8 @@ class EngineSession(QObject):
             return ""
         if self.state is EngineState.ABSENT and self.absence:
             return self.absence
+        if self.is_released:
+            return "This waits until the check or the installation ends."
         return "PyTorch is starting."
 
     def set_absence(self, reason: str) -> None:

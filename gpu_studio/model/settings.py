@@ -32,12 +32,14 @@ TEXT_SIZES = (80, 90, 100, 110, 125, 150, 175, 200)
 LONGEST_TEXT = 1000
 _LARGEST_BYTES = 1 << 20
 _MOST_MODES = _MOST_PCS = 16
+_MOST_LESSONS = 100
 
 
 def _one_of(words: tuple[str, ...]) -> Meta:
     return Meta(pattern=rf"\A({'|'.join(words)})\Z")
 
 
+_LessonName = Annotated[str, Meta(max_length=60)]
 _CardName = Annotated[str, Meta(max_length=200)]
 
 
@@ -57,6 +59,8 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     dtypes: tuple[Annotated[str, _one_of(DTYPES)], ...] = ("float32",)
     code_drawer: bool = False
     may_end_processes: bool = False
+    lessons: Annotated[tuple[_LessonName, ...], Meta(max_length=_MOST_LESSONS)] = ()
+    """The lessons that were done on this PC, by name."""
     window_geometry: str = ""
     tab: Annotated[str, Meta(max_length=LONGEST_TEXT)] = ""
     unsaved: Annotated[str, Meta(max_length=LONGEST_TEXT)] = ""

@@ -20,18 +20,18 @@ from gpu_studio.core.messages.placement_messages import (
     UseDevice,
 )
 from gpu_studio.model.engine_session import Reply
-from gpu_studio.model.pages import CHOOSE, MEMORY, PITFALLS, PLACE, PageId
+from gpu_studio.model.pages import LESSONS, MEMORY, SWITCH, PageId
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
 
 # A run is missing: each page that runs workloads shows the code of the run that it shows.
 _PAGES = {
-    UseDevice: CHOOSE,
-    InspectFile: PLACE,
-    PlaceModel: PLACE,
-    PlaceTensors: PLACE,
-    RunPitfall: PITFALLS,
+    UseDevice: SWITCH,
+    InspectFile: SWITCH,
+    PlaceModel: SWITCH,
+    PlaceTensors: SWITCH,
+    RunPitfall: LESSONS,
     EmptyCache: MEMORY,
     ReadMemory: MEMORY,
     ReadSegments: MEMORY,

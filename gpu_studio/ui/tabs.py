@@ -11,7 +11,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QTabBar, QVBoxLayout, QWidget
 
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -126,12 +126,8 @@ TABS = (
         keys="Ctrl+4",
         contents="gpu_studio.ui.switcher.switcher_tab:SwitcherTab",
         parts={
-            pages.CHOOSE: "Choose",
-            pages.PLACE: "Place",
-            pages.PITFALLS: "Pitfalls",
-            pages.FEEDING: "Feeding",
-            pages.AMP: "AMP and reproducibility",
-            pages.SEVERAL_CARDS: "Several cards",
+            pages.SWITCH: "Switch",
+            pages.LESSONS: "Lessons",
         },
     ),
     Tab(
@@ -262,7 +258,7 @@ class PagedTab(TabContents):
 
     def _place_actions(self, page: QWidget) -> None:
         if isinstance(page, Page):
-            self._line.addWidget(page.action_row)
+            self._line.addWidget(page.action_row, 0, Qt.AlignmentFlag.AlignVCenter)
             self._show_page()
 
     def _on_page_changed(self, front: PageId) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.pitfall_messages import PitfallFinished, RunPitfall
-from gpu_studio.model.pages import BENCHMARK, CHOOSE, DEVICES, MEMORY, PITFALLS, PLACE, SWITCHER
+from gpu_studio.model.pages import BENCHMARK, DEVICES, LESSONS, MEMORY, SWITCH, SWITCHER
 from gpu_studio.model.snippets import Snippets
 from tests.fakes.descriptions import described
 
@@ -30,13 +30,13 @@ def test_a_page_has_its_own_code(snippets):
 
 
 def test_a_tab_with_pages_shows_the_code_of_the_one_in_front(snippets, qtbot):
-    snippets.turn_to(CHOOSE)
+    snippets.turn_to(SWITCH)
     snippets.turn_to(SWITCHER)
     snippets.show("# chosen", SWITCHER)
-    snippets.show("# placed", PLACE)
+    snippets.show("# placed", LESSONS)
     assert snippets.snippet == "# chosen"
     with qtbot.waitSignal(snippets.snippet_changed) as result:
-        snippets.turn_to(PLACE)
+        snippets.turn_to(LESSONS)
     assert result.args == ["# placed"] == [snippets.snippet]
 
 
@@ -50,7 +50,7 @@ def test_the_engines_own_code_is_that_of_the_devices(studio, engines, qtbot):
 
 def test_an_action_without_code_keeps_the_code_of_its_page(ready_studio, engines, qtbot):
     studio = ready_studio
-    studio.snippets.turn_to(PITFALLS)
+    studio.snippets.turn_to(LESSONS)
     studio.snippets.turn_to(SWITCHER)
     request = RunPitfall(name="mixed_devices", device="cpu", part="broken")
     for code, wanted in (("# broken", "# broken"), ("", "# broken")):
@@ -60,5 +60,5 @@ def test_an_action_without_code_keeps_the_code_of_its_page(ready_studio, engines
         studio.session.submit(request)
         qtbot.waitUntil(lambda: studio.session.is_free)
         assert studio.snippets.snippet == wanted
-    studio.snippets.turn_to(CHOOSE)
+    studio.snippets.turn_to(SWITCH)
     assert studio.snippets.snippet == ""

@@ -28,7 +28,7 @@ from gpu_studio.model.studio import Studio
 from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.race.race_tab import RaceTab
-from gpu_studio.ui.switcher.pitfall_page import PitfallPage
+from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
 from tests.driving.pages import settle
 from tests.driving.window import (
     choose,
@@ -91,12 +91,11 @@ class Photographer:
         self.benchmark()
         self.show("Switcher")
         choose(self._window, "switcher.model", "Small conv")
-        find(self._window, "switcher.pages", QTabBar).setCurrentIndex(1)
         self.press("switcher.move")
         self.wait(lambda: self._studio.session.is_free)
         self.take("switcher")
-        find(self._window, "switcher.pages", QTabBar).setCurrentIndex(2)
-        self._window.findChild(PitfallPage).choose("starved_gpu")
+        find(self._window, "switcher.pages", QTabBar).setCurrentIndex(1)
+        self._window.findChild(SwitcherTab).lessons.choose(lesson="starved_gpu")
         for button in ("switcher.lab.break", "switcher.lab.fix"):
             self.press(button)
             self.wait(lambda: self._studio.session.is_free)

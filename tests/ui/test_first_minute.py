@@ -147,7 +147,7 @@ def test_a_pc_without_a_card_is_offered_what_runs_in_the_window(make_window):
     tabs = find(window, "tabs", QTabWidget)
     for name, tab, page in (
         ("devices.simulated", "Memory", "Break it"),
-        ("devices.pitfalls", "Switcher", "Pitfalls"),
+        ("devices.pitfalls", "Switcher", "Lessons"),
     ):
         tabs.setCurrentIndex(0)
         click(window, name)

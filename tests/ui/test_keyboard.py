@@ -109,7 +109,7 @@ def test_f11_on_the_race_opens_its_stage(qtbot, window):
 def test_ctrl_return_runs_a_pitfall_and_esc_stops_it(qtbot, window, engines):
     engines.scripts[RunPitfall] = lambda _engine, request: [Pause(), pitfall_finished(request)]
     open_tab(window, "Switcher")
-    open_page(window, "switcher.pages", "Pitfalls")
+    open_page(window, "switcher.pages", "Lessons")
     qtbot.waitUntil(find(window, "switcher.lab.break", QPushButton).isEnabled)
     key(qtbot, window, Qt.Key.Key_Return, ctrl=True)
     qtbot.waitUntil(find(window, "switcher.lab.stop").isVisible)
@@ -128,7 +128,7 @@ def test_the_menu_runs_what_is_in_front_and_offers_only_what_is_possible(qtbot, 
     run.associatedObjects()[0].aboutToHide.emit()
     assert run.isEnabled(), "its key works on the other tabs"
     open_tab(window, "Switcher")
-    open_page(window, "switcher.pages", "Pitfalls")
+    open_page(window, "switcher.pages", "Lessons")
     qtbot.waitUntil(find(window, "switcher.lab.break", QPushButton).isEnabled)
     run.trigger()
     qtbot.waitUntil(lambda: bool(asked(engines, RunPitfall)))

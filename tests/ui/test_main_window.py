@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QPlainTextEdit,
     QPushButton,
-    QRadioButton,
     QTabWidget,
     QWidget,
 )
@@ -27,6 +26,7 @@ from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.page_keys import PageKey, saves
 from gpu_studio.ui.parts import button
 from gpu_studio.ui.scroll_page import LazyPage, idle_work
+from gpu_studio.ui.switcher.device_cards import DeviceCard
 from gpu_studio.ui.tabs import TABS
 from tests.driving.pages import settle
 from tests.driving.window import click, find, open_tab, places, sees, text, wait_ready
@@ -37,8 +37,7 @@ from tests.fakes.scripted_engine import Engines
 # Every name of the design that the tabs as they are have to have.
 NAMES = (
     "tabs", "banner", "code", "code.drawer", "devices.table", "devices.sensors",
-    "devices.verdict", "switcher.cards", "switcher.activate",
-    "switcher.visible_only", "switcher.model", "switcher.move", "switcher.placement",
+    "devices.verdict", "switcher.cards", "switcher.model", "switcher.move", "switcher.placement",
     "benchmark.workload", "benchmark.sizes", "benchmark.dtype", "benchmark.devices",
     "benchmark.run", "benchmark.stop", "benchmark.progress", "benchmark.plot",
     "benchmark.results", "benchmark.verdict", "benchmark.export", "memory.plot", "memory.tank",
@@ -94,9 +93,9 @@ def test_a_window_that_is_made_after_the_start_orders_its_devices(qtbot, engines
     qtbot.addWidget(window)
     window.show()
     open_tab(window, "Switcher")
-    radio = find(window, "switcher.cards").findChild(QRadioButton)
-    assert radio is not None
-    assert radio.isVisible()
+    card = find(window, "switcher.cards").findChild(DeviceCard)
+    assert card is not None
+    qtbot.waitUntil(card.isVisible)
 
 
 def test_tabs_made_after_the_paint_are_the_same_tabs(qtbot, make_window, settings):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QRadioButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QWidget
 
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.devices.finding import Finding
@@ -14,7 +14,6 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.model.memory.memory_model import MemoryModel
-from gpu_studio.model.switcher.pitfalls import PitfallsModel
 from gpu_studio.ui.benchmark.benchmark_choices import DeviceBoxes
 from gpu_studio.ui.memory.memory_tab import what_is_shown
 from gpu_studio.ui.race.race_tab import RaceTab
@@ -107,17 +106,16 @@ def test_the_memory_tab_shows_the_drivers_numbers_and_the_reason(ready_studio: S
 def test_the_switcher_moves_nothing_to_it(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> None:
     tab = SwitcherTab(ready_studio, theme)
     qtbot.addWidget(tab)
-    old = tab.findChild(QRadioButton, f"switcher.radio.{OLD}")
-    assert old is not None
-    assert old.text() == "cuda:0"
-    assert REASON[:-1] in old.accessibleDescription()
-    old.click()
-    assert not tab.placement.can_place
-    assert not tab.choice.can_use
-    tab.findChild(QRadioButton, f"switcher.radio.{NEW}").click()
-    assert tab.placement.can_place
-    assert tab.choice.can_use
-    assert [row.identity for row in PitfallsModel(ready_studio, tab).devices] == [NEW]
+    old, new = (
+        next(one for one in tab.switch.devices if one.identity == name) for name in (OLD, NEW)
+    )
+    assert old.number == "cuda:0"
+    assert REASON[:-1] in old.warning
+    assert not old.use
+    assert tab.switch.used is None, "CUDA's first card, which PyTorch cannot use"
+    assert not tab.switch.can_move
+    assert new.can_use
+    assert [row.identity for row in tab.lessons.rows] == [NEW]
 
 
 def test_it_is_not_checked(ready_studio: Studio) -> None:

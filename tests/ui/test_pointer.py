@@ -52,8 +52,8 @@ def test_a_button_that_starts_work_stays_where_it_is(qtbot, window):
     for page, name in (
         ("LIVE", "benchmark.run"),
         ("Race", "race.run"),
-        ("Pitfalls", "switcher.lab.break"),
-        ("AMP and reproducibility", "switcher.train_step.run"),
+        ("Switch", "switcher.move"),
+        ("Lessons", "switcher.lab.break"),
         ("Break it", "memory.oom.run"),
         ("Will it fit?", "memory.error.example"),
         ("Check", "check.run"),

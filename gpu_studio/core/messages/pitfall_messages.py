@@ -23,9 +23,10 @@ class RunPitfall(Request, frozen=True, kw_only=True):
 class PitfallDescription(msgspec.Struct, frozen=True, kw_only=True):
     """One pitfall, described by the file that implements it.
 
-    ``shows`` says in a few words what you see, for a list; ``sentence`` says what goes wrong, ``why`` explains it in a paragraph, ``remedy`` is the fix in
-    a sentence. ``source`` names the tutorial that teaches it, ``remark`` what is wrong or outdated
-    there. ``otherwise`` is the sentence for a PC on which the fix gained nothing.
+    ``shows`` says in a few words what you see, for a list; ``sentence`` says what goes wrong,
+    ``why`` explains it in a paragraph, ``remedy`` is the fix in a sentence. ``source`` names the
+    tutorial that teaches it, ``remark`` what is wrong or outdated there. ``otherwise`` is the
+    sentence for a PC on which the fix gained nothing.
     """
 
     name: str

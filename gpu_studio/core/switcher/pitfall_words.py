@@ -15,11 +15,7 @@ from gpu_studio.core.units import (
 )
 
 if TYPE_CHECKING:
-    from gpu_studio.core.messages.pitfall_messages import (
-        Figure,
-        PitfallDescription,
-        PitfallOutcome,
-    )
+    from gpu_studio.core.messages.pitfall_messages import Figure, PitfallOutcome
 
 # Two measurements of the same work can differ by this much between runs.
 _EVEN = 0.05
@@ -59,11 +55,16 @@ def speed_words(time_s: float, other_s: float) -> str:
 
 
 def compare_parts(
-    pitfall: PitfallDescription, broken: PitfallOutcome | None, fixed: PitfallOutcome | None
+    otherwise: str, broken: PitfallOutcome | None, fixed: PitfallOutcome | None
 ) -> str:
     """Return how the fix changed the figures, for better or worse.
 
     Empty if a part did not run, or if the two parts share no figure.
+
+    Args:
+        otherwise: what to say where the fix gains nothing.
+        broken: the outcome of the mistake.
+        fixed: the outcome after the fix.
     """
     pairs = compared_figures(broken, fixed)
     if not pairs:
@@ -82,7 +83,7 @@ def compare_parts(
             f"again. With the fix: {changes}."
         )
     how = "helped only partly" if any(reached) else "did not help"
-    return f"The fix {how} here: {changes}. {pitfall.otherwise}".rstrip()
+    return f"The fix {how} here: {changes}. {otherwise}".rstrip()
 
 
 def is_disturbed(broken: PitfallOutcome | None, fixed: PitfallOutcome | None) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from gpu_studio.core.device_name import is_cpu, torch_module
+
 _IMPORT = "import os\n"
 _STARTED_AS_FILE = "# Save this as"
 _ON_DEVICE = """\
 import torch
 
 device = torch.device("{address}")
-x = torch.ones(3, device=device)
+{set_device}x = torch.ones(3, device=device)
 print("made on", x.device)
 """
 
@@ -45,8 +47,9 @@ def runs_as_it_stands(snippet: str) -> bool:
 
 
 def snippet_for_device(address: str) -> str:
-    """Return lines that make a tensor on a device; pass them to `complete`."""
-    return _ON_DEVICE.format(address=address)
+    """Return lines that make a device the current one and a tensor there, for `complete`."""
+    line = "" if is_cpu(address) else f"{torch_module(address)}.set_device(device)\n"
+    return _ON_DEVICE.format(address=address, set_device=line)
 
 
 def _split_remark(snippet: str) -> tuple[str, str]:

@@ -89,7 +89,8 @@ def run_pitfall(request: RunPitfall, stop: threading.Event) -> Iterator[Event]:
             yield PitfallStarted(name=request.name, part=part, snippet=snippets[part])
             outcomes[part] = _run_part(pitfall, part, bench)
             alarm.check()
-    compared = compare_parts(pitfall.description, outcomes.get("broken"), outcomes.get("fixed"))
+    otherwise = pitfall.description.otherwise
+    compared = compare_parts(otherwise, outcomes.get("broken"), outcomes.get("fixed"))
     yield PitfallFinished(
         name=request.name,
         device=request.device,

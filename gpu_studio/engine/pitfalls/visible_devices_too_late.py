@@ -29,7 +29,7 @@ class VisibleDevicesTooLate:
 
     description = PitfallDescription(
         name="visible_devices_too_late",
-        title="Setting CUDA_VISIBLE_DEVICES too late",
+        title="CUDA_VISIBLE_DEVICES too late",
         shows="a setting that is ignored",
         sentence="os.environ[…] is set after CUDA has started: it hides no card.",
         why=(

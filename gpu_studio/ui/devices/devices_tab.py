@@ -15,7 +15,7 @@ from gpu_studio.model.benchmark.standard_measurement import StandardMeasurement
 from gpu_studio.model.devices import programs
 from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.model.headline import Headline
-from gpu_studio.model.pages import BENCHMARK, BREAK_IT, CHECK, COMPARE, PITFALLS, RACE
+from gpu_studio.model.pages import BENCHMARK, BREAK_IT, CHECK, COMPARE, LESSONS, RACE
 from gpu_studio.model.run_queue import WorkState
 from gpu_studio.ui.devices.device_list import DeviceListView
 from gpu_studio.ui.devices.notice_lines import NoticeLines, ToneSign
@@ -128,7 +128,7 @@ class OverviewPage(Page):
             Flow(
                 Words(_WITHOUT_CARD, "muted", wraps=False),
                 Press("Fill a simulated card", self._break_it, name="simulated"),
-                Press("Try the pitfalls", self._try_pitfalls, name="pitfalls"),
+                Press("Try the lessons", self._try_pitfalls, name="pitfalls"),
                 name="without_card", shown=lambda: m.is_without_card,
             ),
             Later(self._fact_parts, name="all_facts", shown=lambda: m.choices.shows_facts),
@@ -332,7 +332,7 @@ class OverviewPage(Page):
         self._studio.go_to(BREAK_IT)
 
     def _try_pitfalls(self) -> None:
-        self._studio.go_to(PITFALLS)
+        self._studio.go_to(LESSONS)
 
     def _go_to_compare(self) -> None:
         self._studio.go_to(COMPARE)

@@ -12,9 +12,8 @@ from gpu_studio.core.switcher.pitfall_words import (
     compare_parts,
     is_even,
 )
-from tests.fakes.switching_answers import pitfall
 
-ABOUT = pitfall("starved_gpu", otherwise="Workers cost time.")
+OTHERWISE = "Workers cost time."
 
 
 def outcome(part: str, *figures: Figure) -> PitfallOutcome:
@@ -29,7 +28,7 @@ def compared(
         for part, value in (("broken", before), ("fixed", after))
     )
     broken = msgspec.structs.replace(broken, is_disturbed=is_disturbed)
-    return compare_parts(ABOUT, broken, fixed).replace("\u202f", " ")
+    return compare_parts(OTHERWISE, broken, fixed).replace("\u202f", " ")
 
 
 @pytest.mark.parametrize(
@@ -60,8 +59,8 @@ def test_a_figure_without_an_aim_or_without_a_twin_is_left_out():
     assert compared(2.0, 1.0, aim="") == ""
     broken = outcome("broken", Figure(name="a", title="A", value=1.0, aim="less"))
     fixed = outcome("fixed", Figure(name="b", title="B", value=1.0, aim="less"))
-    assert compare_parts(ABOUT, broken, fixed) == ""
-    assert compare_parts(ABOUT, broken, None) == compare_parts(ABOUT, None, fixed) == ""
+    assert compare_parts(OTHERWISE, broken, fixed) == ""
+    assert compare_parts(OTHERWISE, broken, None) == compare_parts(OTHERWISE, None, fixed) == ""
 
 
 def test_where_one_number_got_better_and_another_worse_both_are_reported():
@@ -73,7 +72,7 @@ def test_where_one_number_got_better_and_another_worse_both_are_reported():
         )
         for part, wait, whole in (("broken", 4.0, 5.0), ("fixed", 1.0, 7.0))
     )
-    assert compare_parts(ABOUT, broken, fixed) == (
+    assert compare_parts(OTHERWISE, broken, fixed) == (
         "The fix helped only partly here: waiting 1 instead of 4; all 7 instead of 5. "
         "Workers cost time."
     )

@@ -5,12 +5,23 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.core.messages.placement_messages import DeviceUsed, PlaceModel, UseDevice
-from gpu_studio.model.switcher.device_choice import DeviceChoice
-from gpu_studio.model.switcher.placement_model import PlacementModel
+from gpu_studio.core.messages.placement_messages import (
+    DeviceUsed,
+    FileInspected,
+    InspectFile,
+    ModelDescription,
+    PlaceModel,
+    UseDevice,
+)
+from gpu_studio.model.switcher.switch_model import SwitchModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import two_cards
 from tests.fakes.switching_answers import place_finished, place_row
+
+MODELS = (
+    ModelDescription(name="linear_10", title="Linear(10, 10)", sentence="One layer."),
+    ModelDescription(name="convnet", title="Small network", sentence="It has buffers."),
+)
 
 
 @pytest.fixture
@@ -25,8 +36,8 @@ def scripts(engines, inventory):
     def describe(engine, _request):
         shown = engine.environment.visible_devices
         count = len(inventory.cards) if shown is None else 1
-        cuda = described_with_cuda(device_count=count, visible_devices=shown)
-        return [cuda if inventory.cards else described()]
+        cuda = described_with_cuda(device_count=count, visible_devices=shown, models=MODELS)
+        return [cuda if inventory.cards else described(models=MODELS)]
 
     engines.scripts |= {
         DescribeEngine: describe,
@@ -38,15 +49,13 @@ def scripts(engines, inventory):
             place_row("bias", (10,), device_after=request.device),
             place_finished(device=request.device),
         ],
+        InspectFile: lambda _engine, request: [
+            FileInspected(path=request.path, size_bytes=2048, tensors=2, tensor_bytes=1024)
+        ],
     }
     return engines.scripts
 
 
 @pytest.fixture
-def choice(scripts, ready_studio):
-    return DeviceChoice(ready_studio, ready_studio)
-
-
-@pytest.fixture
-def model(choice, ready_studio):
-    return PlacementModel(ready_studio, choice, ready_studio)
+def model(scripts, ready_studio):
+    return SwitchModel(ready_studio, ready_studio)

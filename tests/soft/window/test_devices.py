@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from PySide6.QtWidgets import QPushButton, QTabBar
+from PySide6.QtWidgets import QPushButton
 
 from tests.driving.devices import choose_more
 from tests.family import family_running
@@ -117,7 +117,6 @@ def test_a_card_without_code_is_named_with_the_build_that_has_it(sit_down_at: Si
     assert not person.sees("banner")
     person.open_tab("Switcher")
     person.until(lambda: person.text("banner.sentence") == sentence)
-    person.find(QTabBar, "switcher.pages").setCurrentIndex(1)
     person.choose("switcher.model", "Linear(10")
     assert not person.find(QPushButton, "switcher.move").isEnabled()
 

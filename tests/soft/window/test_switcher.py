@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QRadioButton, QTabBar
+from PySide6.QtWidgets import QComboBox, QTabBar, QTreeWidget
 
 from gpu_studio.core.messages.placement_messages import DeviceUsed, PlaceFinished
 from gpu_studio.core.messages.run_messages import RunFinished
+from gpu_studio.ui.result_bars import ResultBars
 from tests.driving.devices import choose_more
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
 if TYPE_CHECKING:
+    from gpu_studio.ui.result_bars import ResultBar
     from tests.soft.window.conftest import SitDownAt
     from tests.soft.window.person import Person
     from tests.softcards.cards import SoftPc
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
 
 def numbers(pc: SoftPc, person: Person) -> list[str]:
     """Return the Switcher's name of each card, in the order of their buses."""
-    names = [f"switcher.radio.{card.uuid}" for card in pc.cards]
-    return [person.find(QRadioButton, name).text() for name in names]
+    facts = (person.text(f"switcher.facts.{card.uuid}") for card in pc.cards)
+    return [fact.split()[0] for fact in facts]
 
 
 def contexts(pc: SoftPc, person: Person) -> list[int]:
@@ -42,26 +44,22 @@ def open_page(person: Person, title: str) -> None:
     assert bar.tabText(bar.currentIndex()) == title
 
 
-def use(person: Person) -> DeviceUsed:
-    """Press “Use this card” and return what the engine answered."""
-    before = len(person.events(DeviceUsed))
-    person.click("switcher.activate")
-    person.until(lambda: len(person.events(DeviceUsed)) > before)
-    used = person.events(DeviceUsed)[-1]
-    assert isinstance(used, DeviceUsed)
-    return used
-
-
-def move(person: Person) -> PlaceFinished:
-    """Press “Move” on the Place page and return what the engine proved."""
-    open_page(person, "Place")
+def use(person: Person, identity: str) -> PlaceFinished:
+    """Press “Use this device”, and return what the engine proved of the model that moved there."""
     before = len(person.events(PlaceFinished))
-    person.click("switcher.move")
+    person.click(f"switcher.activate.{identity}")
     person.until(lambda: len(person.events(PlaceFinished)) > before)
     finished = person.events(PlaceFinished)[-1]
     assert isinstance(finished, PlaceFinished)
-    person.until(lambda: person.text("switcher.proof"))
+    person.until(lambda: person.text("switcher.proof") not in ("", "Moving…"))
     return finished
+
+
+def used(person: Person) -> DeviceUsed:
+    """Return what the engine last answered to the switch to a card."""
+    answer = person.events(DeviceUsed)[-1]
+    assert isinstance(answer, DeviceUsed)
+    return answer
 
 
 def test_switching_both_ways_keeps_to_the_card_and_not_to_its_number(
@@ -73,23 +71,24 @@ def test_switching_both_ways_keeps_to_the_card_and_not_to_its_number(
     person.open_tab("Switcher")
     assert numbers(pc, person) == ["cuda:0", "cuda:1"]
     for uuid, index in ((second, 1), (first, 0), (second, 1)):
-        person.click(f"switcher.radio.{uuid}")
-        used = use(person)
-        assert (used.uuid, used.device) == (uuid, f"cuda:{index}")
-        sentence = f"cuda:{index} {used.name.removeprefix('NVIDIA ')} is now the current card."
-        person.until(lambda sentence=sentence: person.text("switcher.said") == sentence)
+        assert use(person, uuid).device == f"cuda:{index}"
+        answer = used(person)
+        assert (answer.uuid, answer.device) == (uuid, f"cuda:{index}")
+        name = answer.name.removeprefix("NVIDIA ")
+        sentence = f"New “cuda” tensors go to cuda:{index} {name} now."
+        assert person.text("switcher.said") == sentence
     assert "cuda:1 RTX 3060" in person.text("status")
 
     every_card = person.engine
-    person.click("switcher.visible_only")
+    person.click(f"switcher.visible_only.{second}")
     person.until_another_engine(every_card)
     assert "sees 1 card." in person.text("switcher.said")
     assert person.engine.visible_devices == second
     person.until(lambda: numbers(pc, person) == ["hidden", "cuda:0"])
     assert "cuda:0 RTX 3060" in person.text("status")
-    used = use(person)
-    assert (used.uuid, used.device) == (second, "cuda:0")
-    assert move(person).device == "cuda:0"
+    assert person.sees(f"switcher.mark.{second}")
+    person.click("switcher.move")
+    person.until(lambda: "moved in" in person.text("switcher.proof"))
     assert contexts(pc, person) == [0, 1]
     person.open_tab("Devices")
     person.choose_row("devices.table", 1)
@@ -97,27 +96,25 @@ def test_switching_both_ways_keeps_to_the_card_and_not_to_its_number(
     person.until(lambda: person.text("devices.details.numbers") == "nvidia-smi 1 = cuda:0")
 
     person.open_tab("Switcher")
-    open_page(person, "Choose")
     one_card = person.engine
     person.click("switcher.show_all")
     person.until_another_engine(one_card)
     assert person.engine.visible_devices is None
     person.until(lambda: numbers(pc, person) == ["cuda:0", "cuda:1"])
-    person.click(f"switcher.radio.{first}")
-    assert use(person).uuid == first
-    assert move(person).device == "cuda:0"
+    assert use(person, first).device == "cuda:0"
+    assert used(person).uuid == first
     assert contexts(pc, person) == [1, 0]
 
 
 def test_a_model_moves_between_cards_and_back(sit_down_at: SitDownAt) -> None:
     pc, person = sit_down_at(GTX_1650, RTX_3060)
     person.open_tab("Switcher")
-    open_page(person, "Place")
     person.choose("switcher.model", "Small conv")
     before, engine_pid = "cpu", person.engine.pid
-    for after in ("cuda:0", "cuda:1", "cpu"):
-        person.choose("switcher.target", after)
-        finished = move(person)
+    for after, identity in (
+        ("cuda:1", pc.cards[1].uuid), ("cuda:0", pc.cards[0].uuid), ("cpu", "cpu"),
+    ):  # fmt: skip
+        finished = use(person, identity)
         rows = len(person.table("switcher.placement"))
         assert rows == finished.tensors > 4
         assert person.column("switcher.placement", "Before") == [before] * rows
@@ -136,7 +133,7 @@ def test_a_model_moves_between_cards_and_back(sit_down_at: SitDownAt) -> None:
 def test_a_pitfall_is_broken_and_fixed_on_the_card_that_is_chosen(sit_down_at: SitDownAt) -> None:
     pc, person = sit_down_at(GTX_1650, RTX_3060)
     person.open_tab("Switcher")
-    open_page(person, "Pitfalls")
+    open_page(person, "Lessons")
     person.choose("switcher.lab.device", "cuda:1")
     person.click("switcher.lab.break")
     person.until(lambda: "cuda:1" in person.text("switcher.lab.broken.error"))
@@ -146,14 +143,17 @@ def test_a_pitfall_is_broken_and_fixed_on_the_card_that_is_chosen(sit_down_at: S
     assert contexts(pc, person) == [0, 1]
 
 
-def compared(person: Person, page: str, workload: str) -> list[tuple[str, ...]]:
-    """Run a page's comparison on the second card and return its table."""
-    open_page(person, page)
-    person.choose(f"switcher.{workload}.device", "cuda:1")
-    person.click(f"switcher.{workload}.run")
-    results = f"switcher.{workload}.results"
-    person.until(lambda: not person.sees(f"switcher.{workload}.stop") and person.table(results))
-    return person.table(results)
+def compared(person: Person, lesson: str) -> list[ResultBar]:
+    """Run an experiment on the second card and return the bars of its ways."""
+    lessons = person.find(QTreeWidget, "switcher.lab.list")
+    (item,) = lessons.findItems(lesson, Qt.MatchFlag.MatchExactly)
+    lessons.setCurrentItem(item)
+    person.choose("switcher.lab.device", "cuda:1")
+    person.click("switcher.lab.run")
+    person.until(
+        lambda: not person.sees("switcher.lab.stop") and person.sees("switcher.lab.answer")
+    )
+    return list(person.find(ResultBars, "switcher.lab.figures.0").bars)
 
 
 def test_feeding_on_the_second_card_takes_its_memory_and_splits_its_time(
@@ -161,19 +161,18 @@ def test_feeding_on_the_second_card_takes_its_memory_and_splits_its_time(
 ) -> None:
     pc, person = sit_down_at(GTX_1650, RTX_3060, budget_s=0.1)
     person.open_tab("Switcher")
-    rows = compared(person, "Feeding", "dataloader")
-    assert [row[0] for row in rows] == [
-        "batch by batch", "whole data set", "pinned", "pinned without waiting",
-    ]  # fmt: skip
+    open_page(person, "Lessons")
+    names = [bar.name for bar in compared(person, "Feeding the card")]
+    assert names == ["batch by batch", "whole data set", "pinned", "pinned without waiting"]
     finished = [event for event in person.events(RunFinished) if isinstance(event, RunFinished)]
     peaks = {
-        row[0]: one.details.peak_allocated_bytes for row, one in zip(rows, finished, strict=True)
+        name: one.details.peak_allocated_bytes for name, one in zip(names, finished, strict=True)
     }
     # The whole set of 10 000 × (100 + 50) numbers stays on the card.
     assert peaks["whole data set"] - peaks["batch by batch"] > 10_000 * 100 * 4
     assert {one.device for one in finished} == {"cuda:1"}
-    for row in rows:
-        assert all(part in row[3] for part in ("loading", "copying", "computing"))
+    for bar in person.find(ResultBars, "switcher.lab.busy").bars:
+        assert {part.name for part in bar.parts} == {"loading", "copying", "computing"}
     assert contexts(pc, person) == [0, 1]
 
 
@@ -182,30 +181,30 @@ def test_amp_and_several_cards_say_what_they_measured_on_which_card(
 ) -> None:
     _, person = sit_down_at(GTX_1650, RTX_3060, budget_s=0.1)
     person.open_tab("Switcher")
-    amp = compared(person, "AMP and reproducibility", "train_step")
-    assert [row[0] for row in amp] == ["AMP off", "AMP on"]
+    open_page(person, "Lessons")
+    assert [bar.name for bar in compared(person, "AMP")] == ["AMP off", "AMP on"]
     person.until(  # a plot draws in a turn after it is shown
         lambda: all(
-            len(person.curve("switcher.train_step.loss", key)[1]) > 1
-            for key in ("AMP off", "AMP on")
+            len(person.curve("switcher.lab.loss", key)[1]) > 1 for key in ("AMP off", "AMP on")
         )
     )
     # Kernels compute nothing on these cards: no way is praised without that being said.
-    assert "wrong results" in person.text("switcher.train_step.verdict")
-    open_page(person, "Several cards")
-    for value in ("way.DistributedDataParallel", "processes.1"):
-        person.click(f"switcher.data_parallel.{value}")
-    ((way, _, _, _, state),) = compared(person, "Several cards", "data_parallel")
-    assert (way, state) == ("DataParallel", "failed")
-    assert "NCCL" in person.text("switcher.data_parallel.verdict")
+    assert "wrong results" in person.text("switcher.lab.answer")
+    ways = compared(person, "Several cards")
+    assert [bar.name.split(",")[0] for bar in ways] == [
+        "DataParallel", "DataParallel", "DistributedDataParallel",
+    ]  # fmt: skip
+    assert "NCCL" in person.text("switcher.lab.answer")
 
 
 def test_a_card_that_pytorch_has_no_code_for_is_passed_over(sit_down_at: SitDownAt) -> None:
     _, person = sit_down_at(GT_1030, RTX_3060)
     person.open_tab("Switcher")
-    open_page(person, "Pitfalls")
+    open_page(person, "Lessons")
     person.click("switcher.lab.break")
     person.until(lambda: "cuda:1" in person.text("switcher.lab.broken.error"))
-    open_page(person, "Feeding")
-    devices = person.find(QComboBox, "switcher.dataloader.device")
+    lessons = person.find(QTreeWidget, "switcher.lab.list")
+    (item,) = lessons.findItems("Feeding the card", Qt.MatchFlag.MatchExactly)
+    lessons.setCurrentItem(item)
+    devices = person.find(QComboBox, "switcher.lab.device")
     assert [devices.itemText(index) for index in range(devices.count())] == ["cuda:1", "cpu"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-from PySide6.QtWidgets import QRadioButton
 
 from gpu_studio.core.messages.pitfall_messages import PitfallStarted
 from gpu_studio.core.messages.placement_messages import (
@@ -13,7 +12,6 @@ from gpu_studio.core.messages.placement_messages import (
     TensorsPlaced,
 )
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
-from tests.driving.window import find
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import gt_1030_card, rtx_3060_card
 from tests.fakes.run_answers import run_events
@@ -107,10 +105,6 @@ def place_tensors(_engine, request):
             result_device=request.device,
         ),
     ]  # fmt: skip
-
-
-def radio(tab, identity):
-    return find(tab, f"switcher.radio.{identity}", QRadioButton)
 
 
 def free(qtbot, studio):

@@ -13,7 +13,6 @@ from gpu_studio.core.messages.placement_messages import (
     UseDevice,
 )
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.model.pages import PLACE
 from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
 from tests.fakes.pc import two_cards
 from tests.ui.switcher import answers
@@ -55,9 +54,3 @@ def tab(unstarted, studio, qtbot):
     # Before the PC is examined, there are rows as well: the cards that PyTorch counts.
     qtbot.waitUntil(lambda: studio.session.is_free and studio.sensors.inventory is not None)
     return unstarted
-
-
-@pytest.fixture
-def placing(tab):
-    tab.pages.go_to(PLACE)
-    return tab

@@ -1,0 +1,490 @@
+"""The Switch page: the devices, the one in use, and what was moved to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.device_name import address_there
+from gpu_studio.core.devices.access import Obstacle
+from gpu_studio.core.devices.devices import without_maker
+from gpu_studio.core.devices.link import widest_link
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.placement_messages import (
+    DeviceUsed,
+    FileInspected,
+    InspectFile,
+    PlaceFinished,
+    PlaceModel,
+    PlaceRow,
+    PlaceTensors,
+    TensorsPlaced,
+    UseDevice,
+)
+from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.switcher.placement_words import (
+    describe_file,
+    explain_end,
+    explain_failure,
+    explain_move,
+    explain_tensors,
+)
+from gpu_studio.core.switcher.whole_snippet import complete, snippet_for_device
+from gpu_studio.core.tensors import DTYPES
+from gpu_studio.core.texts import file_name
+from gpu_studio.core.units import counted
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.file_reading import opening
+from gpu_studio.model.page_model import PageModel
+from gpu_studio.model.pages import SWITCH
+from gpu_studio.model.switcher.device_words import device_words
+from gpu_studio.model.switcher.placement_table import PlacementTable
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QObject
+
+    from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.messages.placement_messages import ModelDescription
+    from gpu_studio.model.devices.device_board import DeviceRow
+    from gpu_studio.model.engine_session import EngineSession, Reply
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.model.switcher.device_words import DeviceWords
+
+MATRICES, FILE = "\x00matrices", "\x00file"
+SIZES = tuple((f"{size} × {size}", size) for size in (256, 1000, 2048, 4096))
+TYPES = (("as it is", ""), *((dtype, dtype) for dtype in DTYPES))
+_ALL_CARDS = "\x00all"
+_SEPARATOR = "  ·  "
+_MATRICES_MADE = "x is made on the CPU and moved. w is made on the device."
+_FILE_IS_HERE = "Files are not sent to another PC. Choose a device of this PC for your file."
+_GONE = "PyTorch has started anew, so the model is gone"
+_Request = UseDevice | PlaceModel | PlaceTensors
+_PROOF_TONES = {True: Tone.GOOD, False: Tone.FAILURE, None: Tone.AMBER}
+
+
+class SwitchChoices(msgspec.Struct, frozen=True):
+    """What is moved: a built-in model, two matrices of a size or the opened file, and its type.
+
+    An empty ``dtype`` keeps the type.
+    """
+
+    thing: str = ""
+    dtype: str = ""
+    size: int = 1000
+
+
+class SwitchModel(PageModel):
+    """Switches to a device: new tensors go there, and the chosen model moves there.
+
+    Attributes:
+        table: every tensor of the last move.
+        said: what the last switch did.
+        proof: what the last move took, with its proof, or why it failed.
+        file: your file, after a check of its header; its tensors are not loaded yet.
+    """
+
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+        super().__init__(SwitchChoices(), parent)
+        self._studio, self._board = studio, studio.board
+        self.table = PlacementTable(self)
+        self.said = self.proof = self._file_notice = Notice()
+        self.file: FileInspected | None = None
+        self._used = self._restarting = ""  # identities
+        self._using: DeviceRow | None = None
+        self._reply: Reply | None = None
+        self._inspecting: Reply | None = None
+        self._moved_thing: str | None = None
+        self._came_from = self._is_at = ""
+        self._copied = ""
+        here, pcs = studio.session, studio.pcs
+        here.engine_described.connect(self._on_engine_described)
+        pcs.engine_described.connect(self._on_restarted)
+        self.follow(here.state_changed, pcs.session_changed, pcs.changed, self._board.changed)
+        self.follow(studio.sensors.reading_taken, pcs.reading_taken)
+
+    # ── devices ──────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def rows(self) -> tuple[DeviceRow, ...]:
+        """The devices, of each PC the cards first; none until the PC is examined."""
+        is_known = self._studio.session.description or self._studio.sensors.inventory
+        rows = self._board.rows if is_known else ()
+        return tuple(sorted(rows, key=lambda row: (row.pc, row.is_cpu)))
+
+    @property
+    def used(self) -> DeviceRow | None:
+        """The device in use: at first PyTorch's current one; None if PyTorch cannot use that."""
+        rows = {row.identity: row for row in self.rows}
+        current = rows.get(self._board.current.identity)
+        return rows.get(self._used) or (current if current and current.address else None)
+
+    @property
+    def devices(self) -> list[DeviceWords]:
+        """Each device in words."""
+        return [self._words_of(row) for row in self.rows]
+
+    @property
+    def why(self) -> str:
+        """What the page waits for, why there is one device, or what to do first; empty else."""
+        waits_for = self.waits_for
+        if waits_for or self.table.row_count or self.proof.sentence:
+            return waits_for
+        if self.used is None:
+            return "Press “Use this device” on one that PyTorch can use."
+        hint = f"Press “{self.move_label}”: each tensor appears here, with its device before and "
+        hint += "after."
+        if len(self.rows) > 1:
+            return hint
+        description = self._session.description
+        reason = (description.cuda_reason if description else None) or ""
+        return f"The CPU is the only device here. {reason}".strip() + f" {hint}"
+
+    @property
+    def waits_for(self) -> str:
+        """The reason why nothing can be moved yet; empty if it can."""
+        if self._session.state is EngineState.FAILED:
+            return "PyTorch has stopped. Start it anew from the PyTorch menu."
+        return self._session.what_is_missing
+
+    @property
+    def has_several_cards(self) -> bool:
+        return sum(row.is_real_card for row in self.rows) > 1
+
+    @property
+    def show_all_label(self) -> str:
+        """The label of the button that shows PyTorch all cards; empty if it sees them."""
+        if self._pending == _ALL_CARDS:
+            return "Starting PyTorch…"
+        return "Show PyTorch all cards" if self._is_one_shown else ""
+
+    @property
+    def can_show_all(self) -> bool:
+        return self._is_one_shown and self._is_quiet(self._session)
+
+    @property
+    def code(self) -> str:
+        """The lines that use the device in your own script; empty without one."""
+        row, engine = self.used, self._session.description
+        if row is None or row.address is None or engine is None:
+            return ""
+        code = complete(
+            snippet_for_device(address_there(row.address)),
+            device_count=engine.device_count if engine.cuda_available else 0,
+            visible_devices=engine.visible_devices,
+        )
+        uuid = row.device.uuid if row.device is not None else None
+        if uuid and engine.visible_devices is None:
+            code += f"# Only this card: start Python with CUDA_VISIBLE_DEVICES={uuid}\n"
+        return code
+
+    @property
+    def copy_label(self) -> str:
+        return "Copied" if self._copied and self._copied == self.code else "Copy as code"
+
+    def note_copied(self) -> None:
+        """Say that the code was copied, until it is another one."""
+        self._copied = self.code
+        self.changed.emit()
+
+    def use(self, identity: str) -> None:
+        """Let new tensors go to a device, and move the model there."""
+        row = next((row for row in self.rows if row.identity == identity), None)
+        if row is None or not self._can_use(row):
+            return
+        self.said = self.proof = Notice()
+        self.table.clear()
+        if row.is_cpu:
+            self._enter(row, "Models and tensors go to the CPU now.")
+            return
+        self._using = row
+        self._submit(self._session_of(row), UseDevice(device=row.number or ""))
+
+    def show_only(self, identity: str) -> None:
+        """Start PyTorch anew so that it sees only one card."""
+        row = next((row for row in self.rows if row.identity == identity), None)
+        if row is not None and row.device is not None and self._can_show_only(row):
+            self._used = identity
+            self._restart(identity, row.device.uuid)
+
+    def show_all(self) -> None:
+        """Start PyTorch anew so that it sees every card."""
+        if self.can_show_all:
+            self._restart(_ALL_CARDS, None)
+
+    @property
+    def _session(self) -> EngineSession:
+        row = self.used
+        return self._session_of(row) if row is not None else self._studio.session
+
+    def _session_of(self, row: DeviceRow) -> EngineSession:
+        return self._studio.pcs.session_of(row.identity)
+
+    @property
+    def _is_one_shown(self) -> bool:
+        return self._session.environment.visible_devices is not None
+
+    @property
+    def _pending(self) -> str:
+        return "" if self._session.state is EngineState.FAILED else self._restarting
+
+    @staticmethod
+    def _is_quiet(session: EngineSession) -> bool:
+        """Whether a restart would end no run."""
+        return session.state in (EngineState.READY, EngineState.FAILED)
+
+    def _can_use(self, row: DeviceRow) -> bool:
+        is_there = self._session_of(row).description is not None
+        return is_there and row.address is not None and self._reply is None
+
+    def _can_show_only(self, row: DeviceRow) -> bool:
+        return self._offers_only(row) and self._is_quiet(self._session_of(row))
+
+    def _words_of(self, row: DeviceRow) -> DeviceWords:
+        pc = self._studio.pcs.of(row.identity)
+        telemetry = pc.sensors.latest(row.device) if row.device is not None else None
+        is_used = self.used is not None and row.identity == self.used.identity
+        use = "Use this device" if row.address is not None and not is_used else ""
+        only = "Only this card" if self._offers_only(row) else ""
+        return msgspec.structs.replace(
+            device_words(row, telemetry),
+            is_used=is_used,
+            use="Switching…" if self._using == row else use,
+            can_use=self._can_use(row),
+            only="Starting PyTorch…" if self._pending == row.identity else only,
+            can_show_only=self._can_show_only(row),
+        )
+
+    def _offers_only(self, row: DeviceRow) -> bool:
+        shown = self._session_of(row).environment.visible_devices
+        uuid = row.device.uuid if row.device is not None else None
+        is_seen = row.obstacle in (None, Obstacle.HIDDEN)
+        return self.has_several_cards and row.is_real_card and is_seen and uuid not in (None, shown)
+
+    def _enter(self, row: DeviceRow, sentence: str) -> None:
+        self._used = row.identity
+        self.said = Notice(sentence, Tone.GOOD)
+        self._studio.snippets.show(self.code, SWITCH)
+        self._is_at = ""  # so that it moves there, and not back
+        self._move()
+        self.changed.emit()
+
+    def _restart(self, pending: str, visible_devices: str | None) -> None:
+        self._restarting = pending
+        self.said = Notice("PyTorch starts anew. This takes some seconds…")
+        configuration = self._session.environment.allocator_configuration
+        self._session.restart(
+            EngineEnvironment(
+                visible_devices=visible_devices, allocator_configuration=configuration
+            )
+        )
+        self.changed.emit()
+
+    def _on_engine_described(self) -> None:
+        if self._is_at and self.table.row_count:
+            self.proof = Notice(f"{self.proof.sentence}{_SEPARATOR}{_GONE}")
+        self._is_at = ""
+        self._on_restarted()
+
+    def _on_restarted(self) -> None:
+        description = self._session.description
+        if self._restarting and description is not None:
+            self._restarting = ""
+            count = description.device_count if description.cuda_available else 0
+            tone = Tone.GOOD if count else Tone.AMBER
+            self.said = Notice(f"PyTorch sees {counted(count, 'card')} now.", tone)
+        self.changed.emit()
+
+    # ── what is moved ────────────────────────────────────────────────────────────────────────
+
+    @property
+    def models(self) -> tuple[ModelDescription, ...]:
+        description = self._session.description
+        return description.models if description else ()
+
+    @property
+    def things(self) -> list[tuple[str, str]]:
+        """What can be moved: a title and its key for each."""
+        things = [(model.title, model.name) for model in self.models]
+        if things:
+            things.append(("Two matrices", MATRICES))
+        if self.file is not None:
+            things.append((file_name(Path(self.file.path)), FILE))
+        return things
+
+    @property
+    def thing(self) -> str:
+        """The key of what is moved; empty if there is nothing."""
+        keys = [key for _, key in self.things]
+        return self.choices.thing if self.choices.thing in keys else next(iter(keys), "")
+
+    @property
+    def about(self) -> Notice:
+        """The sentence about it, or what became of the file that you opened."""
+        is_refused = self._file_notice.tone is Tone.FAILURE
+        if self._inspecting is not None or is_refused or self.thing == FILE:
+            return self._file_notice
+        if self.thing == MATRICES:
+            return Notice(_MATRICES_MADE)
+        return Notice(next((one.sentence for one in self.models if one.name == self.thing), ""))
+
+    @property
+    def move_label(self) -> str:
+        """The label of the button: where it moves to, or that it goes back."""
+        if self._reply is not None and self._using is None:
+            return "Moving…"
+        target = self._target
+        if not target:
+            return "Move"
+        if self.thing == MATRICES:
+            return f"Place on {target}"
+        return f"Move {'back ' if target != self._there else ''}to {target}"
+
+    @property
+    def can_move(self) -> bool:
+        return bool(self._target) and self.can_choose
+
+    @property
+    def can_choose(self) -> bool:
+        """Whether another thing can be chosen, and a file opened."""
+        return bool(self.models) and self._reply is None
+
+    @property
+    def tone(self) -> Tone:
+        """How good or bad the outcome is."""
+        tones = (self.said.tone, self.proof.tone)
+        order = (Tone.FAILURE, Tone.AMBER, Tone.GOOD)
+        return next((tone for tone in order if tone in tones), Tone.PLAIN)
+
+    @property
+    def proof_words(self) -> Notice:
+        """The proof, in a color only if there is a problem."""
+        is_good = self.proof.tone is Tone.GOOD
+        return Notice(self.proof.sentence) if is_good else self.proof
+
+    def move(self) -> None:
+        """Move the thing to the device in use, or back if it came from another one."""
+        self.said = Notice()
+        self._move()
+
+    def _move(self) -> None:
+        row, target, dtype = self.used, self._target, self.choices.dtype
+        if not self.can_move or row is None:
+            return
+        request: PlaceModel | PlaceTensors
+        if self.thing == MATRICES:
+            request = PlaceTensors(device=target, size=self.choices.size, dtype=dtype or "float32")
+        elif self.thing == FILE and self.file is not None:
+            if row.pc:
+                self.proof = Notice(_FILE_IS_HERE, Tone.AMBER)
+                self.changed.emit()
+                return
+            request = PlaceModel(path=self.file.path, device=target, dtype=dtype)
+        else:
+            request = PlaceModel(model=self.thing, device=target, dtype=dtype)
+        self._moved_thing, self._came_from, self._is_at = self.thing, "", ""
+        self.table.clear()
+        self.proof = Notice("Moving…")
+        self._submit(self._session, request)
+
+    def _submit(self, session: EngineSession, request: _Request) -> None:
+        self._reply = session.submit(request)
+        self._reply.event_received.connect(self._on_event_received)
+        self._reply.finished.connect(self._on_finished)
+        self.changed.emit()
+
+    def open_file(self, path: str) -> None:
+        """Read a file's header; does nothing without a file, or while one is read."""
+        if path and self.can_choose and self._inspecting is None:
+            self.file = None
+            self._inspecting = self._studio.session.submit(InspectFile(path=path))
+            self._inspecting.finished.connect(self._on_inspected)
+            self._file_notice = Notice(opening(Path(path)))
+            self.on_chosen()
+            self.changed.emit()
+
+    def on_chosen(self) -> None:
+        """Clear what belongs to another thing, and the message about a refused file."""
+        if self._file_notice.tone is Tone.FAILURE:
+            self._file_notice = Notice()
+        if self._reply is None and self.thing != self._moved_thing:
+            self.table.clear()
+            self.proof, self._is_at = Notice(), ""
+
+    @property
+    def _there(self) -> str:
+        row = self.used
+        return (row.address if row is not None else None) or ""
+
+    @property
+    def _target(self) -> str:
+        """Where it moves to: to the device in use, or back; empty if there is no such device."""
+        is_there = self._is_at == self._there and self.thing == self._moved_thing != MATRICES
+        came_from = self._came_from if is_there else ""
+        is_known = came_from in [row.address for row in self.rows]
+        return came_from if came_from != self._is_at and is_known else self._there
+
+    def _on_event_received(self, event: Event) -> None:
+        if isinstance(event, PlaceRow):
+            self._came_from = event.device_before
+            self.table.append(event)
+
+    def _on_finished(self) -> None:
+        assert self._reply is not None
+        event, request, self._reply = self._reply.last, self._reply.request, None
+        used, self._using = self._using, None
+        if used is not None:
+            self._finish_use(used, event)
+            return
+        device = getattr(request, "device", "")
+        row = next((row for row in self.rows if row.address == device), None)
+        link = widest_link(row.device) if row is not None and row.device is not None else None
+        match event:
+            case PlaceFinished():
+                self._is_at = device
+                self.proof = Notice(explain_move(event, link), _PROOF_TONES[event.same_output])
+            case TensorsPlaced():
+                self._is_at = device
+                tone = Tone.GOOD if event.same_values else Tone.FAILURE
+                self.proof = Notice(explain_tensors(event, link), tone)
+            case _:
+                self.proof = _why_not(event)
+        if self._is_at and not self.said.sentence:
+            title = {key: title for title, key in self.things}.get(self._moved_thing or "")
+            what = "Both matrices are" if self._moved_thing == MATRICES else f"{title} is"
+            self.said = Notice(f"{what} on {device} now.", self.proof.tone)
+        self.changed.emit()
+
+    def _finish_use(self, row: DeviceRow, event: Event | None) -> None:
+        if isinstance(event, DeviceUsed):
+            kind, name = event.device.partition(":")[0], without_maker(event.name)
+            self._enter(row, f"New “{kind}” tensors go to {event.device} {name} now.")
+        else:
+            self.said = _why_not(event)
+            self.changed.emit()
+
+    def _on_inspected(self) -> None:
+        assert self._inspecting is not None
+        event, self._inspecting = self._inspecting.last, None
+        if isinstance(event, FileInspected):
+            self.file = event
+            self._file_notice = Notice(describe_file(event), Tone.GOOD)
+            self.choose(thing=FILE)
+        elif isinstance(event, RequestFailed):
+            self._file_notice = Notice(event.failure.message, Tone.FAILURE)
+        else:
+            self._file_notice = _why_not(event)
+        self.changed.emit()
+
+
+def _why_not(event: Event | None) -> Notice:
+    """Return why there is no answer."""
+    match event:
+        case RequestFailed():
+            return Notice(explain_failure(event.failure), Tone.FAILURE)
+        case EngineEnded():
+            return Notice(explain_end(event), Tone.FAILURE)
+        case _:
+            return Notice()

@@ -1,0 +1,163 @@
+"""The devices to switch to: one card each, with the mark of the one in use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRect, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
+
+from gpu_studio.core.device_name import is_cpu
+from gpu_studio.model.text_rows import plain_tip
+from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.icons import icon
+from gpu_studio.ui.parts import Card, Text, button, letters, set_property, show_label
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from PySide6.QtGui import QPaintEvent, QResizeEvent
+
+    from gpu_studio.model.switcher.device_words import DeviceWords
+    from gpu_studio.ui.theme import Theme
+
+_GAP = 8
+_CARD_LETTERS = 30
+_SWATCH, _ICON = 34, 20
+
+
+class DeviceCards(QWidget):
+    """A card for each device: below each other, or side by side where there is room.
+
+    Signals:
+        used(str): the user wants to use a device, by its identity.
+        only_shown(str): PyTorch shall see only this card.
+    """
+
+    used = Signal(str)
+    only_shown = Signal(str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.setAccessibleName("Devices")
+        self._theme = theme
+        self._cards: dict[str, DeviceCard] = {}
+        self._line = QBoxLayout(QBoxLayout.Direction.TopToBottom, self)
+        self._line.setContentsMargins(0, 0, 0, 0)
+        self._line.setSpacing(_GAP)
+
+    def show_devices(self, devices: Sequence[DeviceWords]) -> None:
+        if [one.identity for one in devices] != list(self._cards):
+            for card in self._cards.values():
+                self._line.removeWidget(card)
+                card.deleteLater()
+            self._cards = {one.identity: self._made(one.identity) for one in devices}
+            self._order_focus()
+            self._arrange()
+        for one in devices:
+            self._cards[one.identity].show_words(one)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _made(self, identity: str) -> DeviceCard:
+        card = DeviceCard(identity, self._theme)
+        card.use.clicked.connect(lambda: self.used.emit(identity))
+        card.only.clicked.connect(lambda: self.only_shown.emit(identity))
+        self._line.addWidget(card, 1)
+        return card
+
+    def _order_focus(self) -> None:
+        """Let Tab reach the cards at their place, although they are made later than the page."""
+        earlier: QWidget = self
+        while (before := earlier.previousInFocusChain()) is not None and before is not self:
+            earlier = before
+            if earlier.focusPolicy() is not Qt.FocusPolicy.NoFocus:
+                break
+        for card in self._cards.values():
+            for pressed in (card.use, card.only):
+                QWidget.setTabOrder(earlier, pressed)
+                earlier = pressed
+
+    def _arrange(self) -> None:
+        fits = self.width() >= letters(self, _CARD_LETTERS) * len(self._cards)
+        directions = QBoxLayout.Direction
+        self._line.setDirection(directions.LeftToRight if fits else directions.TopToBottom)
+
+
+class DeviceCard(Card):
+    """A device: its name, its facts, and how to switch to it."""
+
+    def __init__(self, identity: str, theme: Theme) -> None:
+        super().__init__(name=f"switcher.card.{identity}")
+        self._swatch = _Swatch(theme)
+        self._name = Text(role="value", wraps=True)
+        self._facts = Text(role="muted", name=f"switcher.facts.{identity}", wraps=True)
+        self._warning = Text(role="amber", wraps=True)
+        self._mark = Text("✔ in use", "good", name=f"switcher.mark.{identity}")
+        self.use = button("", lambda: None, name=f"switcher.activate.{identity}")
+        self.only = button("", lambda: None, name=f"switcher.visible_only.{identity}")
+        head, words = QHBoxLayout(), QVBoxLayout()
+        self.column.addLayout(head)
+        head.setSpacing(12)
+        head.addWidget(self._swatch, 0, Qt.AlignmentFlag.AlignTop)
+        head.addLayout(words, 1)
+        words.setSpacing(2)
+        words.addWidget(self._name)
+        words.addWidget(self._facts)
+        self.column.addWidget(self._warning)
+        self.column.addWidget(FlowRow(self._mark, self.use, self.only, spacing=_GAP))
+        self.column.addStretch(1)
+
+    def show_words(self, words: DeviceWords) -> None:
+        self._swatch.show_device(words.identity, words.address)
+        self._name.setText(words.name)
+        self._facts.setText(words.facts)
+        self._warning.show_text(words.warning)
+        self._mark.setVisible(words.is_used)
+        set_property(self, "selected", words.is_used)
+        self.setToolTip(plain_tip(words.about))
+        for pressed, label, can in (
+            (self.use, words.use, words.can_use), (self.only, words.only, words.can_show_only),
+        ):  # fmt: skip
+            show_label(pressed, label)
+            pressed.setEnabled(can)
+            pressed.setAccessibleName(f"{label}: {words.number} {words.name}")
+            pressed.setAccessibleDescription(f"{words.facts}. {words.about}. {words.warning}")
+
+
+class _Swatch(QWidget):
+    """The icon of a device in its color of every curve and table; hollow if it has none."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._shown: tuple[str, str | None] = ("", None)
+        self.setFixedSize(QSize(_SWATCH, _SWATCH))
+        theme.changed.connect(self.update)
+
+    def show_device(self, identity: str, address: str | None) -> None:
+        if self._shown != (identity, address):
+            self._shown = identity, address
+            self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        identity, address = self._shown
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        role = self._theme.device_role(address) if address else "other"
+        color = QColor(self._theme.colour(role))
+        painter.setPen(color)
+        if address:
+            painter.setBrush(color)
+        painter.drawRoundedRect(self.rect().adjusted(1, 1, -1, -1), 6, 6)
+        picture = icon("cpu" if is_cpu(identity) else "card", self._theme, _ink(address))
+        place = QRect(0, 0, _ICON, _ICON)
+        place.moveCenter(self.rect().center())
+        picture.paint(painter, place)
+
+
+def _ink(address: str | None) -> str:
+    return "on_device" if address else "muted"

@@ -1,0 +1,162 @@
+"""Switching to a device and moving to it, as a person does it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import msgspec
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication, QPalette
+from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QStyleOptionViewItem, QTableView
+
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.placement_messages import PlaceModel, UseDevice
+from gpu_studio.model.switcher.placement_table import AFTER, BEFORE, NAME
+from gpu_studio.ui.switcher import switch_page
+from tests.driving.window import click, find, places, text
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.pc import gt_1030
+from tests.fakes.scripted_engine import Pause
+from tests.ui.switcher import answers
+from tests.ui.switcher.answers import FIRST, MODELS, SECOND, free
+
+EVIL = "<b>bold</b> & co"
+
+
+def use(identity):
+    return f"switcher.activate.{identity}"
+
+
+def test_before_pytorch_is_there_the_tab_says_so(unstarted, engines, studio, qtbot):
+    assert "PyTorch" in text(unstarted, "switcher.why")
+    engines.scripts[DescribeEngine] = [Pause(), described_with_cuda(models=MODELS, device_count=2)]
+    studio.start()
+    qtbot.waitUntil(lambda: unstarted.findChild(QPushButton, use(SECOND)) is not None)
+    for name in (use(SECOND), "switcher.move", "switcher.model"):
+        assert not find(unstarted, name).isEnabled(), name
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    engines.latest.go()
+    qtbot.waitUntil(find(unstarted, "switcher.move").isEnabled)
+    assert find(unstarted, use(SECOND)).isEnabled()
+
+
+def test_a_device_that_is_used_has_a_mark_and_no_button_and_nothing_moves(tab, studio, qtbot):
+    assert find(tab, f"switcher.mark.{FIRST}").isVisible()
+    assert find(tab, use(FIRST)).isHidden()
+    stays = [use("cpu"), f"switcher.visible_only.{SECOND}", "switcher.model", "switcher.move"]
+    before = places(tab)
+    click(tab, use(SECOND))
+    qtbot.waitUntil(lambda: "same output" in text(tab, "switcher.proof"))
+    free(qtbot, studio)
+    assert "RTX 3060" in text(tab, "switcher.said")
+    assert find(tab, "switcher.result_card").property("tone") == "good"
+    assert find(tab, f"switcher.card.{SECOND}").property("selected") is True
+    assert find(tab, f"switcher.mark.{SECOND}").isVisible()
+    assert find(tab, f"switcher.mark.{FIRST}").isHidden()
+    assert find(tab, use(FIRST)).isVisible()
+    after = places(tab)
+    assert [after[name].y() for name in stays] == [before[name].y() for name in stays]
+
+
+def test_a_slow_answer_is_told_on_the_button_that_was_pressed(tab, engines, qtbot):
+    for name, kind, answer in (
+        (use(SECOND), UseDevice, answers.use), ("switcher.move", PlaceModel, answers.place_model),
+    ):  # fmt: skip
+        pressed = find(tab, name, QPushButton)
+        qtbot.waitUntil(pressed.isEnabled)
+        engines.scripts[kind] = partial(hold, answer)
+        engines.latest.paused.clear()
+        click(tab, name)
+        qtbot.waitUntil(engines.latest.paused.is_set)
+        assert pressed.isVisible()
+        assert not pressed.isEnabled()
+        assert pressed.text().endswith("…"), name
+        engines.scripts[kind] = answer
+        engines.latest.go()
+        qtbot.waitUntil(find(tab, "switcher.move").isEnabled)
+    assert find(tab, "switcher.move", QPushButton).text() == "Move to cuda:1"
+
+
+def hold(answer, engine, request):
+    return [Pause(), *answer(engine, request)]
+
+
+def test_only_one_card_is_shown_and_all_again(tab, engines, qtbot):
+    assert "lost" in text(tab, "switcher.explained")
+    assert find(tab, "switcher.show_all").isHidden()
+    click(tab, f"switcher.visible_only.{SECOND}")
+    assert engines.latest.environment.visible_devices == SECOND
+    qtbot.waitUntil(find(tab, "switcher.show_all").isEnabled)
+    assert "hidden" in text(tab, f"switcher.facts.{FIRST}")
+    click(tab, "switcher.show_all")
+    qtbot.waitUntil(lambda: "cuda:1" in text(tab, f"switcher.facts.{SECOND}"))
+    qtbot.waitUntil(find(tab, "switcher.show_all").isHidden)
+
+
+def test_a_model_is_chosen_with_the_keyboard_moved_and_its_devices_have_their_colors(
+    tab, engines, theme, qtbot
+):
+    view = find(tab, "switcher.placement", QTableView)
+    assert not view.isVisible()
+    assert find(tab, "switcher.move", QPushButton).text() in text(tab, "switcher.why")
+    models = find(tab, "switcher.model", QComboBox)
+    models.setFocus()
+    qtbot.keyClick(models, Qt.Key.Key_Down)
+    assert text(tab, "switcher.about_model") == MODELS[1].sentence
+    find(tab, "switcher.dtype", QComboBox).setCurrentText("float16")
+    click(tab, "switcher.move")
+    qtbot.waitUntil(lambda: "same output" in text(tab, "switcher.proof"))
+    assert engines.requests[-1] == PlaceModel(model="convnet", device="cuda:0", dtype="float16")
+    assert view.isVisible()
+    inks = []
+    for column in (NAME, BEFORE, AFTER):
+        option = QStyleOptionViewItem()
+        view.itemDelegate().initStyleOption(option, view.model().index(0, column))
+        inks.append(option.palette.color(QPalette.ColorRole.Text).name().upper())
+    assert inks[1:] == [theme.colour("cpu_ink"), theme.colour("gpu0_ink")]
+    assert inks[0] not in inks[1:]
+
+
+def test_the_devices_stand_side_by_side_above_a_narrow_page(tab, qtbot):
+    cards = [find(tab, f"switcher.card.{identity}") for identity in (FIRST, SECOND, "cpu")]
+    qtbot.waitUntil(lambda: len({card.y() for card in cards}) == 1)
+    tab.resize(1400, 800)
+    qtbot.waitUntil(lambda: len({card.x() for card in cards}) == 1)
+
+
+def test_tab_reaches_the_devices_then_what_moves(tab):
+    chain, at = [], tab.window()
+    while (at := at.nextInFocusChain()) is not tab.window():
+        chain.append(at.objectName())
+    names = ("switcher.pages", use(SECOND), use("cpu"), "switcher.model", "switcher.move")
+    at = [chain.index(name) for name in names]
+    assert at == sorted(at)
+
+
+def test_the_code_of_the_device_is_copied(tab, qtbot):
+    click(tab, "switcher.copy")
+    assert 'torch.device("cuda:0")' in QGuiApplication.clipboard().text()
+    assert find(tab, "switcher.copy", QPushButton).text() == "Copied"
+
+
+def test_a_file_is_opened_from_its_dialog(tab, engines, studio, monkeypatch, qtbot):
+    monkeypatch.setattr(switch_page, "ask_open_path", lambda *_: "/home/me/mine.pt")
+    click(tab, "switcher.open")
+    qtbot.waitUntil(lambda: find(tab, "switcher.model", QComboBox).currentText() == "mine.pt")
+    click(tab, "switcher.move")
+    free(qtbot, studio)
+    assert engines.requests[-1] == PlaceModel(path="/home/me/mine.pt", device="cuda:0")
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_name_from_outside_is_plain_text(unstarted, sensor_source, studio, qtbot):
+    inventory = gt_1030()
+    evil = msgspec.structs.replace(inventory.cards[0], name=EVIL)
+    sensor_source._events[0] = msgspec.structs.replace(inventory, devices=(inventory.cpu, evil))
+    studio.start()
+    qtbot.waitUntil(lambda: studio.sensors.inventory is not None)
+    card = find(unstarted, f"switcher.card.{FIRST}")
+    names = [label for label in card.findChildren(QLabel) if label.text() == EVIL]
+    assert len(names) == 1
+    assert names[0].textFormat() is Qt.TextFormat.PlainText
