@@ -26,7 +26,7 @@ from gpu_studio.core import pause, user_file
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.engine import client
-from gpu_studio.model import awake_timer, engine_session, run_marks, sensors, worker
+from gpu_studio.model import engine_session, run_marks, sensors, worker
 from gpu_studio.model.check import card_check
 from gpu_studio.model.devices import sensor_log
 from gpu_studio.model.memory import oom_experiment
@@ -130,9 +130,8 @@ def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> PatientQtBot:
 @pytest.fixture(autouse=True)
 def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set long time limits, because the machine may be busy; tests of a limit set their own."""
-    for name in ("_PATIENCE_MS", "_LONGEST_FAREWELL_MS"):
+    for name in ("_PATIENCE_MS", "_LONGEST_FAREWELL_MS", "_SILENT_AFTER_MS"):
         monkeypatch.setattr(engine_session, name, _AN_HOUR_MS)
-    monkeypatch.setattr(awake_timer, "_BEAT_MS", _AN_HOUR_MS)
     monkeypatch.setattr(card_check, "_STOP_PATIENCE_MS", _AN_HOUR_MS)
     for module in (engine_session, sensor_log, sensors, worker):
         monkeypatch.setattr(module, "_LONGEST_END_MS", PATIENCE_MS)

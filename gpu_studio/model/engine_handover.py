@@ -38,12 +38,10 @@ class EngineHandover(QObject):
     ) -> None:
         super().__init__(parent)
         self._session, self._lab = session, lab
+        self.best = self.in_use = self._absence = ""
         self._is_at_rest, self._is_closed = True, False
         self._postponed: Callable[[], None] | None = None
-        self.best = self.in_use = self._absence = ""
-        self._settled = QTimer(self)
-        self._settled.setSingleShot(True)
-        self._settled.setInterval(_SETTLE_MS)
+        self._settled = QTimer(self, singleShot=True, interval=_SETTLE_MS)
         self._settled.timeout.connect(self._on_settled)
         session.state_changed.connect(self._on_state_changed)
 
@@ -68,34 +66,30 @@ class EngineHandover(QObject):
     def start(self) -> None:
         """Start the engine with the best build, or let it take over from another one."""
         self._session.set_absence("" if self.best else self._absence)
-        if not self.best or self.best == self.in_use:
-            return
-        if not self.in_use:
-            self.in_use = self.best
-            self._session.restart()
-        else:
+        if self.taking_over:
             self._settled.start()
+        elif self.best and not self.in_use:
+            self._use_best()
 
     def switch_now_if_idle(self) -> None:
         """Let the best build take over now if the engine has nothing to do."""
-        self._settled.start(0)
+        QTimer.singleShot(0, self, self._on_settled)
 
     def without(self, family: str, work: Callable[[], None]) -> None:
         """Do something to a build that no engine uses meanwhile."""
         if family != self.in_use:
             work()
-            return
-        if not self.is_free:
-            self._settled.start()
+        elif not self.is_free:
             self._postponed = lambda: self.without(family, work)
-            return
-        self._lab.end()
-        self.in_use = ""
-        ending = self._session.release()
-        if ending is None:  # it has none
-            work()
+            self._settled.start()
         else:
-            ending.finished.connect(work)
+            self._lab.end()
+            self.in_use = ""
+            ending = self._session.release()
+            if ending is None:  # it has none
+                work()
+            else:
+                ending.finished.connect(work)
 
     def close(self) -> None:
         """Give the engine no other build."""
@@ -108,17 +102,18 @@ class EngineHandover(QObject):
         if self._postponed is not None:
             postponed, self._postponed = self._postponed, None
             postponed()
-            return
-        if not self.best or self.best == self.in_use:
-            return
-        is_idle = self._session.is_free or self._session.state is EngineState.FAILED
-        if not is_idle or not self.is_free:
-            self._settled.start()  # a check or an experiment may take minutes
-            return
-        self._lab.end()
+        elif self.best and self.best != self.in_use:
+            is_idle = self._session.is_free or self._session.state is EngineState.FAILED
+            if is_idle and self.is_free:
+                self._lab.end()
+                self._use_best()
+                self.changed.emit()
+            else:
+                self._settled.start()  # a check or an experiment may take minutes
+
+    def _use_best(self) -> None:
         self.in_use = self.best
         self._session.restart()
-        self.changed.emit()
 
     def _on_state_changed(self, state: EngineState) -> None:
         if state is EngineState.STARTING and self.best:

@@ -27,7 +27,7 @@ from gpu_studio.core.messages.engine_messages import (
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.placement_messages import DeviceUsed
 from gpu_studio.core.messages.run_messages import RunFailed
-from gpu_studio.model.awake_timer import AwakeTimer, EnginePulse
+from gpu_studio.model.awake_timer import AwakeTimer
 from gpu_studio.model.worker import Task, Worker
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _PATIENCE_MS = 150  # a stop takes effect in 200 ms; after this the engine is ended
+_SILENT_AFTER_MS = 10_000  # an engine gives a sign of life each second
 _LONGEST_END_MS = 1500  # a call in this process may take longer; it ends with the process
 _LONGEST_FAREWELL_MS = 3000  # for an engine that was ended in the middle of a call
 _LONGEST_TAIL_MS = 100  # for a thread without further work
@@ -136,6 +137,7 @@ class EngineSession(QObject):
         state: the state of the engine.
         absence: why there is no engine; empty if there is one, or one is about to start.
         is_released: whether the engine was ended to leave the card to other work, until `restart`.
+        is_silent: whether the engine does not respond: something blocks its process.
         line_failure: why the line to the engine's PC ended, and the engine with it; no other one
             starts before `restart` then. None if it did not.
         description: the engine's description of itself; None before it starts.
@@ -178,13 +180,15 @@ class EngineSession(QObject):
         self._waiting: deque[Reply] = deque()
         self._reply: Reply | None = None
         self._deaths, self._reason = 0, ""
-        self._is_lost = self._is_closed = False
-        self._pulse = EnginePulse(self)
-        self._pulse.silence_changed.connect(self.silence_changed)
-        self._patience = AwakeTimer(self, stop_patience_ms or _PATIENCE_MS)
-        self._patience.ended.connect(self._on_stop_timeout)
-        self._farewell = AwakeTimer(self, _LONGEST_FAREWELL_MS)
-        self._farewell.ended.connect(self._stop_waiting_for_old_engine)
+        self._is_lost = self._is_closed = self._has_beaten = self.is_silent = False
+        self._silence = self._timer(_SILENT_AFTER_MS, self._on_silence)
+        self._patience = self._timer(stop_patience_ms or _PATIENCE_MS, self._on_stop_timeout)
+        self._farewell = self._timer(_LONGEST_FAREWELL_MS, self._on_farewell_timeout)
+
+    def _timer(self, wait_ms: int, on_ended: Callable[[], None]) -> AwakeTimer:
+        timer = AwakeTimer(self, wait_ms)
+        timer.ended.connect(on_ended)
+        return timer
 
     @property
     def what_is_missing(self) -> str:
@@ -197,26 +201,23 @@ class EngineSession(QObject):
             return "This waits until the check or the installation ends."
         return "PyTorch is starting."
 
-    def set_absence(self, reason: str) -> None:
-        """Say why there is no engine; empty if one is about to start."""
-        if reason != self.absence:
-            self.absence = reason
-            self.state_changed.emit(self.state)
-
     @property
     def is_free(self) -> bool:
         """Whether no request runs or waits; a reading of the memory counts as well."""
         return self.state is EngineState.READY and self._reply is None and not self._waiting
 
     @property
-    def is_silent(self) -> bool:
-        """Whether the engine does not respond: a driver or the system blocks its process."""
-        return self._pulse.is_silent
-
-    @property
     def is_held(self) -> bool:
         """Whether a signal holds the engine's process up, see `Engine.is_held`."""
         return self._engine is not None and self._engine.is_held
+
+    # ── what the window asks ─────────────────────────────────────────────────────────────────
+
+    def set_absence(self, reason: str) -> None:
+        """Say why there is no engine; empty if one is about to start."""
+        if reason != self.absence:
+            self.absence = reason
+            self.state_changed.emit(self.state)
 
     def start(self) -> None:
         """Start the engine; does nothing if there is one, or if none is installed."""
@@ -259,11 +260,7 @@ class EngineSession(QObject):
             self._begin(is_chosen=environment is not None)
 
     def release(self) -> Task | None:
-        """End an idle engine; none starts before `restart`, so its files can be replaced.
-
-        Returns:
-            The started task that ends the engine; None if the engine works.
-        """
+        """As `end`, but only an idle engine: its card or its files are for other work."""
         return self.end() if self.state.is_idle else None
 
     def end(self) -> Task | None:
@@ -290,8 +287,8 @@ class EngineSession(QObject):
             return
         self._is_closed = True
         self._waiting.clear()
-        for waiting in (self._patience, self._farewell, self._pulse):
-            waiting.stop()
+        for timer in (self._patience, self._farewell, self._silence):
+            timer.stop()
         limit = QDeadlineTimer(_LONGEST_END_MS)
         for engine in (self._old_engine, self._engine):
             if engine is not None:
@@ -300,27 +297,7 @@ class EngineSession(QObject):
         for worker in self.findChildren(Worker):
             worker.wait(max(limit.remainingTime(), _LONGEST_TAIL_MS))
 
-    def _retire(self) -> Engine | None:
-        """Let go of the engine, and end its work; return it, or None if there was none."""
-        # Called twice before the old engine has ended: there was no other in between.
-        self._old_engine, self._engine = self._old_engine or self._engine, None
-        self._is_lost = False
-        if self._reply is not None and self._old_engine is not None:
-            self._old_engine.abandon()
-            self._farewell.start()
-        return self._old_engine
-
-    def _stop(self, reply: Reply) -> None:
-        if reply is self._reply:
-            if self.state is EngineState.BUSY:
-                assert self._engine is not None
-                self._enter(EngineState.STOPPING)
-                self._engine.stop()
-                self._patience.start()
-        elif reply in self._waiting:
-            self._waiting.remove(reply)
-            reply.deliver(EngineEnded(exit_code=None, stopped=True))
-            reply.finished.emit()
+    # ── one engine after the other ───────────────────────────────────────────────────────────
 
     def _begin(self, *, is_chosen: bool = False) -> None:
         """Await a new engine, which is asked for its description before all else, and only once."""
@@ -334,9 +311,21 @@ class EngineSession(QObject):
         self._enter(EngineState.STARTING if self._describes else EngineState.READY)
         self._next()
 
+    def _retire(self) -> Engine | None:
+        """Let go of the engine, and end its work; return it, or None if there was none."""
+        # Called twice before the old engine has ended: there was no other in between.
+        self._old_engine, self._engine = self._old_engine or self._engine, None
+        self._is_lost = False
+        if self._reply is not None and self._old_engine is not None:
+            self._old_engine.abandon()
+            self._farewell.start()
+        return self._old_engine
+
     def _forget_engine(self) -> None:
         self.description = self.current_device = None
-        self._pulse.reset()
+        self._silence.stop()
+        self._has_beaten = False
+        self._set_silent(False)
 
     def _next(self) -> None:
         is_waiting = self._waiting and self._reply is None and not self._is_lost
@@ -378,6 +367,20 @@ class EngineSession(QObject):
         worker.finished.connect(worker.deleteLater)
         worker.start()
 
+    def _stop(self, reply: Reply) -> None:
+        if reply is self._reply:
+            if self.state is EngineState.BUSY:
+                assert self._engine is not None
+                self._enter(EngineState.STOPPING)
+                self._engine.stop()
+                self._patience.start()
+        elif reply in self._waiting:
+            self._waiting.remove(reply)
+            reply.deliver(EngineEnded(exit_code=None, stopped=True))
+            reply.finished.emit()
+
+    # ── what the engine says ─────────────────────────────────────────────────────────────────
+
     def _on_event(self, received: tuple[Engine, Event | Heartbeat | None]) -> None:
         """Pass on an event of an engine; None is the end of its events."""
         engine, event = received
@@ -390,13 +393,15 @@ class EngineSession(QObject):
         elif event is None:
             self._on_engine_ended()
         else:
-            self._pulse.note_event(event)
-            if not isinstance(event, Heartbeat):
+            self._set_silent(False)
+            if isinstance(event, Heartbeat):
+                self._has_beaten = True
+            else:
                 self._update_state(event)
                 self._answer(event)
             # Only of an engine that has started: loading PyTorch may block its process for longer.
-            if self.description is not None and not self._is_closed:
-                self._pulse.start()
+            if self._has_beaten and self.description is not None and not self._is_closed:
+                self._silence.start()
 
     def _on_event_of_old_engine(self, event: Event | Heartbeat | None) -> None:
         """Pass on the last events of a replaced engine: its end was intended."""
@@ -468,7 +473,7 @@ class EngineSession(QObject):
             self.engine_lost.emit(reason)
 
     def _on_engine_ended(self) -> None:
-        """Start PyTorch anew, unless too many died in a row."""
+        """Start a new engine, unless too many died in a row."""
         self._is_read = False
         if self._reply is not None:
             ended = EngineEnded(exit_code=None)
@@ -484,7 +489,7 @@ class EngineSession(QObject):
     def _give_up(self) -> None:
         """Stay without an engine until the user starts one; answer the waiting requests."""
         self.description = self.current_device = None
-        self._pulse.stop()
+        self._silence.stop()
         if not self._is_lost:  # it lives, but cannot describe itself
             self.engine_lost.emit(self._reason)
         self._is_lost = False
@@ -502,6 +507,8 @@ class EngineSession(QObject):
             reply.deliver(refusal)
             reply.finished.emit()
 
+    # ── what takes too long ──────────────────────────────────────────────────────────────────
+
     def _on_stop_timeout(self) -> None:
         """End an engine that did not end its request in time."""
         if self.state is not EngineState.STOPPING:
@@ -511,10 +518,19 @@ class EngineSession(QObject):
         elif self._engine is not None:
             self._engine.abandon()
 
-    def _stop_waiting_for_old_engine(self) -> None:
+    def _on_farewell_timeout(self) -> None:
         """Go on without the end of a replaced engine: a hung driver may keep it."""
         if self._old_engine is not None:
             self._on_event_of_old_engine(None)
+
+    def _on_silence(self) -> None:
+        _log.warning("PyTorch has given no sign of life for a while")
+        self._set_silent(True)
+
+    def _set_silent(self, silent: bool) -> None:
+        if silent is not self.is_silent:
+            self.is_silent = silent
+            self.silence_changed.emit(silent)
 
     def _enter(self, state: EngineState) -> None:
         if state is not self.state:

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 class WorkState(Enum):
     """What a piece of work does that a user starts and may stop.
 
-    ::
-
-        IDLE ─► RUNNING ─► IDLE     (it is over, or the engine or the card ended it)
-                   └─► STOPPING ─► IDLE
+    From IDLE to RUNNING, and back when it is over or its engine ended; by a stop, over STOPPING.
     """
 
     IDLE = "idle"
@@ -56,9 +53,8 @@ class QueueStep(NamedTuple):
 
 def step_of(runs: Sequence[Run], session: EngineSession | None = None) -> QueueStep:
     """Return the step of a run, or of several that take turns in one engine."""
-    if len(runs) == 1:
-        return QueueStep(runs[0].request, tuple(runs), session)
-    request = RunInTurns(runs=tuple(run.request for run in runs))
+    requests = tuple(run.request for run in runs)
+    request = requests[0] if len(runs) == 1 else RunInTurns(runs=requests)
     return QueueStep(request, tuple(runs), session)
 
 
@@ -99,14 +95,18 @@ class RunQueue(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.state = WorkState.IDLE
+        self.state, self.is_stopped = WorkState.IDLE, False
         self.step: QueueStep | None = None
         self.runs: list[Run] = []
         self.last: Event | None = None
-        self.is_stopped = False
         self._plan: StepPlan | None = None
         self._session: EngineSession | None = None
         self._reply: Reply | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the current step has received its last event."""
+        return self._reply is not None and self._reply.is_finished
 
     def start(self, plan: StepPlan, session: EngineSession) -> None:
         """Start a plan; does nothing while another one runs.
@@ -115,19 +115,10 @@ class RunQueue(QObject):
             plan: its steps may name other engines.
             session: the engine of all other steps.
         """
-        if self.state.is_busy:
-            return
-        self._plan, self._session = plan, session
-        self.runs, self.last, self.is_stopped = [], None, False
-        step = plan.next_step(self.runs, None)
-        if step is not None:
-            self.state = WorkState.RUNNING
-            self._begin(step)
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether the current step has received its last event."""
-        return self._reply is not None and self._reply.is_finished
+        if not self.state.is_busy:
+            self._plan, self._session = plan, session
+            self.runs, self.last, self.is_stopped = [], None, False
+            self._begin(plan.next_step(self.runs, None))
 
     def stop(self) -> bool:
         """Stop the current step, and begin no other one; return whether there was one to stop."""
@@ -137,31 +128,30 @@ class RunQueue(QObject):
         self._reply.stop()
         return True
 
-    def _begin(self, step: QueueStep) -> None:
-        assert self._session is not None
+    def _begin(self, step: QueueStep | None) -> None:
         self.step = step
+        was_busy, self.state = self.state.is_busy, WorkState.RUNNING if step else WorkState.IDLE
+        if step is None:
+            if was_busy:
+                self.finished.emit()
+            return
         self.runs += [run for run in step.runs if run not in self.runs]
         self.step_begun.emit(step)
-        self._reply = (step.session or self._session).submit(step.request)
-        self._reply.event_received.connect(self._receive)
-        self._reply.finished.connect(self._end_step)
+        session = step.session or self._session
+        assert session is not None
+        self._reply = session.submit(step.request)
+        self._reply.event_received.connect(self._on_event)
+        self._reply.finished.connect(self._on_reply_finished)
 
-    def _receive(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         assert self.step is not None
         changed = tuple(run for run in self.step.runs if run.apply(event))
         self.event_received.emit(event, changed)
 
-    def _end_step(self) -> None:
-        step, reply, plan = self.step, self._reply, self._plan
-        assert step is not None
-        assert reply is not None
-        assert plan is not None
+    def _on_reply_finished(self) -> None:
+        assert self._plan is not None
+        assert self._reply is not None
+        step, self.last = self.step, self._reply.last
         self.step = self._reply = None
-        self.last = reply.last
         self.step_ended.emit(step)
-        next_step = None if self.is_stopped else plan.next_step(self.runs, self.last)
-        if next_step is not None:
-            self._begin(next_step)
-        else:
-            self.state = WorkState.IDLE
-            self.finished.emit()
+        self._begin(None if self.is_stopped else self._plan.next_step(self.runs, self.last))

@@ -174,6 +174,7 @@ def test_a_released_engine_ends_and_none_starts_before_the_restart(
         qtbot.waitUntil(lambda: reading.is_finished)
     assert session.state is EngineState.ABSENT
     assert session.description is None
+    assert "waits until" in session.what_is_missing
     (old,) = engines.made
     assert "close" in old.calls
     assert session.release() is None

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from PySide6.QtCore import QCoreApplication
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, Heartbeat
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Action, Tone
-from gpu_studio.model.awake_timer import _MOST_MISSED, EnginePulse
+from gpu_studio.model import awake_timer
 from gpu_studio.model.engine_session import EngineState
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.run_answers import run_events, started
@@ -40,20 +41,26 @@ def beating(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
 def run(qtbot: QtBot, studio: Studio, engines: Engines) -> Reply:
     reply = studio.session.submit(run_request())
     qtbot.waitUntil(engines.latest.paused.is_set)
-    qtbot.waitUntil(studio.session._pulse._timer.isActive)
+    qtbot.waitUntil(lambda: studio.session._silence.is_active)
     return reply
 
 
 def miss(session: EngineSession, count: int) -> None:
     for _ in range(count):
-        session._pulse._timer.timeout.emit()
+        session._silence._timer.timeout.emit()
+
+
+@pytest.fixture(autouse=True)
+def only_missed_ticks_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no tick come by itself: an hour has ten of them."""
+    monkeypatch.setattr(awake_timer, "_LONGEST_TICK_MS", 3_600_000)
 
 
 @pytest.fixture
 def silent(qtbot: QtBot, ready_studio: Studio, engines: Engines) -> Reply:
     engines.scripts[RunWorkload] = beating
     reply = run(qtbot, ready_studio, engines)
-    miss(ready_studio.session, _MOST_MISSED)
+    miss(ready_studio.session, 10)
     return reply
 
 
@@ -118,18 +125,26 @@ def test_a_silent_engine_can_be_replaced(
     assert ready_studio.headlines.headline is None
 
 
-def test_an_engine_that_has_never_sent_a_heartbeat_misses_none(qapp: object) -> None:
-    pulse = EnginePulse()
-    pulse.note_event(described_with_cuda())
-    pulse.start()
-    assert not pulse._timer.isActive()
-    pulse.note_event(Heartbeat())
-    assert not pulse._timer.isActive(), "it may still be starting"
-    pulse.start()
-    assert pulse._timer.isActive()
-    pulse.reset()
-    pulse.start()
-    assert not pulse._timer.isActive(), "another engine"
+def loading(_engine: ScriptedEngine, _request: DescribeEngine) -> Iterator[Any]:
+    yield Heartbeat()
+    yield Pause()
+    yield described_with_cuda()
+
+
+def test_only_an_engine_that_has_started_and_sends_heartbeats_can_miss_some(
+    qtbot: QtBot, ready_studio: Studio, engines: Engines
+) -> None:
+    session = ready_studio.session
+    assert not session._silence.is_active, "it has sent none"
+    engines.scripts |= {RunWorkload: beating, DescribeEngine: loading}
+    run(qtbot, ready_studio, engines)
+    session.restart()
+    assert not session._silence.is_active, "another engine"
+    qtbot.waitUntil(lambda: len(engines.made) == 2 and engines.latest.paused.is_set())
+    QCoreApplication.processEvents()
+    assert not session._silence.is_active, "it may still be loading PyTorch"
+    engines.latest.go()
+    qtbot.waitUntil(lambda: session.state is EngineState.READY)
 
 
 class Unkillable(ScriptedEngine):
