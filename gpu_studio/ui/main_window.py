@@ -259,6 +259,7 @@ class MainWindow(QMainWindow):
         self.tabs.setDocumentMode(True)
         self.tabs.tabBar().setDrawBase(False)
         self.tabs.setAccessibleName("Tabs")
+        self.tabs.tabBar().setAccessibleName("Tabs")
         for tab, page in zip(TABS, self._pages, strict=True):
             place = TabScroll()
             page.created.connect(place.show_page)

@@ -444,6 +444,7 @@ class Number(_Control):
             box.setRange(int(self.low), int(self.high))
             box.setSingleStep(int(self.step))
         box.setGroupSeparatorShown(True)
+        box.lineEdit().setTextMargins(7, 0, 0, 0)  # the style sheet's padding does not reach it
         box.setSpecialValueText(self.special)
         box.setSuffix(self.suffix)
         box.setKeyboardTracking(False)
