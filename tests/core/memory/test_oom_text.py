@@ -224,6 +224,11 @@ def test_a_text_is_off_by_no_more_than_its_rounding(size_bytes: int, scale: int)
     assert unrounded(result, size_bytes) == size_bytes
 
 
+def test_the_rounding_is_half_a_hundredth_of_the_unit():
+    sizes = (1024, 1025, MIB, MIB + 1, 3 * GIB)
+    assert [rounding_bytes(one) for one in sizes] == [0, 6, 6, 5243, 5368710]
+
+
 def test_a_counter_that_says_something_else_is_not_the_errors_number():
     assert unrounded(634 * MIB, 634 * MIB + 5000) == 634 * MIB + 5000
     assert unrounded(634 * MIB, 634 * MIB + 6000) == 634 * MIB
