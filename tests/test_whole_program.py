@@ -50,8 +50,8 @@ application.processEvents()
 """
 
 _WITHOUT_A_PLACE = """
-from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
-history = window.findChild(BenchmarkHistory)
+from gpu_studio.model.benchmark.history_model import HistoryModel
+history = window.findChild(HistoryModel)
 click(window, "benchmark.run")
 wait(lambda: not run.isEnabled())
 wait(lambda: run.isEnabled() and studio.session.state is EngineState.READY)

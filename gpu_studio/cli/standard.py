@@ -23,7 +23,23 @@ from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_json, print_line
+from gpu_studio.core.benchmark.comparison import (
+    compared_rows,
+    compared_works,
+    headline,
+    table_rows,
+    to_csv,
+    to_markdown,
+)
 from gpu_studio.core.benchmark.run import Run
+from gpu_studio.core.benchmark.side import (
+    MOST_SIDES,
+    Side,
+    facts_of,
+    sides_of,
+    trust_of_sides,
+    usual_side,
+)
 from gpu_studio.core.benchmark.standard import STANDARD, StandardPlan, standard_item, standard_s
 from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
 from gpu_studio.core.benchmark.standard_record import (
@@ -33,23 +49,6 @@ from gpu_studio.core.benchmark.standard_record import (
     record_of,
     shared_json,
 )
-from gpu_studio.core.benchmark.standard_words import (
-    MOST_FILES,
-    NOT_MEASURED,
-    ComparedFigure,
-    ComparedWork,
-    Side,
-    compared_rows,
-    compared_works,
-    headline,
-    run_facts,
-    side_names,
-    sides_of,
-    to_csv,
-    to_markdown,
-    trust_of_sides,
-    usual_device,
-)
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.texts import listed
 from gpu_studio.core.units import about_time
@@ -57,7 +56,8 @@ from gpu_studio.process.sleep_block import SleepBlock
 
 _ENDINGS = (".png", ".md", ".csv", ".json")
 _PAINTER = "gpu_studio.ui.standard_page"
-_COLUMNS = (("device", 34), ("per second", -12), ("95 % interval", -18), ("verdict", 0))
+_COLUMNS = (("device", 34), ("per second", -16), ("95 % interval", -18), ("verdict", 0))
+_MOST_FILES = MOST_SIDES - 1
 _CARD = "card"
 _NO_RUN = "This PC has no standard run yet: “{command}” makes one."
 
@@ -102,7 +102,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     else:
         _print(sides)
         print_line()
-        for line in (*run_facts(sides), sentence):
+        for line in (*facts_of(sides), f"{trust_of_sides(sides).sentence}.", sentence):
             print_line(line)
         if not is_complete:
             print_line("This run is not complete.")
@@ -167,13 +167,14 @@ def _file_of(record: StandardRun, ending: str) -> bytes:
 
 def _compare(options: argparse.Namespace, _log_path: Path) -> int:
     """Print the comparison; return the exit status."""
-    if len(options.files) > MOST_FILES:
-        raise WrongUseError(f"Up to {MOST_FILES} files can be compared, not {len(options.files)}.")
+    if len(options.files) > _MOST_FILES:
+        raise WrongUseError(f"Up to {_MOST_FILES} files can be compared, not {len(options.files)}.")
     own = StandardFolder(data_folder() / FOLDER_NAME).newest()
     if own is None:
         note(_NO_RUN.format(command=typed("gpu-studio standard")))
-    sides = [] if own is None else [_side(own, options.device, is_here=True)]
-    sides += [_side(read_standard(path), options.device) for path in options.files]
+    runs = [] if own is None else [sides_of(own, is_here=True)]
+    runs += [sides_of(read_standard(path)) for path in options.files]
+    sides = [usual_side(run, options.device) for run in runs]
     sentence = ". ".join(headline(sides, compared_works(sides)))
     if options.json:
         trust, rows = trust_of_sides(sides).sentence, tuple(compared_rows(sides))
@@ -186,27 +187,14 @@ def _compare(options: argparse.Namespace, _log_path: Path) -> int:
     return DONE
 
 
-def _side(run: StandardRun, kind: str, *, is_here: bool = False) -> Side:
-    """Return the side of a run: its CPU if asked for, otherwise its usual device."""
-    cpus = [number for number, device in enumerate(run.devices) if device.is_cpu]
-    return Side(run, cpus[0] if kind != _CARD and cpus else usual_device(run), is_here=is_here)
-
-
 def _print(sides: Sequence[Side]) -> None:
     """Print each work with a line for each side."""
     table = TerminalTable(_COLUMNS)
-    for work in compared_works(sides):
-        print_line()
-        print_line(f"{work.item.title}, {work.unit}")
-        for name, figure in zip(side_names(sides), work.figures, strict=True):
-            print_line(table.row(_cells(name, work, figure)))
-
-
-def _cells(name: str, work: ComparedWork, figure: ComparedFigure) -> list[str]:
-    if figure.interval is None:
-        return [name[:34], "–", "", figure.words or figure.skipped or NOT_MEASURED]
-    interval = " to ".join(map(work.shown, figure.interval))
-    return [name[:34], work.shown(figure.rate), interval, figure.words]
+    for work, name, *figures in table_rows(sides, compared_works(sides)):
+        if work:
+            print_line()
+            print_line(work)
+        print_line(table.row([name[:34], *figures]))
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -224,7 +212,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", metavar="FILE", type=Path, nargs="+",
-        help=f"up to {MOST_FILES} pictures (PNG), recordings or JSON",
+        help=f"up to {_MOST_FILES} pictures (PNG), recordings or JSON",
     )  # fmt: skip
     parser.add_argument(
         "--device", choices=(_CARD, "cpu"), default=_CARD,

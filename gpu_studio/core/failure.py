@@ -21,6 +21,7 @@ class FailureKind(str, Enum):
     NO_CUDA = "no_cuda"
     NO_SUCH_DEVICE = "no_such_device"
     TOO_LARGE = "too_large"
+    TOO_SLOW = "too_slow"
     DTYPE_UNSUPPORTED = "dtype_unsupported"
     OUT_OF_MEMORY = "out_of_memory"
     NO_KERNEL = "no_kernel"

@@ -13,7 +13,8 @@ from copy import copy
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QSignalBlocker, Qt
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QSignalBlocker, Qt
+from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QBoxLayout,
@@ -22,6 +23,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDoubleSpinBox,
     QHBoxLayout,
+    QHeaderView,
     QLineEdit,
     QMenu,
     QProgressBar,
@@ -48,6 +50,7 @@ from gpu_studio.ui.parts import (
     Role,
     Text,
     button,
+    height_of_rows,
     keep_room,
     letters,
     section,
@@ -608,6 +611,62 @@ class Rows(Part):
 
         page.updates.append(update)
         return view
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenRows(_Control):
+    """A table whose selected rows are chosen: the field is a tuple of their keys, in their order.
+
+    Attributes:
+        head: the column headers.
+        rows: returns the texts of the rows by their keys.
+        numbers: the columns of numbers.
+        wide: the column that takes the spare width; its texts end in "…" without room.
+        most_rows: of more rows, it scrolls.
+        opened: called when a row is opened, by Enter or two clicks.
+        deleted: called when Delete is pressed.
+    """
+
+    head: Sequence[str]
+    rows: Read
+    numbers: Sequence[int] = ()
+    wide: int = 0
+    most_rows: int = 8
+    opened: Callable[[], object] | None = None
+    deleted: Callable[[], object] | None = None
+
+    def make(self, page: Page) -> QWidget:
+        rows = TextRows(self.head, self.numbers, page)
+        keys: list[Any] = []
+        view = table(rows, name=f"{page.name}.{self.name}", accessible_name=self.title)
+        header = view.horizontalHeader()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(self.wide, QHeaderView.ResizeMode.Stretch)
+        choose, chosen = _choose(page, self.of), view.selectionModel()
+
+        def selected() -> tuple[Any, ...]:
+            return tuple(keys[at] for at in sorted(one.row() for one in chosen.selectedRows()))
+
+        def update() -> None:
+            found = self.rows()
+            keys[:] = found
+            rows.set_rows([*found.values()])
+            view.setFixedHeight(height_of_rows(view, min(max(len(keys), 1), self.most_rows)))
+            if selected() != (wanted := _chosen(page, self.of)):
+                select = QItemSelection()
+                for at in (at for at, key in enumerate(keys) if key in wanted):
+                    select.select(rows.index(at, 0), rows.index(at, len(self.head) - 1))
+                chosen.select(select, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+
+        page.updates.append(update)
+        chosen.selectionChanged.connect(lambda: choose(selected()))
+        if self.opened is not None:
+            view.activated.connect(self.opened)
+        if self.deleted is not None:
+            keys_of = QShortcut(QKeySequence(QKeySequence.StandardKey.Delete), view)
+            keys_of.setContext(Qt.ShortcutContext.WidgetShortcut)
+            keys_of.activated.connect(self.deleted)
+        return _titled(page, self, view)
 
 
 @dataclass(frozen=True)

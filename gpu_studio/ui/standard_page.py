@@ -5,37 +5,34 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QLabel,
-    QSizePolicy,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
-from gpu_studio.core.benchmark.standard import STANDARD
-from gpu_studio.core.benchmark.standard_record import CHUNK, decode_standard, shared_json
-from gpu_studio.core.benchmark.standard_words import (
-    NOT_MEASURED,
-    are_of_one_run,
+from gpu_studio.core.benchmark.comparison import (
     compared_works,
     headline,
-    masked,
-    run_facts,
-    side_names,
-    sides_of,
     to_csv,
     to_markdown,
+)
+from gpu_studio.core.benchmark.side import (
+    facts_of,
+    masked,
+    side_names,
+    sides_of,
     trust_of_sides,
     with_pc_name,
 )
-from gpu_studio.core.devices.devices import short_name
+from gpu_studio.core.benchmark.standard import STANDARD
+from gpu_studio.core.benchmark.standard_record import CHUNK, decode_standard, shared_json
 from gpu_studio.core.units import format_percent, shown_moment
 from gpu_studio.ui.benchmark.swatch import SIDE, swatch
-from gpu_studio.ui.eliding import ElidedText, ElidingCombo
+from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, laid_out_once, set_property
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
@@ -46,7 +43,8 @@ from gpu_studio.ui.trust_chip import TrustChip
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.benchmark.standard_words import ComparedFigure, ComparedWork, Side
+    from gpu_studio.core.benchmark.comparison import ComparedFigure, ComparedWork
+    from gpu_studio.core.benchmark.side import Side
     from gpu_studio.ui.theme import Theme
 
 _CARD_ROLES = ("gpu0", "gpu1", "gpu2", "other", "allocated", "compared")
@@ -61,22 +59,11 @@ class StandardPage(QWidget):
     """What sides say: a sentence, a chip for each side, a card for each work, and the facts.
 
     Of more sides than there are colors, it shows the first ones.
-
-    Signals:
-        removed(int): the user removes the side at this place.
-        device_chosen(int, int): the user compares another device of the run at this place.
-
-    Args:
-        theme: gives the colors.
-        has_controls: whether sides can be removed and devices chosen.
     """
 
-    removed = Signal(int)
-    device_chosen = Signal(int, int)
-
-    def __init__(self, theme: Theme, *, has_controls: bool = False) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._theme, self._has_controls = theme, has_controls
+        self._theme = theme
         self._contents = QWidget()
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
@@ -107,7 +94,7 @@ class StandardPage(QWidget):
         places = zip(range(len(sides)), sides, names, roles, strict=False)
         _add_grid(column, [self._chip(*place) for place in places], _CHIPS)
         _add_grid(column, [_work_card(self._theme, one, sides, names) for one in works], _WORKS)
-        for line in (*run_facts(sides), f"GPU Studio · standard run {STANDARD}"):
+        for line in (*facts_of(sides), f"GPU Studio · standard run {STANDARD}"):
             column.addWidget(Text(line, "muted", wraps=True))
 
     def _chip(self, place: int, side: Side, name: str, role: str) -> QWidget:
@@ -118,31 +105,10 @@ class StandardPage(QWidget):
         chip.column.addLayout(head)
         head.setSpacing(GAP)
         head.addWidget(_Square(self._theme, role))
-        if len(side.run.devices) > 1 and self._has_controls:
-            head.addWidget(self._device_choice(place, side), 1)
-        else:
-            head.addWidget(ElidedText(name, "value"), 1)
-        if not side.is_here and self._has_controls:
-            cross = QToolButton()
-            cross.setObjectName(f"standard.remove.{place}")
-            cross.setText("✕")
-            cross.setToolTip("Remove this run from the comparison")
-            cross.setAccessibleName(f"Remove {name}")
-            cross.clicked.connect(lambda: self.removed.emit(place))
-            head.addWidget(cross)
+        head.addWidget(ElidedText(name, "value"), 1)
         chip.column.addWidget(ElidedText(_source(side), "muted", name=f"standard.source.{place}"))
         set_property(chip, "selected", side.is_here)
         return chip
-
-    def _device_choice(self, place: int, side: Side) -> QWidget:
-        box = ElidingCombo()
-        box.setObjectName(f"standard.device.{place}")
-        box.setAccessibleName("Device of this run")
-        box.addItems([short_name(one.name) or "unnamed device" for one in side.run.devices])
-        box.setCurrentIndex(side.number)
-        box.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        box.activated.connect(partial(self.device_chosen.emit, place))
-        return box
 
 
 class _Square(QLabel):
@@ -162,16 +128,17 @@ class _Square(QLabel):
 
 def _side_roles(sides: Sequence[Side]) -> tuple[str, ...]:
     """Return the colors of sides; the CPU of a run alone has its usual one."""
-    if not are_of_one_run(sides) or not sides[0].device.is_cpu:
+    device = sides[0].device
+    if len({side.origin for side in sides}) > 1 or device is None or not device.is_cpu:
         return SIDE_ROLES
     return ("cpu", *_CARD_ROLES)
 
 
 def _source(side: Side) -> str:
     """Return where a side comes from: ``Ana's PC, 2026-11-20 · PyTorch 2.13.0``."""
-    pc = side.run.pc_name or ("This PC" if side.is_here else "")
-    when = ", ".join(filter(None, (pc, shown_moment(side.run.made_at)[:10])))
-    build = side.device.build.partition("+")[0]
+    pc = side.place or ("This PC" if side.is_here else "")
+    when = ", ".join(filter(None, (pc, shown_moment(side.made_at)[:10])))
+    build = side.device.build.partition("+")[0] if side.device is not None else ""
     return " · ".join(filter(None, (when, build and f"PyTorch {build}")))
 
 
@@ -179,17 +146,17 @@ def _work_card(
     theme: Theme, work: ComparedWork, sides: Sequence[Side], names: Sequence[str]
 ) -> QWidget:
     """Return one work: a bar with its interval for each side, and which difference counts."""
-    card = Card(name=f"standard.work.{work.item.key}")
+    card = Card(name=f"standard.work.{work.key}")
     note = ElidedText(work.note or _shares(work, names), "muted")
     note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
     line = QHBoxLayout()
     card.column.addLayout(line)
     line.setSpacing(GAP)
-    line.addWidget(Text(work.item.title, "value"))
+    line.addWidget(Text(work.title, "value"))
     line.addWidget(Text(work.unit, "muted"))
     line.addWidget(note, 1)
-    bars = ResultBars(theme, name=f"standard.bars.{work.item.key}", is_dense=True)
-    bars.setAccessibleName(f"{work.item.title}, {work.unit}")
+    bars = ResultBars(theme, name=f"standard.bars.{work.key}", is_dense=True)
+    bars.setAccessibleName(f"{work.title}, {work.unit}")
     first = "this PC" if sides[0].is_here else "compared with this" * (len(sides) > 1)
     rows = zip(work.figures, names, _side_roles(sides), strict=False)
     bars.show_bars(
@@ -216,9 +183,8 @@ def _shares(work: ComparedWork, names: Sequence[str]) -> str:
 
 def _bar(work: ComparedWork, figure: ComparedFigure, name: str, role: str, first: str) -> ResultBar:
     if figure.rate is None or figure.interval is None:
-        verdict = figure.words or NOT_MEASURED
-        return ResultBar(name, role, text="–", verdict=verdict,
-                         tip=f"{name}: {figure.skipped or verdict}")  # fmt: skip
+        verdict = figure.words or figure.skipped
+        return ResultBar(name, role, text="–", verdict=verdict, tip=f"{name}: {verdict}")
     low, high = map(work.shown, figure.interval)
     why = figure.claim.why if figure.claim is not None else ""
     reason = f" It cannot be told which is faster: {why}." if why else ""
@@ -248,31 +214,41 @@ def _add_grid(below: QVBoxLayout, cards: Sequence[QWidget], columns: int) -> Non
 
 
 def standard_picture(sides: Sequence[Side], theme: Theme) -> bytes:
-    """Return sides as a PNG file with the first one's run inside, without identifiers."""
+    """Return sides as a PNG file with the first one's standard run inside, without identifiers."""
     sides = masked(sides)
+    run = sides[0].run
+    assert run is not None
     page = StandardPage(theme)
     page.show_sides(sides)
     page.setContentsMargins(2 * MARGIN, 2 * MARGIN, 2 * MARGIN, MARGIN)
-    texts = {CHUNK: shared_json(sides[0].run)}
+    texts = {CHUNK: shared_json(run)}
     return picture_of(page, _WIDTH, background=theme.colour("window"), texts=texts)
 
 
 def standard_dialog(
     sides: Sequence[Side], theme: Theme, parent: QWidget | None = None
 ) -> ShareDialog:
-    """Return the dialog that shares sides; its data are the run of the first one."""
+    """Return the dialog that shares sides; of a standard run, with its picture and its data."""
     named = partial(with_pc_name, sides)
-    forms = (
-        ShareForm("Picture", "standard-run.png", "Picture (*.png)",
-                  lambda name: standard_picture(named(name), theme)),
-        ShareForm("Text", "standard-run.md", "Markdown (*.md)",
+    forms = [
+        ShareForm("Text", "comparison.md", "Markdown (*.md)",
                   lambda name: to_markdown(named(name)).encode()),
-        ShareForm("Table", "standard-run.csv", "CSV table (*.csv)",
+        ShareForm("Table", "comparison.csv", "CSV table (*.csv)",
                   lambda name: to_csv(named(name)).encode()),
-        ShareForm("Data", "standard-run.json", "JSON (*.json)",
-                  lambda name: shared_json(named(name)[0].run).encode()),
-    )  # fmt: skip
+    ]  # fmt: skip
+    if all(side.run is not None for side in sides):
+        picture = ShareForm("Picture", "standard-run.png", "Picture (*.png)",
+                            lambda name: standard_picture(named(name), theme))  # fmt: skip
+        data = ShareForm("Data", "standard-run.json", "JSON (*.json)",
+                         lambda name: _data(named(name)))  # fmt: skip
+        forms = [picture, *forms, data]
     return ShareDialog(forms, parent)
+
+
+def _data(sides: Sequence[Side]) -> bytes:
+    run = sides[0].run
+    assert run is not None
+    return shared_json(run).encode()
 
 
 def answer(content: bytes) -> bytes:

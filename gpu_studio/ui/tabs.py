@@ -117,7 +117,7 @@ TABS = (
         contents="gpu_studio.ui.benchmark.benchmark_tab:BenchmarkTab",
         opens_in_front=(".jsonl",),
         recognizes="gpu_studio.core.benchmark.standard_file:has_standard",
-        recognized=pages.COMPARE,
+        recognized=pages.HISTORY,
     ),
     Tab(
         page=pages.SWITCHER,

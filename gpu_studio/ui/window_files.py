@@ -13,7 +13,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 
 from gpu_studio.core.texts import file_name
 from gpu_studio.model.file_reading import FileReading, opening
-from gpu_studio.model.pages import COMPARE, Destination
+from gpu_studio.model.pages import HISTORY, Destination
 from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.tabs import TABS, page_for_file
 
@@ -153,6 +153,6 @@ def _destination(
         return None
     found = {page_for_file(path, front, is_over) for path in paths}
     page = found.pop()
-    if page is None or found or (len(paths) > 1 and page != COMPARE):
+    if page is None or found or (len(paths) > 1 and page != HISTORY):
         return None
     return Destination(page=page, paths=paths)

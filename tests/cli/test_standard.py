@@ -178,7 +178,7 @@ def test_a_reader_sees_both_devices_and_one_sentence(type_in) -> None:
     assert status == 0
     for words in ("GT 1030", "Memory bandwidth", "This card has no bfloat16", "hot spot"):
         assert (words in output) == (words != "hot spot")
-    assert " beats the " in output.splitlines()[-1]
+    assert "GT 1030 is " in output.splitlines()[-1]
 
 
 def test_files_are_compared_with_this_pc(typed, engines_of, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_files_are_compared_with_this_pc(typed, engines_of, tmp_path: Path) -> N
     status, output, errors = typed("bench", "compare", str(path))
     assert status == 0
     assert "This PC has no standard run yet" in errors
-    assert output.startswith("The RTX 3060. 9 figures of standard 1.")
+    assert output.startswith("The RTX 3060. 9 results.")
     StandardFolder(tmp_path / FOLDER_NAME).keep(standard_run(paced_device("GTX 1660")))
     _, output, errors = typed("bench", "compare", str(path))
     assert output.startswith("The RTX 3060 beats your GTX 1660 in all 9. ")

@@ -32,7 +32,7 @@ from gpu_studio.core.messages.placement_messages import (
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.pages import BENCHMARK
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui.benchmark.benchmark_plots import HistoryPart, View
+from gpu_studio.ui.benchmark.benchmark_plots import View
 from gpu_studio.ui.memory.fit_page import FitPage
 from gpu_studio.ui.scroll_page import idle_work
 from gpu_studio.ui.tabs import TABS
@@ -71,9 +71,6 @@ def _pages_of(tab: Tab) -> Iterator[Page]:
     if tab.page == BENCHMARK:
         for view in View:
             yield Page(view.name, tab.title, f"benchmark.view.{view.name.lower()}")
-        for number, part in enumerate(HistoryPart):
-            if part is not HistoryPart.RUNS:  # the first one that one sees
-                yield Page(part.value, tab.title, "benchmark.history.pages", number)
     elif not tab.parts:
         yield Page(tab.title, tab.title)
 
@@ -142,10 +139,7 @@ def go(window: QWidget, page: Page) -> None:
     tabs = find(window, "tabs", QTabWidget)
     titles = [tabs.tabText(index).replace("&", "") for index in range(tabs.count())]
     tabs.setCurrentIndex(titles.index(page.tab))
-    if page.bar in ("benchmark.view.history", "benchmark.history.pages"):
-        find(window, "benchmark.view.history", QPushButton).click()
-        find(window, "benchmark.history.pages", QTabBar).setCurrentIndex(page.number)
-    elif page.bar.endswith(".pages"):
+    if page.bar.endswith(".pages"):
         find(window, page.bar, QTabBar).setCurrentIndex(page.number)
     elif page.bar:
         button = find(window, page.bar, QPushButton)

@@ -157,7 +157,7 @@ window.findChild(OpenedSnapshot).open(path)
 """
 _RECORDING = """
 from gpu_studio.core.protocol import encode_all
-from gpu_studio.model.benchmark.recording import RecordingPlayer
+from gpu_studio.model.benchmark.history_model import HistoryModel
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import batch, started
 asked = RunWorkload(
@@ -166,7 +166,7 @@ asked = RunWorkload(
 many = [batch(asked, (1e-3,) * 1000, 1.0) for _ in range(4000)]
 path = Path(os.environ["READS_AND_WRITES"]) / "large.jsonl"
 path.write_bytes(encode_all([recording_header(), started(asked), *many]))
-window.findChild(RecordingPlayer).open_file(path)
+window.findChild(HistoryModel).open_files([path])
 """
 _EXPORT = """
 from PySide6.QtCore import QTimer

@@ -13,9 +13,9 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QComboBox
 from gpu_studio.core.benchmark.kept_run import kept_of
 from gpu_studio.core.messages.engine_messages import RecordingHeader
 from gpu_studio.core.packed_frame import PackedFrame
-from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
-from gpu_studio.model.benchmark.recording import AT_ONCE, RecordingPlayer
-from gpu_studio.model.pages import BENCHMARK
+from gpu_studio.model.benchmark.history_model import HistoryModel
+from gpu_studio.model.benchmark.recording import AT_ONCE
+from gpu_studio.model.pages import BENCHMARK, HISTORY
 from tests.core.race.racing import CARD, over
 from tests.core.test_texts import hostile_json
 from tests.driving.window import drop, text, wait_until
@@ -104,14 +104,15 @@ def test_hostile_results_show_nothing_that_hides(
     path = tmp_path / f"{FILE_NAME}.json"
     kept = kept_of(over(CARD, 0.01), "2026-11-22T12:00:00+00:00", "a")
     path.write_bytes(hostile_json(kept, spared=frozenset({"sha256"})))
-    history = window.findChild(BenchmarkHistory)
-    history.import_file(path)
+    ready_studio.go_to(HISTORY)
+    history = window.findChild(HistoryModel)
+    history.open_files([path])
     wait_until(lambda: history.entries)
-    player = window.findChild(RecordingPlayer)
     recording = tmp_path / f"{FILE_NAME}.jsonl"
     recording.write_bytes(hostile_recording())
-    player.open_file(recording)
-    wait_until(lambda: player.recording is not None)
+    history.open_files([recording])
+    wait_until(lambda: history.recording is not None)
     assert_plain()
-    player.play(AT_ONCE)
+    history.choose(pace=AT_ONCE)
+    history.play()
     assert_plain()

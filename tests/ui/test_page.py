@@ -27,6 +27,7 @@ from gpu_studio.model.page_model import PageModel
 from gpu_studio.ui.page import (
     Beside,
     Box,
+    ChosenRows,
     Fold,
     Later,
     Line,
@@ -67,6 +68,7 @@ class Choices(msgspec.Struct, frozen=True):
     is_cold: bool = False
     count: int | None = None
     view: str = "time"
+    rows: tuple[str, ...] = ()
 
 
 class Model(PageModel):
@@ -76,6 +78,7 @@ class Model(PageModel):
         super().__init__(Choices())
         self.asked = 0
         self.pressed = 0
+        self.listed = ["a", "b", "c", "d"]
 
     @property
     def sentence(self) -> str:
@@ -125,6 +128,11 @@ class SizePage(Page):
                     Later(
                         lambda: (ProgressBar("Done", lambda: m.choices.size / 100, name="done"),),
                         name="later", shown=lambda: m.choices.size > 50,
+                    ),
+                    ChosenRows(
+                        of="rows", title="Rows", name="rows", head=("Row", "Text"), wide=1,
+                        rows=lambda: {key: (key, key * 9) for key in m.listed}, most_rows=3,
+                        deleted=m.press,
                     ),
                     Fold(
                         Rows("All", ("Size",), lambda: [(str(m.choices.size),)], name="table"),
@@ -206,6 +214,32 @@ def test_a_hidden_page_asks_its_model_nothing_and_catches_up(page: SizePage) -> 
     sentence = found(page, QLabel, "sentence")
     assert isinstance(sentence, QLabel)
     assert sentence.text() == "7 of float32"
+
+
+def test_selected_rows_are_chosen_by_their_keys_and_stay_so_as_rows_come(page: SizePage) -> None:
+    view = found(page, QTableView, "rows")
+    assert isinstance(view, QTableView)
+
+    def click(row: int, key: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+        place = view.visualRect(view.model().index(row, 0)).center()
+        QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, key, place)
+
+    click(0)
+    click(2, Qt.KeyboardModifier.ControlModifier)
+    assert page.model.choices.rows == ("a", "c")
+    height = view.height()
+    page.model.listed = ["new", "a", "b", "c"]  # as many as before
+    page.model.changed.emit()
+    rows = {index.row() for index in view.selectionModel().selectedRows()}
+    assert (rows, page.model.choices.rows) == ({1, 3}, ("a", "c"))
+    page.model.choose(rows=("b",))
+    assert [index.row() for index in view.selectionModel().selectedRows()] == [2]
+    page.model.listed = [str(number) for number in range(50)]
+    page.model.choose(rows=())
+    assert view.height() == height
+    click(0)
+    QTest.keyClick(view, Qt.Key.Key_Delete)
+    assert page.model.pressed == 1
 
 
 def test_empty_words_are_hidden_and_a_button_follows_its_condition(page: SizePage) -> None:

@@ -15,8 +15,8 @@ from PySide6.QtCore import QStandardPaths, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QPlainTextEdit, QPushButton, QWidget
 
+from gpu_studio.core.benchmark.side import sides_of
 from gpu_studio.core.benchmark.standard_file import read_standard
-from gpu_studio.core.benchmark.standard_words import sides_of
 from gpu_studio.ui.eliding import ComboBox
 from gpu_studio.ui.saving import ask_open_path, ask_save_path
 from gpu_studio.ui.standard_page import standard_dialog

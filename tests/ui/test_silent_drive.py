@@ -12,9 +12,9 @@ from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QComboBox, QFileDialog
 
 from gpu_studio.core import user_file
-from gpu_studio.model.benchmark.recording import RecordingPlayer
+from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
-from gpu_studio.model.pages import BENCHMARK, CHECK, COMPARE, FIT, RACE, SEGMENTS
+from gpu_studio.model.pages import BENCHMARK, CHECK, FIT, HISTORY, RACE, SEGMENTS
 from gpu_studio.ui.check.check_tab import CheckTab
 from tests.driving.window import click, drop, find, sees, text, wait_until
 from tests.patience import PATIENCE_S
@@ -87,8 +87,7 @@ def test_every_page_says_which_file_it_opens(
     wait_until(lambda: "Opening" not in text(window, "status"))
     for opening_page, name, widget in (
         (CHECK, "silent.dat", "check.outcome"),
-        (BENCHMARK, "silent.jsonl", "benchmark.recording.outcome"),
-        (COMPARE, "silent.dat", "benchmark.compare.outcome"),
+        (HISTORY, "silent.jsonl", "benchmark.history.outcome"),
     ):
         ready_studio.go_to(opening_page, path=tmp_path / name)
         says(name, widget)
@@ -124,7 +123,7 @@ def test_the_window_closes_although_files_do_not_come(
         ready_studio.go_to(page)
     names = [f"silent-{number}" for number in range(4)]
     drop(window, tmp_path / f"{names[0]}.png")
-    window.findChild(RecordingPlayer).open_file(tmp_path / names[1])
+    window.findChild(HistoryModel).open_files([tmp_path / names[1]])
     window.findChild(OpenedSnapshot).open(tmp_path / names[2])
     window.findChild(CheckTab).check.open_file(tmp_path / names[3])
     wait_until(lambda: len(drive.asked) == len(names))

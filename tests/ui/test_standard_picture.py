@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from PySide6.QtGui import QColor, QImage
 
+from gpu_studio.core.benchmark.side import sides_of
 from gpu_studio.core.benchmark.standard_file import read_standard
-from gpu_studio.core.benchmark.standard_words import sides_of
 from gpu_studio.ui.standard_page import SIDE_ROLES, standard_picture
 from gpu_studio.ui.theme import COLOURS
 from tests.core.benchmark.standard_runs import CARD_NAME, standard_device, standard_run

@@ -1,4 +1,4 @@
-"""Imports results: a file of the history, an export, or a recording.
+"""Opens files with results: a standard run, a recording, a file of the history, or an export.
 
 Nothing in a file is run. A file is accepted or refused as a whole. Its results are labeled as a
 recording from then on, because they may come from another PC.
@@ -25,6 +25,7 @@ from gpu_studio.core.benchmark.kept_run import (
     without_card,
 )
 from gpu_studio.core.benchmark.recording import decode_recording, is_recording
+from gpu_studio.core.benchmark.standard_file import find_standard
 from gpu_studio.core.messages.message import LONGEST_S
 from gpu_studio.core.messages.run_messages import (  # noqa: TC001  # msgspec reads the annotations
     RunFinished,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.benchmark.recording import Recording
+    from gpu_studio.core.benchmark.standard_record import StandardRun
 
 _MOST_RUNS = 1000
 
@@ -65,6 +67,41 @@ class _Runs(msgspec.Struct):
     runs: tuple[_Run, ...]
 
 
+def open_results(
+    path: Path, imported_at: str, is_over: Callable[[], bool] = lambda: False
+) -> StandardRun | Recording | list[KeptRun]:
+    """Return what a file of results holds, whatever its name.
+
+    Args:
+        path: the user's file.
+        imported_at: the present time in ISO 8601.
+        is_over: returns whether the results are no longer needed.
+
+    Raises:
+        StudioError: the file is refused; the sentence says why.
+    """
+    standard = find_standard(path, is_over)
+    if standard is not None:
+        return standard
+    content = read_results(path, is_over)
+    if is_recording(content):
+        return decode_recording(content, path.name, is_over)
+    return import_results(path, imported_at, is_over)
+
+
+def results_of(recording: Recording, imported_at: str) -> list[KeptRun]:
+    """Return the results of a recording, labeled, ready for `history.History.add`."""
+    made_at = recording.header.recorded_at or imported_at
+    kept = [
+        _kept(run.result, run.request.budget_s, run.samples_s, made_at)
+        for run in recording.runs
+        if run.result is not None
+    ]
+    if not kept:
+        raise refused("it has no finished runs")
+    return [_labelled(one, recording.label) for one in kept]
+
+
 def import_results(
     path: Path, imported_at: str, is_over: Callable[[], bool] = lambda: False
 ) -> list[KeptRun]:
@@ -81,16 +118,14 @@ def import_results(
     content = read_results(path, is_over)
     label = clean_name(f"imported from {path.name}")
     if is_recording(content):
-        recording = decode_recording(content, path.name, is_over)
-        kept, label = _from_recording(recording, imported_at), recording.label
+        return results_of(decode_recording(content, path.name, is_over), imported_at)
+    probe = decode_json(content, _Probe)
+    if bytes(probe.runs):
+        kept = _from_export(content)
+    elif probe.schema is not None:
+        kept = [without_card(decode_kept(content))]
     else:
-        probe = decode_json(content, _Probe)
-        if bytes(probe.runs):
-            kept = _from_export(content)
-        elif probe.schema is not None:
-            kept = [without_card(decode_kept(content))]
-        else:
-            raise refused("it has no GPU Studio results")
+        raise refused("it has no GPU Studio results")
     if not kept:
         raise refused("it has no finished runs")
     return [_labelled(one, label) for one in kept]
@@ -111,15 +146,6 @@ def _from_export(content: bytes) -> list[KeptRun]:
     return [
         _kept(run.result, run.request.budget_s, run.samples_s, exported.exported_at)
         for run in exported.runs
-        if run.result is not None
-    ]
-
-
-def _from_recording(recording: Recording, imported_at: str) -> list[KeptRun]:
-    made_at = recording.header.recorded_at or imported_at
-    return [
-        _kept(run.result, run.request.budget_s, run.samples_s, made_at)
-        for run in recording.runs
         if run.result is not None
     ]
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _SHORT_CAUSES = {
     FailureKind.OUT_OF_MEMORY: "out of memory",
     FailureKind.TOO_LARGE: "too large",
+    FailureKind.TOO_SLOW: "too slow",
     FailureKind.DTYPE_UNSUPPORTED: "not supported",
     FailureKind.NO_KERNEL: "no code for it",
     FailureKind.ENGINE_ENDED: "PyTorch ended",

@@ -66,16 +66,22 @@ def read_standard(path: Path, is_over: Callable[[], bool] = lambda: False) -> St
         StudioError: the file has none, or it is damaged, too large, from a newer version, or of
             another standard; the sentence says which.
     """
+    found = find_standard(path, is_over)
+    if found is None:
+        raise _unread(f"There is no standard run in {file_name(path)}.")
+    return found
+
+
+def find_standard(path: Path, is_over: Callable[[], bool] = lambda: False) -> StandardRun | None:
+    """Return the standard run in a file as `read_standard`; None if it holds something else."""
     name = file_name(path)
     try:
         is_picture, text = _json_in(path, is_over)
     except UnusableFileError as error:
         raise _unread(f"{name} cannot be opened: {error}.") from error
-    if text is not None:
-        return decode_standard(text, name)
-    raise _unread(
-        _NO_DATA.format(name=name) if is_picture else f"There is no standard run in {name}."
-    )
+    if text is None and is_picture:
+        raise _unread(_NO_DATA.format(name=name))
+    return None if text is None else decode_standard(text, name)
 
 
 def has_standard(path: Path, is_over: Callable[[], bool] = lambda: False) -> bool:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 MOST_DEVICES = 16
+NOT_MEASURED = "not measured"
 CHUNK = "gpu-studio-standard"
 """The keyword of the text chunk that has a record in a PNG."""
 LAST_EVENT = "standard_finished"
@@ -62,11 +63,21 @@ _LONGEST_SENTENCE = 300
 
 
 class StandardFigure(msgspec.Struct, frozen=True, kw_only=True):
-    """An item of a device: its result, or why there is none (``skipped``, a sentence)."""
+    """An item of a device: its result, or why there is none: ``skipped`` is a sentence.
+
+    ``kind`` is the kind of the failure; older versions have none.
+    """
 
     key: _Key
     result: RunFinished | None = None
     skipped: Text = ""
+    kind: FailureKind | None = None
+
+    @property
+    def skipped_words(self) -> str:
+        """Why there is no result, in a few words."""
+        words = {FailureKind.TOO_SLOW: "too slow here", FailureKind.DTYPE_UNSUPPORTED: "no support"}
+        return words.get(self.kind, NOT_MEASURED) if self.kind else NOT_MEASURED
 
 
 class StandardLoad(RunHeat, frozen=True, kw_only=True):
@@ -206,7 +217,8 @@ def _figure(item: StandardItem, run: Run | None, made_at: str) -> StandardFigure
     if run is not None and run.result is not None:
         turns = f"standard {made_at}" if run.result.turns else ""
         return StandardFigure(key=item.key, result=_cleaned(run.result, item.key, turns))
-    return StandardFigure(key=item.key, skipped=_why_none(run))
+    kind = run.failure.kind if run is not None and run.failure is not None else None
+    return StandardFigure(key=item.key, skipped=_why_none(run), kind=kind)
 
 
 def _why_none(run: Run | None) -> str:

@@ -229,9 +229,9 @@ def refuse_long_kernel(
 def _refuse_long_call(expected_call_s: float, longest_s: float | None) -> None:
     if longest_s is not None and expected_call_s > longest_s:
         raise StudioError(
-            FailureKind.TOO_LARGE,
-            f"One call would take about {format_duration(expected_call_s)} here, and this "
-            f"measurement has room for calls of up to {format_duration(longest_s)}.",
+            FailureKind.TOO_SLOW,
+            f"A call takes longer here than the {format_duration(longest_s)} that this "
+            "measurement has room for.",
         )
 
 

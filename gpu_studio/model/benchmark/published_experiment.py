@@ -14,7 +14,6 @@ from gpu_studio.core.benchmark.reference import (
     full_length_sentence,
     published_table,
 )
-from gpu_studio.core.devices.devices import without_maker
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.devices.device_board import label_of
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 _NOT_RUN = "–"
+HEAD = ("Size", "Iterations", "Post: Ryzen 7 5700G", "Post: GT 1030", "Here: CPU", "Here: GPU")
+"""The columns of `PublishedExperiment.rows`."""
 
 
 class FixedRuns(msgspec.Struct, frozen=True):
@@ -98,17 +99,12 @@ class PublishedExperiment(QObject):
         return full_length_sentence(table, runs) if table and runs else ""
 
     @property
-    def head(self) -> tuple[str, ...]:
-        """The column headers of `rows`."""
+    def source(self) -> str:
+        """Who published what, and how."""
         table = self.table
         if table is None:
-            return ()
-        ours = [label_of(d, self._studio.board.rows) for d in self._devices()]
-        return (
-            "Size", "Iterations", f"Post: {table.cpu.removeprefix('AMD ')}",
-            f"Post: {without_maker(table.card)}",
-            *(f"Here: {label}" for label in ours),
-        )  # fmt: skip
+            return "The published table is missing from this installation."
+        return f"{table.source}. {table.about} {table.method}"
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
@@ -124,6 +120,7 @@ class PublishedExperiment(QObject):
                 _here(ours, device) if ours and device in ours.iterations_s else _NOT_RUN
                 for device in self._devices()
             ]
+            cells += [_NOT_RUN] * (2 - len(cells))
             published = (format_duration(row.cpu_s), format_duration(row.card_s))
             rows.append((format_size(row.size), str(row.iterations), *published, *cells))
         return rows

@@ -34,15 +34,6 @@ class View(Enum):
     SIZES = "Time over size"
     EXPLANATION = "Explained"
     HISTORY = "History"
-    COMPARE = "Compare"
-
-
-class HistoryPart(Enum):
-    """What the history has to compare with; its value is the title of its page."""
-
-    RUNS = "Kept runs"
-    RECORDINGS = "Recordings"
-    PUBLISHED = "Published"
 
 
 class BenchmarkPlots(PageStack):
@@ -131,7 +122,6 @@ _NAMES = {
         "Two stopwatches, time breakdown, what is normal, findings",
     ),
     View.HISTORY: ("history", "Kept runs, recordings and published results to compare with"),
-    View.COMPARE: ("compare", "The standard run of this PC beside those of other PCs"),
 }
 
 

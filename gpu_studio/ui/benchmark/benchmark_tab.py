@@ -17,18 +17,14 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.notice import Notice
 from gpu_studio.model.benchmark.benchmark import Benchmark
-from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
-from gpu_studio.model.benchmark.published_experiment import PublishedExperiment
+from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
-from gpu_studio.model.benchmark.recording import RecordingPlayer
-from gpu_studio.model.benchmark.standard_sides import StandardSides
-from gpu_studio.model.pages import BENCHMARK, COMPARE
+from gpu_studio.model.pages import BENCHMARK
 from gpu_studio.ui.benchmark.benchmark_choices import BenchmarkChoices
 from gpu_studio.ui.benchmark.benchmark_head import BenchmarkHead
 from gpu_studio.ui.benchmark.benchmark_plots import (
     BenchmarkPlots,
     BenchmarkViews,
-    HistoryPart,
     View,
 )
 from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
@@ -40,8 +36,6 @@ from gpu_studio.ui.scroll_page import LazyPage, PageStack
 from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from PySide6.QtGui import QResizeEvent
 
     from gpu_studio.core.benchmark.run import Run
@@ -67,9 +61,7 @@ class BenchmarkTab(TabContents):
         self._studio, self._theme = studio, theme
         self.benchmark = Benchmark(studio, self)
         self._choices = BenchmarkChoices(studio, theme, self)
-        self._history = BenchmarkHistory(studio, self.benchmark, self)
-        self._experiment = PublishedExperiment(studio, self.benchmark, self)
-        self._player = RecordingPlayer(studio, self.benchmark, self)
+        self._history = HistoryModel(studio, self.benchmark, self)
         self._comparison = QuickComparison(studio, self)
         self._panel = BenchmarkRunPanel(studio, self.benchmark, theme, self)
         self._plots = BenchmarkPlots(self.benchmark, studio.board, theme, self)
@@ -91,20 +83,16 @@ class BenchmarkTab(TabContents):
         self._view_was_chosen = False
         self._history_page = LazyPage(
             "gpu_studio.ui.benchmark.history_page:HistoryPage",
-            self._history, self._experiment, self._player, self.benchmark, theme, parent=self,
+            self._history, theme, parent=self,
         )  # fmt: skip
+        self._history_page.created.connect(self._place_actions)
         QShortcut(
             QKeySequence(Qt.Key.Key_Escape),
             self,
             self._escape,
             context=Qt.ShortcutContext.WidgetWithChildrenShortcut,
         )
-        self._sides = StandardSides(studio, self)
-        self._compare_page = LazyPage(
-            "gpu_studio.ui.benchmark.compare_page:ComparePage",
-            studio, self._sides, theme, parent=self,
-        )  # fmt: skip
-        self.pages_later = (self._history_page, self._compare_page)
+        self.pages_later = (self._history_page,)
         self._connect()
         self._choices_changed()
         self._arrange()
@@ -115,10 +103,10 @@ class BenchmarkTab(TabContents):
         self._panel.run_wanted.connect(self._run)
         self._views.view_chosen.connect(self._choose_view)
         self._head.run_again_wanted.connect(self._run_again)
-        self._head.invitation.published_wanted.connect(self._choose_published)
+        self._head.invitation.published_wanted.connect(self._choose_history)
         self._head.invitation.recording_wanted.connect(self._choose_recording)
-        self._experiment.begun.connect(self._plan_begun)
-        self._player.begun.connect(self._plan_begun)
+        self._history.published.begun.connect(self._plan_begun)
+        self._history.player.begun.connect(self._plan_begun)
         self._history.ghost_changed.connect(self._show_ghost)
         self._history.notified.connect(self._show_history_notice)
         self._results.run_selected.connect(self._run_selected)
@@ -215,7 +203,7 @@ class BenchmarkTab(TabContents):
     def _show_choices(self) -> None:
         """Show what is to be run, unless it would only take the room of the view."""
         is_above = self._is_bar and self._view is View.HISTORY
-        self._left.setVisible(not is_above and self._view is not View.COMPARE)
+        self._left.setVisible(not is_above)
 
     def _arrange_right(self, column: QVBoxLayout) -> None:
         column.addWidget(self._head)
@@ -233,25 +221,19 @@ class BenchmarkTab(TabContents):
         self._pages = PageStack()
         self._pages.add(runs)
         self._pages.add(self._history_page)
-        self._pages.add(self._compare_page)
         column.addWidget(self._pages, 1)
         self._right = column
 
-    def _choose_history(self, part: HistoryPart) -> HistoryPage:
-        self._choose_view(View.HISTORY)
-        page: HistoryPage = self._history_page.make()
-        page.go_to(part)
-        return page
+    def _place_actions(self, page: HistoryPage) -> None:
+        self._right.insertWidget(0, page.action_row)
+        page.action_row.setVisible(self._view is View.HISTORY)
 
-    def _choose_published(self) -> None:
-        self._choose_history(HistoryPart.PUBLISHED)
+    def _choose_history(self) -> None:
+        self._choose_view(View.HISTORY)
 
     def _choose_recording(self) -> None:
-        self._choose_history(HistoryPart.RECORDINGS).recording.choose_file()
-
-    def _open_recording(self, path: Path) -> None:
-        self._choose_history(HistoryPart.RECORDINGS)
-        self._player.open_file(path)
+        self._choose_history()
+        self._history_page.make().ask_files()
 
     def _run(self) -> None:
         if not self._panel.can_run:
@@ -266,13 +248,10 @@ class BenchmarkTab(TabContents):
             self.benchmark.run_again()
 
     def go_to(self, destination: Destination) -> None:
-        """Compare the CPU and the cards, or the standard runs in files, or open a recording."""
-        if destination.page == COMPARE:
-            self._choose_view(View.COMPARE)
-            self._sides.open_files(destination.paths)
-            return
-        if destination.path is not None:
-            self._open_recording(destination.path)
+        """Compare the CPU and the cards, or open files."""
+        if destination.page.part or destination.paths:
+            self._choose_history()
+            self._history.open_files(destination.paths)
         plan = self._comparison.plan
         if destination.starts and plan.devices and not self.benchmark.state.is_busy:
             self._plan_begun()
@@ -310,6 +289,9 @@ class BenchmarkTab(TabContents):
             self._plots.show_view(view)
         self._show_page()
         self._show_caption()
+        page: HistoryPage | None = self._history_page.page  # type: ignore[assignment]
+        if page is not None:
+            page.action_row.setVisible(view is View.HISTORY)
 
     def _show_caption(self) -> None:
         self._caption.setText(self._plots.caption)
@@ -327,7 +309,7 @@ class BenchmarkTab(TabContents):
         self._pages.setVisible(not is_empty)
         self._right.setStretchFactor(self._head, int(is_empty))
         if not is_empty:
-            self._pages.show_page({View.HISTORY: 1, View.COMPARE: 2}.get(self._view, 0))
+            self._pages.show_page(int(self._view is View.HISTORY))
 
     def _show_history_notice(self, notice: Notice) -> None:
         if self._view is not View.HISTORY:  # the History page shows it itself

@@ -15,7 +15,7 @@ from gpu_studio.model.benchmark.standard_measurement import StandardMeasurement
 from gpu_studio.model.devices import programs
 from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.model.headline import Headline
-from gpu_studio.model.pages import BENCHMARK, BREAK_IT, CHECK, COMPARE, LESSONS, RACE
+from gpu_studio.model.pages import BENCHMARK, BREAK_IT, CHECK, HISTORY, LESSONS, RACE
 from gpu_studio.model.run_queue import WorkState
 from gpu_studio.ui.devices.device_list import DeviceListView
 from gpu_studio.ui.devices.notice_lines import NoticeLines, ToneSign
@@ -214,7 +214,7 @@ class OverviewPage(Page):
         )  # fmt: skip
 
     def _standard_parts(self) -> Sequence[Part]:
-        from gpu_studio.core.benchmark.standard_words import sides_of  # not at the start
+        from gpu_studio.core.benchmark.side import sides_of  # not at the start
         from gpu_studio.ui.standard_page import StandardPage
 
         measurement = self._measurement
@@ -335,7 +335,7 @@ class OverviewPage(Page):
         self._studio.go_to(LESSONS)
 
     def _go_to_compare(self) -> None:
-        self._studio.go_to(COMPARE)
+        self._studio.go_to(HISTORY)
 
     def _turn_facts(self) -> None:
         self.model.choose(shows_facts=not self.model.choices.shows_facts)
@@ -351,7 +351,7 @@ class OverviewPage(Page):
         CopyDialog(lambda form, masked: report(form, masked=masked), self.window()).exec()
 
     def _share(self) -> None:
-        from gpu_studio.core.benchmark.standard_words import sides_of
+        from gpu_studio.core.benchmark.side import sides_of
         from gpu_studio.ui.standard_page import standard_dialog
 
         if self._measurement.run is not None:

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import math
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.benchmark.recording import decode_recording
+from gpu_studio.core.benchmark.recording import decode_recording, read_recording
 from gpu_studio.core.benchmark.run import RunState
-from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.engine.recorded_engine import RecordedEngine
-from gpu_studio.model.benchmark import recording
-from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
+from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.benchmark.recording import AT_ONCE, RecordingPlayer, recording_from
 from gpu_studio.model.studio import Studio
 from tests.fakes.pc import gt_1030
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import run_events, samples_of
-from tests.patience import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pytestqt.qtbot import QtBot
@@ -71,32 +67,20 @@ def player(ready_studio: Studio, benchmark: Benchmark) -> RecordingPlayer:
 
 
 @pytest.fixture
-def notices(player: RecordingPlayer) -> list[Notice]:
-    received: list[Notice] = []
-    player.notified.connect(received.append)
-    return received
-
-
-@pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "theirs.jsonl"
     path.write_bytes(encode_all([HEADER, *run_events(CARD), *run_events(CPU)]))
     return path
 
 
-def open_file(qtbot: QtBot, player: RecordingPlayer, path: Path) -> None:
-    player.open_file(path)
-    qtbot.waitUntil(lambda: not player.is_reading)
-
-
 def test_it_is_played_by_an_engine_of_its_own_and_labelled_from_the_start(
     qtbot: QtBot, player: RecordingPlayer, benchmark: Benchmark, engines: Engines, path: Path
 ) -> None:
-    open_file(qtbot, player, path)
+    theirs = read_recording(path)
     assert player.can_play
     began: list[tuple[str | None, str]] = []
     benchmark.run_begun.connect(lambda run: began.append((run.recording, run.device_name)))
-    player.play(AT_ONCE)
+    player.play(theirs, AT_ONCE)
     qtbot.waitUntil(lambda: not benchmark.state.is_busy)
     assert began == [(HEADER.title, "NVIDIA GeForce GT 1030"), (HEADER.title, "Ryzen 7 5700G")]
     card, cpu = benchmark.runs
@@ -105,7 +89,7 @@ def test_it_is_played_by_an_engine_of_its_own_and_labelled_from_the_start(
     assert {result.recording for result in benchmark.results} == {HEADER.title}
     assert not any(isinstance(request, RunWorkload) for request in engines.requests)
     # The window's own engine goes on afterwards, and its runs are its own.
-    player.play(AT_ONCE)
+    player.play(theirs, AT_ONCE)
     qtbot.waitUntil(lambda: len(benchmark.results) == 4 and not benchmark.state.is_busy)
     assert len({run.request.run_id for run in benchmark.runs}) == 4
 
@@ -113,11 +97,11 @@ def test_it_is_played_by_an_engine_of_its_own_and_labelled_from_the_start(
 def test_it_takes_its_time_unless_asked_and_can_be_stopped(
     qtbot: QtBot, player: RecordingPlayer, benchmark: Benchmark, speeds: list[float], path: Path
 ) -> None:
-    open_file(qtbot, player, path)
-    player.play()
+    theirs = read_recording(path)
+    player.play(theirs)
     qtbot.waitUntil(lambda: bool(benchmark.runs) and benchmark.runs[0].has_begun)
     assert not player.can_play
-    player.play(AT_ONCE)  # one at a time
+    player.play(theirs, AT_ONCE)  # one at a time
     benchmark.stop()
     qtbot.waitUntil(lambda: not benchmark.state.is_busy)
     assert speeds == [1.0]
@@ -125,28 +109,12 @@ def test_it_takes_its_time_unless_asked_and_can_be_stopped(
     assert benchmark.runs[0].state is RunState.STOPPED
 
 
-def test_what_was_open_stays_open_where_another_file_is_refused(
-    qtbot: QtBot, player: RecordingPlayer, notices: list[Notice], path: Path, tmp_path: Path
-) -> None:
-    open_file(qtbot, player, path)
-    before = player.recording
-    bad = tmp_path / "bad.jsonl"
-    bad.write_bytes(b"\x00\xff")
-    open_file(qtbot, player, bad)
-    assert notices[-1] == Notice(
-        "bad.jsonl: This file is refused: it is not a GPU Studio recording.", Tone.FAILURE
-    )
-    assert player.recording is before is not None
-    assert player.path == path
-    assert player.can_play
-
-
 def test_a_recording_is_not_kept_as_if_it_was_measured_here(
     qtbot: QtBot, ready_studio: Studio, player: RecordingPlayer, benchmark: Benchmark, path: Path
 ) -> None:
-    history = BenchmarkHistory(ready_studio, benchmark, ready_studio)
-    open_file(qtbot, player, path)
-    player.play(AT_ONCE)
+    history = HistoryModel(ready_studio, benchmark, ready_studio)
+    theirs = read_recording(path)
+    player.play(theirs, AT_ONCE)
     qtbot.waitUntil(lambda: not benchmark.state.is_busy)
     history.refresh()
     qtbot.waitUntil(lambda: not history.is_busy)
@@ -164,8 +132,8 @@ def test_its_card_has_its_own_name_beside_a_card_of_this_pc(
     path = tmp_path / "theirs.jsonl"
     header_changes = list(run_events(CARD, device_name="NVIDIA A100"))
     path.write_bytes(encode_all([HEADER, *header_changes]))
-    open_file(qtbot, player, path)
-    player.play(AT_ONCE)
+    theirs = read_recording(path)
+    player.play(theirs, AT_ONCE)
     qtbot.waitUntil(lambda: not benchmark.state.is_busy)
     rows = ready_studio.board.rows
     run = benchmark.runs[0]
@@ -180,31 +148,10 @@ def test_closing_ends_what_is_played(
 ) -> None:  # fmt: skip
     path = tmp_path / "long.jsonl"
     path.write_bytes(encode_all([HEADER, *run_events(CPU)]))
-    open_file(qtbot, player, path)
-    player.play()
+    theirs = read_recording(path)
+    player.play(theirs)
     qtbot.waitUntil(lambda: bool(benchmark.runs) and benchmark.runs[0].has_begun)
     ready_studio.close()  # that nothing runs on is looked at after every test
-    player.open_file(path)
-    assert not player.is_reading
-
-
-def test_closing_ends_what_is_read(
-    qtbot: QtBot, ready_studio: Studio, player: RecordingPlayer, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    has_begun, has_ended = threading.Event(), threading.Event()
-
-    def read(_path: Path, is_over: Callable[[], bool]) -> None:
-        has_begun.set()
-        until(is_over)
-        has_ended.set()
-        raise StudioError(FailureKind.FILE_REFUSED, "Stopped.")
-
-    monkeypatch.setattr(recording, "read_recording", read)
-    player.open_file(tmp_path / "large.jsonl")
-    qtbot.waitUntil(has_begun.is_set)
-    ready_studio.close()
-    assert has_ended.is_set()
 
 
 def test_runs_of_this_window_become_a_recording_and_played_ones_do_not(
@@ -212,8 +159,8 @@ def test_runs_of_this_window_become_a_recording_and_played_ones_do_not(
 ) -> None:
     from gpu_studio.core.benchmark.plan import Plan
 
-    open_file(qtbot, player, path)
-    player.play(AT_ONCE)
+    theirs = read_recording(path)
+    player.play(theirs, AT_ONCE)
     qtbot.waitUntil(lambda: not benchmark.state.is_busy)
     with pytest.raises(StudioError, match="None of these runs was made on this PC"):
         recording_from(ready_studio, benchmark.runs, "2026-02-03T04:05:06+00:00")

@@ -1,229 +1,310 @@
-"""The history: kept runs, their names, an overlay, and files from elsewhere."""
+"""Benchmark › History in the window: one list, rows that are compared, and files."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QGuiApplication, QImage
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
     QFileDialog,
+    QInputDialog,
     QLabel,
     QLineEdit,
     QPushButton,
     QTableView,
-    QWidget,
+    QToolButton,
 )
 
-from gpu_studio.core.benchmark.history import FOLDER_NAME, History
-from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.model.benchmark import benchmark_history
-from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
-from gpu_studio.model.text_rows import TextRows
+from gpu_studio.app import build_window
+from gpu_studio.core.benchmark.history import FOLDER_NAME as HISTORY_FOLDER
+from gpu_studio.core.benchmark.history import History
+from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
+from gpu_studio.core.benchmark.standard_record import CHUNK, encode_standard, shared_json
+from gpu_studio.model.benchmark.history_model import HistoryModel
+from gpu_studio.model.pages import HISTORY, Destination
+from gpu_studio.model.settings import Settings
+from gpu_studio.model.studio import Studio
 from gpu_studio.ui.plots.live_plot import LivePlot
+from gpu_studio.ui.share_dialog import ShareDialog
+from gpu_studio.ui.tabs import TABS
 from tests.core.benchmark.kept_runs import kept_run
-from tests.driving.benchmark import drawn_keys, run, select_row, type_sizes, wait_over, wait_samples
-from tests.driving.window import click, drawn, find, numbers, text
-from tests.ui.benchmark.answers import hold
+from tests.core.benchmark.standard_runs import paced_device, standard_run
+from tests.driving.benchmark import drawn_keys, requests_of, run, wait_over
+from tests.driving.window import (
+    click,
+    drawn,
+    drop,
+    find,
+    open_tab,
+    plain,
+    text,
+    wait_ready,
+    wait_until,
+)
+from tests.fakes.pc import SteadySensors, two_cards
+from tests.ui.benchmark.answers import with_a_card
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    import pytest
-    from pytestqt.qtbot import QtBot
+    from PySide6.QtWidgets import QWidget
 
+    from gpu_studio.core.benchmark.standard_record import StandardRun
     from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
+    from gpu_studio.ui.main_window import MainWindow
     from tests.fakes.scripted_engine import Engines
 
-
-def history_rows(tab: QWidget) -> list[list[str]]:
-    model = find(tab, "benchmark.history.table", QTableView).model()
-    return [
-        [model.index(row, column).data() for column in range(model.columnCount())]
-        for row in range(model.rowCount())
-    ]
-
-
-def open_history(qtbot: QtBot, tab: BenchmarkTab, count: int) -> None:
-    click(tab, "benchmark.view.history")
-    qtbot.waitUntil(lambda: len(history_rows(tab)) == count)
+OWN = standard_run(
+    paced_device("Ryzen 5 3600", 0.05, device="cpu"), paced_device("NVIDIA GeForce GTX 1660 SUPER")
+)
+THEIRS = standard_run(
+    paced_device("Ryzen 7 5700G", 0.06, device="cpu"),
+    paced_device("NVIDIA GeForce RTX 3060", 2.0),
+    pc_name="Ana's PC",
+    made_at="2026-11-20T14:31:00+01:00",
+)
 
 
-def test_older_runs_come_when_they_are_asked_for(
-    qtbot: QtBot, ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.fixture
+def open_window(
+    pages_on_sight: None, qapp: QApplication, engines: Engines, tmp_path: Path
+) -> Iterator[Callable[..., MainWindow]]:
+    """Open the window of a PC, with a folder of its own for its settings and results."""
+    opened: list[MainWindow] = []
+
+    def open_(pc: str, run: StandardRun | None = None) -> MainWindow:
+        folder = tmp_path / pc
+        if run is not None:
+            StandardFolder(folder / FOLDER_NAME).keep(run)
+        window = build_window(
+            engine_factory=engines, sensor_source=SteadySensors(two_cards()),
+            settings=Settings(folder / "settings.json"), data_folder=folder,
+        )  # fmt: skip
+        opened.append(window)
+        window.show()
+        wait_ready(window.findChild(Studio))
+        return window
+
+    yield open_
+    for window in opened:
+        window.close()
+        window.deleteLater()  # every later style sheet would be worked out for it as well
+
+
+def rows(window: QWidget, name: str = "benchmark.history.table") -> list[list[str]]:
+    model = find(window, name, QTableView).model()
+    columns = range(model.columnCount())
+    cells = [[model.index(row, one).data() for one in columns] for row in range(model.rowCount())]
+    return [[plain(cell) for cell in row] for row in cells]
+
+
+def choose(window: QWidget, *numbers: int) -> None:
+    """Click on a row, and on others with Ctrl."""
+    view = find(window, "benchmark.history.table", QTableView)
+    for number in numbers:
+        place = view.visualRect(view.model().index(number, 0)).center()
+        key = Qt.KeyboardModifier.NoModifier
+        if number != numbers[0]:
+            key = Qt.KeyboardModifier.ControlModifier
+        QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, key, place)
+
+
+def heading(window: QWidget) -> str:
+    shown = window.findChild(QLabel, "benchmark.history.heading")  # the page is made late
+    return plain(shown.text()) if shown is not None else ""
+
+
+def go(window: MainWindow) -> None:
+    window.findChild(Studio).go_to(HISTORY)
+    wait_until(lambda: not window.findChild(HistoryModel).is_busy)
+
+
+def picture_of(path: Path, run: StandardRun) -> Path:
+    """Save the picture that another PC shares."""
+    image = QImage(8, 8, QImage.Format.Format_RGB32)
+    image.fill(QColor("black"))
+    image.setText(CHUNK, shared_json(run))
+    image.save(str(path), "PNG")
+    return path
+
+
+# ── other PCs ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_picture_of_another_pc_dropped_on_any_tab_is_compared_with_this_one(
+    open_window: Callable[..., MainWindow], tmp_path: Path
 ) -> None:
-    history = ready.findChild(BenchmarkHistory)
-    monkeypatch.setattr(history, "_folder", tmp_path)
-    run(ready, "64, 128, 256")
-    open_history(qtbot, ready, 3)
-    more = find(ready, "benchmark.history.more", QPushButton)
-    assert more.isHidden()
-    monkeypatch.setattr(benchmark_history, "_PAGE", 1)
-    monkeypatch.setattr(history, "_most", 2)
-    history.refresh()
-    qtbot.waitUntil(lambda: len(history_rows(ready)) == 2)
-    assert numbers(more.text()) == ["1"]
-    click(ready, "benchmark.history.more")
-    qtbot.waitUntil(lambda: len(history_rows(ready)) == 3)
-    assert more.isHidden()
+    path = picture_of(tmp_path / "no ending", THEIRS)
+    window = open_window("mine", OWN)
+    for tab in TABS:
+        open_tab(window, tab.title)
+        assert drop(window, path)
+        wait_until(lambda: heading(window) == "The RTX 3060 beats your GTX 1660 SUPER in all 9")
+        assert [row[2] for row in rows(window)] == [
+            "Ryzen 7 5700G, Ana's PC", "RTX 3060, Ana's PC", "Ryzen 5 3600", "GTX 1660 SUPER",
+        ]  # fmt: skip
+        compared = rows(window, "benchmark.history.compared")
+        assert compared[0] == ["Memory bandwidth", "GTX 1660 SUPER", "298 GB/s", "295 to 301", ""]
+        assert compared[1][1:] == ["RTX 3060", "596 GB/s", "590 to 602", "▲ 2.0 × faster"]
+        assert "Training step: the RTX 3060 is 2.0 × faster." in plain(
+            text(window, "benchmark.history.sentence")
+        )
+        choose(window, 0, 1)
+        click(window, "benchmark.history.delete")
+        wait_until(lambda: len(rows(window)) == 2)
 
 
-def test_a_long_history_asks_only_for_what_is_in_sight_and_scrolls_with_the_page(
-    qtbot: QtBot, ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_picture_exported_in_one_window_opens_in_another_as_a_comparison(
+    open_window: Callable[..., MainWindow], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each column was as wide as all its cells: 100,000 questions held the window for a second."""
-    saved = History(tmp_path / FOLDER_NAME)
+    path = tmp_path / "theirs.png"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+    monkeypatch.setattr(ShareDialog, "exec", ShareDialog.open)  # the tests go on beside it
+    their_window = open_window("theirs", THEIRS)
+    go(their_window)
+    choose(their_window, 0, 1)
+    click(their_window, "benchmark.history.export")
+    (dialog,) = their_window.findChildren(ShareDialog)
+    name = find(dialog, "share.name", QLineEdit)
+    QTest.keyClicks(name, "Bob's PC")
+    QTest.keyClick(name, Qt.Key.Key_Return)
+    click(dialog, "share.save")
+    find(dialog, "share.form", QComboBox).setCurrentIndex(1)
+    click(dialog, "share.copy")
+    assert "| Memory bandwidth, GB/s |" in QGuiApplication.clipboard().text()
+    dialog.close()
+    assert read_standard(path).devices == THEIRS.devices
+    window = open_window("mine", OWN)
+    assert drop(window, path)
+    wait_until(lambda: heading(window).endswith("in all 9"))
+    assert "RTX 3060, Bob's PC" in [row[2] for row in rows(window)]
+
+
+def test_files_are_opened_by_the_button_and_refused_with_a_reason_that_loses_nothing(
+    open_window: Callable[..., MainWindow], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_(*paths: Path) -> None:
+        chosen = ([str(path) for path in paths], "")
+        monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: chosen)
+        click(window, "benchmark.history.open")
+
+    window = open_window("mine")
+    go(window)
+    assert heading(window).startswith("No runs yet")
+    paths = []
+    for number in range(8):
+        paths.append(tmp_path / f"{number}.txt")
+        paths[-1].write_bytes(encode_standard(standard_run(paced_device(f"card {number}"))))
+    open_(*paths)
+    wait_until(lambda: len(rows(window)) == 8)
+    assert "Only the first 7 of 8" in text(window, "benchmark.history.sentence")
+    stripped = tmp_path / "chat.png"
+    QImage(10, 10, QImage.Format.Format_RGB32).save(str(stripped), "PNG")
+    other = tmp_path / "old"
+    other.write_bytes(encode_standard(OWN).replace(b'"standard":1', b'"standard":7'))
+    (tmp_path / "bad.json").write_bytes(b"{")
+    for path, reason in (
+        (stripped, "has lost its data"),
+        (paths[0], "are here already"),
+        (tmp_path / "none", "it does not exist"),
+        (other, "is of standard 7"),
+        (tmp_path / "bad.json", "is damaged"),
+    ):
+        open_(path)
+        wait_until(lambda reason=reason: reason in text(window, "benchmark.history.outcome"))
+    assert len(rows(window)) == 8
+
+
+# ── kept runs ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_older_runs_come_when_they_are_asked_for_and_the_list_scrolls(
+    open_window: Callable[..., MainWindow], tmp_path: Path
+) -> None:
+    saved = History(tmp_path / "mine" / HISTORY_FOLDER)
     for minute in range(50):
         saved.add(kept_run(f"2026-01-01T00:{minute:02}:00+00:00"))
-    history = ready.findChild(BenchmarkHistory)
-    monkeypatch.setattr(history, "_folder", tmp_path)
-    monkeypatch.setattr(history, "_opened", None)
-    asked: list[int] = []
-
-    def text_and_note(rows: TextRows, row: int, column: int) -> str:
-        asked.append(row)
-        return rows._rows[row][column]
-
-    monkeypatch.setattr(TextRows, "text", text_and_note)
-    ready.window().resize(1000, 540)
-    click(ready, "benchmark.view.history")
-    table = find(ready, "benchmark.history.table", QTableView)
-    rows = table.model()
-    qtbot.waitUntil(lambda: rows.rowCount() > 0)
-    QApplication.processEvents()
-    assert rows.rowCount() == 20
-    assert numbers(find(ready, "benchmark.history.more", QPushButton).text()) == ["30"]
-    longest = {asked.count(row) for row in range(rows.rowCount() - 5, rows.rowCount())}
-    assert max(longest) <= rows.columnCount()
-    assert table.verticalScrollBar().maximum() == 0
-    assert table.viewport().height() >= 20 * table.rowHeight(0)
-    # The page follows the arrow keys to the last row.
-    table.setFocus()
-    table.selectRow(rows.rowCount() - 1)
-    page = ready.window()
-    last = table.visualRect(rows.index(rows.rowCount() - 1, 0)).center()
-    qtbot.waitUntil(
-        lambda: page.viewport().rect().contains(table.viewport().mapTo(page.viewport(), last))
-    )
+    window = open_window("mine")
+    go(window)
+    wait_until(lambda: len(rows(window)) == 20)
+    more = find(window, "benchmark.history.more", QPushButton)
+    assert more.text() == "Show 30 older"
+    height = find(window, "benchmark.history.table", QTableView).height()
+    click(window, "benchmark.history.more")
+    wait_until(lambda: len(rows(window)) == 40)
+    assert find(window, "benchmark.history.table", QTableView).height() == height
+    click(window, "benchmark.history.more")
+    wait_until(lambda: len(rows(window)) == 50)
+    assert not more.isVisible()
 
 
-def test_the_history_lists_names_and_deletes_after_asking(
-    qtbot: QtBot, ready: BenchmarkTab
+@with_a_card
+def test_runs_are_compared_named_shown_in_the_plot_and_deleted_after_asking(
+    ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    click(ready, "benchmark.view.history")
-    assert text(ready, "benchmark.history.empty")
-    click(ready, "benchmark.view.live")
     run(ready, "64, 128")
-    open_history(qtbot, ready, 2)
-    view = find(ready, "benchmark.history.table", QTableView)
-    view.setFocus()
-    view.selectRow(0)
-    size = history_rows(ready)[0][3]
-    assert "40 samples" in text(ready, "benchmark.history.details")
-    name = find(ready, "benchmark.history.name", QLineEdit)
-    name.setFocus()
-    qtbot.keyClicks(name, "<b>before</b>")
-    qtbot.keyClick(name, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: history_rows(ready)[0][1] == "<b>before</b>")
+    ready.go_to(Destination(page=HISTORY))
+    wait_until(lambda: len(rows(ready)) == 4)
+    sizes = [row[1].split(", ")[1] for row in rows(ready)]
+    large = [number for number, size in enumerate(sizes) if size == "128 × 128"]
+    choose(ready, *large)
+    assert heading(ready).startswith("The GT 1030 is ")
+    assert len(rows(ready, "benchmark.history.compared")) == 2
+    monkeypatch.setattr(QInputDialog, "getText", lambda *_, **__: ("<b>before</b>", True))
+    choose(ready, large[0])
+    assert "40 samples" in text(ready, "benchmark.history.sentence")
+    click(ready, "benchmark.history.rename")
+    wait_until(lambda: rows(ready)[large[0]][1].startswith("<b>before</b>: "))
+
+    click(ready, "benchmark.history.ghost")
+    wait_until(lambda: "ghost" in drawn_keys(ready))
+    assert "<b>before</b>" in find(ready, "benchmark.plot", LivePlot)._curves["ghost"].label
+    wait_until(lambda: len(drawn(ready, "benchmark.plot", "ghost")[0]) == 40)
+    ready.go_to(Destination(page=HISTORY))
+    click(ready, "benchmark.history.ghost")
+    assert "ghost" not in drawn_keys(ready)
+
     click(ready, "benchmark.history.delete")
     delete = find(ready, "benchmark.history.delete", QPushButton)
-    assert delete.text().endswith("?")
-    assert len(history_rows(ready)) == 2
-    view.selectRow(1)  # takes the question back
+    assert (delete.text(), len(rows(ready))) == ("Delete forever?", 4)
+    choose(ready, large[1])  # takes the question back
     assert delete.text() == "Delete"
-    view.selectRow(0)
+    QTest.keyClick(find(ready, "benchmark.history.table", QTableView), Qt.Key.Key_Delete)
     click(ready, "benchmark.history.delete")
-    click(ready, "benchmark.history.delete")
-    qtbot.waitUntil(lambda: len(history_rows(ready)) == 1)
-    assert history_rows(ready)[0][3] != size
+    wait_until(lambda: len(rows(ready)) == 3)
 
 
-def test_a_ghost_races_along_on_the_live_plot(qtbot: QtBot, ready: BenchmarkTab) -> None:
-    run(ready, "64, 128")
-    open_history(qtbot, ready, 2)
-    view = find(ready, "benchmark.history.table", QTableView)
-    sizes = [row[3].replace("\u202f", " ") for row in history_rows(ready)]
-    view.selectRow(sizes.index("64 × 64"))
-    details = text(ready, "benchmark.history.details")
-    assert "Not comparable" in details
-    assert all(size in details.split("Not comparable")[1] for size in ("64 × 64", "128 × 128"))
-    click(ready, "benchmark.history.ghost")
-    assert "Not comparable" in text(ready, "benchmark.history.outcome")
-    assert find(ready, "benchmark.view.history", QPushButton).isChecked()
-    view.selectRow(sizes.index("128 × 128"))
-    click(ready, "benchmark.history.ghost")
-    qtbot.waitUntil(lambda: "ghost" in drawn_keys(ready))
-    assert find(ready, "benchmark.view.live", QPushButton).isChecked()
-    plot = find(ready, "benchmark.plot", LivePlot)
-    assert "Ryzen 7 5700G" in plot._curves["ghost"].label
-    assert "overlay" in plot.accessibleDescription()
-    qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "ghost")[0]) == 40)
-    # Beside other work it would say nothing.
-    select_row(ready, 0)
-    assert "ghost" not in drawn_keys(ready)
-    select_row(ready, 1)
-    assert "ghost" in drawn_keys(ready)
-    click(ready, "benchmark.view.history")
-    click(ready, "benchmark.history.ghost.end")
-    assert "ghost" not in drawn_keys(ready)
+@with_a_card
+def test_the_published_test_is_repeated_beside_its_table(ready: BenchmarkTab) -> None:
+    def row(number: int) -> list[str]:
+        return rows(ready, "benchmark.published.table")[number]
 
-
-def test_a_refused_file_is_reported_and_the_list_stays(
-    qtbot: QtBot, ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    run(ready, "64")
-    open_history(qtbot, ready, 1)
-    path = tmp_path / "&lt;b&gt;.json"
-    path.write_text("{")
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_args: (str(path), ""))
-    click(ready, "benchmark.history.import")
-    qtbot.waitUntil(lambda: "refused" in text(ready, "benchmark.history.outcome"))
-    assert find(ready, "benchmark.history.outcome", QLabel).property("tone") == "failure"
-    assert len(history_rows(ready)) == 1
-
-
-def test_who_looks_at_the_history_during_a_plan_is_left_there(
-    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
-) -> None:
-    engines.scripts[RunWorkload] = hold
-    type_sizes(ready, "64, 128")
-    click(ready, "benchmark.run")
-    wait_samples(ready)
-    click(ready, "benchmark.view.history")
-    engines.latest.go()
-    qtbot.waitUntil(lambda: len(ready.benchmark.runs) == 2)
-    wait_samples(ready)
-    assert find(ready, "benchmark.view.history", QPushButton).isChecked()
-    assert find(ready, "benchmark.history", QWidget).isVisible()
-    click(ready, "benchmark.stop")
+    ready.go_to(Destination(page=HISTORY))
+    find(ready, "benchmark.published.more", QToolButton).click()
+    assert "Radosław Śmigielski" in text(ready, "benchmark.published.source")
+    full = find(ready, "benchmark.preset.gt_1030.full", QPushButton)
+    assert not full.isEnabled()
+    assert row(1) == ["2048 × 2048", "2048", "30.2 s", "45.5 s", "–", "–"]
+    click(ready, "benchmark.preset.gt_1030")
+    assert find(ready, "benchmark.plot", LivePlot).isVisible()
     wait_over(ready)
-    assert find(ready, "benchmark.history", QWidget).isVisible()
-
-
-def test_a_narrow_history_leaves_out_what_all_runs_have_alike(
-    qtbot: QtBot, ready: BenchmarkTab
-) -> None:
-    def hidden() -> set[str]:
-        heads = (table.model().headerData(column, Qt.Orientation.Horizontal) for column in columns)
-        return {
-            head
-            for column, head in zip(columns, heads, strict=True)
-            if table.isColumnHidden(column)
-        }
-
-    run(ready, "64, 128")
-    open_history(qtbot, ready, 2)
-    table = find(ready, "benchmark.history.table", QTableView)
-    columns = range(table.model().columnCount())
-    ready.window().resize(1600, 720)
-    qtbot.waitUntil(lambda: hidden() == {"Name", "Mode"})
-    ready.window().resize(820, 720)
-    qtbot.waitUntil(lambda: {"Precision", "Workload"} <= hidden())
-    qtbot.waitUntil(lambda: table.horizontalScrollBar().maximum() == 0)
-    # What tells two runs apart stays.
-    find(ready, "benchmark.workload", QComboBox).setCurrentIndex(1)
-    click(ready, "benchmark.view.live")
-    run(ready, "64")
-    open_history(qtbot, ready, 3)
-    assert "Workload" not in hidden()
+    asked = [(r.size, r.dtype, r.device, r.budget_s, r.naive) for r in requests_of(ready)]
+    assert asked[:2] == [(512, "float16", "cpu", 2.0, True), (512, "float16", "cuda:0", 2.0, True)]
+    assert {size for size, *_ in asked} == {512, 2048, 4096}
+    ready.go_to(Destination(page=HISTORY))
+    median_s = ready.benchmark.results[2].median_s
+    assert row(1)[4] == f"≈ {2048 * median_s:.2f} s"
+    scaling = text(ready, "benchmark.published.scaling")
+    assert all(fact in scaling for fact in ("CPU", "2048 × 2048", "from 160", "to 2048"))
+    # The time of the full length is told before it can begin.
+    assert "13 min" in text(ready, "benchmark.published.full.text")  # of the post's author
+    full.click()
+    wait_over(ready)
+    (whole,) = [r for r in requests_of(ready)[6:] if (r.size, r.device) == (2048, "cpu")]
+    assert whole.budget_s == pytest.approx(2048 * median_s)

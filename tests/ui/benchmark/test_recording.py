@@ -9,9 +9,7 @@ import pytest
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
-    QFileDialog,
     QMenu,
-    QPushButton,
     QTableView,
 )
 
@@ -21,10 +19,10 @@ from gpu_studio.core.messages.message import LARGEST_COUNT
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.engine.recorded_engine import RecordedEngine
+from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.benchmark.recording import AT_ONCE
 from gpu_studio.model.benchmark.results_table import Column
-from gpu_studio.model.pages import BENCHMARK, Destination
-from gpu_studio.ui.benchmark.recording_card import RecordingCard
+from gpu_studio.model.pages import HISTORY, Destination
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import (
     cells,
@@ -83,43 +81,34 @@ def replaying(studio: Studio, ready: BenchmarkTab) -> BenchmarkTab:
     return ready
 
 
-def open_recording(tab: BenchmarkTab, path: Path) -> None:
-    tab.go_to(Destination(page=BENCHMARK, paths=(path,)))
+def open_recording(qtbot: QtBot, tab: BenchmarkTab, path: Path) -> None:
+    tab.go_to(Destination(page=HISTORY, paths=(path,)))
+    history = tab.findChild(HistoryModel)
+    qtbot.waitUntil(lambda: history.recording is not None and not history.is_busy)
 
 
 def play(qtbot: QtBot, tab: BenchmarkTab, path: Path) -> None:
     """Open a recording as the window does, and play it to its end at once."""
-    open_recording(tab, path)
-    button = find(tab, "benchmark.recording.play", QPushButton)
-    qtbot.waitUntil(button.isEnabled)
+    open_recording(qtbot, tab, path)
     pace = find(tab, "benchmark.recording.pace", QComboBox)
     pace.setCurrentIndex(pace.findData(AT_ONCE))
     click(tab, "benchmark.recording.play")
     wait_over(tab)
+    tab.findChild(HistoryModel).choose(selected=())
+    tab.findChild(HistoryModel)._opened.clear()  # the next one may be the same
 
 
-def test_a_file_is_opened_by_the_button_and_says_what_it_is(
-    qtbot: QtBot, replaying: BenchmarkTab, path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_opened_recording_says_what_it_is_and_who_is_faster_in_it(
+    qtbot: QtBot, replaying: BenchmarkTab, path: Path
 ) -> None:
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
-    click(replaying, "benchmark.view.recording")
-    qtbot.waitUntil(lambda: text(replaying, "benchmark.recording.sentences") != "")
-    shown = text(replaying, "benchmark.recording.sentences")
-    facts = ("2026-01-02", "03:04", "NVIDIA A100", "Ryzen 7 5700G, Linux", "4 runs", "8.00 s")
-    assert all(fact in shown for fact in facts)
+    open_recording(qtbot, replaying, path)
+    heading = text(replaying, "benchmark.history.heading")
+    assert heading == "The Ryzen 7 5700G and the A100 win in 1 each"
+    click(replaying, "benchmark.history.details.more")
+    facts = text(replaying, "benchmark.history.facts")
+    found = ("2026-01-02", "03:04", "NVIDIA A100", "Ryzen 7 5700G, Linux", "4 runs", "8.00 s")
+    assert all(fact in facts for fact in found)
     assert replaying.benchmark.runs == []
-
-
-def test_the_button_says_that_a_file_is_being_read(
-    qtbot: QtBot, replaying: BenchmarkTab, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
-    click(replaying, "benchmark.view.history")
-    card = find(replaying, "benchmark.recording", RecordingCard)
-    card.choose_file()
-    assert (card.open_button.text(), card.open_button.isEnabled()) == ("Reading…", False)
-    qtbot.waitUntil(card.open_button.isEnabled)
-    assert "Open" in card.open_button.text()
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()], ids=["card"])
@@ -185,40 +174,19 @@ def test_a_card_of_this_pc_stands_beside_no_recorded_processor(
     assert [live._curves[key].label for key in live.curve_keys] == ["CPU, recorded"]
 
 
-def test_a_bad_file_is_refused_with_its_reason(
-    qtbot: QtBot, replaying: BenchmarkTab, path: Path, tmp_path: Path
-) -> None:
-    bad = tmp_path / "bad.jsonl"
-    bad.write_bytes(b"<b>\x00")
-    open_recording(replaying, bad)
-    qtbot.waitUntil(lambda: text(replaying, "benchmark.recording.outcome") != "")
-    assert text(replaying, "benchmark.recording.outcome").startswith("bad.jsonl: ")
-    assert not find(replaying, "benchmark.recording.play", QPushButton).isEnabled()
-    qtbot.waitUntil(find(replaying, "benchmark.recording.open").isEnabled)
-    open_recording(replaying, path)
-    qtbot.waitUntil(lambda: find(replaying, "benchmark.recording.play", QPushButton).isEnabled())
-    assert text(replaying, "benchmark.recording.outcome") == ""
-
-
-def test_its_results_are_kept_when_asked_and_race_as_a_ghost(
+def test_its_results_are_kept_when_asked_and_shown_as_a_ghost(
     qtbot: QtBot, replaying: BenchmarkTab, path: Path
 ) -> None:
-    open_recording(replaying, path)
-    keep = find(replaying, "benchmark.recording.keep", QPushButton)
-    qtbot.waitUntil(keep.isEnabled)
+    open_recording(qtbot, replaying, path)
     click(replaying, "benchmark.recording.keep")
     table = find(replaying, "benchmark.history.table", QTableView)
-    qtbot.waitUntil(lambda: table.model().rowCount() == 4)
-    texts = [
-        str(table.model().index(row, column).data())
-        for row in range(4)
-        for column in range(table.model().columnCount())
-    ]
-    assert texts.count("A100, recorded") == 2
-    assert {value for value in texts if value.startswith("2026")} == {"2026-01-02 03:04"}
-    row = next(row for row in range(4) if table.model().index(row, 6).data() == "A100, recorded")
-    table.selectRow(row)
-    assert f"Recorded: {LABEL}." in text(replaying, "benchmark.history.details")
+    qtbot.waitUntil(lambda: table.model().rowCount() == 6)
+    history = replaying.findChild(HistoryModel)
+    kept = [key for key, row in history.rows.items() if row.entry is not None]
+    assert {history.rows[key].texts[0] for key in kept} == {"2026-01-02 03:04"}
+    card = next(key for key in kept if history.rows[key].texts[2] == "A100, recorded")
+    history.choose(selected=(card,))
+    assert f"Recorded: {LABEL}." in text(replaying, "benchmark.history.sentence")
     click(replaying, "benchmark.history.ghost")
     live = find(replaying, "benchmark.plot", LivePlot)
     qtbot.waitUntil(lambda: "ghost" in live.curve_keys)

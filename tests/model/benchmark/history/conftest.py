@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
+from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.studio import Studio
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ def studio(
 
 
 @pytest.fixture
-def history(ready_studio: Studio, benchmark: Benchmark) -> BenchmarkHistory:
-    return BenchmarkHistory(ready_studio, benchmark, ready_studio)
+def history(ready_studio: Studio, benchmark: Benchmark) -> HistoryModel:
+    return HistoryModel(ready_studio, benchmark, ready_studio)
 
 
 @pytest.fixture
-def notices(history: BenchmarkHistory) -> list[Notice]:
+def notices(history: HistoryModel) -> list[Notice]:
     received: list[Notice] = []
     history.notified.connect(received.append)
     return received

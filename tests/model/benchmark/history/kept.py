@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.core.benchmark.history import HistoryEntry
     from gpu_studio.model.benchmark.benchmark import Benchmark
-    from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
+    from gpu_studio.model.benchmark.history_model import HistoryModel
     from gpu_studio.model.studio import Studio
 
 
@@ -27,7 +26,7 @@ def folder_of(studio: Studio) -> Path:
     return studio.data_folder / FOLDER_NAME
 
 
-def run(qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory, *sizes: int) -> None:
+def run(qtbot: QtBot, benchmark: Benchmark, history: HistoryModel, *sizes: int) -> None:
     plan = Plan(
         workload="elementwise", sizes=sizes, dtypes=("float32",), devices=("cpu",), budget_s=1.0
     )
@@ -35,8 +34,10 @@ def run(qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory, *sizes: i
     qtbot.waitUntil(lambda: not benchmark.state.is_busy and not history.is_busy)
 
 
-def entry(history: BenchmarkHistory, size: int) -> HistoryEntry:
-    return next(each for each in history.entries if each.header.result.size == size)
+def choose(history: HistoryModel, *sizes: int) -> None:
+    """Select the kept runs of some sizes."""
+    entries = (one for one in history.entries if one.header.result.size in sizes)
+    history.choose(selected=tuple(one.key for one in entries))
 
 
 def kept_bytes(size: int = 64, **changes: object) -> bytes:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.benchmark import history as history_module
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
+from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.worker import Task
-from tests.model.benchmark.history.kept import entry, folder_of, run
+from tests.model.benchmark.history.kept import choose, folder_of, run
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def test_every_finished_run_is_kept_once(
-    qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory, ready_studio: Studio
+    qtbot: QtBot, benchmark: Benchmark, history: HistoryModel, ready_studio: Studio
 ) -> None:
     run(qtbot, benchmark, history, 64, 128)
     benchmark.run_changed.emit(benchmark.runs[0])  # as a later look at the row does
@@ -33,10 +33,10 @@ def test_every_finished_run_is_kept_once(
 
 
 def test_what_was_kept_is_there_for_the_next_window(
-    qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory, ready_studio: Studio
+    qtbot: QtBot, benchmark: Benchmark, history: HistoryModel, ready_studio: Studio
 ) -> None:
     run(qtbot, benchmark, history, 64)
-    later = BenchmarkHistory(ready_studio, benchmark, ready_studio)
+    later = HistoryModel(ready_studio, benchmark, ready_studio)
     assert later.entries == ()
     later.refresh()
     qtbot.waitUntil(lambda: len(later.entries) == 1)
@@ -45,7 +45,7 @@ def test_what_was_kept_is_there_for_the_next_window(
 def test_a_folder_that_takes_nothing_is_reported_once_and_saving_can_be_tried_again(
     qtbot: QtBot,
     benchmark: Benchmark,
-    history: BenchmarkHistory,
+    history: HistoryModel,
     ready_studio: Studio,
     notices: list[Notice],
 ) -> None:
@@ -65,7 +65,7 @@ def test_a_folder_that_takes_nothing_is_reported_once_and_saving_can_be_tried_ag
 
 
 def test_many_bad_files_are_reported_in_few_lines(
-    qtbot: QtBot, history: BenchmarkHistory, ready_studio: Studio
+    qtbot: QtBot, history: HistoryModel, ready_studio: Studio
 ) -> None:
     folder = folder_of(ready_studio)
     folder.mkdir(parents=True)
@@ -73,14 +73,14 @@ def test_many_bad_files_are_reported_in_few_lines(
         (folder / f"bad-{number}.json").write_text("{}")
     history.refresh()
     qtbot.waitUntil(lambda: bool(history.refused))
-    assert len(history.refused) == 11
-    assert history.refused[-1].startswith("5 more files")
+    lines = history.refused.splitlines()
+    assert (len(lines), lines[-1][:12]) == (11, "5 more files")
 
 
 def test_closing_reads_nothing_more(
     qtbot: QtBot,
     benchmark: Benchmark,
-    history: BenchmarkHistory,
+    history: HistoryModel,
     ready_studio: Studio,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -110,7 +110,7 @@ def test_closing_reads_nothing_more(
 
 
 def test_closing_writes_what_waits(
-    qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory, ready_studio: Studio
+    qtbot: QtBot, benchmark: Benchmark, history: HistoryModel, ready_studio: Studio
 ) -> None:
     run(qtbot, benchmark, history, 64, 128, 256)
     path = folder_of(ready_studio)
@@ -125,7 +125,7 @@ def test_closing_writes_what_waits(
 
 
 def test_a_run_after_clear_is_kept_as_well(
-    qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory
+    qtbot: QtBot, benchmark: Benchmark, history: HistoryModel
 ) -> None:
     for size in range(64, 72):  # each may come to lie where the one before it was
         run(qtbot, benchmark, history, size)
@@ -137,7 +137,7 @@ def test_a_run_after_clear_is_kept_as_well(
 def test_an_unexpected_error_is_reported_and_the_history_goes_on(
     qtbot: QtBot,
     benchmark: Benchmark,
-    history: BenchmarkHistory,
+    history: HistoryModel,
     notices: list[Notice],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -147,7 +147,9 @@ def test_an_unexpected_error_is_reported_and_the_history_goes_on(
 
     run(qtbot, benchmark, history, 64)
     monkeypatch.setattr(history._history, "delete", fail)
-    history.delete(entry(history, 64).key)
+    choose(history, 64)
+    history.delete()
+    history.delete()
     qtbot.waitUntil(lambda: bool(notices) and not history.is_busy)
     assert notices[0].tone is Tone.FAILURE
     assert "Traceback" not in notices[0].sentence

@@ -1,4 +1,4 @@
-"""Standard runs side by side: what counts, what does not, how it is said, and what is shared."""
+"""Devices side by side: what counts, what does not, how it is said, and what is shared."""
 
 from __future__ import annotations
 
@@ -11,41 +11,42 @@ import socket
 import msgspec
 import pytest
 
+from gpu_studio.core.benchmark.comparison import (
+    compared_works,
+    difference,
+    headline,
+    to_csv,
+    to_markdown,
+)
+from gpu_studio.core.benchmark.side import Side, facts_of, side_names, sides_of, trust_of_sides
 from gpu_studio.core.benchmark.standard import STANDARD_1
 from gpu_studio.core.benchmark.standard_record import (
     StandardFigure,
     decode_standard,
     shared_json,
 )
-from gpu_studio.core.benchmark.standard_words import (
-    Side,
-    compared_works,
-    headline,
-    run_facts,
-    side_names,
-    sides_of,
-    to_csv,
-    to_markdown,
-    trust_of_sides,
-)
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.notice import Tone
+from tests.core.benchmark.kept_runs import finished_run
 from tests.core.benchmark.standard_runs import (
     item_result,
     paced_device,
     standard_device,
     standard_run,
 )
+from tests.fakes.run_answers import changed
 
 HOSTILE = 'GT <img src=x> | `x` "1030"'
 
 
 def sides(*devices, own=True):
     runs = [standard_run(device) for device in devices]
-    return [Side(run, 0, is_here=own and number == 0) for number, run in enumerate(runs)]
+    return [sides_of(run, is_here=own and not number)[0] for number, run in enumerate(runs)]
 
 
 def words(shown, key="bandwidth"):
-    work = next(one for one in compared_works(shown) if one.item.key == key)
+    work = next(one for one in compared_works(shown) if one.key == key)
     return [figure.words.replace("\u202f", " ") for figure in work.figures]
 
 
@@ -62,7 +63,7 @@ def test_turns_that_a_file_claims_make_no_smaller_difference_count():
     other = paced_device("other", 1.1, turns="turn-1")
     assert words(sides(own, other)) == ["", "cannot be told"]
     run = standard_run(own, other)
-    assert words([Side(run, 0), Side(run, 1)]) == ["", "▲ 1.1 × faster"]
+    assert words(sides_of(run)) == ["", "▲ 1.1 × faster"]
 
 
 def test_a_wrong_result_is_no_winner():
@@ -76,9 +77,9 @@ def test_a_wrong_result_is_no_winner():
 
 def test_what_a_device_did_not_measure_is_no_zero():
     shown = sides(paced_device(), paced_device("other", 2.0, only=("launch",)))
-    first, *_, launch = [one for one in compared_works(shown) if one.item.key != "copy_in"][:7]
+    first, *_, launch = [one for one in compared_works(shown) if one.key != "copy_in"][:7]
     assert first.figures[1].rate is None
-    assert first.figures[1].skipped == "It was stopped before."
+    assert first.figures[1].skipped == "not measured"
     assert first.shown(first.figures[1].rate) == "–"
     assert launch.figures[1].sign == 1
 
@@ -88,7 +89,7 @@ def test_the_heading_says_who_wins_how_often():
     slow = paced_device("NVIDIA GeForce GTX 1060", 0.5, only=("bandwidth", "launch"))
     fast = paced_device("NVIDIA GeForce RTX 3060", 2.0)
     heading, sentence = headline(sides(mine, slow, fast), compared_works(sides(mine, slow, fast)))
-    assert heading == "Your GTX 1660 SUPER beats the GTX 1060 in all 2"
+    assert heading == "Your GTX 1660 SUPER beats the GTX 1060 in both"
     assert sentence.startswith("The RTX 3060 beats your GTX 1660 SUPER in all 9. ")
     alike = sides(mine, mine, own=False)
     heading, _ = headline(alike, compared_works(alike))
@@ -106,7 +107,7 @@ def test_a_run_alone_compares_its_cards_with_its_cpu():
     assert sentence == "Training step: the GTX 1060 is 10.0\u202f× faster."
     alone = sides_of(standard_run(cpu))
     assert headline(alone, compared_works(alone)) == (
-        "The Ryzen 7 5700G", "7 figures of standard 1.",
+        "The Ryzen 7 5700G", "7 results.",
     )  # fmt: skip
 
 
@@ -121,11 +122,87 @@ def test_what_one_side_wins_is_said_of_the_other_too():
     assert sentence.startswith("Training step: ")
 
 
+def kept(name="GT 1030", *results, **changes):
+    return Side(name=name, results=results or (result("cuda:0"),), is_here=True, **changes)
+
+
+def result(device="cpu", **changes):
+    found = finished_run(512, device).result
+    assert found is not None
+    return changed(found, **({"size_text": "{size} × {size}"} | changes))
+
+
+def test_two_kept_runs_of_one_work_are_one_sentence_with_the_ratio():
+    before = kept(made_at="2026-11-20T10:00:00+00:00", place="before")
+    median_s = before.results[0].median_s / 2
+    faster = result(
+        "cuda:0", median_s=median_s, ci95_s=(0.99 * median_s, 1.01 * median_s), iqr_s=0.0
+    )
+    after = kept("GT 1030", faster, made_at="2026-11-21T10:00:00+00:00", place="after")
+    works = compared_works([before, after], {"matmul": "Matrix product"})
+    heading, sentence = headline([before, after], works)
+    assert heading == "The GT 1030 (after) is 2.0\u202f× faster than the GT 1030 (before)"
+    assert sentence.replace("\u202f", " ") == "Matrix product, 512 × 512, float32."
+    other = kept("GT 1030", result("cuda:0", dtype="float16"), place="half")
+    assert headline([before, other], compared_works([before, other])) == (
+        "Not comparable", "Not comparable: its precision is float16, not float32.",
+    )  # fmt: skip
+
+
+def test_a_kept_run_stands_beside_the_same_work_of_a_standard_run():
+    own = item_result(STANDARD_1[1], "cuda:0")
+    theirs = sides_of(standard_run(paced_device("RTX 3060", 2.0)))[0]
+    (work,) = compared_works([kept("GT 1030", own), theirs])
+    assert (work.title, bool(work.figures[1].sign)) == ("Product, float32", True)
+
+
+def test_the_cpu_stands_beside_a_card_with_and_without_copies():
+    card = kept("GT 1030", result("cuda:0"), result("cuda:0", transfers=True))
+    works = compared_works([kept("CPU", result()), card])
+    assert len(works) == 2
+    assert all(figure.result is not None for work in works for figure in work.figures)
+    assert "with copies" in works[1].title
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"workload": "linear", "size": 64}, "it is linear, not matmul"),
+        ({"size": 1024}, "its size is 1024 × 1024, not 512 × 512"),
+        ({"dtype": "float16"}, "its precision is float16, not float32"),
+        ({"options": {"amp": "on"}}, "its amp is “on”, not unknown"),
+        ({"race": RaceParameters(photo="a" * 64)}, "its picture is"),
+        ({"cache": "cold"}, "its cache is cold, not hot"),
+        ({"sustained": True}, "its time is sustained, not short"),
+        ({"device": "cuda:0", "transfers": True}, ""),
+        ({"torch_version": "3.0.0", "verified": False, "recording": "theirs"}, ""),
+    ],
+)
+def test_other_work_is_refused_with_its_reason(changes, reason):
+    said = difference(result(), result(**changes)).replace("\u202f", " ")
+    assert said.startswith(f"Not comparable: {reason}" if reason else "")
+    assert bool(said) is bool(reason)
+
+
+def test_transfers_matter_between_cards_alone():
+    copies = result("cuda:0", transfers=True)
+    assert "its copies is with, not without" in difference(result("cuda:0"), copies)
+    assert difference(result("cuda:0"), result("cuda:0")) == ""
+
+
+def test_what_is_too_slow_here_says_so_in_its_row():
+    slow = StandardFigure(key="convolution", skipped="It is.", kind=FailureKind.TOO_SLOW)
+    device = standard_device(figures=(*standard_device().figures[:1], slow))
+    shown = sides_of(standard_run(device))
+    assert [one.figures[0].skipped for one in compared_works(shown)] == ["", "too slow here"]
+    assert headline(shown, compared_works(shown))[1] == "1 result; 1 too slow here."
+
+
 def test_two_sides_never_have_one_name():
     run = standard_run(paced_device("GTX 1060"), pc_name="Lea's PC")
     again = msgspec.structs.replace(run, pc_name="")
     blank = standard_run(paced_device("   "))
-    names = side_names([Side(run), Side(run), Side(again), Side(again), Side(blank), Side(blank)])
+    names = side_names([sides_of(one)[0] for one in (run, run, again, again, blank, blank)])
     assert len(set(names)) == len(names)
     assert all(name.strip() for name in names)
 
@@ -142,7 +219,7 @@ def test_a_rate_and_its_interval_have_one_unit():
 
 def test_below_the_table_stand_load_what_is_missing_and_the_versions():
     run = standard_run(standard_device(), standard_device("cuda:0"))
-    cpu, card, versions = (line.replace("\u202f", " ") for line in run_facts(sides_of(run)))
+    cpu, card, versions = (line.replace("\u202f", " ") for line in facts_of(sides_of(run)))
     assert cpu.startswith("Ryzen 7 5700G: After 20 s of full load: 9.1 % slower, 71 °C.")
     found = (
         "1550 MHz", "driver 580.95.05",
@@ -172,7 +249,7 @@ def test_a_spreadsheet_gets_every_figure_in_its_plain_unit():
     assert (mine["unit"], float(mine["per_second"])) == ("B/s", pytest.approx(298e9))
     assert float(other["ratio"]) == pytest.approx(2.0)
     assert float(other["ci95_low"]) < float(other["per_second"]) < float(other["ci95_high"])
-    assert (missing["per_second"], missing["skipped"]) == ("", "It was stopped before.")
+    assert (missing["per_second"], missing["skipped"]) == ("", "not measured")
 
 
 def test_an_empty_operation_has_no_ceiling():

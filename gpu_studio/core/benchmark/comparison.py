@@ -1,0 +1,440 @@
+"""Devices side by side: the same works of standard runs, kept runs and recordings, and who wins.
+
+The first side is what the others are compared with. Which of two is faster is up to
+`claim.claim_of`. The words are the same on History, on the picture, in Markdown, in CSV and in the
+terminal.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gpu_studio.core.benchmark.ceilings import believed_share
+from gpu_studio.core.benchmark.claim import APART_BY, CANNOT_BE_TOLD, Claim, Outcome, claim_of
+from gpu_studio.core.benchmark.options import option_words, value_words
+from gpu_studio.core.benchmark.side import facts_of, masked, side_names, trust_of_sides
+from gpu_studio.core.benchmark.standard import STANDARD_1
+from gpu_studio.core.benchmark.standard_record import NOT_MEASURED
+from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
+from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.messages.run_messages import (  # noqa: TC001  # msgspec reads the annotations
+    RunFinished,
+)
+from gpu_studio.core.texts import csv_line, listed, markdown_table, markdown_text
+from gpu_studio.core.units import (
+    counted,
+    format_duration,
+    format_percent,
+    format_size,
+    si_step,
+    three_digits,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from gpu_studio.core.benchmark.side import Side
+
+RULE = (
+    f"Runs of two times differ by up to {format_percent(APART_BY - 1)}, so only a larger "
+    "difference counts."
+)
+# The first that both sides have is the ratio in the sentence: people train more than they multiply.
+_HEADLINES = ("training_step", "convolution", "product_float32", "bandwidth")
+_NO_TITLES: Mapping[str, str] = MappingProxyType({})
+
+
+class ComparedFigure(msgspec.Struct, frozen=True):
+    """A side's figure.
+
+    Attributes:
+        result: None if it was not measured.
+        skipped: why it was not measured; empty if it was.
+        claim: against the first side; None for that side, and if one of the two has no figure.
+    """
+
+    result: RunFinished | None = None
+    skipped: str = ""
+    claim: Claim | None = None
+
+    @property
+    def rate(self) -> float | None:
+        """Per second, from the median; None if it was not measured, or is wrong."""
+        if self.result is None or self.result.verified is False:
+            return None
+        return self.result.throughput
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of its rate, low and high; None if it was not measured, or is wrong."""
+        if self.result is None or self.rate is None:
+            return None
+        low_s, high_s = self.result.ci95_s
+        work = self.result.throughput * self.result.median_s
+        return work / high_s, work / low_s
+
+    @property
+    def share(self) -> float | None:
+        """The share of the device's own ceiling; None if that is unknown or not believed."""
+        return believed_share(self.result) if self.result is not None else None
+
+    @property
+    def sign(self) -> int:
+        """1 if this side is faster than the first one, -1 if it is slower, 0 otherwise."""
+        return self.claim.sign if self.claim is not None else 0
+
+    @property
+    def words(self) -> str:
+        """How it compares with the first side: ``▲ 1.3 × faster``, ``cannot be told``."""
+        if self.result is not None and self.result.verified is False:
+            return "wrong results"
+        arrow = {1: "▲ ", -1: "▼ "}.get(self.sign, "")
+        return f"{arrow}{self.claim.words}" if self.claim is not None else ""
+
+
+class ComparedWork(msgspec.Struct, frozen=True):
+    """One work on each side.
+
+    ``key`` is that of the standard's item, empty for other work. Rates are in ``base_unit``, and
+    shown in ``unit``.
+    """
+
+    key: str
+    title: str
+    base_unit: str
+    figures: tuple[ComparedFigure, ...]
+
+    @property
+    def _step(self) -> tuple[float, str]:
+        return si_step(max((figure.rate or 0.0 for figure in self.figures), default=0.0))
+
+    @property
+    def unit(self) -> str:
+        """The unit of the shown rates."""
+        return f"{self._step[1]}{self.base_unit}"
+
+    def shown(self, rate: float | None) -> str:
+        """Return a rate in the unit of its work; ``–`` if there is none."""
+        return "–" if rate is None else three_digits(rate / self._step[0])
+
+    @property
+    def note(self) -> str:
+        """How the sides computed differently; empty if they did not."""
+        notes = {computed_in_words(one.result) for one in self.figures if one.result is not None}
+        notes.discard("")
+        return listed(sorted(notes)) if len(notes) > 1 else ""
+
+
+# ── which work is the same ───────────────────────────────────────────────────────────────────────
+
+
+def difference(result: RunFinished, other: RunFinished) -> str:
+    """Return why another result is not comparable, in a sentence; empty if its work is the same."""
+    own, its = _parts_of(result), _parts_of(other)
+    if own["work"] != its["work"]:  # a size of another workload means something else
+        return f"Not comparable: it is {its['work']}, not {own['work']}."
+    names = dict.fromkeys((*own, *its))
+    if not ("copies" in own and "copies" in its):
+        names.pop("copies", None)  # a CPU needs none: its runs can be compared with both
+    parts = [
+        f"its {name} is {its.get(name, 'unknown')}, not {own.get(name, 'unknown')}"
+        for name in names
+        if own.get(name) != its.get(name)
+    ]
+    return f"Not comparable: {'; '.join(parts)}." if parts else ""
+
+
+def work_words(result: RunFinished, titles: Mapping[str, str] = _NO_TITLES) -> str:
+    """Return what a result is of: ``Matrix product, 512 × 512, float32, cold cache``."""
+    title = titles.get(result.workload, result.workload.replace("_", " "))
+    mode = option_words(result.options)
+    mode += ["cold cache"] * (result.cache == "cold") + ["with copies"] * result.transfers
+    mode += ["sustained"] * result.sustained
+    return ", ".join([title, format_size(result.size, result.size_text), result.dtype, *mode])
+
+
+def _parts_of(result: RunFinished) -> dict[str, str]:
+    """Return everything that makes a work another one, by its name in a sentence."""
+    parts = {
+        "work": result.workload,
+        "size": format_size(result.size, result.size_text),
+        "precision": result.dtype,
+        "cache": result.cache,
+        "time": "sustained" if result.sustained else "short",
+        "picture": (result.race.photo or "built in") if result.race is not None else "",
+    }
+    parts |= {
+        name.replace("_", " "): f"“{value_words(value)}”" for name, value in result.options.items()
+    }
+    if not is_cpu(result.device):
+        parts["copies"] = "with" if result.transfers else "without"
+    return parts
+
+
+Work = tuple[tuple[tuple[str, str], ...], str]
+
+
+def work_of(result: RunFinished) -> Work:
+    """Return what the same work has alike, and whether it has copies; empty on a CPU."""
+    parts = _parts_of(result)
+    copies = parts.pop("copies", "")
+    return tuple(sorted(parts.items())), copies
+
+
+def compared_works(
+    sides: Sequence[Side], titles: Mapping[str, str] = _NO_TITLES
+) -> tuple[ComparedWork, ...]:
+    """Return the works that two sides have, those of the standard first and in its order.
+
+    Of standard runs alone, and of one side, all works.
+
+    Args:
+        sides: the first one is what the others are compared with.
+        titles: what to call a workload, by its name.
+    """
+    found = [{work_of(result): result for result in side.results} for side in sides]
+    works = dict.fromkeys(work for results in found for work in results)
+    with_copies = {work for work, copies in works if copies}
+    rows: list[tuple[tuple[int, str, int], ComparedWork]] = []
+    for work, copies in works:
+        if not copies and work in with_copies:
+            continue  # the CPU's stands beside those of the cards
+        shown = [results.get((work, copies)) or results.get((work, "")) for results in found]
+        if sum(one is not None for one in shown) < min(len(sides), 2) and not _are_standard(sides):
+            continue
+        result = max((one for one in shown if one is not None), key=lambda one: one.transfers)
+        place, key, title = _standard_place(result)
+        if not key:
+            title = work_words(result, titles)
+        figures = tuple(
+            _figure(one, side, shown[0], sides[0], key)
+            for one, side in zip(shown, sides, strict=True)
+        )
+        row = ComparedWork(key, title, result.throughput_unit, figures)
+        rows.append(((place, result.workload, result.size), row))
+    if _are_standard(sides):
+        rows += _skipped_rows(sides, {row.key for _, row in rows})
+    return tuple(row for _, row in sorted(rows, key=lambda one: one[0]))
+
+
+def _are_standard(sides: Sequence[Side]) -> bool:
+    return all(side.run is not None for side in sides)
+
+
+def _standard_place(result: RunFinished) -> tuple[int, str, str]:
+    """Return the place, the key and the title of the standard's item that a result is of."""
+    for place, item in enumerate(STANDARD_1):
+        if item.is_of(result):
+            return place, item.key, item.title
+    return len(STANDARD_1), "", ""
+
+
+def _skipped_rows(
+    sides: Sequence[Side], known: Collection[str]
+) -> Iterator[tuple[tuple[int, str, int], ComparedWork]]:
+    """Yield the works of the standard that no side has measured."""
+    for place, item in enumerate(STANDARD_1):
+        if item.key not in known and any(item.key in side.skipped for side in sides):
+            figures = tuple(ComparedFigure(skipped=_why_none(side, item.key)) for side in sides)
+            row = ComparedWork(item.key, item.title, item.unit, figures)
+            yield (place, item.title, 0), row
+
+
+def _why_none(side: Side, key: str) -> str:
+    return side.skipped.get(key, "") or NOT_MEASURED
+
+
+def _figure(
+    result: RunFinished | None, side: Side, reference: RunFinished | None, first: Side, key: str
+) -> ComparedFigure:
+    if result is None or min(result.median_s, *result.ci95_s) <= 0:
+        return ComparedFigure(skipped=_why_none(side, key))
+    claim = None
+    if side is not first and reference is not None:
+        # A file may claim the turns of another PC's run, but only one engine takes turns.
+        is_one_run = side.origin == first.origin
+        alone = result if is_one_run else msgspec.structs.replace(result, turns="")
+        claim = claim_of(reference, alone)
+    return ComparedFigure(result, claim=claim)
+
+
+# ── in sentences ─────────────────────────────────────────────────────────────────────────────────
+
+
+def headline(sides: Sequence[Side], works: Sequence[ComparedWork]) -> tuple[str, str]:
+    """Return who is faster, as a heading, and a sentence for the rest.
+
+    Args:
+        sides: at least one.
+        works: those of `compared_works`.
+    """
+    names = [f"the {name}" for name in side_names(sides)]
+    if sides[0].is_here and not all(side.is_here for side in sides):
+        names[0] = f"your {names[0].removeprefix('the ')}"
+    if len(sides) == 1 and sides[0].run is None and len(works) == 1:
+        time = format_duration(sides[0].results[0].median_s)
+        return f"{_capital(names[0])}: {time} per call", f"{works[0].title}. {sides[0].fact}"
+    if len(sides) == 1:
+        return _capital(names[0]), sides[0].fact or _counted(works)
+    if not works:
+        own, its = (side.results for side in sides[:2])
+        return "Not comparable", difference(own[0], its[0]) if own and its else ""
+    first, *others = [_against(works, names, number) for number in range(1, len(sides))]
+    rule = "" if len({side.origin for side in sides}) == 1 else RULE
+    parts = (*(f"{one}." for one in others), _ratio_words(works, names), rule)
+    return first, " ".join(filter(None, parts))
+
+
+def _counted(works: Sequence[ComparedWork]) -> str:
+    """Return how many results a side has, and why the others are missing."""
+    figures = [work.figures[0] for work in works]
+    reasons = [one.skipped for one in figures if one.result is None]
+    counts = {reason: reasons.count(reason) for reason in dict.fromkeys(reasons)}
+    missing = (f"{count} {reason}" for reason, count in counts.items())
+    got = len(figures) - len(reasons)
+    return "; ".join([_capital(counted(got, "result")), *missing]) + "."
+
+
+def _against(works: Sequence[ComparedWork], names: Sequence[str], number: int) -> str:
+    """Return how often the first side and another win, without a full stop.
+
+    Of one work, by how much.
+    """
+    claims = [one.claim for work in works if (one := work.figures[number]).claim is not None]
+    signs = [claim.sign for claim in claims]
+    wins, losses = signs.count(1), signs.count(-1)
+    winner, loser = (number, 0) if wins > losses else (0, number)
+    if not claims:
+        return f"No work was measured on both {names[0]} and {names[number]}"
+    if len(claims) == 1:
+        return _capital(_single(claims[0], names[number], names[0]))
+    if not wins + losses:
+        unclear = [claim for claim in claims if claim.outcome is not Outcome.EQUAL]
+        if unclear:
+            return _single(unclear[0], names[number], names[0])
+        return f"No difference between {names[0]} and {names[number]}"
+    if wins == losses:
+        return _capital(f"{names[0]} and {names[number]} win in {wins} each")
+    more, fewer = max(wins, losses), min(wins, losses)
+    every = "both" if more == 2 else f"all {more}"
+    count = every if more == len(signs) else f"{more} of {len(signs)}"
+    but = f" and loses in {fewer}" if fewer else ""
+    return _capital(f"{names[winner]} beats {names[loser]} in {count}{but}")
+
+
+def _single(claim: Claim, name: str, first: str) -> str:
+    if claim.sign:
+        return f"{name} is {claim.words} than {first}"
+    if claim.outcome is Outcome.EQUAL:
+        return f"{name} is as fast as {first}"
+    if claim.outcome is Outcome.WRONG:
+        return f"No winner between {first} and {name}: wrong results"
+    return f"Which of {first} and {name} is faster {CANNOT_BE_TOLD}: {claim.why}"
+
+
+def _ratio_words(works: Sequence[ComparedWork], names: Sequence[str]) -> str:
+    """Return how many times faster the second side is in the work that people ask for most.
+
+    Of other work, in the largest size.
+    """
+    if len(works) == 1:
+        return f"{works[0].title}."
+    asked = [work for key in _HEADLINES for work in works if work.key == key]
+    for work in (*asked, *reversed(works)):
+        claim = work.figures[1].claim
+        if claim is not None and claim.sign:
+            return f"{work.title}: {names[claim.sign > 0]} is {claim.times} faster."
+    return ""
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def table_rows(
+    sides: Sequence[Side], works: Sequence[ComparedWork]
+) -> list[tuple[str, str, str, str, str]]:
+    """Return work, device, result, 95 % interval and comparison of each figure.
+
+    The work stands beside the first device alone.
+    """
+    rows = []
+    for work in works:
+        titles = iter([f"{work.title} · {work.note}" if work.note else work.title])
+        for name, figure in zip(side_names(sides), work.figures, strict=True):
+            verdict = figure.words or figure.skipped
+            shown, interval = "–", ""
+            if figure.interval is not None:
+                shown = f"{work.shown(figure.rate)} {work.unit}"
+                interval = " to ".join(map(work.shown, figure.interval))
+            rows.append((next(titles, ""), name, shown, interval, verdict))
+    return rows
+
+
+# ── to share ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def to_markdown(sides: Sequence[Side]) -> str:
+    """Return sides as Markdown for a forum, without identifiers in its texts."""
+    sides = masked(sides)
+    works = compared_works(sides)
+    heading, sentence = headline(sides, works)
+    rows = [("Work", *side_names(sides))]
+    for work in works:
+        cells = [" · ".join(_cell(work, figure)) for figure in work.figures]
+        rows.append((f"{work.title}, {work.unit}", *cells))
+    lines = "".join(
+        f"- {markdown_text(line)}\n" for line in (trust_of_sides(sides).sentence, *facts_of(sides))
+    )
+    return (
+        f"**{markdown_text(f'GPU Studio: {heading}')}**\n\n"
+        f"{markdown_text(sentence)}\n\n{markdown_table(rows)}\n{lines}"
+    )
+
+
+def _cell(work: ComparedWork, figure: ComparedFigure) -> Iterator[str]:
+    yield figure.skipped or work.shown(figure.rate)
+    if figure.words:
+        yield figure.words
+    if figure.share is not None:
+        yield f"{format_percent(figure.share)} of its ceiling"
+
+
+def compared_rows(sides: Sequence[Side]) -> Iterator[dict[str, Any]]:
+    """Yield each figure of each side, as CSV and JSON have it; None is unknown.
+
+    ``per_second`` and its interval are in ``unit`` without its ``/s``. ``compared`` is in words,
+    and ``ratio`` how many times faster it is than the first side, None if no difference counts.
+    """
+    named = [*zip(side_names(sides), sides, strict=True)]
+    for work in compared_works(sides):
+        for (name, side), figure in zip(named, work.figures, strict=True):
+            result = figure.result
+            low, high = figure.interval or (None, None)
+            yield {
+                "work": work.title,
+                "unit": work.base_unit,
+                "device": name,
+                "pc": side.place,
+                "made_at": side.made_at,
+                "per_second": figure.rate,
+                "ci95_low": low,
+                "ci95_high": high,
+                "compared": figure.words,
+                "ratio": figure.claim.ratio if figure.claim and figure.sign else None,
+                "share_of_ceiling": figure.share,
+                "verified": result.verified if result else None,
+                "doubts": "; ".join(stamp_of(result).words) if result else "",
+                "skipped": figure.skipped,
+            }
+
+
+def to_csv(sides: Sequence[Side]) -> str:
+    """Return sides as CSV, a line for each figure, without identifiers in its texts."""
+    rows = list(compared_rows(masked(sides)))
+    return "".join(
+        csv_line(row) for row in (rows[0] if rows else (), *(row.values() for row in rows))
+    )

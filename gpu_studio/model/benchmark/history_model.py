@@ -1,0 +1,486 @@
+"""The history: kept runs, recordings and other PCs' files in one list; rows selected are compared.
+
+A `TaskQueue` reads and writes the folder: a slow disk does not block the window.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.benchmark.comparison import difference, table_rows
+from gpu_studio.core.benchmark.history import FOLDER_NAME, History
+from gpu_studio.core.benchmark.kept_run import encode_kept, run_of, without_card
+from gpu_studio.core.benchmark.recording import Recording
+from gpu_studio.core.benchmark.side import facts_of
+from gpu_studio.core.benchmark.standard_file import FOLDER_NAME as STANDARD_FOLDER
+from gpu_studio.core.benchmark.standard_file import StandardFolder
+from gpu_studio.core.benchmark.standard_record import StandardRun
+from gpu_studio.core.devices.devices import short_name
+from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from
+from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.texts import file_name
+from gpu_studio.core.units import counted, local_now, moment_order
+from gpu_studio.core.user_file import write_atomically
+from gpu_studio.model.benchmark.history_rows import (
+    Compared,
+    compare_rows,
+    kept_row,
+    recording_rows,
+    run_rows,
+)
+from gpu_studio.model.benchmark.published_experiment import PublishedExperiment
+from gpu_studio.model.benchmark.recording import OWN_PACE, RecordingPlayer
+from gpu_studio.model.file_reading import FileReading, opening
+from gpu_studio.model.kept_device import kept_card
+from gpu_studio.model.page_model import PageModel
+from gpu_studio.model.worker import TaskQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from gpu_studio.core.benchmark.history import HistoryEntry, HistoryList
+    from gpu_studio.core.benchmark.kept_run import KeptRun
+    from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.model.benchmark.benchmark import Benchmark
+    from gpu_studio.model.benchmark.history_rows import HistoryRow
+    from gpu_studio.model.studio import Studio
+
+    _Found = StandardRun | Recording | list[KeptRun] | Failure
+
+# The newest runs; each request for more doubles their number.
+_PAGE = 20
+_MOST_REFUSED = 10
+_EMPTY = "No runs yet. Every finished run is kept here."
+_HINT = "Select two or more rows to compare them: Ctrl+click adds a row."
+
+
+class HistoryChoices(msgspec.Struct, frozen=True):
+    """``selected`` are the keys of the selected rows, ``pace`` how fast a recording is played."""
+
+    selected: tuple[str, ...] = ()
+    pace: float = OWN_PACE
+
+
+class HistoryModel(PageModel):
+    """The kept runs in a folder, the opened files, and the ghost in the live plot.
+
+    Signals:
+        ghost_changed(): the overlay of the live plot changed or was removed.
+        notified(Notice): what became of an action.
+
+    Attributes:
+        rows: the list by the rows' keys: opened files, this PC's last standard run, kept runs.
+        ghost: the kept run that overlays the live plot, and its label.
+        notice: what became of the last action.
+        player: plays a recording.
+        published: the GT 1030 experiment.
+    """
+
+    ghost_changed = Signal()
+    notified = Signal(object)
+
+    def __init__(self, studio: Studio, benchmark: Benchmark, parent: QObject | None = None) -> None:
+        super().__init__(HistoryChoices(), parent)
+        self._benchmark, self._board = benchmark, studio.board
+        folder = studio.data_folder
+        self._history = History(folder / FOLDER_NAME if folder is not None else None)
+        self._standard = StandardFolder(folder / STANDARD_FOLDER if folder is not None else None)
+        self._contents: HistoryList | None = None
+        self._own: StandardRun | None = None
+        self._opened: list[StandardRun | Recording] = []
+        self.rows: dict[str, HistoryRow] = {}
+        self._compared: Compared | None = None
+        self.ghost: tuple[Run, str] | None = None
+        self._ghost_key = self._trouble = ""
+        self._is_asking = False
+        self.notice = Notice()
+        self.player = RecordingPlayer(studio, benchmark, self)
+        self.published = PublishedExperiment(studio, benchmark, self)
+        self._kept: set[str] = set()
+        self._most = _PAGE
+        self._files = TaskQueue(self)
+        self._files.failed.connect(self._on_failed)
+        self._waiting: dict[Path, None] = {}
+        self._reading = FileReading(self)  # a drive that hangs must not hold the history
+        self._reading.delayed.connect(self._on_delayed)
+        self._reading.succeeded.connect(self._on_read)
+        self._reading.failed.connect(self._on_failed)
+        benchmark.run_changed.connect(self._on_run_changed)
+        self.follow(benchmark.plan_changed, self.published.changed)
+        studio.closing.connect(self._reading.close)
+        studio.closing.connect(self._files.close)
+
+    # ── the list ─────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def entries(self) -> tuple[HistoryEntry, ...]:
+        """The kept runs, newest first; empty until they are read."""
+        return self._contents.entries if self._contents else ()
+
+    @property
+    def refused(self) -> str:
+        """The unreadable files in the folder, a line each with the reason."""
+        refused = self._contents.refused if self._contents else ()
+        lines = [f"{file.file_name}: {file.reason}" for file in refused[:_MOST_REFUSED]]
+        if len(refused) > _MOST_REFUSED:
+            more = counted(len(refused) - _MOST_REFUSED, "more file")
+            lines.append(f"{more} cannot be read.")
+        return "\n".join(lines)
+
+    @property
+    def unread_count(self) -> int:
+        """The number of older files that are not read yet."""
+        return self._contents.unread_count if self._contents else 0
+
+    @property
+    def trouble(self) -> str:
+        """Why runs are only in memory; empty if all are saved."""
+        count = len(self._history.pending)
+        if not count or not self._trouble:
+            return ""
+        waiting = "1 run is" if count == 1 else f"{count} runs are"
+        return f"{self._trouble} {waiting} only in memory and lost if you close this window."
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether files are being read or written."""
+        return self._files.is_busy or self._reading.is_reading
+
+    def on_seen(self) -> None:
+        """Read the folder: another window or the terminal may have written there."""
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the shown part of the list again, and this PC's last standard run."""
+        most = self._most
+
+        def read() -> tuple[HistoryList, StandardRun | None]:
+            contents = self._history.contents(most, lambda: self._files.is_closed)
+            return contents, None if self._files.is_closed else self._standard.newest()
+
+        self._files.add(read, self._on_listed, keeps=False)
+
+    def show_more(self) -> None:
+        """Read older runs as well, as many as are shown."""
+        self._most *= 2
+        self.refresh()
+
+    def suited(self, choices: HistoryChoices) -> HistoryChoices:
+        """Return choices with the rows that there are, in their order."""
+        selected = tuple(key for key in self.rows if key in choices.selected)
+        return msgspec.structs.replace(choices, selected=selected)
+
+    def on_chosen(self) -> None:
+        """Compare the selected rows; another selection takes the question of Delete back."""
+        self._is_asking = False
+        self._compared = None
+
+    # ── the selected rows ────────────────────────────────────────────────────────────────────
+
+    @property
+    def selected(self) -> list[HistoryRow]:
+        """The selected rows."""
+        return [self.rows[key] for key in self.choices.selected]
+
+    @property
+    def compared(self) -> Compared:
+        """The selected rows side by side; without sides if none is selected."""
+        if self._compared is None:
+            self._compared = compare_rows(self.selected, self._benchmark.titles)
+        return self._compared
+
+    @property
+    def heading(self) -> str:
+        """Who is faster, or what to do."""
+        return self.compared.heading or (_HINT if self.rows else _EMPTY)
+
+    @property
+    def table(self) -> list[tuple[str, str, str, str, str]]:
+        """The figures of the selected rows, as `comparison.table_rows`."""
+        return table_rows(self.compared.sides, self.compared.works)
+
+    @property
+    def facts(self) -> str:
+        """What else there is to know of the selected rows, a line each."""
+        return "\n".join(facts_of(self.compared.sides)) if self.compared.sides else ""
+
+    @property
+    def one_entry(self) -> HistoryEntry | None:
+        """The kept run that is selected alone; None otherwise."""
+        return self.selected[0].entry if len(self.selected) == 1 else None
+
+    @property
+    def _removes_ghost(self) -> bool:
+        """Whether the button removes the overlay: its run is selected, or nothing is."""
+        return self.ghost is not None and self.choices.selected in ((), (self._ghost_key,))
+
+    @property
+    def ghost_words(self) -> str:
+        """What the button of the live plot does."""
+        return "Remove from the plot" if self._removes_ghost else "Show in Run"
+
+    @property
+    def can_show(self) -> bool:
+        """Whether the button of the live plot does something."""
+        return self.one_entry is not None or self._removes_ghost
+
+    def show_or_remove(self) -> None:
+        """Overlay the selected run on the live plot, or remove the overlay."""
+        entry, results = self.one_entry, self._benchmark.results
+        if self._removes_ghost:
+            self.end_ghost()
+        elif entry is not None:
+            reason = difference(results[-1], entry.header.result) if results else ""
+            if reason:
+                self._say(Notice(reason, Tone.FAILURE))
+            else:
+                load = partial(self._history.load, entry.key)
+                self._files.add(load, partial(self._on_loaded, entry.key), keeps=False)
+
+    def end_ghost(self) -> None:
+        """Remove the overlay."""
+        if self.ghost is not None:
+            self.ghost, self._ghost_key = None, ""
+            self.ghost_changed.emit()
+            self.changed.emit()
+
+    def rename(self, name: str) -> None:
+        """Give the run that is selected alone a name; an empty one removes it."""
+        if self.one_entry is not None:
+            self._files.add(partial(self._history.rename, self.one_entry.key, name), self._on_done)
+
+    @property
+    def _chosen_entries(self) -> list[HistoryEntry]:
+        return [row.entry for row in self.selected if row.entry is not None]
+
+    @property
+    def delete_words(self) -> str:
+        """What the button does: close files, or delete runs, after a question."""
+        if self._is_asking:
+            return "Delete forever?"
+        return "Delete" if self._chosen_entries or not self.can_delete else "Close"
+
+    @property
+    def can_delete(self) -> bool:
+        """Whether a kept run, or an opened file, is selected."""
+        return any(row.entry is not None or row.opened is not None for row in self.selected)
+
+    def delete(self) -> None:
+        """Close the selected files; delete the selected runs if asked a second time."""
+        entries = self._chosen_entries
+        if entries and not self._is_asking:
+            self._is_asking = True
+            self.changed.emit()
+            return
+        for entry in entries:
+            self._files.add(partial(self._history.delete, entry.key), self._on_done)
+        closed = {id(row.opened) for row in self.selected}
+        self._opened = [one for one in self._opened if id(one) not in closed]
+        self.choose(selected=())
+        self._list()
+
+    @property
+    def recording(self) -> Recording | None:
+        """The recording that the selected rows are of; None for another selection."""
+        found = {id(row.opened): row.opened for row in self.selected}
+        one = next(iter(found.values()), None)
+        return one if len(found) == 1 and isinstance(one, Recording) else None
+
+    @property
+    def can_play(self) -> bool:
+        """Whether a recording is selected and nothing else runs."""
+        return self.recording is not None and self.player.can_play
+
+    def play(self) -> None:
+        """Play the selected recording in Run's live plot."""
+        if self.recording is not None:
+            self.player.play(self.recording, self.choices.pace)
+
+    def keep_results(self) -> None:
+        """Add the results of the selected recording to the kept runs, labeled."""
+        if self.recording is not None:
+            self._files.add(partial(_results_of, self.recording), self._keep)
+
+    # ── files ────────────────────────────────────────────────────────────────────────────────
+
+    def open_files(self, paths: Iterable[Path]) -> None:
+        """Open files, whatever they hold; one that is still being read is not forgotten."""
+        self._waiting.update(dict.fromkeys(paths))
+        waiting = tuple(self._waiting)
+        if waiting:
+            self._reading.read(lambda is_over: {path: _read(path, is_over) for path in waiting})
+
+    def export_file(self, path: Path) -> None:
+        """Write the kept run that is selected alone to a file that another PC can open."""
+        assert self.one_entry is not None
+        write = partial(_write_kept, self._history, self.one_entry.key, path)
+        self._files.add(write, self._on_exported)
+
+    def save_again(self) -> None:
+        """Try to save the runs that are only in memory."""
+        self._files.add(self._history.save_pending, self._on_saved)
+
+    # ── outcomes ─────────────────────────────────────────────────────────────────────────────
+
+    def _on_run_changed(self, run: Run) -> None:
+        run_id = run.request.run_id
+        if run.result is None or run_id in self._kept:
+            return
+        self._kept.add(run_id)
+        if run.recording is None:  # a recording already has a file, and is not from this PC
+            self._files.add(partial(self._history.keep, run, local_now()), self._on_done)
+        kept = self.ghost[0].result if self.ghost is not None else None
+        reason = difference(run.result, kept) if kept is not None else ""
+        if reason:
+            self._say(Notice(f"Overlay removed. {reason}"))
+            self.end_ghost()
+
+    def _on_done(self, _answer: object) -> None:
+        self.refresh()
+
+    def _on_listed(self, listed: tuple[HistoryList, StandardRun | None]) -> None:
+        self._contents, own = listed
+        if own != self._own:  # the same run keeps its rows
+            self._own = own
+        self._list()
+
+    def _list(self) -> None:
+        """List the rows anew; those that are selected stay so."""
+        rows: dict[str, HistoryRow] = {}
+        for one in reversed(self._opened):
+            rows |= recording_rows(one) if isinstance(one, Recording) else run_rows(one)
+        titles = self._benchmark.titles
+        kept = {one.key: kept_row(one, self._board, titles) for one in self.entries}
+        if self._own is not None:
+            kept |= run_rows(self._own, is_here=True)
+        newest = sorted(kept, key=lambda key: moment_order(kept[key].side.made_at), reverse=True)
+        self.rows, self._compared = rows | {key: kept[key] for key in newest}, None
+        self.choices = self.suited(self.choices)
+        self.changed.emit()
+
+    def _on_read(self, files: dict[Path, _Found]) -> None:
+        refused: list[str] = []
+        opened: list[StandardRun | Recording] = []
+        for path, found in files.items():
+            self._waiting.pop(path, None)
+            if isinstance(found, Failure):
+                refused.append(found.message)
+            elif isinstance(found, list):
+                self._keep(found)
+            elif found == self._own or any(found == one for one in (*self._opened, *opened)):
+                refused.append(f"The results in {file_name(path)} are here already.")
+            else:
+                opened.append(found)
+        self._say(Notice(" ".join(dict.fromkeys(refused)), Tone.AMBER if refused else Tone.PLAIN))
+        if opened:
+            self.refresh()  # this PC's own standard run stands beside those in files
+            self._files.add(lambda: opened, self._on_opened)
+
+    def _on_opened(self, opened: list[StandardRun | Recording]) -> None:
+        """Compare what was opened: a recording's devices; standard runs with this PC's."""
+        self._opened += opened
+        self._list()
+        keys = [key for key, row in self.rows.items() if row.opened in opened]
+        if isinstance(opened[0], StandardRun):
+            keys = [key for key in keys if not _is_spare(self.rows[key])]
+            own = (key for key, row in self.rows.items() if row.side.run is self._own is not None)
+            keys += [key for key in own if not _is_spare(self.rows[key])]
+        self.choose(selected=tuple(keys))
+
+    def _keep(self, imported: list[KeptRun]) -> None:
+        """Add results from elsewhere to the kept runs."""
+
+        def add() -> list[KeptRun]:
+            for kept in imported:
+                self._history.add(kept)
+            return imported
+
+        self._files.add(add, self._on_imported)
+
+    def _on_imported(self, imported: list[KeptRun]) -> None:
+        result = imported[0].result
+        what = f"{result.workload} on {result.device_name}"
+        if len(imported) > 1:
+            what = f"{len(imported)} results, the first is {what}"
+        self._say(Notice(f"Kept: {what}. Label: “{result.recording}”."))
+        self.refresh()
+
+    def _on_exported(self, path: Path) -> None:
+        self._say(Notice(f"Saved as {path}"))
+
+    def _on_saved(self, count: int) -> None:
+        self._trouble = ""
+        self._say(Notice(f"{counted(count, 'run')} saved."))
+        self.refresh()
+
+    def _on_loaded(self, key: str, kept: KeptRun) -> None:
+        run = run_of(kept)
+        run.card = kept_card(kept, self._board)
+        self.ghost, self._ghost_key = (run, _ghost_label(kept)), key
+        self._say(Notice("Shown on the live plot."))
+        self.ghost_changed.emit()
+
+    def _on_delayed(self) -> None:
+        if self._waiting:
+            self._say(Notice(opening(next(iter(self._waiting))), Tone.QUIET))
+
+    def _on_failed(self, failure: Failure) -> None:
+        self._waiting.clear()
+        mistake = failure.message
+        if failure.kind is FailureKind.INTERNAL:
+            mistake = f"The history failed: {mistake}"
+        if self._history.pending:
+            self._trouble = mistake
+        self._say(Notice(mistake, Tone.FAILURE))
+        if self._contents is None or self._history.pending:
+            self.refresh()
+
+    def _say(self, notice: Notice) -> None:
+        self.notice = notice
+        self.notified.emit(notice)
+        self.changed.emit()
+
+
+def _read(path: Path, is_over: Callable[[], bool]) -> _Found:
+    from gpu_studio.core.benchmark.result_import import open_results  # numpy: 80 ms
+
+    try:
+        return open_results(path, local_now(), is_over)
+    except StudioError as error:
+        return failure_from(error)
+
+
+def _results_of(recording: Recording) -> list[KeptRun]:
+    from gpu_studio.core.benchmark.result_import import results_of
+
+    return results_of(recording, local_now())
+
+
+def _write_kept(history: History, key: str, path: Path) -> Path:
+    try:
+        write_atomically(path, encode_kept(without_card(history.load(key))))
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        message = f"Could not write {path}: {reason}."
+        raise StudioError(FailureKind.NOT_SAVED, message) from error
+    return path
+
+
+def _is_spare(row: HistoryRow) -> bool:
+    """Return whether a row is of the CPU in a standard run that has a card as well."""
+    run, device = row.side.run, row.side.device
+    return bool(run and device and device.is_cpu and any(not one.is_cpu for one in run.devices))
+
+
+def _ghost_label(kept: KeptRun) -> str:
+    name, recording = kept.result.device_name, kept.result.recording
+    if not recording:
+        return kept.name or f"{name}, {kept.kept_at[:10]}"
+    if kept.name or short_name(name) not in recording:
+        return f"{kept.name or name}, recorded: {recording}"
+    return f"recorded: {recording}"
