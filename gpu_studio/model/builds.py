@@ -111,7 +111,7 @@ class RecommendedBuild(QObject):
         """Why this build: the card, its capability and the driver."""
         if self._choice is not None:
             return self._choice.sentence
-        return "The graphics cards of this PC are not known yet. The CPU engine runs on every PC."
+        return "The graphics cards of this PC are not known yet. The CPU build runs on every PC."
 
     @property
     def offered(self) -> tuple[str, ...]:

@@ -1,9 +1,11 @@
-"""The sentences about an installation of the engine: for its page, its line, and its list."""
+"""What the page says that installs PyTorch, and the sentences of its line and its list."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.trouble import format_size
@@ -14,14 +16,151 @@ from gpu_studio.core.builds.words import (
     whose_python,
     window_action,
 )
+from gpu_studio.core.devices.devices import without_maker
+from gpu_studio.core.units import format_bytes
 from gpu_studio.core.wheel_table import CPU_TAG, disk_size, download_size
+from gpu_studio.model.page_model import PageModel
 
 if TYPE_CHECKING:
     from gpu_studio.core.builds.progress import InstallProgress
     from gpu_studio.core.builds.record import BuildRecord
+    from gpu_studio.core.devices.devices import Device
     from gpu_studio.model.builds import Builds
+    from gpu_studio.model.sensors import Sensors
 
 _HALTED = (InstallStage.PAUSED, InstallStage.FAILED)
+
+
+class SetupChoices(msgspec.Struct, frozen=True):
+    """The build that is chosen under “Why this one?”; empty for the recommended one."""
+
+    family: str = ""
+
+
+class SetupModel(PageModel):
+    """The installation in work, or the offer of the first one, and the card it is for."""
+
+    choices: SetupChoices
+
+    def __init__(self, builds: Builds, sensors: Sensors) -> None:
+        super().__init__(SetupChoices())
+        self.builds, self._sensors = builds, sensors
+        self.copied = ""  # an address that no browser opened
+        self.follow(builds.changed, sensors.inventory_changed)
+
+    @property
+    def device(self) -> Device | None:
+        """The first card, or the CPU; None until devices are found."""
+        inventory = self._sensors.inventory
+        return next(iter((*inventory.cards, inventory.cpu))) if inventory is not None else None
+
+    @property
+    def device_name(self) -> str:
+        """What this PC has, before anything is installed."""
+        device = self.device
+        return without_maker(device.name) if device is not None else "Looking for your card…"
+
+    @property
+    def device_line(self) -> str:
+        """The facts that are known without PyTorch."""
+        device, inventory = self.device, self._sensors.inventory
+        if device is None or inventory is None or device.is_cpu:
+            return "No graphics card that PyTorch can use was found." if device else ""
+        memory, version = device.memory_total_bytes, inventory.driver.version
+        facts = (
+            f"{format_bytes(memory)} VRAM" if memory else "",
+            f"driver {version}" if version else "",
+            f"beside a {inventory.cpu.short_name}",
+        )
+        return " · ".join(filter(None, facts))
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing is installed or removed now."""
+        return not self.builds.is_at_work and not self.builds.is_discarding
+
+    @property
+    def is_offer(self) -> bool:
+        """Whether the first installation is offered."""
+        return self.builds.progress.stage is InstallStage.WAITING and self.is_at_rest
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the last installation has ended well."""
+        return self.builds.progress.stage is InstallStage.READY and not self.builds.is_at_work
+
+    @property
+    def is_failed(self) -> bool:
+        return self.builds.progress.stage is InstallStage.FAILED
+
+    @property
+    def is_paused(self) -> bool:
+        return self.builds.progress.stage is InstallStage.PAUSED
+
+    @property
+    def goes_well(self) -> bool:
+        """Whether there is a PyTorch to use, and nothing else is the next step."""
+        is_ready = self.builds.progress.stage is InstallStage.READY
+        return self.builds.has_engine and (self.builds.is_at_work or is_ready)
+
+    @property
+    def bytes(self) -> str:
+        """The done bytes and the time that is left, or what is kept."""
+        if self.is_offer or self.builds.progress.stage is InstallStage.READY:
+            return ""
+        return bytes_sentence(self.builds.progress) or kept_sentence(self.builds)
+
+    @property
+    def offer(self) -> str:
+        """What one press downloads; empty where nothing is offered."""
+        is_offered = self.is_offer or is_update_offered(self.builds)
+        return offer_sentence(self.builds) if is_offered else ""
+
+    @property
+    def action(self) -> str:
+        """What to do about a failure, how an installation ended, or where its files come from."""
+        builds = self.builds
+        if self.copied and builds.trouble is not None:
+            return f"No browser opened. The address is copied: {self.copied}"
+        if builds.trouble is not None:
+            return window_action(builds.trouble)
+        if builds.progress.stage is InstallStage.READY:
+            return builds.progress.result
+        return f"From the folder {builds.wheels}" if builds.wheels is not None else ""
+
+    @property
+    def family(self) -> str:
+        """The chosen build."""
+        return self.choices.family or self.builds.recommended.family
+
+    @property
+    def is_chosen_there(self) -> bool:
+        """Whether the chosen build is installed, so that it is not downloaded again."""
+        return self.builds.installed.has(self.family)
+
+    @property
+    def can_take(self) -> bool:
+        """Whether the chosen build can be installed, or used, now."""
+        is_used = self.is_chosen_there and self.family == self.builds.engine.in_use
+        return not self.builds.is_at_work and not is_used
+
+    def take(self) -> None:
+        """Use the chosen build, or install it."""
+        if self.is_chosen_there:
+            self.builds.use(self.family)
+        else:
+            self.builds.begin(self.family)
+
+    @property
+    def records(self) -> dict[str, BuildRecord]:
+        """The installed builds, by their names."""
+        return {one.family: one for one in self.builds.installed.records}
+
+    @property
+    def disk(self) -> str:
+        """How much of the disk is taken; of a download that still grows, nothing."""
+        growing = self.builds.is_at_work
+        return disk_sentence(self.builds, 0 if growing else self.builds.installed.unfinished_bytes)
 
 
 def stage_sentence(builds: Builds) -> str:
@@ -41,24 +180,24 @@ def stage_sentence(builds: Builds) -> str:
 
 
 def is_update_offered(builds: Builds) -> bool:
-    """Return whether the present offer is to renew installed engines."""
+    """Return whether the present offer is to renew installed builds."""
     at_rest = builds.progress.stage in (InstallStage.WAITING, InstallStage.READY)
     return bool(builds.updates) and at_rest and not builds.is_at_work
 
 
 def update_title(builds: Builds) -> str:
-    """Return which engines are older than the program, and why they cannot be used if so."""
+    """Return which builds are older than the program, and why they cannot be used if so."""
     first, is_one = builds.updates[0], len(builds.updates) == 1
     if builds.has_engine:
-        title = build_title(first.family) if is_one else "engines"
+        title = build_title(first.family) if is_one else "builds"
         return f"An update of the {title} is available"
-    subject = "Your engine" if is_one else "Your engines"
+    subject = "Your PyTorch" if is_one else "Your builds of PyTorch"
     change = f"{whose_python()} Python changed from {first.python} to {builds.installed.python}"
     return f"{subject} must be installed again: {change}"
 
 
 def _update_sentence(builds: Builds) -> str:
-    """Return why to renew engines, and what that downloads."""
+    """Return why to renew builds, and what that downloads."""
     installed, parts = builds.installed, []
     for record in builds.updates:
         title, version = build_title(record.family), record.torch_version.partition("+")[0]
@@ -87,7 +226,7 @@ def has_share(progress: InstallProgress) -> bool:
 
 
 def line_sentence(builds: Builds) -> str:
-    """Return what happens now for the line above the tabs, where no title names the engine."""
+    """Return what happens now for the line above the tabs, where no title names the build."""
     if builds.trouble is not None:
         return f"{build_title(builds.family)}: {builds.trouble.sentence}"
     size = bytes_sentence(builds.progress) if builds.progress.stage.is_at_work else ""
@@ -97,15 +236,8 @@ def line_sentence(builds: Builds) -> str:
 
 
 def figure(builds: Builds) -> str:
-    """Return the one large figure: the done share, or the size of the download before it."""
-    if has_share(builds.progress):
-        return f"{100 * builds.progress.fraction:.0f}\u202f%"
-    is_halted = builds.progress.stage in _HALTED or builds.is_discarding
-    is_offer = not builds.has_engine and not is_halted
-    if builds.updates:  # one of several sizes would be wrong
-        family = builds.updates[0].family if len(builds.updates) == 1 and not is_halted else ""
-        return f"About {download_size(family)}" if family and not builds.has_engine else ""
-    return f"About {download_size(CPU_TAG)}" if is_offer else ""
+    """Return the one large figure: the done share."""
+    return f"{100 * builds.progress.fraction:.0f}\u202f%" if has_share(builds.progress) else ""
 
 
 def kept_sentence(builds: Builds) -> str:
@@ -137,19 +269,15 @@ def offer_sentence(builds: Builds) -> str:
     """Return what one press downloads, before the first."""
     if builds.updates:
         return _update_sentence(builds)
+    free = format_size(builds.installed.free_bytes)
     if builds.planned == (CPU_TAG,):
-        return (
-            "GPU Studio computes with PyTorch. The CPU engine is a small download. It takes "
-            f"{disk_size(CPU_TAG)} of {format_size(builds.installed.free_bytes)} free disk space."
-        )
+        return f"It takes {disk_size(CPU_TAG)} of {free} free disk space."
     if CPU_TAG in builds.planned:
         card = next(one for one in builds.planned if one != CPU_TAG)
         return (
-            "GPU Studio computes with PyTorch. The CPU engine comes first, so that you can start "
-            f"within minutes. The {build_title(card)} for your graphics card "
-            f"({download_size(card)}) follows while you use the first. They take "
-            f"{disk_size(CPU_TAG)} and {disk_size(card)} of "
-            f"{format_size(builds.installed.free_bytes)} free disk space."
+            f"You can start on the CPU within minutes. The {build_title(card)} for your card "
+            f"follows while you use it. They take {disk_size(CPU_TAG)} and {disk_size(card)} of "
+            f"{free} free disk space."
         )
     return ""
 
@@ -160,11 +288,13 @@ def begin_label(builds: Builds) -> str:
         verb = "Update" if builds.has_engine else "Make"
         again = "" if builds.has_engine else " again"
         is_one = len(builds.updates) == 1
-        title = build_title(builds.updates[0].family) if is_one else "engines"
+        title = build_title(builds.updates[0].family) if is_one else "builds"
         return f"{verb} the {title}{again}"
     if len(builds.planned) > 1:
-        return "Install both engines"
-    return f"Install the {build_title(builds.planned[0])}" if builds.planned else ""
+        return f"Install PyTorch ({', then '.join(map(download_size, builds.planned))})"
+    if not builds.planned:
+        return ""
+    return f"Install the {build_title(builds.planned[0])} ({download_size(builds.planned[0])})"
 
 
 def record_sentence(record: BuildRecord, builds: Builds) -> str:
@@ -172,7 +302,7 @@ def record_sentence(record: BuildRecord, builds: Builds) -> str:
     if record.family == builds.removing:
         return "Removing its files…"
     if record.family == builds.repairing:
-        return "Ending its engine before the repair…"
+        return "Ending its PyTorch before the repair…"
     parts = [f"PyTorch {record.torch_version}", format_size(record.size_bytes)]
     if record.family == builds.engine.in_use:
         parts.append("in use")
@@ -182,9 +312,9 @@ def record_sentence(record: BuildRecord, builds: Builds) -> str:
 
 
 def disk_sentence(builds: Builds, unfinished_bytes: int) -> str:
-    """Return how much disk the engines take and how much is free."""
+    """Return how much disk PyTorch takes and how much is free."""
     used = sum(one.size_bytes for one in builds.installed.records)
-    taken = f"The engines take {format_size(used)}." if used else "No engine is installed."
+    taken = f"PyTorch takes {format_size(used)}." if used else "No PyTorch is installed."
     if unfinished_bytes:
         taken += f" Unfinished installations take {format_size(unfinished_bytes)}."
     return f"{taken} {format_size(builds.installed.free_bytes)} of the disk are free."
@@ -209,6 +339,6 @@ def details_text(builds: Builds) -> str:
         f"{builds.progress.done_bytes} of {builds.progress.total_bytes} bytes, "
         f"{builds.progress.subject}",
         f"Free disk space: {builds.installed.free_bytes} bytes", trouble.detail,
-        "To fill a folder of wheels on another PC:", _download_command(builds.family or CPU_TAG),
+        "To fill a folder on another PC:", _download_command(builds.family or CPU_TAG),
     ]  # fmt: skip
     return "\n".join(line for line in lines if line)

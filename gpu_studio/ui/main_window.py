@@ -306,7 +306,7 @@ class MainWindow(QMainWindow):
         if self._setup_page is None:
             from gpu_studio.ui.setup.setup_page import SetupPage  # 15 ms
 
-            self._setup_page = TabScroll(SetupPage(builds, self._hide_setup))
+            self._setup_page = TabScroll(SetupPage(self._studio, self._theme, self._hide_setup))
             column.insertWidget(0, self._setup_page, 1)
         self._swap_setup(is_shown=True)
 

@@ -247,13 +247,16 @@ class Press(Part):
     primary: Read | bool = False
     icon: str = ""
     key: str = ""
-    link: bool = False
+    link: Read | bool = False
 
     def make(self, page: Page) -> QWidget:
         label, primary = self.label, self.primary
         text = "" if callable(label) else label
         pressed = button(text, self.clicked, primary=primary is True)
-        pressed.setProperty("link", self.link)
+        link = self.link
+        pressed.setProperty("link", link is True)
+        if callable(link):
+            page.updates.append(lambda: set_property(pressed, "link", bool(link())))
         if self.icon:
             pressed.setIcon(self._picture(page, is_primary=primary is True))
         if callable(primary):

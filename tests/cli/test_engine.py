@@ -70,7 +70,7 @@ def test_the_build_for_the_card_is_installed_and_the_best_one_is_used(shelf, cap
     assert shelf.wanted() == Wanted(("cu126",), "")
     output = capsys.readouterr()
     assert "GT 1030 (6.1)" in output.err
-    assert "cu126 engine is ready" in output.out
+    assert "cu126 build is ready" in output.out
 
 
 def test_a_build_that_is_named_is_used_from_now_on(shelf, capsys):
@@ -131,7 +131,7 @@ def test_the_list_has_what_is_installed_and_what_fits_this_pc(shelf, capsys):
     put(shelf, "cpu")
     main(["engine", "list"])
     output = capsys.readouterr().out
-    assert "CPU engine: 2." in output
+    assert "CPU build: 2." in output
     assert "in use" in output
     assert "cu126" in output
     main(["engine", "list", "--json"])
@@ -172,7 +172,7 @@ def test_a_folder_of_wheels_decides_what_auto_can_be(shelf, tmp_path, monkeypatc
 
 def test_a_log_gets_lines_of_the_windows_progress(shelf, capsys):
     main(["engine", "install", "cpu"])
-    assert "40 % Downloading the CPU engine" in capsys.readouterr().err
+    assert "40 % Downloading the CPU build" in capsys.readouterr().err
 
 
 def test_a_trouble_names_the_command_and_no_button(shelf, monkeypatch, capsys):

@@ -49,7 +49,7 @@ def test_the_build_is_named_and_its_progress_and_reason_are_shown(
     assert set_up(DOWNLOADING, DOWNLOADING, READY).install("auto") == "cu126"
     text, fraction = console.details[-1]
     assert fraction == 0.2
-    assert all(part in text for part in ("cu126 engine", "50", "200", "30 seconds left"))
+    assert all(part in text for part in ("cu126 build", "50", "200", "30 seconds left"))
     assert [line.strip() for line in console.lines] == ["A card wants it.", "It ran."]
     assert "auto --json" in (tmp_path / ".setup" / "log.txt").read_text(encoding="utf-8")
 

@@ -37,7 +37,7 @@ _STAGES = {
 _BUTTONS = {
     TroubleKind.NO_NETWORK: "Everything except PyTorch works without a connection.",
     TroubleKind.OTHER_PC: "Everything except PyTorch works here.",
-    TroubleKind.PROXY: "Then choose “Use a folder of wheels”.",
+    TroubleKind.PROXY: "Then choose “Use a folder of files”.",
     TroubleKind.FOLDER: "“Copy details” copies the command for it.",
     TroubleKind.CHECK: "“Repair” is in the list below, and “Copy details” beside this.",
     TroubleKind.PIP: "“Copy details” copies them.",
@@ -65,7 +65,7 @@ def terminal_action(trouble: Trouble, family: str) -> str:
 
 
 def whose_python() -> str:
-    """Return whose Python the engines are for: the packages for Linux have none of their own."""
+    """Return whose Python the builds are for: the packages for Linux have none of their own."""
     is_systems = (
         operating_system.system() == "Linux" and own_program().form is ProgramForm.INSTALLED
     )
@@ -73,8 +73,8 @@ def whose_python() -> str:
 
 
 def build_title(family: str) -> str:
-    """Return the name of a build for people: "cu126 engine"; "engine" without a name."""
-    return f"{'CPU' if family == CPU_TAG else family} engine".lstrip()
+    """Return the name of a build for people: "cu126 build"; "build" without a name."""
+    return f"{'CPU' if family == CPU_TAG else family} build".lstrip()
 
 
 def stage_title(stage: InstallStage, family: str) -> str:

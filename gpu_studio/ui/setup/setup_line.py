@@ -1,4 +1,4 @@
-"""One line above the tabs while an engine is missing or being installed."""
+"""One line above the tabs while PyTorch is missing or being installed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BAR_LETTERS = 20
 
 
 class SetupLine(Card):
-    """Says on every tab what happens to the engine, and leads to its page.
+    """Says on every tab what happens to PyTorch, and leads to its page.
 
     Args:
         builds: the builds.
@@ -32,12 +32,12 @@ class SetupLine(Card):
 
     def __init__(self, builds: Builds, show_page: Callable[[], object]) -> None:
         super().__init__(name="setup.line")
-        self.setAccessibleName("Engine")
+        self.setAccessibleName("PyTorch")
         self._builds = builds
         self._sentence = Text("", "value", name="setup.line.sentence", wraps=True)
         self._bar = QProgressBar()
         self._bar.setObjectName("setup.line.progress")
-        self._bar.setAccessibleName("Progress of the engine's installation")
+        self._bar.setAccessibleName("Progress of the installation")
         self._bar.setTextVisible(False)
         self._bar.setRange(0, _STEPS)
         self._show = button("", show_page, name="setup.line.show")

@@ -34,7 +34,7 @@ def test_an_installed_engine_is_chosen_without_another_download(pc_with):
     window, press = pc.window, "setup.install_chosen"
     wait_until(lambda: pc.builds.engine.in_use == "cu126")
     window.show_setup()
-    click(window, "setup.why")
+    click(window, "setup.why.more")
     assert find(window, "setup.choose", QComboBox).currentData() == "cu126"  # the recommended
     assert not find(window, press, QPushButton).isEnabled()  # it is in use
     choose_data(window, "setup.choose", "cpu")
