@@ -69,7 +69,9 @@ _LONGEST_FAREWELL_S = 10.0
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Check a device; return the exit status: 0 if the check passed, otherwise 1."""
-    with contextlib.closing(CheckFolder(data_folder() / FOLDER_NAME, boot_mark())) as folder:
+    folder = CheckFolder(data_folder() / FOLDER_NAME, boot_mark())
+    with contextlib.ExitStack() as after:
+        after.callback(folder.release)
         if not folder.claim():
             message = "Another check is running on this PC: wait for its end, or stop it."
             raise StudioError(FailureKind.BAD_REQUEST, message)

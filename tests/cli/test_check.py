@@ -221,7 +221,6 @@ def left_behind(tmp_path: Path, minutes: int, **options: Any) -> CheckFolder:
         run.apply(event)
     folder = CheckFolder(tmp_path / FOLDER_NAME, BOOT)
     folder.keep_state(run.state())
-    folder.close()
     return folder
 
 
@@ -278,7 +277,7 @@ def test_two_checks_at_once_are_refused(type_in: Typed, engines: Engines, tmp_pa
     running = CheckFolder(tmp_path / FOLDER_NAME, BOOT)
     assert running.claim()
     status, _, err = type_in()
-    running.close()
+    running.release()
     assert status == 1
     assert "Another check" in err
     assert not asked(engines)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 COVERAGE = MemoryCoverage(
     tested_bytes=1400 * MIB, free_bytes=1900 * MIB, total_bytes=1996 * MIB,
-    reserve_bytes=400 * MIB, passes=3,
+    reserve_bytes=400 * MIB,
 )  # fmt: skip
 GT_1030 = CheckedDevice(
     address="cuda:0",
@@ -50,10 +50,7 @@ GT_1030 = CheckedDevice(
     memory_total_bytes=1996 * MIB,
     slowdown_c=94.0,
     base_clock_mhz=1227.0,
-    clock_max_mhz=1911.0,
     power_limit_w=30.0,
-    pcie_generation_max=3,
-    pcie_width_max=4,
     ecc="The card reports no ECC memory. GeForce cards usually have none.",
 )
 THIS_CPU = CheckedDevice(
@@ -151,10 +148,10 @@ def vitals_at(elapsed_s: float) -> Telemetry:
 def wrong_bit(stage: StageName = "memory") -> CheckFinding:
     """Return a finding of one wrong bit."""
     return CheckFinding(
-        kind="wrong_bits", severity="error", stage=stage, count=1, at_s=40.0, came_back=True,
+        kind="wrong_bits", severity="error", stage=stage, count=1,
         sentence="1 wrong bit at 512 MiB of the tested memory: 0 became 1.",
         bits=WrongBits(
-            first_byte=512 * MIB, last_byte=512 * MIB + 7, words=1, zero_to_one=1, one_to_zero=0
+            first_byte=512 * MIB, last_byte=512 * MIB + 7, zero_to_one=1, one_to_zero=0
         ),
     )  # fmt: skip
 
@@ -162,7 +159,7 @@ def wrong_bit(stage: StageName = "memory") -> CheckFinding:
 def hot_card() -> CheckFinding:
     """Return a doubt about heat."""
     return CheckFinding(
-        kind="throttled", severity="doubt", stage="load", at_s=9.0,
+        kind="throttled", severity="doubt", stage="load",
         sentence="The card slowed itself down for 7 s because it was hot (hardware).",
     )  # fmt: skip
 

@@ -1,7 +1,8 @@
 """The checks on this PC: those that are running, those that were cut off, and all records.
 
-A running check keeps its state in a file, and holds the lock of another one. The system releases
-the lock if the process is killed or the PC restarts: a state without a lock was cut off.
+A running check keeps its state in a file, and its program has the user's only turn to check, which
+is the lock of another file. The system releases the lock if the process is killed or the PC
+restarts: a state that is there while nobody has the turn was cut off.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
-from gpu_studio.core.check.check_record import (  # noqa: TC001  # msgspec reads the annotations
+from gpu_studio.core.check.check_record import (  # msgspec reads the annotations
     CheckRecord,
+    Interruption,
 )
 from gpu_studio.core.check.check_run import (  # noqa: TC001  # msgspec reads the annotations
     CheckRun,
     CheckState,
 )
-from gpu_studio.core.check.check_verdict import Interruption
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from gpu_studio.core.texts import with_plain_texts
@@ -76,8 +77,8 @@ class CheckFolder:
 
     def __init__(self, folder: Path | None, boot: str = "") -> None:
         self._folder, self._boot = folder, boot
-        self._locks: dict[str, BinaryIO] = {}
         self._turn: BinaryIO | None = None
+        self._running = ""
 
     def keep_state(self, state: CheckState) -> None:
         """Keep the state of a check that runs in this process.
@@ -85,29 +86,20 @@ class CheckFolder:
         Raises:
             StudioError: it cannot be written.
         """
-        kept = _KeptState(boot=self._boot, state=state)
-        self._write(f"{state.check_id}{_STATE}", kept, locks=state.check_id)
+        self._running = state.check_id
+        self._write(f"{state.check_id}{_STATE}", _KeptState(boot=self._boot, state=state))
 
     def forget_state(self, check_id: str) -> None:
         """Remove the state of a check that is over, or whose end was told."""
         if self._folder is None:
             return
-        lock = self._locks.pop(check_id, None)
-        if lock is not None:
-            lock.close()
-        for ending in (_STATE, _LOCK):
+        self._running = "" if self._running == check_id else self._running
+        for path in self._folder.glob(f"{check_id}.*"):  # an older version kept a lock as well
             with contextlib.suppress(OSError):
-                (self._folder / f"{check_id}{ending}").unlink()
-
-    def close(self) -> None:
-        """Release the running checks: the next start finds them as cut off."""
-        self.release()
-        for lock in self._locks.values():
-            lock.close()
-        self._locks.clear()
+                path.unlink()
 
     def claim(self) -> bool:
-        """Take this user's only turn to check, until `release`, `close` or the process's end.
+        """Take this user's only turn to check, until `release` or the process's end.
 
         To look and to take it is one step: of two programs that begin at once, one gets it.
         Returns whether it is this program's; a folder that cannot be written to has no turns.
@@ -117,23 +109,33 @@ class CheckFolder:
         place = self._folder.with_name(f"{self._folder.name}{_LOCK}")
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            self._turn = _locked(place)
+            file = open(place, "ab")  # noqa: SIM115
         except OSError:
             return True
+        if try_lock(file.fileno()):
+            self._turn = file
+        else:
+            file.close()
         return self._turn is not None
 
     def release(self) -> None:
-        """Give the turn to check back; without it, this does nothing."""
+        """Give the turn to check back: a state that is still there was cut off."""
         turn, self._turn = self._turn, None
         if turn is not None:
             turn.close()
 
     def cut_off(self) -> tuple[CutOffCheck, ...]:
-        """Return the checks that were cut off, the last one first."""
+        """Return the checks that were cut off, the last one first; none while another one runs."""
+        had_turn = self._turn is not None
+        if not self.claim():
+            return ()
+        if not had_turn:
+            self.release()
         found: list[tuple[float, CutOffCheck]] = []
+        running = self._running if had_turn else ""
         for path in self._files(_STATE):
             stored = _decoded(path, _KeptState)
-            if stored is None or stored.state.check_id != path.stem or self._is_held(path.stem):
+            if stored is None or stored.state.check_id != path.stem or path.stem == running:
                 continue
             is_restart = not is_same_boot(stored.boot, self._boot)
             ended = Interruption(after_s=stored.state.elapsed_s, is_restart=is_restart)
@@ -196,31 +198,15 @@ class CheckFolder:
             return []
         return [one for one in files if one.suffix == ending and _NAME.fullmatch(one.stem)]
 
-    def _write(self, name: str, kept: _KeptState | _KeptRecord, *, locks: str = "") -> None:
+    def _write(self, name: str, kept: _KeptState | _KeptRecord) -> None:
         if self._folder is None:
             return
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            if locks and locks not in self._locks:
-                lock = _locked(self._folder / f"{locks}{_LOCK}")
-                self._locks |= {locks: lock} if lock is not None else {}
             write_atomically(self._folder / name, msgspec.json.encode(kept), is_private=True)
         except OSError as error:
             sentence = f"The check could not be kept: {error.strerror or error}."
             raise StudioError(FailureKind.NOT_SAVED, sentence) from error
-
-    def _is_held(self, check_id: str) -> bool:
-        """Return whether a process that lives runs this check."""
-        if check_id in self._locks:
-            return True
-        assert self._folder is not None
-        try:
-            lock = _locked(self._folder / f"{check_id}{_LOCK}")
-        except OSError:
-            return False
-        if lock is not None:
-            lock.close()
-        return lock is None
 
 
 def is_same_boot(one: str, other: str) -> bool:
@@ -228,15 +214,6 @@ def is_same_boot(one: str, other: str) -> bool:
     if one.isdecimal() and other.isdecimal():
         return abs(int(one) - int(other)) <= _CLOCK_SET_S
     return one == other
-
-
-def _locked(path: Path) -> BinaryIO | None:
-    """Return the file with its lock, which it holds until it is closed; None if another has it."""
-    file = open(path, "ab")  # noqa: SIM115
-    if try_lock(file.fileno()):
-        return file
-    file.close()
-    return None
 
 
 def _decoded(path: Path, kind: type[_Kept]) -> _Kept | None:

@@ -1,4 +1,4 @@
-"""The record of a check: its result as JSON, to keep, to save in a picture, and to open again.
+"""The record of a check: its result, to keep as JSON, to save in a picture, and to open again.
 
 It has nothing that identifies you, your PC, or this copy of the card, beyond the last characters of
 its UUID. A record comes back from strangers: only the JSON in their file is read.
@@ -15,18 +15,35 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import Meta
 
-from gpu_studio.core.check.check_verdict import CheckResult
+from gpu_studio.core.check.check_verdict import next_action, result_sentence
+from gpu_studio.core.check.stages import round_count
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.card_identity import identity_of
 from gpu_studio.core.devices.cards import known_card, silicon_text
 from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.devices.facts import resizable_bar_text
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.check_messages import CheckedDevice, ShortText, StageName
+from gpu_studio.core.messages.check_messages import (
+    MOST_FINDINGS,
+    MOST_STAGES,
+    CheckedDevice,
+    CheckFinding,
+    CheckVerdict,
+    MemoryCoverage,
+    MemoryRates,
+    PlantKind,
+    Severity,
+    ShortText,
+    StageName,
+    StageOutcome,
+)
 from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
+    Amount,
+    Count,
     PositiveCount,
     Seconds,
 )
+from gpu_studio.core.pause import Pauses  # noqa: TC001  # msgspec reads it
 from gpu_studio.core.png_chunks import PNG_HEAD, png_text
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES, decode_record_of
 from gpu_studio.core.telemetry import Telemetry
@@ -41,6 +58,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.engine_messages import TorchCard
 
 SCHEMA = 1
+MOST_INTERRUPTIONS = 1000
 MOST_SPANS = 1000
 MOST_READINGS = 400
 """A picture has hardly more columns, and a record stays small."""
@@ -67,26 +85,112 @@ class StageSpan(msgspec.Struct, frozen=True, kw_only=True):
     start_s: Seconds
 
 
-class CheckRecord(CheckResult, frozen=True, kw_only=True):
-    """A whole check.
+class Interruption(msgspec.Struct, frozen=True, kw_only=True):
+    """A check that ended without its program's consent, found at the next start.
 
-    ``started_at`` is ISO 8601, ``seconds`` the time really spent. ``readings`` are the curves,
-    ``spans`` the times of the stages; an older program wrote none.
+    ``after_s`` is the time since the start of the check, up to a minute too short.
+    ``is_restart``: the PC itself started again in between; otherwise only the program ended.
+    """
+
+    after_s: Seconds
+    is_restart: bool
+
+
+class CheckFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check measured so far; a record and an interrupted check have it alike.
+
+    ``highest_temperature_c`` and ``lowest_clock_mhz`` are those of the load stage and later, None
+    if the card reports none. ``memory_rates`` is the largest loss of bandwidth of all rounds.
+    """
+
+    highest_temperature_c: Amount | None = None
+    highest_hotspot_c: Amount | None = None
+    highest_memory_temperature_c: Amount | None = None
+    lowest_clock_mhz: Amount | None = None
+    highest_power_w: Amount | None = None
+    coverage: MemoryCoverage | None = None
+    memory_rates: MemoryRates | None = None
+    interruptions: Annotated[tuple[Interruption, ...], Meta(max_length=MOST_INTERRUPTIONS)] = ()
+    pauses: Pauses = ()
+
+
+class CheckRecord(CheckFigures, frozen=True, kw_only=True):
+    """A whole check: what was checked and found, and what follows from it.
+
+    ``started_at`` is ISO 8601, ``minutes`` the chosen length, ``seconds`` the time really spent.
+    ``failed_before``: the check of the same card before this one failed. ``origin`` is the file
+    from which a record comes that this PC did not make, empty for its own. ``readings`` are the
+    curves, ``spans`` the times of the stages; an older program wrote none.
     """
 
     schema: int = SCHEMA
+    device: CheckedDevice
     started_at: ShortText
+    minutes: PositiveCount
     seconds: Seconds
+    rounds: Count
+    stages: Annotated[tuple[StageOutcome, ...], Meta(max_length=MOST_STAGES)]
+    findings: Annotated[tuple[CheckFinding, ...], Meta(max_length=MOST_FINDINGS)] = ()
+    planted: PlantKind | None = None
+    is_stopped: bool = False
+    failed_before: bool = False
+    origin: ShortText = ""
     readings: Annotated[tuple[Telemetry, ...], Meta(max_length=MOST_READINGS)] = ()
     spans: Annotated[tuple[StageSpan, ...], Meta(max_length=MOST_SPANS)] = ()
     program: ShortText = ""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a contradiction, and for a reading that no device has."""
-        super().__post_init__()
+        verdicts = {stage.name: stage.verdict for stage in self.stages}
+        if len(verdicts) < len(self.stages):
+            message = "it has a stage twice"
+            raise ValueError(message)
+        for finding in self.of("error"):
+            if verdicts.get(finding.stage) != "failed":
+                message = f"it has an error in the stage “{finding.stage}”, which did not fail"
+                raise ValueError(message)
         if not all(one.is_possible for one in self.readings):
             message = "a sensor's number is impossible"
             raise ValueError(message)
+
+    @property
+    def verdict(self) -> CheckVerdict:
+        """What the stages say together.
+
+        A restart, an end of the program, and what does not fit the card's name make a check without
+        errors inconclusive; without all of its rounds, it is partial.
+        """
+        verdicts = {stage.verdict for stage in self.stages}
+        if "failed" in verdicts:
+            return "failed"
+        if "inconclusive" in verdicts or self.interruptions or self.device.contradiction:
+            return "inconclusive"
+        is_complete = self.rounds >= round_count(self.minutes)
+        return "passed" if verdicts == {"passed"} and is_complete else "partial"
+
+    @property
+    def sentence(self) -> str:
+        """The result in a sentence or two."""
+        return result_sentence(self)
+
+    @property
+    def next_action(self) -> str:
+        """The one next action."""
+        return next_action(self)
+
+    @property
+    def has_tested(self) -> bool:
+        """Whether any stage tested anything."""
+        return any(stage.has_tested for stage in self.stages)
+
+    @property
+    def errors(self) -> int:
+        """The errors of all stages."""
+        return sum(stage.errors for stage in self.stages)
+
+    def of(self, severity: Severity) -> list[CheckFinding]:
+        """Return the findings of a severity."""
+        return [finding for finding in self.findings if finding.severity == severity]
 
 
 class _Claim(msgspec.Struct, frozen=True):
@@ -234,9 +338,6 @@ def checked_card(card: Device, address: str, torch_card: TorchCard | None = None
         vbios=card.vbios,
         compute_capability=card.compute_capability,
         memory_total_bytes=card.memory_total_bytes,
-        clock_max_mhz=card.sm_clock_max_mhz,
-        pcie_generation_max=card.pcie_generation_max,
-        pcie_width_max=card.pcie_width_max,
         driver_version=card.driver_version,
         power_limit_w=card.telemetry.power_limit_w,
         shutdown_c=card.shutdown_c,

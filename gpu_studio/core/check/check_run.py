@@ -15,18 +15,14 @@ import msgspec
 from gpu_studio.core.check.check_record import (
     MOST_READINGS,
     MOST_SPANS,
+    CheckFigures,
     CheckRecord,
+    Interruption,
     StageSpan,
     reading_of,
     thinned,
 )
-from gpu_studio.core.check.check_verdict import (
-    CheckFigures,
-    Interruption,
-    loss_finding,
-    stage_verdict,
-    worse,
-)
+from gpu_studio.core.check.check_verdict import loss_finding, stage_verdict, worse
 from gpu_studio.core.check.stages import in_order, round_count, round_s, stage_budget_s
 from gpu_studio.core.device_name import address_at, is_cpu, pc_of
 from gpu_studio.core.messages.check_messages import (
@@ -470,7 +466,7 @@ class CheckRun:
         )
         if not (self.is_stopped and isinstance(event, EngineEnded)):
             finding = loss_finding(
-                event, track.name, self.elapsed_s, is_silent=self._is_silent, step=track.doing,
+                event, track.name, is_silent=self._is_silent, step=track.doing,
                 address=self.plan.device, has_begun=bool(self.spans),
             )  # fmt: skip
             errors = track.round_errors + finding.count

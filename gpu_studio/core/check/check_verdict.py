@@ -8,52 +8,34 @@ the stages and the findings: what a file says of itself is no reason to believe 
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated
-
-import msgspec
-from msgspec import Meta
+from typing import TYPE_CHECKING
 
 from gpu_studio.core.check.stages import (
     GLANCE_MINUTES,
     OVERNIGHT_MINUTES,
     is_enough,
-    round_count,
     stage_title,
 )
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.check_messages import (
-    MOST_FINDINGS,
-    MOST_STAGES,
-    CheckedDevice,
     CheckFinding,
     CheckVerdict,
     FindingKind,
     MemoryCoverage,
-    MemoryRates,
-    PlantKind,
     Severity,
-    ShortText,
     StageName,
-    StageOutcome,
 )
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
-from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
-    Amount,
-    Count,
-    PositiveCount,
-    Seconds,
-)
 from gpu_studio.core.notice import Tone
-from gpu_studio.core.pause import Pauses  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.units import counted, format_bytes, format_count, format_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from gpu_studio.core.check.check_record import CheckRecord, Interruption
     from gpu_studio.core.failure import Failure
 
-MOST_INTERRUPTIONS = 1000
 _WORST_FIRST: tuple[CheckVerdict, ...] = (
     "failed", "inconclusive", "partial", "passed", "skipped",
 )  # fmt: skip
@@ -119,104 +101,6 @@ _AFTER_DOUBT: tuple[tuple[tuple[FindingKind, ...], str, str], ...] = (
 )  # fmt: skip
 
 
-class Interruption(msgspec.Struct, frozen=True, kw_only=True):
-    """A check that ended without its program's consent, found at the next start.
-
-    ``after_s`` is the time since the start of the check, up to a minute too short.
-    ``is_restart``: the PC itself started again in between; otherwise only the program ended.
-    """
-
-    after_s: Seconds
-    is_restart: bool
-
-
-class CheckFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check measured so far; a record and an interrupted check have it alike.
-
-    ``highest_temperature_c`` and ``lowest_clock_mhz`` are those of the load stage and later, None
-    if the card reports none. ``memory_rates`` is the largest loss of bandwidth of all rounds.
-    """
-
-    highest_temperature_c: Amount | None = None
-    highest_hotspot_c: Amount | None = None
-    highest_memory_temperature_c: Amount | None = None
-    lowest_clock_mhz: Amount | None = None
-    highest_power_w: Amount | None = None
-    coverage: MemoryCoverage | None = None
-    memory_rates: MemoryRates | None = None
-    interruptions: Annotated[tuple[Interruption, ...], Meta(max_length=MOST_INTERRUPTIONS)] = ()
-    pauses: Pauses = ()
-
-
-class CheckResult(CheckFigures, frozen=True, kw_only=True):
-    """What was checked and found, and what follows from it.
-
-    ``minutes`` is the chosen length. ``failed_before``: the check of the same card before this one
-    failed. ``origin`` is the file from which a result comes that this PC did not make, empty for
-    its own.
-    """
-
-    device: CheckedDevice
-    minutes: PositiveCount
-    rounds: Count
-    stages: Annotated[tuple[StageOutcome, ...], Meta(max_length=MOST_STAGES)]
-    findings: Annotated[tuple[CheckFinding, ...], Meta(max_length=MOST_FINDINGS)] = ()
-    planted: PlantKind | None = None
-    is_stopped: bool = False
-    failed_before: bool = False
-    origin: ShortText = ""
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for stages and findings that contradict each other."""
-        verdicts = {stage.name: stage.verdict for stage in self.stages}
-        if len(verdicts) < len(self.stages):
-            message = "it has a stage twice"
-            raise ValueError(message)
-        for finding in self.findings:
-            if finding.severity == "error" and verdicts.get(finding.stage) != "failed":
-                message = f"it has an error in the stage “{finding.stage}”, which did not fail"
-                raise ValueError(message)
-
-    @property
-    def verdict(self) -> CheckVerdict:
-        """What the stages say together.
-
-        A restart, an end of the program, and what does not fit the card's name make a check without
-        errors inconclusive; without all of its rounds, it is partial.
-        """
-        verdicts = {stage.verdict for stage in self.stages}
-        if "failed" in verdicts:
-            return "failed"
-        if "inconclusive" in verdicts or self.interruptions or self.device.contradiction:
-            return "inconclusive"
-        is_complete = self.rounds >= round_count(self.minutes)
-        return "passed" if verdicts == {"passed"} and is_complete else "partial"
-
-    @property
-    def sentence(self) -> str:
-        """The result in a sentence or two."""
-        return result_sentence(self)
-
-    @property
-    def next_action(self) -> str:
-        """The one next action."""
-        return next_action(self)
-
-    @property
-    def has_tested(self) -> bool:
-        """Whether any stage tested anything."""
-        return any(stage.has_tested for stage in self.stages)
-
-    @property
-    def errors(self) -> int:
-        """The errors of all stages."""
-        return sum(stage.errors for stage in self.stages)
-
-    def of(self, severity: Severity) -> list[CheckFinding]:
-        """Return the findings of a severity."""
-        return [finding for finding in self.findings if finding.severity == severity]
-
-
 # ── verdicts ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -264,7 +148,7 @@ class CheckEnd(Enum):
     PARTIAL = ("Partly tested", Tone.AMBER)
 
 
-def end_of(result: CheckResult) -> CheckEnd:
+def end_of(result: CheckRecord) -> CheckEnd:
     """Return how the check of a record ended."""
     verdict = result.verdict
     if verdict == "failed":
@@ -279,7 +163,7 @@ def end_of(result: CheckResult) -> CheckEnd:
     return CheckEnd.STOPPED if result.is_stopped else CheckEnd.PARTIAL
 
 
-def end_words(result: CheckResult) -> str:
+def end_words(result: CheckRecord) -> str:
     """Return the largest words of a record: a number of errors, or why there is none."""
     end = end_of(result)
     if end is CheckEnd.LOST and is_cpu(result.device.address):
@@ -287,7 +171,7 @@ def end_words(result: CheckResult) -> str:
     return end.value[0] or errors_text(result.errors)
 
 
-def end_tone(result: CheckResult) -> Tone:
+def end_tone(result: CheckRecord) -> Tone:
     """Return how good or bad the end is; a pass in a file is neither."""
     tone = end_of(result).value[1]
     return Tone.PLAIN if result.origin and tone is Tone.GOOD else tone
@@ -301,7 +185,7 @@ def errors_text(count: int) -> str:
 # ── sentences ────────────────────────────────────────────────────────────────────────────────────
 
 
-def result_sentence(result: CheckResult) -> str:
+def result_sentence(result: CheckRecord) -> str:
     """Return the result of a check in a sentence or two; it claims no more than was tested."""
     address = result.device.address
     share = _memory_share(result.coverage, address)
@@ -341,7 +225,7 @@ def interruption_sentence(interruption: Interruption) -> str:
     return f"{what} {when} into the check."
 
 
-def _failure(result: CheckResult) -> str:
+def _failure(result: CheckRecord) -> str:
     errors = result.of("error")
     lost = next((one for one in errors if one.kind == "card_lost"), None)
     if lost is not None:
@@ -361,7 +245,7 @@ def _failure(result: CheckResult) -> str:
     return f"{counted(result.errors, 'error')} found. {first}".strip()
 
 
-def _is_nothing_right(result: CheckResult) -> bool:
+def _is_nothing_right(result: CheckRecord) -> bool:
     return any(one.kind == "nothing_right" and one.stage == "compute" for one in result.findings)
 
 
@@ -375,7 +259,7 @@ def _listed(titles: Iterable[str]) -> str:
 # ── the next action ──────────────────────────────────────────────────────────────────────────────
 
 
-def next_action(result: CheckResult) -> str:
+def next_action(result: CheckRecord) -> str:
     """Return the one next action after a check."""
     is_of_cpu = is_cpu(result.device.address)
     if result.planted is not None:
@@ -409,7 +293,7 @@ def next_action(result: CheckResult) -> str:
     return _MORE_FREE if lacks_memory and not is_of_cpu else _TOO_SHORT
 
 
-def _after_failure(result: CheckResult, *, is_of_cpu: bool) -> str:
+def _after_failure(result: CheckRecord, *, is_of_cpu: bool) -> str:
     if _is_nothing_right(result):
         return _NOTHING_RIGHT_OF_CPU if is_of_cpu else _NOTHING_RIGHT
     if not result.failed_before:
@@ -420,7 +304,7 @@ def _after_failure(result: CheckResult, *, is_of_cpu: bool) -> str:
     return _SECOND_DISAGREEMENT if kinds == {"disagreement"} else _SECOND_FAILURE
 
 
-def _after_pass(result: CheckResult, what: str) -> str:
+def _after_pass(result: CheckRecord, what: str) -> str:
     if result.origin:
         return (
             f"Do not pay for a {what} because of a file: run the check yourself, or watch it run."
@@ -452,7 +336,6 @@ _LOST_SIGNS = ("GPU is lost", "fallen off the bus", "no CUDA-capable device", "d
 def loss_finding(
     event: RequestFailed | EngineEnded,
     stage: StageName,
-    at_s: float,
     *,
     is_silent: bool,
     has_begun: bool = True,
@@ -464,7 +347,6 @@ def loss_finding(
     Args:
         event: its last event.
         stage: the stage that was running, or was to run next.
-        at_s: seconds since the start of the check.
         is_silent: whether the engine was abandoned because it did not answer.
         has_begun: whether any stage has begun.
         step: what was running, in words; empty if unknown.
@@ -484,14 +366,14 @@ def loss_finding(
     is_lost = severity == "error"
     return CheckFinding(
         kind="card_lost" if is_lost else "could_not_run",
-        severity=severity, stage=stage, sentence=sentence[:1000], count=int(is_lost), at_s=at_s,
+        severity=severity, stage=stage, sentence=sentence[:1000], count=int(is_lost),
     )  # fmt: skip
 
 
-def failure_finding(failure: Failure, stage: StageName, at_s: float, address: str) -> CheckFinding:
+def failure_finding(failure: Failure, stage: StageName, address: str) -> CheckFinding:
     """Return the finding of a stage that failed while the engine goes on; see `loss_finding`."""
     event = RequestFailed(failure=failure)
-    return loss_finding(event, stage, at_s, is_silent=False, address=address)
+    return loss_finding(event, stage, is_silent=False, address=address)
 
 
 def _of_failure(failure: Failure, title: str, *, has_begun: bool) -> tuple[Severity, str]:

@@ -140,10 +140,7 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     slowdown_c: Amount | None = None
     operating_max_c: Amount | None = None
     base_clock_mhz: Amount | None = None
-    clock_max_mhz: Amount | None = None
     power_limit_w: Amount | None = None
-    pcie_generation_max: Count | None = None
-    pcie_width_max: Count | None = None
     resizable_bar: ShortText = ""
     ecc: Text = ""
     uuid_tail: ShortText = ""
@@ -169,7 +166,6 @@ class MemoryCoverage(msgspec.Struct, frozen=True, kw_only=True):
     free_bytes: Bytes
     total_bytes: Bytes
     reserve_bytes: Bytes
-    passes: Count = 0
 
     def __post_init__(self) -> None:
         """Raise ValueError for more tested memory than there is."""
@@ -198,7 +194,6 @@ class WrongBits(msgspec.Struct, frozen=True, kw_only=True):
 
     first_byte: Bytes
     last_byte: Bytes
-    words: Bytes
     zero_to_one: Bytes
     one_to_zero: Bytes
     places: Annotated[tuple[WrongWord, ...], Meta(max_length=MOST_PLACES)] = ()
@@ -256,9 +251,7 @@ class MemoryRates(msgspec.Struct, frozen=True, kw_only=True):
 class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that a check found.
 
-    ``count`` is the number of errors: wrong elements, wrong words, or 1. ``at_s`` is the time since
-    the start of the round. ``came_back`` says whether a repetition gave the same error; None if
-    nothing was repeated.
+    ``count`` is the number of errors: wrong elements, wrong words, or 1.
     """
 
     kind: FindingKind
@@ -266,8 +259,6 @@ class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
     stage: StageName
     sentence: Text
     count: Bytes = 0
-    at_s: Seconds = 0.0
-    came_back: bool | None = None
     bits: WrongBits | None = None
 
 

@@ -145,7 +145,7 @@ class CheckRound:
                 raise
         # Outside the except block, the error and the tensors in its frames are gone.
         if failure is not None:
-            run.findings.append(failure_finding(failure, name, run.elapsed_s, request.device))
+            run.findings.append(failure_finding(failure, name, request.device))
             accelerator_of(device).empty_cache()
         left_s = budget_s - run.elapsed_s
         if name == SPARE_TIME_OF or left_s < 0:
@@ -184,8 +184,7 @@ class CheckRound:
             at_s = run.offset_s + one.at_s
             yield CheckVitalsRead(check_id=check_id, elapsed_s=at_s, vitals=one)
         for found in run.findings[self._findings_sent :]:
-            finding = msgspec.structs.replace(found, at_s=run.offset_s + found.at_s)
-            yield CheckFindingMade(check_id=check_id, finding=finding)
+            yield CheckFindingMade(check_id=check_id, finding=found)
         self._readings_sent, self._findings_sent = len(run.readings), len(run.findings)
 
     def _progress(self, run: StageRun) -> CheckProgressed:

@@ -211,7 +211,7 @@ class _Turns:
             work.kind, "error",
             f"{work.title}: wrong in {format_count(count)} of {format_count(differs.size)} "
             f"elements. The same work, repeated, was wrong {times}.",
-            count=count, came_back=came_back > 0,
+            count=count,
         )  # fmt: skip
 
 

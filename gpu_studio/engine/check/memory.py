@@ -220,9 +220,7 @@ class TestedMemory:
     def tell(self) -> None:
         """Say what was tested so far."""
         free, tested_bytes = self._before.free_bytes, len(self._verified) * self._words * 8
-        self._run.coverage = msgspec.structs.replace(
-            self._before, tested_bytes=tested_bytes, passes=self.passes
-        )
+        self._run.coverage = msgspec.structs.replace(self._before, tested_bytes=tested_bytes)
         share = format_percent(tested_bytes / max(free, 1))
         done = min(self._patterns_done, len(PATTERNS))
         times = f", {format_count(self.passes)} times" if self.passes > 1 else ""
@@ -313,7 +311,7 @@ class TestedMemory:
             f"Wrong words when the {self._run.subject} read {pattern.title} back, and right when "
             f"it read them once more: {format_count(counted)}."
         )
-        self._run.report("wrong_bits", "error", sentence, count=counted, came_back=False)
+        self._run.report("wrong_bits", "error", sentence, count=counted)
         return []
 
     def _count_wrong(self, pattern: Pattern, number: int) -> int:
@@ -422,7 +420,6 @@ def wrong_bits(seen: Words, expected: Words, first_byte: int, pattern: str) -> W
     return WrongBits(
         first_byte=first_byte + int(places[0]) * _WORD_BYTES,
         last_byte=first_byte + int(places[-1]) * _WORD_BYTES + _WORD_BYTES - 1,
-        words=len(places),
         zero_to_one=_ones(wrong & ~was),
         one_to_zero=_ones(wrong & was),
         places=tuple(
@@ -440,7 +437,6 @@ def joined(parts: list[WrongBits]) -> WrongBits:
     return WrongBits(
         first_byte=min(one.first_byte for one in parts),
         last_byte=max(one.last_byte for one in parts),
-        words=sum(one.words for one in parts),
         zero_to_one=sum(one.zero_to_one for one in parts),
         one_to_zero=sum(one.one_to_zero for one in parts),
         places=tuple(place for one in parts for place in one.places)[:MOST_PLACES],

@@ -210,7 +210,6 @@ class StageRun:
         sentence: str,
         *,
         count: int = 0,
-        came_back: bool | None = None,
         bits: WrongBits | None = None,
     ) -> None:
         """Report a finding. All errors count, but only the first few of a kind are told."""
@@ -221,8 +220,7 @@ class StageRun:
             self.findings.append(
                 CheckFinding(
                     kind=kind, severity=severity, stage=self.stage, sentence=sentence,
-                    count=max(count, int(severity == "error")), at_s=self.elapsed_s,
-                    came_back=came_back, bits=bits,
+                    count=max(count, int(severity == "error")), bits=bits,
                 )
             )  # fmt: skip
 

@@ -372,7 +372,7 @@ class CardCheck(PageModel):
             self._session.close()
         self._reading.close()
         self._files.close()
-        self._folder.close()
+        self._folder.release()
 
     # ── the check that runs ──────────────────────────────────────────────────────────────────
 

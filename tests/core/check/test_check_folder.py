@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -26,6 +25,7 @@ import sys, pathlib, msgspec
 from gpu_studio.core.check.check_folder import CheckFolder
 from gpu_studio.core.check.check_run import CheckState
 folder = CheckFolder(pathlib.Path(sys.argv[1]), "boot one")
+assert folder.claim()
 folder.keep_state(msgspec.json.decode(sys.stdin.buffer.readline(), type=CheckState))
 print("kept", flush=True)
 sys.stdin.read()
@@ -77,7 +77,6 @@ def test_a_check_that_was_killed_is_found_and_one_that_runs_is_not(tmp_path: Pat
 def test_only_a_recent_check_can_continue(tmp_path: Path, hours: float, can_continue: bool) -> None:
     folder = CheckFolder(tmp_path)
     folder.keep_state(run_until("memory").state())
-    folder.close()
     (path,) = tmp_path.glob("*.running")
     ended_at = time.time() - 3600 * hours
     os.utime(path, (ended_at, ended_at))
@@ -140,12 +139,13 @@ def test_of_programs_that_begin_at_once_one_may_check(tmp_path: Path) -> None:
         child.stdin.flush()  # type: ignore[union-attr]
     answers = [child.stdout.readline().strip() for child in children]  # type: ignore[union-attr]
     assert sorted(answers) == ["False", "False", "True"]
-    with contextlib.closing(CheckFolder(tmp_path)) as folder:
-        assert not folder.claim()
-        for child in children:
-            child.kill()
-            child.communicate()
-        assert folder.claim(), "the turn ends with its program"
+    folder = CheckFolder(tmp_path)
+    assert not folder.claim()
+    for child in children:
+        child.kill()
+        child.communicate()
+    assert folder.claim(), "the turn ends with its program"
+    folder.release()
 
 
 def test_a_turn_that_was_given_back_is_free(tmp_path: Path) -> None:
@@ -155,15 +155,14 @@ def test_a_turn_that_was_given_back_is_free(tmp_path: Path) -> None:
     assert not other.claim()
     one.release()
     assert other.claim()
-    other.close()
+    other.release()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the user's own folder sees to it")
 def test_nobody_else_reads_a_check(tmp_path: Path) -> None:
-    with contextlib.closing(CheckFolder(tmp_path)) as folder:
-        run = run_until("memory")
-        folder.keep_state(run.state())
-        folder.keep_record(record(), run.check_id, "fingerprint")
-        for ending in (".running", ".json"):
-            (path,) = tmp_path.glob(f"*{ending}")
-            assert path.stat().st_mode & 0o077 == 0
+    folder, run = CheckFolder(tmp_path), run_until("memory")
+    folder.keep_state(run.state())
+    folder.keep_record(record(), run.check_id, "fingerprint")
+    for ending in (".running", ".json"):
+        (path,) = tmp_path.glob(f"*{ending}")
+        assert path.stat().st_mode & 0o077 == 0

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 import pytest
 
+from gpu_studio.core.check.check_record import Interruption
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_verdict import (
     CheckEnd,
-    Interruption,
     end_of,
     end_tone,
     end_words,

@@ -335,7 +335,6 @@ def cut_off(tmp_path: Path) -> CheckRun:
         check.apply(event)  # type: ignore[arg-type]  # no pause
     before = CheckFolder(tmp_path / "data" / "checks", "yesterday")
     before.keep_state(check.state())
-    before.close()
     return check
 
 
