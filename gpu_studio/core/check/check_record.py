@@ -96,31 +96,15 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     is_restart: bool
 
 
-class CheckFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check measured so far; a record and an interrupted check have it alike.
-
-    ``highest_temperature_c`` and ``lowest_clock_mhz`` are those of the load stage and later, None
-    if the card reports none. ``memory_rates`` is the largest loss of bandwidth of all rounds.
-    """
-
-    highest_temperature_c: Amount | None = None
-    highest_hotspot_c: Amount | None = None
-    highest_memory_temperature_c: Amount | None = None
-    lowest_clock_mhz: Amount | None = None
-    highest_power_w: Amount | None = None
-    coverage: MemoryCoverage | None = None
-    memory_rates: MemoryRates | None = None
-    interruptions: Annotated[tuple[Interruption, ...], Meta(max_length=MOST_INTERRUPTIONS)] = ()
-    pauses: Pauses = ()
-
-
-class CheckRecord(CheckFigures, frozen=True, kw_only=True):
+class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A whole check: what was checked and found, and what follows from it.
 
     ``started_at`` is ISO 8601, ``minutes`` the chosen length, ``seconds`` the time really spent.
     ``failed_before``: the check of the same card before this one failed. ``origin`` is the file
-    from which a record comes that this PC did not make, empty for its own. ``readings`` are the
-    curves, ``spans`` the times of the stages; an older program wrote none.
+    from which a record comes that this PC did not make, empty for its own.
+    ``highest_temperature_c`` and ``lowest_clock_mhz`` are those of the load stage and later, None
+    if the card reports none. ``memory_rates`` is the largest loss of bandwidth of all rounds.
+    ``readings`` are the curves, ``spans`` the times of the stages; an older program wrote none.
     """
 
     schema: int = SCHEMA
@@ -135,6 +119,15 @@ class CheckRecord(CheckFigures, frozen=True, kw_only=True):
     is_stopped: bool = False
     failed_before: bool = False
     origin: ShortText = ""
+    highest_temperature_c: Amount | None = None
+    highest_hotspot_c: Amount | None = None
+    highest_memory_temperature_c: Amount | None = None
+    lowest_clock_mhz: Amount | None = None
+    highest_power_w: Amount | None = None
+    coverage: MemoryCoverage | None = None
+    memory_rates: MemoryRates | None = None
+    interruptions: Annotated[tuple[Interruption, ...], Meta(max_length=MOST_INTERRUPTIONS)] = ()
+    pauses: Pauses = ()
     readings: Annotated[tuple[Telemetry, ...], Meta(max_length=MOST_READINGS)] = ()
     spans: Annotated[tuple[StageSpan, ...], Meta(max_length=MOST_SPANS)] = ()
     program: ShortText = ""

@@ -15,7 +15,6 @@ import msgspec
 from gpu_studio.core.check.check_record import (
     MOST_READINGS,
     MOST_SPANS,
-    CheckFigures,
     CheckRecord,
     Interruption,
     StageSpan,
@@ -108,72 +107,69 @@ class StageTrack(msgspec.Struct, kw_only=True):
         self.doing, self.fraction = "", float(is_over)
 
 
-class CheckState(CheckFigures, frozen=True, kw_only=True):
+class CheckState(msgspec.Struct):
     """Everything that an interrupted check needs to continue, and to be told as a result.
 
-    ``elapsed_s`` is the time of the check so far, without interruptions.
+    ``started_at`` is ISO 8601. ``stages`` are the chosen ones in their order, ``readings`` the
+    sensors as a record has them. ``device`` is as the engine describes it, None before its first
+    answer. ``elapsed_s`` is the time of the check so far, without interruptions.
     """
 
     plan: CheckPlan
-    check_id: str
     started_at: str
-    round: PositiveCount
-    stages: tuple[StageTrack, ...]
-    findings: tuple[CheckFinding, ...]
-    elapsed_s: Seconds
+    check_id: str = msgspec.field(default_factory=lambda: secrets.token_hex(4))
+    round: PositiveCount = 1
+    stages: tuple[StageTrack, ...] = ()
+    findings: list[CheckFinding] = msgspec.field(default_factory=list)
+    elapsed_s: Seconds = 0.0
     device: CheckedDevice | None = None
     fingerprint: str = ""
-    readings: tuple[Telemetry, ...] = ()
-    spans: tuple[StageSpan, ...] = ()
+    readings: list[Telemetry] = msgspec.field(default_factory=list)
+    spans: list[StageSpan] = msgspec.field(default_factory=list)
     rounds_done: Count = 0
+    highest_temperature_c: float | None = None
+    highest_hotspot_c: float | None = None
+    highest_memory_temperature_c: float | None = None
+    lowest_clock_mhz: float | None = None
+    highest_power_w: float | None = None
+    coverage: MemoryCoverage | None = None
+    memory_rates: MemoryRates | None = None
+    interruptions: tuple[Interruption, ...] = ()
+    pauses: tuple[Pause, ...] = ()
 
 
-class CheckRun:
+_STATE = CheckState.__struct_fields__
+_FIGURES = _STATE[_STATE.index("highest_temperature_c") :]  # which a record has as well
+
+
+def _copied(state: CheckState) -> dict[str, Any]:
+    """Return the fields of a state for another one, which changes without it."""
+    fields = {name: getattr(state, name) for name in _STATE}
+    lists = {name: list(value) for name, value in fields.items() if isinstance(value, list)}
+    return fields | lists | {"stages": tuple(map(copy, state.stages))}
+
+
+class CheckRun(CheckState):
     """A check that is planned, running or over.
 
-    Args:
-        plan: what was asked for.
-        started_at: the time in ISO 8601.
-        program: the name and version of this program, for the record.
-
-    Attributes:
-        stages: the chosen stages in their order.
-        findings: all findings so far.
-        readings: the sensors as a record has them.
-        spans: when each stage began.
-        device: the device as the engine describes it; None before its first answer.
-        earlier: the last record of the same card; None if there is none.
+    ``program`` is the name and version of this program, for the record. ``earlier`` is the last
+    record of the same card. ``before_s`` is the time until the present round.
     """
 
-    def __init__(self, plan: CheckPlan, started_at: str, *, program: str = "") -> None:
-        self.plan = plan
-        self.started_at = started_at
-        self.check_id = secrets.token_hex(4)
-        self.device: CheckedDevice | None = None
-        self.fingerprint = ""
-        self.earlier: CheckRecord | None = None
-        self.is_stopped = self.is_over = False
-        self._program = program
-        self._is_silent = self._is_paused = self._has_begun = False
-        self._forget_results()
+    program: str = ""
+    earlier: CheckRecord | None = None
+    is_stopped: bool = False
+    is_over: bool = False
+    before_s: float = 0.0
+    is_silent: bool = False
+    is_paused: bool = False
+    has_begun: bool = False
 
-    def _forget_results(self) -> None:
-        self.stages = tuple(StageTrack(name=name) for name in in_order(self.plan.stages))
+    def __post_init__(self) -> None:
+        """Plan the stages, unless they are those of an interrupted check."""
+        names = in_order(self.plan.stages)
+        self.stages = self.stages or tuple(StageTrack(name=name) for name in names)
         self._plan_budgets()
-        self.findings: list[CheckFinding] = []
-        self.readings: list[Telemetry] = []
-        self.spans: list[StageSpan] = []
-        self.coverage: MemoryCoverage | None = None
-        self.memory_rates: MemoryRates | None = None
-        self.interruptions: tuple[Interruption, ...] = ()
-        self.pauses: tuple[Pause, ...] = ()
-        self.highest_temperature_c: float | None = None
-        self.highest_hotspot_c: float | None = None
-        self.highest_memory_temperature_c: float | None = None
-        self.lowest_clock_mhz: float | None = None
-        self.highest_power_w: float | None = None
-        self.round, self.rounds_done = 1, 0
-        self._before_s = self._round_at_s = 0.0  # of the rounds before this one, and of this one
 
     def _plan_budgets(self) -> None:
         for track in self.stages:
@@ -182,16 +178,8 @@ class CheckRun:
     @classmethod
     def resumed(cls, state: CheckState, interruption: Interruption, program: str = "") -> CheckRun:
         """Return an interrupted check that continues after its last finished stage."""
-        run = cls(state.plan, state.started_at, program=program)
-        for name in ("check_id", "round", "rounds_done", "device", "fingerprint"):
-            setattr(run, name, getattr(state, name))
-        for name in CheckFigures.__struct_fields__:
-            setattr(run, name, getattr(state, name))
+        run = cls(**_copied(state), program=program, before_s=state.elapsed_s)
         run.interruptions = (*state.interruptions, interruption)
-        run.findings, run.spans = list(state.findings), list(state.spans)
-        run.readings, run._before_s = list(state.readings), state.elapsed_s
-        run.stages = tuple(map(copy, state.stages))
-        run._plan_budgets()
         for track in run.stages:
             if track.state != "finished":
                 run._rewind(track)
@@ -211,11 +199,6 @@ class CheckRun:
     def rounds(self) -> int:
         """The planned number of rounds."""
         return round_count(self.plan.minutes)
-
-    @property
-    def elapsed_s(self) -> float:
-        """The time that the check has spent, in seconds, without interruptions."""
-        return self._before_s + self._round_at_s
 
     @property
     def remaining_s(self) -> float:
@@ -241,7 +224,7 @@ class CheckRun:
     @property
     def patience_s(self) -> float:
         """How long to wait for the next event before calling `give_up`, in seconds."""
-        return STEP_PATIENCE_S if self._has_begun else START_PATIENCE_S
+        return STEP_PATIENCE_S if self.has_begun else START_PATIENCE_S
 
     def next_request(self) -> RunCheck | None:
         """Return the request for the next round; None if the check is over."""
@@ -255,7 +238,7 @@ class CheckRun:
             for track in self.stages:
                 track.leave(track.verdict, is_over=False)
             self._plan_budgets()
-        self._has_begun = self._is_paused = False
+        self.has_begun = self.is_paused = False
         return RunCheck(
             check_id=self.check_id, device=self.plan.device,
             stages=tuple(track.name for track in self.stages if track.state != "finished"),
@@ -272,29 +255,29 @@ class CheckRun:
         A sleep may end the engine's use of its card and empty the video memory, so nothing of it is
         the card's fault: the engine has to be abandoned, and the next request runs the stage again.
         """
-        if self.is_over or self._is_paused:
+        if self.is_over or self.is_paused:
             return
-        self._is_paused = True
+        self.is_paused = True
         if len(self.pauses) < MOST_PAUSES:
             self.pauses = (*self.pauses, Pause(after_s=self.elapsed_s, paused_s=paused_s))
         track = self.present
-        self._before_s, self._round_at_s = self.elapsed_s, 0.0
+        self.before_s = self.elapsed_s
         if track is not None:
             self._rewind(track)
 
     def give_up(self) -> None:
         """Note that the engine was silent for too long; it still has to be abandoned."""
-        self._is_silent = True
+        self.is_silent = True
 
     def apply(self, event: Event) -> None:
         """Take an event of the engine."""
-        if self._is_paused:
+        if self.is_paused:
             return  # of the engine before the pause
         match event:
             case CheckStarted():
                 self._meet(event)
             case CheckStageBegan():
-                self._has_begun = True
+                self.has_begun = True
                 track = self._track(event.stage)
                 track.state, track.fraction, track.round_errors = "running", 0.0, 0
                 track.budget_s = event.budget_s
@@ -343,8 +326,8 @@ class CheckRun:
             failed_before=self.earlier is not None and self.earlier.verdict == "failed",
             readings=thinned(self.readings),
             spans=tuple(self.spans),
-            program=self._program,
-            **self._fields_of(CheckFigures),
+            program=self.program,
+            **{name: getattr(self, name) for name in _FIGURES},
         )
 
     def outcomes(self) -> tuple[StageOutcome, ...]:
@@ -353,16 +336,7 @@ class CheckRun:
 
     def state(self) -> CheckState:
         """Return what an interrupted check needs to continue."""
-        fields = self._fields_of(CheckState) | {
-            "stages": tuple(map(copy, self.stages)),
-            "findings": tuple(self.findings),
-            "readings": thinned(self.readings),
-            "spans": tuple(self.spans),
-        }
-        return CheckState(**fields)
-
-    def _fields_of(self, kind: type[msgspec.Struct]) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in kind.__struct_fields__}
+        return CheckState(**_copied(self) | {"readings": list(thinned(self.readings))})
 
     def _track(self, name: StageName) -> StageTrack:
         return next(track for track in self.stages if track.name == name)
@@ -397,7 +371,8 @@ class CheckRun:
         if is_cpu(fingerprint):  # each PC has one
             fingerprint = address_at(pc_of(self.plan.device), fingerprint)
         if "" not in (self.fingerprint, fingerprint) and fingerprint != self.fingerprint:
-            self._forget_results()
+            for name, value in _copied(CheckRun(self.plan, self.started_at)).items():
+                setattr(self, name, getattr(self, name) if name == "check_id" else value)
             sentence = (
                 "Another card is in this place than before the interruption: its check is new."
             )
@@ -408,7 +383,7 @@ class CheckRun:
         self.device, self.fingerprint = event.device, fingerprint
 
     def _read(self, event: CheckVitalsRead) -> None:
-        vitals, at_s = event.vitals, self._before_s + event.elapsed_s
+        vitals, at_s = event.vitals, self.before_s + event.elapsed_s
         self._move_to(event.elapsed_s)
         if (reading := reading_of(at_s, vitals)) is not None:
             self.readings.append(reading)
@@ -442,7 +417,7 @@ class CheckRun:
         track.tested = event.tested
         track.seconds += event.seconds
         if self.spans:
-            self._move_to(self.spans[-1].start_s - self._before_s + event.seconds)
+            self._move_to(self.spans[-1].start_s - self.before_s + event.seconds)
         self.coverage = event.coverage or self.coverage
         track.heat = _joined_heat(track.heat, event.heat)
         rates = [one for one in (self.memory_rates, event.memory_rates) if one is not None]
@@ -450,10 +425,10 @@ class CheckRun:
 
     def _move_to(self, round_at_s: float) -> None:
         """Note how long the round has run so far."""
-        self._round_at_s = max(self._round_at_s, round_at_s)
+        self.elapsed_s = max(self.elapsed_s, self.before_s + round_at_s)
 
     def _end_round(self, *, is_stopped: bool) -> None:
-        self._before_s, self._round_at_s = self.elapsed_s, 0.0
+        self.before_s = self.elapsed_s
         if is_stopped:
             self.is_stopped = self.is_over = True
         elif all(track.state == "finished" for track in self.stages):
@@ -466,7 +441,7 @@ class CheckRun:
         )
         if not (self.is_stopped and isinstance(event, EngineEnded)):
             finding = loss_finding(
-                event, track.name, is_silent=self._is_silent, step=track.doing,
+                event, track.name, is_silent=self.is_silent, step=track.doing,
                 address=self.plan.device, has_begun=bool(self.spans),
             )  # fmt: skip
             errors = track.round_errors + finding.count
@@ -474,7 +449,7 @@ class CheckRun:
             track.round_errors = errors
         track.seconds += track.fraction * track.budget_s
         track.leave(self._verdict_if_cut(track), is_over=True)
-        self._before_s, self._round_at_s = self.elapsed_s, 0.0
+        self.before_s = self.elapsed_s
         self.is_over = True
 
 

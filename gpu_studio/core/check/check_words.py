@@ -348,12 +348,9 @@ def _stage_row(
 
 
 def plan_text(address: str) -> str:
-    """Return what each stage tests, and what it can and cannot find."""
+    """Return what each stage tests, and what it cannot find."""
     every = (stage_words(name, address) for name in STAGE_NAMES)
-    return "\n\n".join(
-        f"{one.title}. {one.tests} Catches: {one.catches} Cannot find: {one.misses}"
-        for one in every
-    )
+    return "\n\n".join(f"{one.title}. {one.tests} Cannot find: {one.misses}" for one in every)
 
 
 # ── facts ────────────────────────────────────────────────────────────────────────────────────────
@@ -435,8 +432,7 @@ def _heat_facts(record: CheckRecord) -> Iterator[tuple[str, str]]:
         if heat is None:
             continue
         if heat.is_steady is not None:
-            change = f": {heat.change_c:+.1f}\u202f°C" if heat.change_c is not None else ""
-            steady = "yes, under 1\u202f°C in a minute" if heat.is_steady else f"not yet{change}"
+            steady = "yes, under 1\u202f°C in a minute" if heat.is_steady else "not yet"
             yield "Temperature steady", steady
         brakes = (
             f"{held_back_words(one.reason)} for {clock_text(one.seconds)}" for one in heat.brakes

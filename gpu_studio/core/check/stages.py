@@ -31,9 +31,9 @@ SPARE_TIME_TO: StageName = "memory"
 class CheckStage(msgspec.Struct, frozen=True, kw_only=True):
     """A stage in words.
 
-    ``share`` is the stage's part of a round's time. ``tests`` says what it does, ``catches`` and
-    ``misses`` what it can and cannot find. A CPU has no video memory and no link: ``cpu_title``,
-    ``cpu_tests``, ``cpu_catches`` and ``cpu_misses`` are for it, empty if there is no difference.
+    ``share`` is the stage's part of a round's time. ``tests`` says what it does, ``misses`` what it
+    cannot find. A CPU has no video memory and no link: ``cpu_title``, ``cpu_tests`` and
+    ``cpu_misses`` are for it, empty if there is no difference.
     """
 
     name: StageName
@@ -41,10 +41,8 @@ class CheckStage(msgspec.Struct, frozen=True, kw_only=True):
     cpu_title: str = ""
     share: float = 0.0
     tests: str = ""
-    catches: str = ""
     misses: str = ""
     cpu_tests: str = ""
-    cpu_catches: str = ""
     cpu_misses: str = ""
 
 
@@ -56,15 +54,10 @@ STAGES: tuple[CheckStage, ...] = (
         tests="Matrix products at full load, until the temperature changes by less than 1 °C in a "
         "minute; then bursts with rests between them, at 20 to 100 % of the time. The speed of "
         "the memory, first and when hot.",
-        catches="Any wrong product, hot, at part load and when a load begins; a step that takes "
-        "much longer each time; a low clock; memory that is slower when hot. Heat and throttling, "
-        "as in every stage.",
         misses="Faults that need a game's graphics units, and heat that builds up over hours. The "
         "fan's real speed is not measured.",
         cpu_tests="Matrix products at full load, until the temperature changes by less than 1 °C "
         "in a minute; then bursts with rests between them, at 20 to 100 % of the time.",
-        cpu_catches="Any wrong product, hot, at part load and when a load begins; a step that "
-        "takes much longer each time; a low clock. Heat and throttling, as in every stage.",
         cpu_misses="Heat that builds up over hours. Most CPUs do not report throttling.",
     ),
     CheckStage(
@@ -73,8 +66,6 @@ STAGES: tuple[CheckStage, ...] = (
         share=0.16,
         tests="IEEE arithmetic on random bits, exact products and convolutions with their "
         "gradients, whole numbers, indexed access, random numbers, and work that fills the card.",
-        catches="Wrong, stale, swapped and missing results in 11 dtypes, down to the last bit; a "
-        "part of the chip that is wrong.",
         misses="Faults in units that PyTorch does not use: graphics, video, ray tracing.",
         cpu_misses="Faults in units that PyTorch does not use.",
     ),
@@ -85,8 +76,6 @@ STAGES: tuple[CheckStage, ...] = (
         tests="Does PyTorch compute correctly here? Operations in place, with out= and plain, on "
         "tensors of two and three dimensions in every layout, small and above 100,000 elements; "
         "functions with known answers, with NaN, infinities, ties and extremes.",
-        catches="An operation that PyTorch and its driver compute wrong on this device in one "
-        "layout, size or dtype, and a write outside of the tensor.",
         misses="The other operations of PyTorch. A mistake of PyTorch is the same on every card "
         "of a model: you can leave this stage out to check a card.",
     ),
@@ -97,8 +86,6 @@ STAGES: tuple[CheckStage, ...] = (
         share=0.28,
         tests="Patterns in all free memory less a reserve, up and down, with a rest before they "
         "are read: addresses, random words, walking ones, and the inverse of each.",
-        catches="Bits that stick, flip, fade or follow their neighbors, words in the wrong place, "
-        "lost writes, and errors at low clocks.",
         misses="Memory that other programs hold, and errors rarer than one in this time. It "
         "cannot tell a bad memory chip from a bad memory controller.",
         cpu_tests="Patterns in a quarter of the free RAM, with 2 GiB left free, or in as much of "
@@ -113,11 +100,8 @@ STAGES: tuple[CheckStage, ...] = (
         share=0.08,
         tests="Copies in both directions, also while the card computes, timed and compared bit "
         "for bit; the card's own counter of repeated packets.",
-        catches="Copies that arrive changed, a link that is far slower than it should be, "
-        "packets that had to be repeated.",
         misses="Errors that the link corrected and the card does not count.",
         cpu_tests="Copies within RAM, also while the CPU computes, timed and compared bit for bit.",
-        cpu_catches="Copies that arrive changed.",
         cpu_misses="Errors that the memory corrected by itself.",
     ),
 )  # fmt: skip
@@ -150,7 +134,7 @@ def stage_words(name: StageName, address: str) -> CheckStage:
         return stage
     return msgspec.structs.replace(
         stage, title=stage.cpu_title or stage.title, tests=stage.cpu_tests or stage.tests,
-        catches=stage.cpu_catches or stage.catches, misses=stage.cpu_misses or stage.misses,
+        misses=stage.cpu_misses or stage.misses,
     )  # fmt: skip
 
 

@@ -21,7 +21,6 @@ from gpu_studio.core.messages.message import (
     Event,
     LastEvent,
     Message,
-    Ordinate,
     PositiveCount,
     Request,
     Seconds,
@@ -210,14 +209,12 @@ class StageHeat(msgspec.Struct, frozen=True, kw_only=True):
     """The heat of a stage; None means "not reported".
 
     ``is_steady`` is the load stage's: whether the temperature changed by less than 1 °C in its last
-    minute; None in any other stage, and without a reading. ``change_c`` is by how much it changed
-    in the stage's last minute, or since its start if that is later.
+    minute; None in any other stage, and without a reading.
     """
 
     hottest_c: Amount | None = None
     brakes: Annotated[tuple[Brake, ...], Meta(max_length=16)] = ()
     is_steady: bool | None = None
-    change_c: Ordinate | None = None
 
 
 class MemoryRate(msgspec.Struct, frozen=True, kw_only=True):

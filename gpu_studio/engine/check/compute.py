@@ -1,8 +1,4 @@
-"""Compute: results of which every bit is known without PyTorch.
-
-IEEE arithmetic, products, convolutions, whole numbers, indexed access, random numbers, and work
-that fills the device: what a chip can get wrong. A card that passes products may still fail indexed
-access, and a part of the chip that small work never reaches may be the bad one.
+"""Compute: results of which every bit is known without PyTorch, of what a chip can get wrong.
 
 NVIDIA's CUDA programming guide ("Floating-point standard") promises correctly rounded +, −, ×, ÷,
 √ and fused multiply-add in float32 and float64, with subnormal numbers, as nvcc compiles by
@@ -10,15 +6,12 @@ default. PyTorch computes float16 and bfloat16 in float32 and rounds once more, 
 as rounding once: float32 has 2p + 2 bits or more (S. A. Figueroa, "When is double rounding
 innocuous?", 1995). numpy does the same.
 
-Matrix products and convolutions of numbers whose results are known exactly.
-
 A product of whole numbers is exact in every dtype and in any order of the sum while no partial sum
 needs more bits than the dtype has. With small factors, most of the bits of a factor are zero, so
 other products have all of them: each row of one side has a single power of two.
 
 A convolution's algorithm may round in the middle (Winograd's divides by 6 and 24), so it has a
-tolerance of some ULPs of the sum of the magnitudes; without cuDNN it has none. PyTorch asks oneDNN
-for the direct algorithm, which is exact.
+tolerance of some ULPs of the sum of the magnitudes; without cuDNN it has none.
 """
 
 from __future__ import annotations

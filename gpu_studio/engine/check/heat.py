@@ -39,7 +39,7 @@ _FEWEST_READINGS = 2
 _SETTLED_S, _OWN_CLOCK_UNTIL_S = 3.0, 10.0
 _LOADED = ("load", "memory")
 _HEAT = HARDWARE_BRAKES | ClockReason.DRIVER_HEAT
-_BETWEEN_READINGS_S, _LONGEST_GAP_S, _MINUTE_S = 1.0, 5.0, 60.0
+_BETWEEN_READINGS_S, _LONGEST_GAP_S = 1.0, 5.0
 _USUAL_GAP = "10 to 20\u202f°C is usual"
 _WIDE_GAP_C = 25.0
 """From this gap on, repairers look at the paste and at the seat of the cooler."""
@@ -78,9 +78,8 @@ class HeatWatch:
             return None
         degrees = (one.temperature_c for one in log if one.temperature_c is not None)
         return StageHeat(
-            hottest_c=max(degrees, default=None), brakes=_brakes_of(log), is_steady=run.is_steady,
-            change_c=_change_in_last_minute_c(log),
-        )  # fmt: skip
+            hottest_c=max(degrees, default=None), brakes=_brakes_of(log), is_steady=run.is_steady
+        )
 
     def _report_clock(self, run: StageRun) -> None:
         """Report a low clock under load, with the card's reason if it names one."""
@@ -248,21 +247,6 @@ def _brakes_of(log: Log) -> tuple[Brake, ...]:
     return tuple(found)
 
 
-def _known_heat(log: Log) -> list[tuple[float, float]]:
-    """Return times and temperatures of the readings that have one."""
-    return [(one.at_s, one.temperature_c) for one in log if one.temperature_c is not None]
-
-
-def _change_in_last_minute_c(log: Log) -> float | None:
-    """Return by how much the temperature changed in the last minute, or since the first reading.
-
-    None if there are not two readings with a temperature.
-    """
-    known = _known_heat(log)
-    known = [one for one in known if one[0] >= known[-1][0] - _MINUTE_S]
-    return round(known[-1][1] - known[0][1], 1) if len(known) > 1 else None
-
-
 def is_steady(log: Log) -> bool:
     """Return whether the temperature changed by less than 1 °C in the last minute.
 
@@ -270,7 +254,7 @@ def is_steady(log: Log) -> bool:
     compared with the range of the ten seconds before it: a card that warms up by 1 °C a minute
     leaves that range, whatever it rounds. False while there are too few readings.
     """
-    known = _known_heat(log)
+    known = [(one.at_s, one.temperature_c) for one in log if one.temperature_c is not None]
     if not known or known[-1][0] - known[0][0] < limits.STEADY_S + limits.STEADY_FIRST_S:
         return False
     minute_s = known[-1][0] - limits.STEADY_S
