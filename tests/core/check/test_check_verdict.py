@@ -14,7 +14,6 @@ from gpu_studio.core.check.check_verdict import (
     end_of,
     end_tone,
     end_words,
-    interruption_sentence,
     stage_verdict,
     worse,
 )
@@ -116,15 +115,6 @@ def test_the_verdict_of_a_check(verdicts: list[CheckVerdict], whole: CheckVerdic
     assert of(*verdicts).verdict == whole
 
 
-def test_an_interruption_in_words() -> None:
-    def sentence(after_s: float, *, is_restart: bool) -> str:
-        return interruption_sentence(Interruption(after_s=after_s, is_restart=is_restart))
-
-    assert sentence(2499, is_restart=True) == "The PC restarted 41 minutes into the check."
-    assert sentence(61, is_restart=False) == "The program ended 1 minute into the check."
-    assert sentence(59, is_restart=True) == "The PC restarted less than a minute into the check."
-
-
 def test_a_card_that_is_not_the_one_of_its_name_does_not_pass() -> None:
     says = "This card says GTX 1060, but its chip is GF106."
     device = msgspec.structs.replace(record().device, contradiction=says)
@@ -187,34 +177,37 @@ def test_where_nothing_was_right_the_software_is_more_likely_than_the_card() -> 
     assert "more likely PyTorch" in of_cpu("failed", "failed", findings=findings).sentence
 
 
-def test_a_restart_asks_for_the_parts_that_the_device_has() -> None:
-    gap = (Interruption(after_s=70.0, is_restart=True),)
-    assert "card's power cables" in of("passed", interruptions=gap).next_action
-    assert "CPU's cooler" in of_cpu("passed", interruptions=gap).next_action
+RESTARTED = {"interruptions": (Interruption(after_s=2499.0, is_restart=True),)}
+LITTLE = {
+    "coverage": MemoryCoverage(tested_bytes=1, free_bytes=9, total_bytes=9, reserve_bytes=0)
+}  # fmt: skip
 
 
-def test_a_pass_after_a_failure_is_no_end() -> None:
-    assert "comes and goes" in of("passed", failed_before=True).next_action
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        (of("passed", **RESTARTED), "card's power cables"),
+        (of_cpu("passed", **RESTARTED), "CPU's cooler"),
+        (of("passed", failed_before=True), "comes and goes"),
+        (of("passed", minutes=1), "6-minute"),
+        (of("passed"), "overnight"),
+        (of("passed", minutes=480, rounds=16), "Save the record"),
+        (of("failed", planted="bit", failed_before=True), "without the fault made on purpose"),
+        (of("partial", **LITTLE), "video memory"),
+        (of("partial"), "too short"),
+        (of_cpu("partial", **LITTLE), "too short"),
+        (of("partial", is_stopped=True, **LITTLE), "let it finish"),
+        (of("skipped"), "Nothing was tested"),
+    ],
+)
+def test_each_end_has_its_next_action(record: CheckRecord, words: str) -> None:
+    assert words in record.next_action
 
 
-def test_the_next_action_after_a_pass_is_the_longer_check() -> None:
-    assert "6-minute" in of("passed", minutes=1).next_action
-    assert "overnight" in of("passed").next_action
-    assert "record" in of("passed", minutes=480, rounds=16).next_action
-
-
-def test_a_planted_fault_is_only_undone() -> None:
-    action = of("failed", planted="bit", failed_before=True).next_action
-    assert action == "Run the check again without the fault made on purpose."
-
-
-def test_untested_memory_asks_for_free_memory_and_a_stop_for_patience() -> None:
-    little = MemoryCoverage(tested_bytes=1, free_bytes=9, total_bytes=9, reserve_bytes=0)
-    assert "video memory" in of("partial", coverage=little).next_action
-    assert "too short" in of("partial").next_action
-    assert "too short" in of_cpu("partial", coverage=little).next_action
-    assert "finish" in of("partial", coverage=little, is_stopped=True).next_action
-    assert "Nothing was tested" in of("skipped").next_action
+def test_an_interruption_says_when_it_came() -> None:
+    assert of("passed", **RESTARTED).sentence == "The PC restarted 41 minutes into the check."
+    ended = (Interruption(after_s=59.0, is_restart=False),)
+    assert "less than a minute" in of("passed", interruptions=ended).sentence
 
 
 def test_a_disagreement_does_not_call_the_card_broken() -> None:

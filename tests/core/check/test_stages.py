@@ -29,10 +29,7 @@ from tests.fakes.check_answers import COVERAGE
 def test_the_stages_of_all_rounds_take_the_chosen_time(minutes: int) -> None:
     one_s = sum(stage_budget_s(stage.name, round_s(minutes)) for stage in STAGES)
     assert one_s * round_count(minutes) == pytest.approx(60 * minutes)
-
-
-def test_only_an_overnight_check_has_several_rounds() -> None:
-    assert [round_count(minutes) for minutes in CHECK_MINUTES] == [1, 1, 16]
+    assert round_count(minutes) == (16 if minutes == 480 else 1)
 
 
 def test_a_minute_has_no_time_for_what_is_about_pytorch() -> None:
@@ -43,12 +40,7 @@ def test_a_minute_has_no_time_for_what_is_about_pytorch() -> None:
 def test_a_stage_of_an_older_record_has_its_title() -> None:
     assert stage_title("cool", "cuda:0") == "Cool down"
     assert stage_title("steps", "cpu") == "Load in steps"
-    assert in_order(("load", "steps", "cool", "link")) == ("load", "link")
-
-
-def test_stages_run_in_their_order_and_once() -> None:
-    assert in_order(["memory", "load", "memory"]) == ("load", "memory")
-    assert in_order(STAGE_NAMES) == STAGE_NAMES
+    assert in_order(("link", "steps", "load", "cool", "load")) == ("load", "link")
 
 
 MIB = 1 << 20
@@ -62,11 +54,6 @@ def test_the_reserve_grows_with_the_card(free_mib: int, linux_mib: int, windows_
     free = free_mib * MIB
     assert reserve_bytes(free, is_windows=False) // MIB == linux_mib
     assert reserve_bytes(free, is_windows=True) // MIB == windows_mib
-
-
-def test_a_card_of_2_gb_is_tested_in_more_than_85_percent() -> None:
-    free = 1900 * MIB
-    assert (free - reserve_bytes(free)) / free > 0.9
 
 
 @pytest.mark.parametrize(

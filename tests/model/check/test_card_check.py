@@ -185,25 +185,15 @@ def test_an_engine_that_a_driver_keeps_alive_is_left_behind(
     engine.go()
 
 
-def test_a_record_is_kept_and_the_state_is_gone(
+def test_a_record_is_kept_and_a_second_failure_of_the_card_has_another_next_action(
     check: CardCheck, engines: Engines, tmp_path: Path
-) -> None:
-    answers(engines, findings={"memory": (wrong_bit(),)})
-    check.start()
-    record = finish(check)
-    wait_until(lambda: check.kept)
-
-    assert folder(tmp_path).records() == (record,) == check.kept
-    assert not list((tmp_path / "checks").glob("*.running"))
-
-
-def test_a_second_failure_of_the_same_card_has_another_next_action(
-    check: CardCheck, engines: Engines
 ) -> None:
     answers(engines, findings={"memory": (wrong_bit(),)})
     check.start()
     first = finish(check)
     wait_until(lambda: check.kept and check.can_run)
+    assert folder(tmp_path).records() == (first,) == check.kept
+    assert not list((tmp_path / "checks").glob("*.running"))
     check.start()
     second = finish(check)
 

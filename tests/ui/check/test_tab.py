@@ -14,9 +14,7 @@ from gpu_studio.core.check.check_folder import CheckFolder
 from gpu_studio.core.check.check_record import encode_record, read_record
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.stages import PLANTED_FAULTS, PLANTED_MARK
-from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import RunCheck
-from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.model.pages import CHECK
 from gpu_studio.ui.check.check_curves import LanePlot
 from gpu_studio.ui.check.record_document import png_of_record
@@ -207,31 +205,6 @@ def test_a_fault_made_on_purpose_is_marked_everywhere(
     assert requests_of(engines)[0].plant == fault.kind
     assert PLANTED_MARK in text(tab, "check.planted")
     assert saved(tab, tmp_path / "a.png", monkeypatch).planted == fault.kind
-
-
-# ── nothing tested ───────────────────────────────────────────────────────────────────────────────
-
-
-def no_code(_engine: ScriptedEngine, request: RunCheck) -> Iterator[Any]:
-    yield next(iter(check_round(request)))
-    yield RequestFailed(failure=Failure(FailureKind.NO_KERNEL, "It has no code for this card."))
-
-
-@with_cards
-def test_nothing_tested_is_never_green(tab: CheckTab, engines: Engines) -> None:
-    engines.scripts[RunCheck] = no_code
-    run(tab)
-
-    assert text(tab, "check.errors") == "Nothing tested"
-    assert property_of(tab, "check.errors", "tone") == "amber"
-    assert property_of(tab, "check.hero", "tone") == "amber"
-    assert chip(tab) == ("", "")
-    assert text(tab, "check.doing") == "It has no code for this card."
-    assert "0 errors" not in " ".join(label.text() for label in tab.findChildren(QLabel))
-    click(tab, "check.details.more")
-    facts = {row[1] for row in table(tab, "check.facts")}
-    assert {"NVIDIA GeForce GT 1030", "GP108 (1d01)", "580.95.05", "2.7.1+cu126"} <= facts
-    assert not tab.check.kept, "it is no result"
 
 
 # ── records ──────────────────────────────────────────────────────────────────────────────────────
