@@ -14,10 +14,10 @@ from gpu_studio.cli.command import DONE, FAILED, Command
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
+from gpu_studio.core.check.check_file import encode_record
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
-from gpu_studio.core.check.check_record import encode_record
+from gpu_studio.core.check.check_record import end_words, interruption_sentence
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.check.check_verdict import end_words, interruption_sentence
 from gpu_studio.core.check.check_words import (
     device_line,
     paused_text,

@@ -73,7 +73,7 @@ class Tab(NamedTuple):
         opens: the endings of files that are dropped on the window and opened here.
         opens_in_front: endings of another tab's that are opened here if this tab is in front.
         recognizes: tells from a file's contents that it belongs here, whatever its ending, as
-            `check_record.has_record`; ``package.module:name``.
+            `check_file.has_record`; ``package.module:name``.
         recognized: the page that opens a file recognized so; the tab's own if None.
     """
 
@@ -152,7 +152,7 @@ TABS = (
         contents="gpu_studio.ui.check.check_tab:CheckTab",
         opens=(".json",),
         # As a picture, a record differs from a photo only in its contents.
-        recognizes="gpu_studio.core.check.check_record:has_record",
+        recognizes="gpu_studio.core.check.check_file:has_record",
     ),
 )  # fmt: skip
 

@@ -11,8 +11,8 @@ import pytest
 from gpu_studio.cli import answers, check
 from gpu_studio.cli import main as cli
 from gpu_studio.core.check import check_run
+from gpu_studio.core.check.check_file import read_record
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
-from gpu_studio.core.check.check_record import read_record
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.stages import stages_for
 from gpu_studio.core.failure import Failure, FailureKind

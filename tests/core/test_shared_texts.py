@@ -8,7 +8,7 @@ import socket
 import msgspec
 import pytest
 
-from gpu_studio.core.check.check_record import encode_record
+from gpu_studio.core.check.check_file import encode_record
 from gpu_studio.core.messages.check_messages import CheckFinding
 from gpu_studio.core.shared_texts import without_identifiers
 from tests.fakes.check_records import check_record

@@ -18,7 +18,7 @@ from msgspec import inspect
 from gpu_studio.core.benchmark.export import to_csv, to_markdown
 from gpu_studio.core.benchmark.kept_run import decode_kept, kept_of, run_of
 from gpu_studio.core.benchmark.recording import decode_recording, recording_sentences
-from gpu_studio.core.check.check_record import decode_record
+from gpu_studio.core.check.check_file import decode_record
 from gpu_studio.core.memory.snapshot_file import read_snapshot
 from gpu_studio.core.messages.engine_messages import RecordingHeader
 from gpu_studio.core.packed_frame import PackedFrame

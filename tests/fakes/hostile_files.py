@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from gpu_studio.core.benchmark.kept_run import encode_kept, kept_of
-from gpu_studio.core.check.check_record import encode_record
+from gpu_studio.core.check.check_file import encode_record
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.protocol import encode, encode_all

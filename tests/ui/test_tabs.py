@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from PySide6.QtGui import QKeySequence
 
-from gpu_studio.core.check.check_record import RECORD_ENDINGS, has_record
+from gpu_studio.core.check.check_file import RECORD_ENDINGS, has_record
 from gpu_studio.model import pages
 from gpu_studio.model.pages import BENCHMARK, CHECK, DEVICES, RACE, PageId
 from gpu_studio.ui.icons import icon

@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
-from gpu_studio.core.check.check_record import (  # msgspec reads the annotations
-    CheckRecord,
-    Interruption,
-)
+from gpu_studio.core.check.check_record import CheckRecord, Interruption
 from gpu_studio.core.check.check_run import (  # noqa: TC001  # msgspec reads the annotations
     CheckRun,
     CheckState,

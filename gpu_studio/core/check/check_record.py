@@ -1,34 +1,34 @@
-"""The record of a check: its result, to keep as JSON, to save in a picture, and to open again.
+"""The record of a check: what was found, and what it may claim from that.
 
-It has nothing that identifies you, your PC, or this copy of the card, beyond the last characters of
-its UUID. A record comes back from strangers: only the JSON in their file is read.
+A pass applies to what was tested and to nothing else. A failure first asks for a repetition after a
+restart, because a driver in a bad state makes the same errors as a bad card. All of it follows from
+the stages and the findings: what a file says of itself is no reason to believe it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
-import re
-from itertools import groupby
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
 
-from gpu_studio.core.check.check_verdict import next_action, result_sentence
-from gpu_studio.core.check.stages import round_count
-from gpu_studio.core.device_name import CPU, is_cpu
-from gpu_studio.core.devices.card_identity import identity_of
-from gpu_studio.core.devices.cards import known_card, silicon_text
-from gpu_studio.core.devices.devices import Device
-from gpu_studio.core.devices.facts import resizable_bar_text
-from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.check.stages import (
+    GLANCE_MINUTES,
+    OVERNIGHT_MINUTES,
+    is_enough,
+    round_count,
+    stage_title,
+)
+from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.check_messages import (
     MOST_FINDINGS,
     MOST_STAGES,
     CheckedDevice,
     CheckFinding,
     CheckVerdict,
+    FindingKind,
     MemoryCoverage,
     MemoryRates,
     PlantKind,
@@ -37,44 +37,91 @@ from gpu_studio.core.messages.check_messages import (
     StageName,
     StageOutcome,
 )
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
     Amount,
     Count,
     PositiveCount,
     Seconds,
 )
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.pause import Pauses  # noqa: TC001  # msgspec reads it
-from gpu_studio.core.png_chunks import PNG_HEAD, png_text
-from gpu_studio.core.record_json import LARGEST_RECORD_BYTES, decode_record_of
-from gpu_studio.core.telemetry import Telemetry
-from gpu_studio.core.texts import file_name, plain_text
-from gpu_studio.core.units import format_count
-from gpu_studio.core.user_file import SilentDriveError, UnusableFileError, read_part, read_user_file
+from gpu_studio.core.telemetry import Telemetry  # noqa: TC001  # msgspec reads it
+from gpu_studio.core.units import counted, format_bytes, format_count, format_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Sequence
 
-    from gpu_studio.core.messages.engine_messages import TorchCard
+    from gpu_studio.core.failure import Failure
 
 SCHEMA = 1
 MOST_INTERRUPTIONS = 1000
 MOST_SPANS = 1000
 MOST_READINGS = 400
 """A picture has hardly more columns, and a record stays small."""
-CHUNK = "gpu-studio-check"
-"""The keyword of the picture's text chunk."""
-RECORD_ENDINGS = (".png", ".json")
-LARGEST_FILE_BYTES = 8 << 20
-_HEAD_BYTES = 1 << 16
-_FINGERPRINT_DIGITS = 16
-_LONGEST_ORIGIN = 100
-
-
-_RECORDED = (
-    "temperature_c", "hotspot_c", "memory_temperature_c", "sm_clock_mhz", "power_w",
+_WORST_FIRST: tuple[CheckVerdict, ...] = (
+    "failed", "inconclusive", "partial", "passed", "skipped",
 )  # fmt: skip
-"""What a record has of each reading."""
+_AGAIN = "run the check again"
+_REPEAT = "Restart the PC and run the check again. Both results are kept."
+_SECOND_FAILURE = (
+    "This card failed twice. Undo any overclocking, check its power cables and its fan, and check "
+    "the card in another PC. If it fails there as well, return or replace it."
+)
+_SECOND_FAILURE_OF_CPU = (
+    "This PC failed twice. Undo any overclocking of its CPU and its RAM, check the CPU's cooler, "
+    "and test the RAM with a program that starts instead of the system, such as MemTest86+."
+)
+_SECOND_DISAGREEMENT = (
+    "The difference came back after a repetition. Install another version of PyTorch or of the "
+    "driver, and run the check again. If the difference stays, check the card in another PC."
+)
+_NOTHING_RIGHT = (
+    "Restart the PC and run the check again. If nothing is right again, install another version of "
+    "the driver or of PyTorch; after that, check the card in another PC."
+)
+_NOTHING_RIGHT_OF_CPU = "Install another version of PyTorch and run the check again."
+_MORE_FREE = (
+    "Close programs that use video memory, such as browsers and games, and run the check again."
+)
+_TOO_SHORT = (
+    "The time was too short to test everything once. Close other programs and run the check again, "
+    "or run a longer one."
+)
+_ANOTHER_CARD = (
+    "Compare the print on the card and on its chip with its name before you buy, sell or keep it. "
+    "Its BIOS may be that of another card."
+)
+_CLOSE = f"Close other programs and {_AGAIN}."
+_WATCH = f"{_AGAIN}; watch the temperature in another program as well."
+_UPDATE = f"Update PyTorch, and {_AGAIN}."
+_COOLER = f"Clean the CPU's cooler, see whether it sits firmly, and {_AGAIN}."
+# Kinds of doubts, and the next action for a card and for a CPU. The first that applies counts.
+_AFTER_DOUBT: tuple[tuple[tuple[FindingKind, ...], str, str], ...] = (
+    (("card_lost",), _REPEAT, _REPEAT),
+    (("blind", "not_repeatable"), f"Update the driver and PyTorch, and {_AGAIN}.", _UPDATE),
+    (("ecc_errors",),
+     f"Restart the PC and {_AGAIN}. If the count rises again, replace the card.",
+     f"Restart the PC and {_AGAIN}. If the count rises again, replace the RAM."),
+    (("memory_spilled",), _MORE_FREE, _CLOSE),
+    (("fan_stopped", "throttled", "overheated", "not_cooling"),
+     "Clean the card's fan and heat sink, see whether the fan turns and the cooler sits firmly, "
+     f"check the PC's air flow, and {_AGAIN}.", _COOLER),
+    (("heat_unknown",),
+     f"Update the driver, restart the PC and {_WATCH}", f"Restart the PC and {_WATCH}"),
+    (("slow_memory",),
+     f"Let the card cool, see whether air reaches its memory chips, and {_AGAIN}.", _CLOSE),
+    (("low_clock",),
+     f"Set the driver's power mode to highest performance, close other programs, and {_AGAIN}.",
+     f"Set the system's power mode to highest performance, close other programs, and {_AGAIN}."),
+    (("link_errors", "slow_link"),
+     "Switch the PC off, reseat the card in the long slot next to the processor, without a riser "
+     f"cable, and {_AGAIN}.", _CLOSE),
+    (("slow_sample",), _CLOSE, _CLOSE),
+    (("could_not_run",),
+     f"{_CLOSE} If it stops early again, update the driver and PyTorch.",
+     f"{_CLOSE} If it stops early again, update PyTorch."),
+)  # fmt: skip
 
 
 class StageSpan(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,172 +233,303 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
         return [finding for finding in self.findings if finding.severity == severity]
 
 
-class _Claim(msgspec.Struct, frozen=True):
-    verdict: str = ""
+# ── verdicts ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def encode_record(record: CheckRecord) -> bytes:
-    """Return a record as JSON, with what follows from it for those who read it elsewhere."""
-    follows = {
-        "verdict": record.verdict, "sentence": record.sentence, "next_action": record.next_action,
-    }  # fmt: skip
-    return msgspec.json.encode(msgspec.to_builtins(record) | follows)
-
-
-def decode_record(text: bytes, name: str = "") -> CheckRecord:
-    """Return the record in a JSON text, which may come from a stranger; see `decode_record_of`.
-
-    Its parts are compared with the card's name once more, as a text is easily changed.
-    """
-
-    def refused(reason: str) -> StudioError:
-        sentence = f"{name or 'This'} is not the record of a check: {reason}."
-        return StudioError(FailureKind.FILE_REFUSED, sentence)
-
-    record = decode_record_of(CheckRecord, text, SCHEMA, refused, name)
-    claimed = msgspec.json.decode(text, type=_Claim).verdict
-    if claimed not in ("", record.verdict):
-        reason = f"it says “{plain_text(claimed)[:20]}”, but its stages say “{record.verdict}”"
-        raise refused(reason)
-    return msgspec.structs.replace(record, device=_identified(record.device))
-
-
-def _identified(device: CheckedDevice) -> CheckedDevice:
-    """Return a device that admits a chip or a compute capability that its name does not have."""
-    found = re.fullmatch(r".* \(([0-9a-f]{4})\)", device.silicon)
-    card = Device(
-        kind="cuda", name=device.name, compute_capability=device.compute_capability,
-        pci_device_id=int(found[1], 16) if found else None,
-    )  # fmt: skip
-    contradiction = identity_of(card, None).contradiction if not is_cpu(device.address) else ""
-    if device.contradiction or not contradiction:
-        return device
-    return msgspec.structs.replace(device, contradiction=contradiction, agreement="")
-
-
-def read_record(path: Path, is_over: Callable[[], bool] = lambda: False) -> CheckRecord:
-    """Return the record in a picture or a JSON file, with its origin.
+def stage_verdict(
+    findings: Sequence[CheckFinding], *, has_tested: bool, is_complete: bool
+) -> CheckVerdict:
+    """Return the verdict of a stage.
 
     Args:
-        path: the file.
-        is_over: returns whether the record is no longer needed.
-
-    Raises:
-        StudioError: the file has none, or it is damaged, too large, or from a newer version.
+        findings: those of the stage.
+        has_tested: whether anything was tested.
+        is_complete: whether everything that the stage plans was tested.
     """
-    name = file_name(path)
-    try:
-        content = read_user_file(path, LARGEST_FILE_BYTES, is_over)
-    except UnusableFileError as error:
-        raise _refused(name, str(error)) from error
-    text: bytes | None = content
-    if content.startswith(PNG_HEAD):
-        text = png_text(io.BytesIO(content), CHUNK.encode(), LARGEST_RECORD_BYTES)
-    if text is None:
-        raise _refused(name, "it has no record of a check inside")
-    return msgspec.structs.replace(decode_record(text, name), origin=name[:_LONGEST_ORIGIN])
+    severities = {finding.severity for finding in findings}
+    if "error" in severities:
+        return "failed"
+    if "doubt" in severities:
+        return "inconclusive"
+    if not has_tested:
+        return "skipped"
+    return "passed" if is_complete else "partial"
 
 
-def has_record(path: Path, is_over: Callable[[], bool] = lambda: False) -> bool:
-    """Return whether a picture has the record of a check; reads only its beginning.
+def worse(first: CheckVerdict, second: CheckVerdict) -> CheckVerdict:
+    """Return the verdict that counts if a stage ran twice."""
+    if "skipped" in (first, second) and first != second:
+        other = second if first == "skipped" else first
+        return "partial" if other == "passed" else other
+    return min(first, second, key=_WORST_FIRST.index)
 
-    Raises:
-        SilentDriveError: as `read_part`; any other file that cannot be read has none.
+
+class CheckEnd(Enum):
+    """How a check ended: its largest words and their tone. Only a pass is good.
+
+    Without words of its own, the largest is the number of errors: "0 errors" belongs to a pass.
     """
-    try:
-        head = read_part(path, lambda file: file.read(_HEAD_BYTES), is_over)
-    except SilentDriveError:
-        raise
-    except UnusableFileError:
-        return False
-    return head.startswith(PNG_HEAD) and CHUNK.encode() + b"\0" in head
+
+    PASSED = ("", Tone.GOOD)
+    ERRORS = ("", Tone.FAILURE)
+    LOST = ("Card failed", Tone.FAILURE)  # the device or its driver ended the check
+    DOUBTFUL = ("No clear result", Tone.AMBER)
+    INTERRUPTED = ("Interrupted", Tone.AMBER)  # the PC restarted, or the program ended
+    NOTHING_TESTED = ("Nothing tested", Tone.AMBER)
+    STOPPED = ("Stopped early", Tone.AMBER)  # by the user, in the middle
+    PARTIAL = ("Partly tested", Tone.AMBER)
 
 
-def _refused(name: str, reason: str) -> StudioError:
-    return StudioError(FailureKind.FILE_REFUSED, f"{name} cannot be opened: {reason}.")
+def end_of(result: CheckRecord) -> CheckEnd:
+    """Return how the check of a record ended."""
+    verdict = result.verdict
+    if verdict == "failed":
+        is_lost = any(one.kind == "card_lost" for one in result.of("error"))
+        return CheckEnd.LOST if is_lost and result.errors <= 1 else CheckEnd.ERRORS
+    if not result.has_tested:
+        return CheckEnd.NOTHING_TESTED
+    if verdict == "inconclusive":
+        return CheckEnd.INTERRUPTED if result.interruptions else CheckEnd.DOUBTFUL
+    if verdict == "passed":
+        return CheckEnd.PASSED
+    return CheckEnd.STOPPED if result.is_stopped else CheckEnd.PARTIAL
 
 
-def reading_of(at_s: float, vitals: Telemetry) -> Telemetry | None:
-    """Return what a record has of a reading; None if it has nothing of a curve."""
-    values = {name: getattr(vitals, name) for name in _RECORDED}
-    known = {name: round(value, 1) for name, value in values.items() if value is not None}
-    return Telemetry(at_s=round(at_s, 1), **known) if known else None
+def end_words(result: CheckRecord) -> str:
+    """Return the largest words of a record: a number of errors, or why there is none."""
+    end = end_of(result)
+    if end is CheckEnd.LOST and is_cpu(result.device.address):
+        return "Check crashed"
+    return end.value[0] or errors_text(result.errors)
 
 
-def thinned(readings: Sequence[Telemetry]) -> tuple[Telemetry, ...]:
-    """Return at most `MOST_READINGS` of a check's readings, in their order.
-
-    If there are more, each span of the check keeps two: the hottest, and the one with the lowest
-    clock. So no peak and no drop is lost, and no value is a mean that the card never reported.
-    """
-    if len(readings) <= MOST_READINGS:
-        return tuple(readings)
-    spans, first_s = MOST_READINGS // 2, readings[0].at_s
-    span_s = max(readings[-1].at_s - first_s, 1.0) / (spans - 1)
-    kept: list[Telemetry] = []
-    for _, group in groupby(readings, lambda one: (one.at_s - first_s) // span_s):
-        those = list(group)
-        hottest = max(those, key=lambda one: one.temperature_c or 0.0)
-        slowest = min(those, key=_clock)
-        one_or_two = (hottest,) if hottest is slowest else (hottest, slowest)
-        kept += sorted(one_or_two, key=lambda one: one.at_s)
-    return tuple(kept)
+def end_tone(result: CheckRecord) -> Tone:
+    """Return how good or bad the end is; a pass in a file is neither."""
+    tone = end_of(result).value[1]
+    return Tone.PLAIN if result.origin and tone is Tone.GOOD else tone
 
 
-def _clock(reading: Telemetry) -> float:
-    return float("inf") if reading.sm_clock_mhz is None else reading.sm_clock_mhz
+def errors_text(count: int) -> str:
+    """Return a number of errors: ``0 errors``, ``1 error``."""
+    return f"{format_count(count)}\u202f{'error' if count == 1 else 'errors'}"
 
 
-def fingerprint_of(uuid: str | None) -> str:
-    """Return a name for this copy of a card that cannot be turned back into its UUID.
+# ── sentences ────────────────────────────────────────────────────────────────────────────────────
+
+
+def result_sentence(result: CheckRecord) -> str:
+    """Return the result of a check in a sentence or two; it claims no more than was tested."""
+    address = result.device.address
+    share = _memory_share(result.coverage, address)
+    tested = _listed(stage_title(one.name, address) for one in result.stages if one.has_tested)
+    if result.verdict == "passed":
+        return f"No errors found{share}. Tested: {tested}. Passing cannot rule out every fault."
+    if result.verdict == "failed":
+        return _failure(result)
+    if result.interruptions:
+        return interruption_sentence(result.interruptions[-1])
+    doubt = next((one.sentence for one in result.of("doubt")), "")
+    if not tested:
+        return doubt or "Nothing was tested."
+    if doubt:
+        return f"No errors found, but the result is doubtful. {doubt}"
+    if says := result.device.contradiction:
+        return f"No errors found, but it is not the card that its name says. {says}"
+    return f"No errors found so far{share}, but not everything was tested. Tested: {tested}."
+
+
+def _memory_share(coverage: MemoryCoverage | None, address: str) -> str:
+    """Return the share of all memory that was tested, in words; empty if none was."""
+    if coverage is None or not 0 < coverage.tested_bytes <= coverage.total_bytes:
+        return ""
+    whole = format_bytes(coverage.total_bytes)
+    if is_cpu(address):
+        return f", with {format_bytes(coverage.tested_bytes)} of {whole} of RAM tested"
+    share = format_percent(coverage.tested_bytes / coverage.total_bytes)
+    return f", with {share} of all {whole} of video memory tested"
+
+
+def interruption_sentence(interruption: Interruption) -> str:
+    """Return what happened to a check that ended without its program's consent."""
+    minutes = int(interruption.after_s // 60)
+    when = counted(minutes, "minute") if minutes else "less than a minute"
+    what = "The PC restarted" if interruption.is_restart else "The program ended"
+    return f"{what} {when} into the check."
+
+
+def _failure(result: CheckRecord) -> str:
+    errors = result.of("error")
+    lost = next((one for one in errors if one.kind == "card_lost"), None)
+    if lost is not None:
+        before = result.errors - lost.count
+        were = "error was" if before == 1 else "errors were"
+        also = f" Before that, {format_count(before)} {were} found." if before > 0 else ""
+        return f"{lost.sentence}{also}"
+    if _is_nothing_right(result):
+        if is_cpu(result.device.address):
+            return "Nothing this CPU computed was right: more likely PyTorch than the CPU."
+        return (
+            "Nothing this card computed was right: more likely the driver or PyTorch than the card."
+        )
+    first = errors[0].sentence if errors else ""
+    if {one.kind for one in errors} == {"disagreement"}:
+        return first
+    return f"{counted(result.errors, 'error')} found. {first}".strip()
+
+
+def _is_nothing_right(result: CheckRecord) -> bool:
+    return any(one.kind == "nothing_right" and one.stage == "compute" for one in result.findings)
+
+
+def _listed(titles: Iterable[str]) -> str:
+    *before, last = [
+        title[0].lower() + title[1:] if title[1:2].islower() else title for title in titles
+    ] or [""]
+    return f"{', '.join(before)} and {last}" if before else last
+
+
+# ── the next action ──────────────────────────────────────────────────────────────────────────────
+
+
+def next_action(result: CheckRecord) -> str:
+    """Return the one next action after a check."""
+    is_of_cpu = is_cpu(result.device.address)
+    if result.planted is not None:
+        return "Run the check again without the fault made on purpose."
+    if result.verdict == "failed":
+        return _after_failure(result, is_of_cpu=is_of_cpu)
+    doubts = result.of("doubt")
+    if not result.has_tested and doubts:
+        return f"Fix this first: {doubts[0].sentence.rstrip('.')}. Then run the check again."
+    if not result.has_tested:
+        return "Nothing was tested: run the check again."
+    found = {finding.kind for finding in doubts}
+    for kinds, for_card, for_cpu in _AFTER_DOUBT:
+        if found.intersection(kinds):
+            return for_cpu if is_of_cpu else for_card
+    if result.interruptions:
+        parts = "the CPU's cooler" if is_of_cpu else "the card's power cables"
+        if not result.interruptions[-1].is_restart:
+            return "If you did not close GPU Studio yourself, run the check again."
+        return (
+            f"If you did not restart the PC yourself, check the power supply and {parts}. Then run "
+            "the check again."
+        )
+    if result.device.contradiction:
+        return _ANOTHER_CARD
+    if result.verdict == "passed":
+        return _after_pass(result, "PC" if is_of_cpu else "card")
+    if result.is_stopped:
+        return "Run the check again, and let it finish."
+    lacks_memory = result.coverage is not None and not is_enough(result.coverage)
+    return _MORE_FREE if lacks_memory and not is_of_cpu else _TOO_SHORT
+
+
+def _after_failure(result: CheckRecord, *, is_of_cpu: bool) -> str:
+    if _is_nothing_right(result):
+        return _NOTHING_RIGHT_OF_CPU if is_of_cpu else _NOTHING_RIGHT
+    if not result.failed_before:
+        return _REPEAT
+    if is_of_cpu:
+        return _SECOND_FAILURE_OF_CPU
+    kinds = {finding.kind for finding in result.of("error")}
+    return _SECOND_DISAGREEMENT if kinds == {"disagreement"} else _SECOND_FAILURE
+
+
+def _after_pass(result: CheckRecord, what: str) -> str:
+    if result.origin:
+        return (
+            f"Do not pay for a {what} because of a file: run the check yourself, or watch it run."
+        )
+    if result.failed_before:
+        return (
+            f"The last check of this {what} failed and this one passed, so the error comes and "
+            "goes: run the overnight check."
+        )
+    if result.minutes <= GLANCE_MINUTES:
+        return "This was a glance: run the 6-minute check."
+    if result.minutes < OVERNIGHT_MINUTES:
+        return "Nothing to do. If errors are rare, only the overnight check finds them."
+    return f"Nothing to do. Save the record if you sell or keep the {what}."
+
+
+# ── an engine that ended ─────────────────────────────────────────────────────────────────────────
+
+# Python itself ends with these: a mistake in this program, and no fault of the device.
+_OWN_MISTAKES = (1, 2)
+# What a process gets for what it did itself; anybody may send it any other signal. Linux' numbers,
+# since the engine may be on another PC: SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS.
+_CRASHES = frozenset((4, 5, 6, 7, 8, 11, 31))
+# Windows: Ctrl-C or a closed terminal, and a log-off.
+_ENDED_BY_WINDOWS = (0xC000013A, 0x40010004)
+_LOST_SIGNS = ("GPU is lost", "fallen off the bus", "no CUDA-capable device", "device unavailable")
+
+
+def loss_finding(
+    event: RequestFailed | EngineEnded,
+    stage: StageName,
+    *,
+    is_silent: bool,
+    has_begun: bool = True,
+    step: str = "",
+    address: str = "cuda:0",
+) -> CheckFinding:
+    """Return the finding of an engine that ended during a stage.
 
     Args:
-        uuid: PyTorch's name of the card; None for the CPU.
+        event: its last event.
+        stage: the stage that was running, or was to run next.
+        is_silent: whether the engine was abandoned because it did not answer.
+        has_begun: whether any stage has begun.
+        step: what was running, in words; empty if unknown.
+        address: PyTorch's name for the device.
     """
-    if uuid is None:
-        return CPU
-    return hashlib.sha256(uuid.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
-
-
-def checked_card(card: Device, address: str, torch_card: TorchCard | None = None) -> CheckedDevice:
-    """Return the facts of a card that the driver and its name have.
-
-    Args:
-        card: the card.
-        address: PyTorch's name for it.
-        torch_card: as for `identity_of`.
-    """
-    identity, known = identity_of(card, torch_card), known_card(card.name)
-    return CheckedDevice(
-        address=address,
-        name=card.name,
-        silicon=silicon_text(card),
-        contradiction=identity.contradiction,
-        agreement=identity.agreement,
-        vbios=card.vbios,
-        compute_capability=card.compute_capability,
-        memory_total_bytes=card.memory_total_bytes,
-        driver_version=card.driver_version,
-        power_limit_w=card.telemetry.power_limit_w,
-        shutdown_c=card.shutdown_c,
-        slowdown_c=card.slowdown_c,
-        operating_max_c=card.operating_max_c,
-        base_clock_mhz=card.sm_clock_base_mhz or (known.base_clock_mhz if known else None),
-        resizable_bar=resizable_bar_text(card) or "",
-    )
-
-
-def ecc_text(card: Device) -> str:
-    """Return what one of NVIDIA's cards says of its memory's error correction, as sentences."""
-    if card.ecc_enabled is None:
-        text = "The card reports no ECC memory. GeForce cards usually have none."
-    elif card.ecc_enabled:
-        text = "The memory has ECC, and it is on: the card counts and corrects errors itself."
+    title, is_card = stage_title(stage, address), not is_cpu(address)
+    severity: Severity
+    if is_silent:
+        subject = "card" if is_card else "CPU's check"
+        severity, sentence = "error", f"The {subject} stopped answering during “{title}”."
+    elif isinstance(event, EngineEnded):
+        severity, sentence = _of_process(event, title, is_card=is_card)
     else:
-        text = "The memory has ECC, but it is off."
-    rows, is_pending = card.telemetry.remapped_rows, card.telemetry.has_pending_remap
-    if rows is None:
-        return f"{text} It reports no replaced rows of its memory."
-    noun = "row" if rows == 1 else "rows"
-    text += f" It has replaced {format_count(rows)} {noun} of its memory so far"
-    return f"{text}, and waits for a restart to replace more." if is_pending else f"{text}."
+        severity, sentence = _of_failure(event.failure, title, has_begun=has_begun)
+    if step:
+        sentence = f"{sentence} It was at: {step}."
+    is_lost = severity == "error"
+    return CheckFinding(
+        kind="card_lost" if is_lost else "could_not_run",
+        severity=severity, stage=stage, sentence=sentence[:1000], count=int(is_lost),
+    )  # fmt: skip
+
+
+def failure_finding(failure: Failure, stage: StageName, address: str) -> CheckFinding:
+    """Return the finding of a stage that failed while the engine goes on; see `loss_finding`."""
+    event = RequestFailed(failure=failure)
+    return loss_finding(event, stage, is_silent=False, address=address)
+
+
+def _of_failure(failure: Failure, title: str, *, has_begun: bool) -> tuple[Severity, str]:
+    cause = failure.cause or failure.message
+    if failure.kind is FailureKind.CUDA_ERROR:
+        happened = "was lost" if any(sign in cause for sign in _LOST_SIGNS) else "failed"
+        return "error", f"The card {happened} during “{title}”. {cause}"
+    return "doubt", f"“{title}” stopped early. {cause}" if has_begun else cause
+
+
+def _of_process(event: EngineEnded, title: str, *, is_card: bool) -> tuple[Severity, str]:
+    code = event.exit_code
+    signal = 0  # as Python or a shell reports it
+    if code is not None:
+        signal = -code if code < 0 else code - 128 if 128 < code < 192 else 0
+    if (signal and signal not in _CRASHES) or code in _ENDED_BY_WINDOWS:
+        return "doubt", (
+            f"The system or another program ended the check during “{title}”: the PC may have run "
+            "out of memory (RAM), or somebody logged off."
+        )
+    if code in _OWN_MISTAKES:
+        return "doubt", (
+            f"The check's own program ended during “{title}” because of a mistake in it."
+        )
+    subject = "The card's driver or a library" if is_card else "A library"
+    written = "" if code is None else f" (exit code {code})"
+    return "error", f"{subject} ended the check during “{title}”{written}."

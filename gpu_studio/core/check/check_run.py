@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from copy import copy
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -18,10 +19,10 @@ from gpu_studio.core.check.check_record import (
     CheckRecord,
     Interruption,
     StageSpan,
-    reading_of,
-    thinned,
+    loss_finding,
+    stage_verdict,
+    worse,
 )
-from gpu_studio.core.check.check_verdict import loss_finding, stage_verdict, worse
 from gpu_studio.core.check.stages import in_order, round_count, round_s, stage_budget_s
 from gpu_studio.core.device_name import address_at, is_cpu, pc_of
 from gpu_studio.core.messages.check_messages import (
@@ -54,9 +55,11 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
     Seconds,
 )
 from gpu_studio.core.pause import MOST_PAUSES, Pause
-from gpu_studio.core.telemetry import Telemetry  # noqa: TC001  # msgspec reads it
+from gpu_studio.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.telemetry import ClockReason
 
@@ -65,6 +68,10 @@ START_PATIENCE_S = 120.0
 STEP_PATIENCE_S = 60.0
 """A step of a check takes a second at most; a card that is silent this long hangs."""
 _CLOCKS_SETTLE_S = 3.0
+_RECORDED = (
+    "temperature_c", "hotspot_c", "memory_temperature_c", "sm_clock_mhz", "power_w",
+)  # fmt: skip
+"""What a record has of each reading."""
 
 
 class CheckPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -475,3 +482,34 @@ def _joined_heat(before: StageHeat | None, now: StageHeat | None) -> StageHeat |
     brakes = tuple(Brake(reason=one, seconds=round(took, 1)) for one, took in seconds.items())
     hottest_c = _highest(before.hottest_c, now.hottest_c)
     return msgspec.structs.replace(now, hottest_c=hottest_c, brakes=brakes)
+
+
+def reading_of(at_s: float, vitals: Telemetry) -> Telemetry | None:
+    """Return what a record has of a reading; None if it has nothing of a curve."""
+    values = {name: getattr(vitals, name) for name in _RECORDED}
+    known = {name: round(value, 1) for name, value in values.items() if value is not None}
+    return Telemetry(at_s=round(at_s, 1), **known) if known else None
+
+
+def thinned(readings: Sequence[Telemetry]) -> tuple[Telemetry, ...]:
+    """Return at most `MOST_READINGS` of a check's readings, in their order.
+
+    If there are more, each span of the check keeps two: the hottest, and the one with the lowest
+    clock. So no peak and no drop is lost, and no value is a mean that the card never reported.
+    """
+    if len(readings) <= MOST_READINGS:
+        return tuple(readings)
+    spans, first_s = MOST_READINGS // 2, readings[0].at_s
+    span_s = max(readings[-1].at_s - first_s, 1.0) / (spans - 1)
+    kept: list[Telemetry] = []
+    for _, group in groupby(readings, lambda one: (one.at_s - first_s) // span_s):
+        those = list(group)
+        hottest = max(those, key=lambda one: one.temperature_c or 0.0)
+        slowest = min(those, key=_clock)
+        one_or_two = (hottest,) if hottest is slowest else (hottest, slowest)
+        kept += sorted(one_or_two, key=lambda one: one.at_s)
+    return tuple(kept)
+
+
+def _clock(reading: Telemetry) -> float:
+    return float("inf") if reading.sm_clock_mhz is None else reading.sm_clock_mhz

@@ -6,7 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.core.check.check_verdict import (
+from gpu_studio.core.check.check_record import (
     CheckEnd,
     end_of,
     end_tone,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from typing import TYPE_CHECKING
 
 import msgspec
 import torch
 
-from gpu_studio.core.check.check_record import checked_card, ecc_text, fingerprint_of
-from gpu_studio.core.check.check_verdict import failure_finding, stage_verdict
+from gpu_studio.core.check.check_record import failure_finding, stage_verdict
 from gpu_studio.core.check.stages import SPARE_TIME_OF, SPARE_TIME_TO, in_order, stage_budget_s
 from gpu_studio.core.device_name import CPU, is_cpu
+from gpu_studio.core.devices.card_identity import identity_of
+from gpu_studio.core.devices.cards import known_card, silicon_text
 from gpu_studio.core.devices.devices import uuid_tail
+from gpu_studio.core.devices.facts import resizable_bar_text
 from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
@@ -27,6 +30,7 @@ from gpu_studio.core.messages.check_messages import (
     StageName,
 )
 from gpu_studio.core.telemetry import CHECKED, Telemetry
+from gpu_studio.core.units import format_count
 from gpu_studio.engine.check.compute import compute
 from gpu_studio.engine.check.heat import HeatWatch
 from gpu_studio.engine.check.layouts import layouts
@@ -51,10 +55,12 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.failure import Failure
+    from gpu_studio.core.messages.engine_messages import TorchCard
     from gpu_studio.core.messages.message import Event
     from gpu_studio.engine.sensor import Sensor
 
 _LEAST_SHARE = 0.5
+_FINGERPRINT_DIGITS = 16
 _PROGRESS_EVERY_S, _NEXT_STEP_EVERY_S = 0.2, 0.05
 
 
@@ -241,3 +247,58 @@ def checked_device(
         memory_total_bytes=facts.memory_total_bytes or total_bytes(device),
         untested=untested_sentence(accelerator_of(device).maker),
     )
+
+
+def fingerprint_of(uuid: str | None) -> str:
+    """Return a name for this copy of a card that cannot be turned back into its UUID.
+
+    Args:
+        uuid: PyTorch's name of the card; None for the CPU.
+    """
+    if uuid is None:
+        return CPU
+    return hashlib.sha256(uuid.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
+
+
+def checked_card(card: Device, address: str, torch_card: TorchCard | None = None) -> CheckedDevice:
+    """Return the facts of a card that the driver and its name have.
+
+    Args:
+        card: the card.
+        address: PyTorch's name for it.
+        torch_card: as for `identity_of`.
+    """
+    identity, known = identity_of(card, torch_card), known_card(card.name)
+    return CheckedDevice(
+        address=address,
+        name=card.name,
+        silicon=silicon_text(card),
+        contradiction=identity.contradiction,
+        agreement=identity.agreement,
+        vbios=card.vbios,
+        compute_capability=card.compute_capability,
+        memory_total_bytes=card.memory_total_bytes,
+        driver_version=card.driver_version,
+        power_limit_w=card.telemetry.power_limit_w,
+        shutdown_c=card.shutdown_c,
+        slowdown_c=card.slowdown_c,
+        operating_max_c=card.operating_max_c,
+        base_clock_mhz=card.sm_clock_base_mhz or (known.base_clock_mhz if known else None),
+        resizable_bar=resizable_bar_text(card) or "",
+    )
+
+
+def ecc_text(card: Device) -> str:
+    """Return what one of NVIDIA's cards says of its memory's error correction, as sentences."""
+    if card.ecc_enabled is None:
+        text = "The card reports no ECC memory. GeForce cards usually have none."
+    elif card.ecc_enabled:
+        text = "The memory has ECC, and it is on: the card counts and corrects errors itself."
+    else:
+        text = "The memory has ECC, but it is off."
+    rows, is_pending = card.telemetry.remapped_rows, card.telemetry.has_pending_remap
+    if rows is None:
+        return f"{text} It reports no replaced rows of its memory."
+    noun = "row" if rows == 1 else "rows"
+    text += f" It has replaced {format_count(rows)} {noun} of its memory so far"
+    return f"{text}, and waits for a restart to replace more." if is_pending else f"{text}."

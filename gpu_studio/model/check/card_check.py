@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QTimer
 
+from gpu_studio.core.check.check_file import read_record
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
-from gpu_studio.core.check.check_record import read_record
+from gpu_studio.core.check.check_record import interruption_sentence
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.check.check_verdict import interruption_sentence
 from gpu_studio.core.check.check_words import (
     HeroWords,
     StageRow,
@@ -24,12 +24,7 @@ from gpu_studio.core.check.check_words import (
     running_rows,
     running_words,
 )
-from gpu_studio.core.check.stages import (
-    NORMAL_MINUTES,
-    check_code,
-    planted_fault,
-    stages_for,
-)
+from gpu_studio.core.check.stages import NORMAL_MINUTES, check_code, planted_fault, stages_for
 from gpu_studio.core.device_name import CPU, address_there, is_cpu, name_at
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.messages.check_messages import (

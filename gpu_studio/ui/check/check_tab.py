@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QVBoxLayout
 
-from gpu_studio.core.check.check_record import RECORD_ENDINGS
+from gpu_studio.core.check.check_file import RECORD_ENDINGS
 from gpu_studio.core.check.check_words import breakable, cut_off_text, plan_text, record_title
 from gpu_studio.core.check.stages import (
     GLANCE_MINUTES,

@@ -21,8 +21,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFileDialog
 
-from gpu_studio.core.check.check_record import CHUNK, decode_record, encode_record
-from gpu_studio.core.check.check_verdict import end_tone, end_words, errors_text
+from gpu_studio.core.check.check_file import CHUNK, decode_record, encode_record
+from gpu_studio.core.check.check_record import end_tone, end_words, errors_text
 from gpu_studio.core.check.check_words import (
     PROMISE,
     TITLE,

@@ -1,305 +1,320 @@
-"""The record of a check: in a file, from a newer program, from a stranger, and its curves."""
+"""Verdicts, largest words and next actions, and the findings of an engine that ended."""
 
 from __future__ import annotations
 
-import contextlib
-import struct
-import zlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 import pytest
 
 from gpu_studio.core.check.check_record import (
-    CHUNK,
-    LARGEST_FILE_BYTES,
-    MOST_READINGS,
-    CheckRecord,
+    CheckEnd,
     Interruption,
-    checked_card,
-    decode_record,
-    ecc_text,
-    encode_record,
-    has_record,
-    read_record,
-    reading_of,
+    end_of,
+    end_tone,
+    end_words,
+    stage_verdict,
+    worse,
 )
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from gpu_studio.core.check.check_verdict import end_tone
-from gpu_studio.core.check.check_words import origin_text
-from gpu_studio.core.devices.devices import Device
-from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.check_messages import CheckVitalsRead, StageOutcome
+from gpu_studio.core.check.check_words import findings_part
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.check_messages import (
+    STAGE_NAMES,
+    CheckFinding,
+    CheckVerdict,
+    FindingKind,
+    MemoryCoverage,
+    Severity,
+    StageName,
+    StageOutcome,
+)
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.notice import Tone
-from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
-from gpu_studio.core.telemetry import Telemetry
-from tests.fakes.check_answers import COVERAGE, GT_1030, check_round, wrong_bit
-from tests.fakes.check_records import check_record
-from tests.fakes.hostile_files import hostile_records
+from tests.core.check.test_check_file import record
+from tests.fakes.check_answers import check_round, hot_card, wrong_bit
+from tests.fakes.check_records import STARTED_AT, check_record
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-SIGNATURE = b"\x89PNG\r\n\x1a\n"
+    from gpu_studio.core.check.check_record import CheckRecord
 
 
-def record() -> CheckRecord:
-    stage = StageOutcome(name="memory", verdict="failed", tested="1 GiB", errors=1, seconds=9.0)
-    return CheckRecord(
-        device=GT_1030, started_at="2026-11-22T14:40:00.000+01:00", minutes=1, seconds=9.0,
-        rounds=1, stages=(stage,), findings=(wrong_bit(),), coverage=COVERAGE,
-    )  # fmt: skip
+def found(severity: Severity, kind: FindingKind = "wrong_result") -> CheckFinding:
+    sentence = f"A {kind.replace('_', ' ')}."
+    return CheckFinding(kind=kind, severity=severity, stage="load", sentence=sentence, count=1)
 
 
-def test_a_record_opens_again_as_it_was() -> None:
-    assert decode_record(encode_record(record())) == record()
+def outcome(verdict: CheckVerdict, name: StageName = "memory") -> StageOutcome:
+    errors = int(verdict == "failed")
+    return StageOutcome(name=name, verdict=verdict, tested="", errors=errors, seconds=1.0)
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"{", b"\xff", b"[]", b"[" * 20_000, b'{"schema": 1}', b'{"schema": "1"}',
-             b" " * LARGEST_RECORD_BYTES + encode_record(record())],
-)  # fmt: skip
-def test_what_is_no_record_is_refused_in_words(text: bytes) -> None:
-    with pytest.raises(StudioError, match="not the record of a check") as refused:
-        decode_record(text)
-    assert refused.value.kind is FailureKind.FILE_REFUSED
+def of(*verdicts: CheckVerdict, **changes: Any) -> CheckRecord:
+    """Return a record of stages with these verdicts, and without findings."""
+    stages = [outcome(one, name) for one, name in zip(verdicts, STAGE_NAMES, strict=False)]
+    whole = {"minutes": 6, "rounds": 1, "findings": (), "coverage": None} | changes
+    return msgspec.structs.replace(record(), stages=tuple(stages), **whole)
 
 
-def test_a_newer_programs_record_asks_for_an_update() -> None:
-    newer = encode_record(record()).replace(b'"schema":1', b'"schema":2')
-    with pytest.raises(StudioError, match="newer version"):
-        decode_record(newer.replace(b'"failed"', b'"crumbled"'))
-
-
-def changed(record: CheckRecord, **fields: Any) -> bytes:
-    """Return a record as somebody writes it who changed some of its fields."""
-    return msgspec.json.encode(msgspec.json.decode(encode_record(record)) | fields)
-
-
-def stage(verdict: str, errors: int, name: str = "memory") -> dict[str, Any]:
-    return {"name": name, "verdict": verdict, "tested": "", "errors": errors, "seconds": 9.0}
+def of_cpu(*verdicts: CheckVerdict, **changes: Any) -> CheckRecord:
+    device = msgspec.structs.replace(record().device, address="cpu")
+    return of(*verdicts, device=device, **changes)
 
 
 @pytest.mark.parametrize(
-    ("fields", "reason"),
+    ("severities", "tested", "complete", "verdict"),
     [
-        ({"stages": [stage("passed", 77)], "findings": [], "verdict": "passed"}, "77 errors"),
-        ({"stages": [stage("inconclusive", 1)], "findings": []}, "1 error, but says"),
-        ({"stages": [stage("passed", 0)]}, "error in the stage “memory”"),
-        ({"stages": [stage("failed", 1, "load")]}, "error in the stage “memory”"),
-        ({"stages": []}, "error in the stage “memory”"),
-        ({"stages": [stage("failed", 1), stage("passed", 0)]}, "a stage twice"),
-        ({"readings": [{"at_s": 9.0, "temperature_c": -300.0}]}, "number is impossible"),
-        ({"coverage": {"tested_bytes": 2, "free_bytes": 1, "total_bytes": 1, "reserve_bytes": 0}},
-         "more memory was tested than there is.$"),
-        ({"verdict": "passed"}, "says “passed”, but its stages say “failed”"),
-        ({"verdict": "partial"}, "says “partial”, but its stages say “failed”"),
-        ({"stages": [stage("skipped", 0)], "findings": [], "verdict": "passed"}, "“partial”"),
-        ({"stages": [stage("passed", 0)], "findings": [], "rounds": 0, "verdict": "passed"},
-         "“partial”"),
+        ([], True, True, "passed"),
+        (["note"], True, True, "passed"),
+        ([], True, False, "partial"),
+        ([], False, False, "skipped"),
+        (["doubt"], True, True, "inconclusive"),
+        (["doubt"], False, False, "inconclusive"),
+        (["note", "doubt", "error"], True, True, "failed"),
+        (["error"], True, False, "failed"),
     ],
-)  # fmt: skip
-def test_a_record_that_contradicts_itself_is_refused_by_name(
-    fields: dict[str, Any], reason: str
+)
+def test_the_verdict_of_a_stage(
+    severities: list[Severity], tested: bool, complete: bool, verdict: CheckVerdict
 ) -> None:
-    with pytest.raises(StudioError, match=reason):
-        decode_record(changed(record(), **fields))
+    findings = [found(one) for one in severities]
+    assert stage_verdict(findings, has_tested=tested, is_complete=complete) == verdict
 
 
-def test_the_sentences_of_a_file_are_not_believed() -> None:
-    lie = changed(record(), sentence="The card is sound.", next_action="Pay now.")
-    assert decode_record(lie) == record()
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        ("passed", "passed", "passed"),
+        ("passed", "partial", "partial"),
+        ("passed", "skipped", "partial"),
+        ("skipped", "skipped", "skipped"),
+        ("skipped", "inconclusive", "inconclusive"),
+        ("inconclusive", "partial", "inconclusive"),
+        ("failed", "inconclusive", "failed"),
+        ("failed", "skipped", "failed"),
+    ],
+)
+def test_the_worse_of_two_rounds_counts(
+    first: CheckVerdict, second: CheckVerdict, verdict: CheckVerdict
+) -> None:
+    assert worse(first, second) == worse(second, first) == verdict
 
 
-def test_a_card_on_another_chip_does_not_pass() -> None:
-    passed = check_record()
-    assert decode_record(encode_record(passed)).verdict == "passed"
-    device = msgspec.structs.replace(
-        passed.device, name="NVIDIA GeForce RTX 4090", silicon="TU117 (1f82)",
-        compute_capability="7.5", agreement="The name and chip are those of the RTX 4090.",
-    )  # fmt: skip
-    forged = decode_record(encode_record(msgspec.structs.replace(passed, device=device)))
-    assert forged.verdict == "inconclusive"
-    assert end_tone(forged) is Tone.AMBER
-    assert "its chip is TU117" in forged.sentence
-    assert forged.device.agreement == ""
+@pytest.mark.parametrize(
+    ("verdicts", "whole"),
+    [
+        (["passed", "passed"], "passed"),
+        (["passed", "skipped"], "partial"),
+        (["skipped", "skipped"], "partial"),
+        (["passed", "partial"], "partial"),
+        (["partial", "inconclusive"], "inconclusive"),
+        (["inconclusive", "failed", "passed"], "failed"),
+    ],
+)
+def test_the_verdict_of_a_check(verdicts: list[CheckVerdict], whole: CheckVerdict) -> None:
+    assert of(*verdicts).verdict == whole
 
 
-def test_a_record_from_a_file_says_so_and_is_never_green(tmp_path: Path) -> None:
-    path = tmp_path / "sold.json"
-    path.write_bytes(encode_record(check_record()))
-    opened = read_record(path)
-    assert opened == msgspec.structs.replace(check_record(), origin="sold.json")
-    assert "sold.json" in origin_text(opened)
-    assert origin_text(check_record()) == ""
-    assert "run the check yourself" in opened.next_action
-    assert (end_tone(opened), end_tone(check_record())) == (Tone.PLAIN, Tone.GOOD)
-    path.write_bytes(encode_record(opened).replace(b"sold.json", b"a.json"))
-    assert read_record(path).origin == "sold.json", "it is the file that was opened"
+def test_a_card_that_is_not_the_one_of_its_name_does_not_pass() -> None:
+    says = "This card says GTX 1060, but its chip is GF106."
+    device = msgspec.structs.replace(record().device, contradiction=says)
+    doubtful = of("passed", device=device)
+    assert doubtful.verdict == "inconclusive"
+    assert says in doubtful.sentence
+    assert "chip" in doubtful.next_action
+    assert of("failed", device=device).verdict == "failed"
 
 
-# ── files ────────────────────────────────────────────────────────────────────────────────────────
+DOUBTS = (
+    "card_lost", "blind", "ecc_errors", "memory_spilled", "fan_stopped", "throttled", "overheated",
+    "heat_unknown", "not_cooling", "low_clock", "slow_memory",
+    "link_errors", "slow_link", "slow_sample", "not_repeatable", "could_not_run",
+)  # fmt: skip
 
 
-def png(*chunks: tuple[bytes, bytes]) -> bytes:
-    return SIGNATURE + b"".join(
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-        for kind, body in chunks
+@pytest.mark.parametrize("kind", DOUBTS)
+def test_every_doubt_has_its_own_next_action(kind: FindingKind) -> None:
+    doubts = (found("doubt", kind),)
+    action = of("inconclusive", "passed", findings=doubts).next_action
+    assert action != of("inconclusive", "passed").next_action
+    assert action.endswith(".")
+    on_cpu = of_cpu("inconclusive", "passed", findings=doubts).next_action
+    assert on_cpu.endswith(".")
+    assert not [word for word in ("card", "riser", "driver") if word in on_cpu]
+
+
+def test_no_kind_of_finding_is_left_without_an_action() -> None:
+    errors = {
+        "wrong_result", "unstable_result", "wrong_order", "disagreement", "wrong_bits", "wrong_copy"
+    }  # fmt: skip
+    notes = {"narrow_link", "hotspot_gap", "hot_memory", "nothing_right"}
+    assert {*DOUBTS, *errors, *notes} == set(get_args(FindingKind))
+
+
+def test_a_failure_asks_for_a_repetition_first_and_for_more_the_second_time() -> None:
+    def action(kind: FindingKind, *, failed_before: bool = True) -> str:
+        errors = (found("error", kind),)
+        return of("failed", findings=errors, failed_before=failed_before).next_action
+
+    again = "Restart the PC and run the check again. Both results are kept."
+    assert action("wrong_bits", failed_before=False) == again
+    assert "failed twice" in action("wrong_bits")
+    assert "another version of PyTorch" in action("disagreement")
+    on_cpu = of_cpu("failed", failed_before=True).next_action
+    assert "failed twice" in on_cpu
+    assert "MemTest86+" in on_cpu
+    assert "power cables" not in on_cpu
+
+
+def test_where_nothing_was_right_the_software_is_more_likely_than_the_card() -> None:
+    note = msgspec.structs.replace(found("note", "nothing_right"), stage="compute")
+    findings = (found("error"), note)
+    wrong = of("failed", "failed", findings=findings, failed_before=True)
+    assert wrong.sentence == (
+        "Nothing this card computed was right: more likely the driver or PyTorch than the card."
     )
+    assert "another version of the driver or of PyTorch" in wrong.next_action
+    assert "more likely PyTorch" in of_cpu("failed", "failed", findings=findings).sentence
 
 
-def test_a_picture_has_the_record_in_a_plain_or_a_packed_text(tmp_path: Path) -> None:
-    record, key = check_record(), CHUNK.encode()
-    text = encode_record(record)
-    path = tmp_path / "record.png"
-    for kind, body in ((b"tEXt", text), (b"zTXt", b"\0" + zlib.compress(text))):
-        path.write_bytes(png((b"IHDR", b""), (b"tEXt", b"a\0b"), (kind, key + b"\0" + body)))
-        assert has_record(path)
-        assert msgspec.structs.replace(read_record(path), origin="") == record
+RESTARTED = {"interruptions": (Interruption(after_s=2499.0, is_restart=True),)}
+LITTLE = {
+    "coverage": MemoryCoverage(tested_bytes=1, free_bytes=9, total_bytes=9, reserve_bytes=0)
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "reason"),
+    ("record", "words"),
     [
-        ("a.png", png((b"IHDR", b"")), "no record"),
-        ("a.png", SIGNATURE + b"\xff" * 9, "no record"),
-        ("a.png", png((b"zTXt", CHUNK.encode() + b"\0\0no")), "not the record"),
-        ("a.png", png((b"zTXt", CHUNK.encode() + b"\0\0" + zlib.compress(
-            b" " * (LARGEST_RECORD_BYTES + 9)))), "too large"),
-        ("a.json", b"{}", "not the record"),
-        ("a.json", b" " * (LARGEST_FILE_BYTES + 1), "larger than"),
+        (of("passed", **RESTARTED), "card's power cables"),
+        (of_cpu("passed", **RESTARTED), "CPU's cooler"),
+        (of("passed", failed_before=True), "comes and goes"),
+        (of("passed", minutes=1), "6-minute"),
+        (of("passed"), "overnight"),
+        (of("passed", minutes=480, rounds=16), "Save the record"),
+        (of("failed", planted="bit", failed_before=True), "without the fault made on purpose"),
+        (of("partial", **LITTLE), "video memory"),
+        (of("partial"), "too short"),
+        (of_cpu("partial", **LITTLE), "too short"),
+        (of("partial", is_stopped=True, **LITTLE), "let it finish"),
+        (of("skipped"), "Nothing was tested"),
     ],
-)  # fmt: skip
-def test_a_file_without_a_record_is_refused_in_words(
-    tmp_path: Path, name: str, content: bytes, reason: str
-) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(StudioError, match=reason) as refused:
-        read_record(tmp_path / name)
-    assert refused.value.kind is FailureKind.FILE_REFUSED
+)
+def test_each_end_has_its_next_action(record: CheckRecord, words: str) -> None:
+    assert words in record.next_action
 
 
-def test_whatever_a_stranger_sends_is_read_once(tmp_path: Path) -> None:
-    for name, content in hostile_records():
-        (tmp_path / name).write_bytes(content)
-        with contextlib.suppress(StudioError):
-            read_record(tmp_path / name)
+def test_an_interruption_says_when_it_came() -> None:
+    assert of("passed", **RESTARTED).sentence == "The PC restarted 41 minutes into the check."
+    ended = (Interruption(after_s=59.0, is_restart=False),)
+    assert "less than a minute" in of("passed", interruptions=ended).sentence
 
 
-def test_a_missing_file_and_a_photo_have_no_record(tmp_path: Path) -> None:
-    (tmp_path / "photo.png").write_bytes(png((b"IHDR", b"")))
-    assert not has_record(tmp_path / "photo.png")
-    assert not has_record(tmp_path / "missing.png")
-    with pytest.raises(StudioError, match="does not exist"):
-        read_record(tmp_path / "missing.png")
+def test_a_disagreement_does_not_call_the_card_broken() -> None:
+    finding = CheckFinding(
+        kind="disagreement", severity="error", stage="load", count=3,
+        sentence="PyTorch and this card disagree on addcmul_ with a transposed tensor.",
+    )  # fmt: skip
+    assert of("failed", findings=(finding,)).sentence == finding.sentence
 
 
-# ── curves ───────────────────────────────────────────────────────────────────────────────────────
+def test_a_partial_check_says_what_was_tested() -> None:
+    assert of("partial", "skipped").sentence == (
+        "No errors found so far, but not everything was tested. Tested: load and heat."
+    )
+    assert of("skipped").sentence == "Nothing was tested."
 
 
-@pytest.fixture(scope="module")
-def a_night() -> CheckRecord:
-    """The record of a night with a reading each second, two of them unlike all others."""
-    run = CheckRun(CheckPlan(device="cuda:0", minutes=480), "2026-11-22T14:40:00.000+01:00")
-    usual = Telemetry(temperature_c=60.0, sm_clock_mhz=1500.0, power_w=20.04)
-    for second in range(28_800):
-        vitals = msgspec.structs.replace(usual, temperature_c=60.0 + second % 3)
-        if second == 12_345:
-            vitals = msgspec.structs.replace(usual, temperature_c=97.0)
-        if second == 23_456:
-            vitals = msgspec.structs.replace(usual, sm_clock_mhz=139.0)
-        run.apply(CheckVitalsRead(check_id="", elapsed_s=float(second), vitals=vitals))
+def test_the_first_line_has_the_share_of_all_video_memory() -> None:
+    gib = 1 << 30
+    coverage = MemoryCoverage(
+        tested_bytes=gib, free_bytes=gib, total_bytes=2 * gib, reserve_bytes=0
+    )
+    sentence = of("passed", coverage=coverage).sentence
+    assert sentence.startswith("No errors found, with 50\u202f% of all 2\u202fGiB")
+    on_cpu = of_cpu("passed", coverage=coverage).sentence
+    assert on_cpu.startswith("No errors found, with 1\u202fGiB of 2\u202fGiB of RAM tested. ")
+
+
+LOST = RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "the GPU is lost", fatal=True))
+REFUSED = RequestFailed(failure=Failure(FailureKind.NO_KERNEL, "It has no code for this card."))
+
+
+def ended(
+    end: RequestFailed | EngineEnded, *, end_in: str | None, device: str = "cuda:0"
+) -> CheckRecord:
+    """Return the record of a check whose engine ended in a stage, or before the first."""
+    run = CheckRun(CheckPlan(device=device, minutes=6), STARTED_AT)
+    request = run.next_request()
+    assert request is not None
+    events = check_round(request, end_in=end_in or "load")
+    for event in events if end_in else [next(events)]:
+        run.apply(event)  # type: ignore[arg-type]  # no pause
+    run.apply(end)
     return run.record()
 
 
-def test_a_night_keeps_its_hottest_and_its_slowest_moment(a_night: CheckRecord) -> None:
-    saved = a_night.readings
-    assert MOST_READINGS // 2 <= len(saved) <= MOST_READINGS
-    assert [one.at_s for one in saved] == sorted(one.at_s for one in saved)
-    hottest = Telemetry(at_s=12_345.0, temperature_c=97.0, sm_clock_mhz=1500.0, power_w=20.0)
-    assert hottest in saved
-    assert min(saved, key=lambda one: one.sm_clock_mhz or 0).at_s == 23_456.0
-    assert saved[0].at_s < 200
-    assert saved[-1].at_s > 28_600
-    assert len(encode_record(a_night)) < 60_000
-    assert decode_record(encode_record(a_night)) == a_night
-
-
-def test_a_check_records_its_curves() -> None:
-    readings = check_record().readings
-    assert len(readings) == 100  # 20 a stage
-    assert readings[0].temperature_c == 38.0
-    assert readings[-1].temperature_c == 63.0
-    assert readings[0].sm_clock_mhz is not None
-    assert readings[0].power_w is not None
-    assert check_record(device="cpu").readings == ()
-    unsensed = Telemetry(pcie_replays=3)
-    assert reading_of(1.0, unsensed) is None
-
-
-def test_a_check_that_continues_keeps_the_curves_from_before() -> None:
-    run = CheckRun(CheckPlan(device="cuda:0", minutes=480), "")
-    request = run.next_request()
-    assert request is not None
-    for event in check_round(request, end_in="memory"):
-        run.apply(event)
-    before = run.record().readings
-    again = CheckRun.resumed(run.state(), Interruption(after_s=run.elapsed_s, is_restart=False))
-    request = again.next_request()
-    assert request is not None
-    for event in check_round(request):
-        again.apply(event)
-    after = again.record().readings
-    assert after[: len(before)] == before
-    assert len(after) == len(before) + 40  # two stages more
-    assert [one.at_s for one in after] == sorted(one.at_s for one in after)
-
-
-def test_a_strangers_record_with_too_many_readings_is_refused() -> None:
-    written = msgspec.json.decode(encode_record(check_record()))
-    written["readings"] = [{"at_s": 1.0}] * (MOST_READINGS + 1)
-    with pytest.raises(StudioError, match="not the record of a check"):
-        decode_record(msgspec.json.encode(written))
-
-
-# ── the device ───────────────────────────────────────────────────────────────────────────────────
-
-KNOWN_CARD = Device(
-    kind="cuda", maker="NVIDIA", name="NVIDIA GeForce GT 1030", uuid="GPU-1111", serial="0123456",
-    pci_device_id=0x1D01, compute_capability="6.1", memory_bus_width_bits=64, vbios="86.08",
-    slowdown_c=94.0, sm_clock_max_mhz=1911.0, driver_version="580.95.05",
-    telemetry=Telemetry(power_limit_w=30.0),
-)  # fmt: skip
-
-
-def test_the_facts_name_no_copy_of_the_card() -> None:
-    facts = checked_card(KNOWN_CARD, "cuda:0")
-    assert (facts.address, facts.silicon, facts.contradiction) == ("cuda:0", "GP108 (1d01)", "")
-    assert (facts.vbios, facts.driver_version, facts.slowdown_c) == ("86.08", "580.95.05", 94.0)
-    assert facts.power_limit_w == 30.0
-    assert "GPU-1111" not in repr(facts)
-    assert "0123456" not in repr(facts)
-
-
-def test_a_geforces_base_clock_is_that_of_its_name() -> None:
-    """No GeForce reports it: the table has the lowest of the versions of a name."""
-    assert checked_card(KNOWN_CARD, "cuda:0").base_clock_mhz == 1152.0
-    reported = msgspec.structs.replace(KNOWN_CARD, sm_clock_base_mhz=1227.0)
-    assert checked_card(reported, "cuda:0").base_clock_mhz == 1227.0
+def interrupted() -> CheckRecord:
+    gap = (Interruption(after_s=70.0, is_restart=True),)
+    return msgspec.structs.replace(check_record(), interruptions=gap)
 
 
 @pytest.mark.parametrize(
-    ("enabled", "rows", "is_pending", "words"),
+    ("record", "end", "tone", "words"),
     [
-        (None, None, None, ("no ECC", "no replaced rows")),
-        (True, 3, False, ("is on", "3 rows")),
-        (False, 0, False, ("is off", "0 rows")),
-        (True, 1, True, ("1 row of", "restart")),
+        (check_record(), CheckEnd.PASSED, Tone.GOOD, "0 errors"),
+        (check_record({"memory": (wrong_bit(),) * 3}), CheckEnd.ERRORS, Tone.FAILURE, "3 errors"),
+        (ended(LOST, end_in="compute"), CheckEnd.LOST, Tone.FAILURE, "Card failed"),
+        (ended(EngineEnded(exit_code=-11), end_in="compute", device="cpu"), CheckEnd.LOST,
+         Tone.FAILURE, "Check crashed"),
+        (ended(EngineEnded(exit_code=-9), end_in="compute"), CheckEnd.DOUBTFUL, Tone.AMBER,
+         "No clear result"),
+        (check_record({"load": (hot_card(),)}), CheckEnd.DOUBTFUL, Tone.AMBER, "No clear result"),
+        (ended(REFUSED, end_in=None), CheckEnd.NOTHING_TESTED, Tone.AMBER, "Nothing tested"),
+        (interrupted(), CheckEnd.INTERRUPTED, Tone.AMBER, "Interrupted"),
+        (check_record(stop_in="memory"), CheckEnd.STOPPED, Tone.AMBER, "Stopped early"),
+        (msgspec.structs.replace(check_record(), rounds=0), CheckEnd.PARTIAL, Tone.AMBER,
+         "Partly tested"),
     ],
-)
-def test_ecc_is_reported_where_there_is_some(
-    enabled: bool | None, rows: int | None, is_pending: bool | None, words: tuple[str, ...]
+)  # fmt: skip
+def test_an_end_has_its_words_and_only_a_pass_is_green(
+    record: CheckRecord, end: CheckEnd, tone: Tone, words: str
 ) -> None:
-    now = Telemetry(remapped_rows=rows, has_pending_remap=is_pending)
-    text = ecc_text(msgspec.structs.replace(KNOWN_CARD, ecc_enabled=enabled, telemetry=now))
-    assert all(word in text for word in words)
+    assert end_of(record) is end
+    assert end_tone(record) is tone
+    assert end_words(record).replace("\u202f", " ") == words
+
+
+def test_a_card_without_code_is_named_with_its_driver_and_says_why() -> None:
+    record = ended(REFUSED, end_in=None)
+    assert record.sentence == "It has no code for this card."
+    assert record.device.driver_version
+    assert record.device.silicon
+    assert record.sentence.rstrip(".") in record.next_action
+
+
+def test_equal_findings_are_one_line_with_their_count() -> None:
+    other = msgspec.structs.replace(wrong_bit(), sentence="Another bit.")
+    lines = findings_part([hot_card(), wrong_bit(), wrong_bit(), hot_card()]).rows
+    assert [line.title for line in lines] == ["Error", "Doubt"]
+    assert lines[0].words.endswith("(2 times)")
+    (mixed,) = findings_part([wrong_bit(), other]).rows
+    assert "1 more" in mixed.words
+    assert mixed.details == ("Another bit.",)
+
+
+# ── an engine that ended ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("device", ["cuda:0", "cpu"])
+@pytest.mark.parametrize("code", [-1, -2, -3, -9, -15, -24, 129, 137, 143, 0xC000013A, 0x40010004])
+def test_a_signal_of_the_system_is_no_error_of_the_device(code: int, device: str) -> None:
+    record = ended(EngineEnded(exit_code=code), end_in="compute", device=device)
+    assert (record.verdict, record.errors) == ("inconclusive", 0)
+    assert "ended the check" in record.findings[0].sentence
+
+
+@pytest.mark.parametrize("code", [-11, -7, -6, -4, -8, 139, 0xC0000005])
+def test_a_crash_is_an_error(code: int) -> None:
+    record = ended(EngineEnded(exit_code=code), end_in="compute")
+    assert (record.verdict, record.errors) == ("failed", 1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from gpu_studio.core.check.check_record import Interruption
+from gpu_studio.core.check.check_record import CheckEnd, Interruption, end_of
 from gpu_studio.core.check.check_run import (
     START_PATIENCE_S,
     STEP_PATIENCE_S,
@@ -15,7 +15,6 @@ from gpu_studio.core.check.check_run import (
     CheckRun,
     CheckState,
 )
-from gpu_studio.core.check.check_verdict import CheckEnd, end_of
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import (
     STAGE_NAMES,

@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 import torch
 
@@ -26,7 +27,7 @@ from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.protocol import decode_event, encode
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.check import check_round
-from gpu_studio.engine.check.check_round import CheckRound
+from gpu_studio.engine.check.check_round import CheckRound, checked_card, ecc_text
 from gpu_studio.engine.dispatcher import Dispatcher
 from tests.engine.check.stage_runs import TickingClock, few_works
 
@@ -196,3 +197,46 @@ def test_a_lost_card_was_at_the_step_that_ran(monkeypatch: pytest.MonkeyPatch) -
         deque(map(run.apply, events))
     assert run.present is not None
     assert run.present.doing == "Random gather"
+
+
+# ── the device ───────────────────────────────────────────────────────────────────────────────────
+
+KNOWN_CARD = Device(
+    kind="cuda", maker="NVIDIA", name="NVIDIA GeForce GT 1030", uuid="GPU-1111", serial="0123456",
+    pci_device_id=0x1D01, compute_capability="6.1", memory_bus_width_bits=64, vbios="86.08",
+    slowdown_c=94.0, sm_clock_max_mhz=1911.0, driver_version="580.95.05",
+    telemetry=Telemetry(power_limit_w=30.0),
+)  # fmt: skip
+
+
+def test_the_facts_name_no_copy_of_the_card() -> None:
+    facts = checked_card(KNOWN_CARD, "cuda:0")
+    assert (facts.address, facts.silicon, facts.contradiction) == ("cuda:0", "GP108 (1d01)", "")
+    assert (facts.vbios, facts.driver_version, facts.slowdown_c) == ("86.08", "580.95.05", 94.0)
+    assert facts.power_limit_w == 30.0
+    assert "GPU-1111" not in repr(facts)
+    assert "0123456" not in repr(facts)
+
+
+def test_a_geforces_base_clock_is_that_of_its_name() -> None:
+    """No GeForce reports it: the table has the lowest of the versions of a name."""
+    assert checked_card(KNOWN_CARD, "cuda:0").base_clock_mhz == 1152.0
+    reported = msgspec.structs.replace(KNOWN_CARD, sm_clock_base_mhz=1227.0)
+    assert checked_card(reported, "cuda:0").base_clock_mhz == 1227.0
+
+
+@pytest.mark.parametrize(
+    ("enabled", "rows", "is_pending", "words"),
+    [
+        (None, None, None, ("no ECC", "no replaced rows")),
+        (True, 3, False, ("is on", "3 rows")),
+        (False, 0, False, ("is off", "0 rows")),
+        (True, 1, True, ("1 row of", "restart")),
+    ],
+)
+def test_ecc_is_reported_where_there_is_some(
+    enabled: bool | None, rows: int | None, is_pending: bool | None, words: tuple[str, ...]
+) -> None:
+    now = Telemetry(remapped_rows=rows, has_pending_remap=is_pending)
+    text = ecc_text(msgspec.structs.replace(KNOWN_CARD, ecc_enabled=enabled, telemetry=now))
+    assert all(word in text for word in words)

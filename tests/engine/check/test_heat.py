@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gpu_studio.core.check.check_verdict import stage_verdict
+from gpu_studio.core.check.check_record import stage_verdict
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckedDevice
 from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.engine.check.heat import HeatWatch, is_steady, seconds_of, steady_gap_c

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.check.check_verdict import stage_verdict
+from gpu_studio.core.check.check_record import stage_verdict
 from gpu_studio.core.check.stages import OVERTIME_S, PLANTED_FAULTS
 from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES, PlantKind
 from gpu_studio.core.telemetry import Telemetry

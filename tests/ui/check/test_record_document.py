@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from PySide6.QtGui import QImage
 
-from gpu_studio.core.check.check_record import CHUNK, decode_record
+from gpu_studio.core.check.check_file import CHUNK, decode_record
 from gpu_studio.core.check.check_words import record_parts
 from gpu_studio.core.check.stages import PLANTED_MARK
 from gpu_studio.core.messages.check_messages import CheckFinding

@@ -10,8 +10,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QPushButton, QTabWidget
 
+from gpu_studio.core.check.check_file import encode_record, read_record
 from gpu_studio.core.check.check_folder import CheckFolder
-from gpu_studio.core.check.check_record import encode_record, read_record
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.stages import PLANTED_FAULTS, PLANTED_MARK
 from gpu_studio.core.messages.check_messages import RunCheck

@@ -1,0 +1,255 @@
+"""The record of a check: in a file, from a newer program, from a stranger, and its curves."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from gpu_studio.core.check.check_file import (
+    CHUNK,
+    LARGEST_FILE_BYTES,
+    decode_record,
+    encode_record,
+    has_record,
+    read_record,
+)
+from gpu_studio.core.check.check_record import MOST_READINGS, CheckRecord, Interruption, end_tone
+from gpu_studio.core.check.check_run import CheckPlan, CheckRun, reading_of
+from gpu_studio.core.check.check_words import origin_text
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.check_messages import CheckVitalsRead, StageOutcome
+from gpu_studio.core.notice import Tone
+from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
+from gpu_studio.core.telemetry import Telemetry
+from tests.fakes.check_answers import COVERAGE, GT_1030, check_round, wrong_bit
+from tests.fakes.check_records import check_record
+from tests.fakes.hostile_files import hostile_records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+def record() -> CheckRecord:
+    stage = StageOutcome(name="memory", verdict="failed", tested="1 GiB", errors=1, seconds=9.0)
+    return CheckRecord(
+        device=GT_1030, started_at="2026-11-22T14:40:00.000+01:00", minutes=1, seconds=9.0,
+        rounds=1, stages=(stage,), findings=(wrong_bit(),), coverage=COVERAGE,
+    )  # fmt: skip
+
+
+def test_a_record_opens_again_as_it_was() -> None:
+    assert decode_record(encode_record(record())) == record()
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"\xff", b"[]", b"[" * 20_000, b'{"schema": 1}', b'{"schema": "1"}',
+             b" " * LARGEST_RECORD_BYTES + encode_record(record())],
+)  # fmt: skip
+def test_what_is_no_record_is_refused_in_words(text: bytes) -> None:
+    with pytest.raises(StudioError, match="not the record of a check") as refused:
+        decode_record(text)
+    assert refused.value.kind is FailureKind.FILE_REFUSED
+
+
+def test_a_newer_programs_record_asks_for_an_update() -> None:
+    newer = encode_record(record()).replace(b'"schema":1', b'"schema":2')
+    with pytest.raises(StudioError, match="newer version"):
+        decode_record(newer.replace(b'"failed"', b'"crumbled"'))
+
+
+def changed(record: CheckRecord, **fields: Any) -> bytes:
+    """Return a record as somebody writes it who changed some of its fields."""
+    return msgspec.json.encode(msgspec.json.decode(encode_record(record)) | fields)
+
+
+def stage(verdict: str, errors: int, name: str = "memory") -> dict[str, Any]:
+    return {"name": name, "verdict": verdict, "tested": "", "errors": errors, "seconds": 9.0}
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"stages": [stage("passed", 77)], "findings": [], "verdict": "passed"}, "77 errors"),
+        ({"stages": [stage("inconclusive", 1)], "findings": []}, "1 error, but says"),
+        ({"stages": [stage("passed", 0)]}, "error in the stage “memory”"),
+        ({"stages": [stage("failed", 1, "load")]}, "error in the stage “memory”"),
+        ({"stages": []}, "error in the stage “memory”"),
+        ({"stages": [stage("failed", 1), stage("passed", 0)]}, "a stage twice"),
+        ({"readings": [{"at_s": 9.0, "temperature_c": -300.0}]}, "number is impossible"),
+        ({"coverage": {"tested_bytes": 2, "free_bytes": 1, "total_bytes": 1, "reserve_bytes": 0}},
+         "more memory was tested than there is.$"),
+        ({"verdict": "passed"}, "says “passed”, but its stages say “failed”"),
+        ({"verdict": "partial"}, "says “partial”, but its stages say “failed”"),
+        ({"stages": [stage("skipped", 0)], "findings": [], "verdict": "passed"}, "“partial”"),
+        ({"stages": [stage("passed", 0)], "findings": [], "rounds": 0, "verdict": "passed"},
+         "“partial”"),
+    ],
+)  # fmt: skip
+def test_a_record_that_contradicts_itself_is_refused_by_name(
+    fields: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(StudioError, match=reason):
+        decode_record(changed(record(), **fields))
+
+
+def test_the_sentences_of_a_file_are_not_believed() -> None:
+    lie = changed(record(), sentence="The card is sound.", next_action="Pay now.")
+    assert decode_record(lie) == record()
+
+
+def test_a_card_on_another_chip_does_not_pass() -> None:
+    passed = check_record()
+    assert decode_record(encode_record(passed)).verdict == "passed"
+    device = msgspec.structs.replace(
+        passed.device, name="NVIDIA GeForce RTX 4090", silicon="TU117 (1f82)",
+        compute_capability="7.5", agreement="The name and chip are those of the RTX 4090.",
+    )  # fmt: skip
+    forged = decode_record(encode_record(msgspec.structs.replace(passed, device=device)))
+    assert forged.verdict == "inconclusive"
+    assert end_tone(forged) is Tone.AMBER
+    assert "its chip is TU117" in forged.sentence
+    assert forged.device.agreement == ""
+
+
+def test_a_record_from_a_file_says_so_and_is_never_green(tmp_path: Path) -> None:
+    path = tmp_path / "sold.json"
+    path.write_bytes(encode_record(check_record()))
+    opened = read_record(path)
+    assert opened == msgspec.structs.replace(check_record(), origin="sold.json")
+    assert "sold.json" in origin_text(opened)
+    assert origin_text(check_record()) == ""
+    assert "run the check yourself" in opened.next_action
+    assert (end_tone(opened), end_tone(check_record())) == (Tone.PLAIN, Tone.GOOD)
+    path.write_bytes(encode_record(opened).replace(b"sold.json", b"a.json"))
+    assert read_record(path).origin == "sold.json", "it is the file that was opened"
+
+
+# ── files ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def png(*chunks: tuple[bytes, bytes]) -> bytes:
+    return SIGNATURE + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in chunks
+    )
+
+
+def test_a_picture_has_the_record_in_a_plain_or_a_packed_text(tmp_path: Path) -> None:
+    record, key = check_record(), CHUNK.encode()
+    text = encode_record(record)
+    path = tmp_path / "record.png"
+    for kind, body in ((b"tEXt", text), (b"zTXt", b"\0" + zlib.compress(text))):
+        path.write_bytes(png((b"IHDR", b""), (b"tEXt", b"a\0b"), (kind, key + b"\0" + body)))
+        assert has_record(path)
+        assert msgspec.structs.replace(read_record(path), origin="") == record
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("a.png", png((b"IHDR", b"")), "no record"),
+        ("a.png", SIGNATURE + b"\xff" * 9, "no record"),
+        ("a.png", png((b"zTXt", CHUNK.encode() + b"\0\0no")), "not the record"),
+        ("a.png", png((b"zTXt", CHUNK.encode() + b"\0\0" + zlib.compress(
+            b" " * (LARGEST_RECORD_BYTES + 9)))), "too large"),
+        ("a.json", b"{}", "not the record"),
+        ("a.json", b" " * (LARGEST_FILE_BYTES + 1), "larger than"),
+    ],
+)  # fmt: skip
+def test_a_file_without_a_record_is_refused_in_words(
+    tmp_path: Path, name: str, content: bytes, reason: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(StudioError, match=reason) as refused:
+        read_record(tmp_path / name)
+    assert refused.value.kind is FailureKind.FILE_REFUSED
+
+
+def test_whatever_a_stranger_sends_is_read_once(tmp_path: Path) -> None:
+    for name, content in hostile_records():
+        (tmp_path / name).write_bytes(content)
+        with contextlib.suppress(StudioError):
+            read_record(tmp_path / name)
+
+
+def test_a_missing_file_and_a_photo_have_no_record(tmp_path: Path) -> None:
+    (tmp_path / "photo.png").write_bytes(png((b"IHDR", b"")))
+    assert not has_record(tmp_path / "photo.png")
+    assert not has_record(tmp_path / "missing.png")
+    with pytest.raises(StudioError, match="does not exist"):
+        read_record(tmp_path / "missing.png")
+
+
+# ── curves ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def a_night() -> CheckRecord:
+    """The record of a night with a reading each second, two of them unlike all others."""
+    run = CheckRun(CheckPlan(device="cuda:0", minutes=480), "2026-11-22T14:40:00.000+01:00")
+    usual = Telemetry(temperature_c=60.0, sm_clock_mhz=1500.0, power_w=20.04)
+    for second in range(28_800):
+        vitals = msgspec.structs.replace(usual, temperature_c=60.0 + second % 3)
+        if second == 12_345:
+            vitals = msgspec.structs.replace(usual, temperature_c=97.0)
+        if second == 23_456:
+            vitals = msgspec.structs.replace(usual, sm_clock_mhz=139.0)
+        run.apply(CheckVitalsRead(check_id="", elapsed_s=float(second), vitals=vitals))
+    return run.record()
+
+
+def test_a_night_keeps_its_hottest_and_its_slowest_moment(a_night: CheckRecord) -> None:
+    saved = a_night.readings
+    assert MOST_READINGS // 2 <= len(saved) <= MOST_READINGS
+    assert [one.at_s for one in saved] == sorted(one.at_s for one in saved)
+    hottest = Telemetry(at_s=12_345.0, temperature_c=97.0, sm_clock_mhz=1500.0, power_w=20.0)
+    assert hottest in saved
+    assert min(saved, key=lambda one: one.sm_clock_mhz or 0).at_s == 23_456.0
+    assert saved[0].at_s < 200
+    assert saved[-1].at_s > 28_600
+    assert len(encode_record(a_night)) < 60_000
+    assert decode_record(encode_record(a_night)) == a_night
+
+
+def test_a_check_records_its_curves() -> None:
+    readings = check_record().readings
+    assert len(readings) == 100  # 20 a stage
+    assert readings[0].temperature_c == 38.0
+    assert readings[-1].temperature_c == 63.0
+    assert readings[0].sm_clock_mhz is not None
+    assert readings[0].power_w is not None
+    assert check_record(device="cpu").readings == ()
+    unsensed = Telemetry(pcie_replays=3)
+    assert reading_of(1.0, unsensed) is None
+
+
+def test_a_check_that_continues_keeps_the_curves_from_before() -> None:
+    run = CheckRun(CheckPlan(device="cuda:0", minutes=480), "")
+    request = run.next_request()
+    assert request is not None
+    for event in check_round(request, end_in="memory"):
+        run.apply(event)
+    before = run.record().readings
+    again = CheckRun.resumed(run.state(), Interruption(after_s=run.elapsed_s, is_restart=False))
+    request = again.next_request()
+    assert request is not None
+    for event in check_round(request):
+        again.apply(event)
+    after = again.record().readings
+    assert after[: len(before)] == before
+    assert len(after) == len(before) + 40  # two stages more
+    assert [one.at_s for one in after] == sorted(one.at_s for one in after)
+
+
+def test_a_strangers_record_with_too_many_readings_is_refused() -> None:
+    written = msgspec.json.decode(encode_record(check_record()))
+    written["readings"] = [{"at_s": 1.0}] * (MOST_READINGS + 1)
+    with pytest.raises(StudioError, match="not the record of a check"):
+        decode_record(msgspec.json.encode(written))
