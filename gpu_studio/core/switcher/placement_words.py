@@ -168,5 +168,5 @@ def explain_failure(failure: Failure) -> str:
 def explain_end(ended: EngineEnded) -> str:
     """Return the reason why there is no answer."""
     if ended.stopped:
-        return "The engine was stopped before it answered. A new engine starts automatically."
-    return f"{describe_exit(ended.exit_code)} A new engine starts automatically."
+        return "PyTorch was stopped before it answered. It starts again automatically."
+    return f"{describe_exit(ended.exit_code)} It starts again automatically."

@@ -22,7 +22,7 @@ class StickyError:
         shows="why a restart helps",
         sentence="An index outside its table: on a card, everything after it fails as well.",
         why=(
-            "A kernel that fails on the card breaks the whole CUDA context of its process: every "
+            "A kernel that fails on the card breaks all of CUDA in its process: every "
             "later call raises the same error, even an unrelated one. Calls are queued, so the "
             "error may appear at a later line than the mistake. Nothing in the process can repair "
             "this; the process has to end."

@@ -9,12 +9,9 @@ import msgspec
 from gpu_studio.core.device_name import name_at
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.devices.devices import short_name
-from gpu_studio.core.devices.facts import identity_line
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gpu_studio.core.telemetry import Telemetry
     from gpu_studio.model.devices.device_board import DeviceRow
 
@@ -27,7 +24,6 @@ class DeviceWords(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         number: ``cpu``, ``cuda:0``, ``hidden``, or a dash if PyTorch has no number for it.
         facts: its number, its free memory, why it is hidden.
-        about: the card's numbers, its compute capability, and whether PyTorch can use it.
         warning: why PyTorch cannot use the card, or its worst problem; empty if there is none.
         use: the label of the button that switches to it; empty for no button.
         only: the label of the button that hides the others; empty for no button.
@@ -38,7 +34,6 @@ class DeviceWords(msgspec.Struct, frozen=True, kw_only=True):
     number: str
     name: str
     facts: str
-    about: str = ""
     warning: str = ""
     is_used: bool = False
     use: str = ""
@@ -54,8 +49,7 @@ def device_words(row: DeviceRow, telemetry: Telemetry | None) -> DeviceWords:
         row: the device.
         telemetry: its newest reading; None before the first.
     """
-    is_hidden, warning = row.obstacle is Obstacle.HIDDEN, _warning(row)
-    number = _number(row)
+    number, is_hidden = _number(row), row.obstacle is Obstacle.HIDDEN
     free = f"{_free(telemetry)} RAM free" if row.is_cpu else _free_of(row, telemetry)
     facts = (
         number,
@@ -69,8 +63,7 @@ def device_words(row: DeviceRow, telemetry: Telemetry | None) -> DeviceWords:
         number=number,
         name=name_at(row.pc, short_name(row.name)),
         facts=_joined(*facts),
-        about="" if row.is_cpu else _joined(*_about(row, warning)),
-        warning="" if row.is_cpu else warning,
+        warning="" if row.is_cpu else _warning(row),
     )
 
 
@@ -87,16 +80,6 @@ def _warning(row: DeviceRow) -> str:
     if row.obstacle is not None:
         return "" if row.obstacle in (Obstacle.NO_ENGINE, Obstacle.HIDDEN) else row.reason
     return row.finding.sentence if row.finding is not None else ""
-
-
-def _about(row: DeviceRow, warning: str) -> Iterator[str]:
-    if row.device is None:
-        return
-    yield identity_line(row.device)
-    if row.device.compute_capability:
-        yield f"compute capability {row.device.compute_capability}"
-    if row.obstacle is None and not warning:
-        yield "this PyTorch can use it"
 
 
 def _free_of(row: DeviceRow, telemetry: Telemetry | None) -> str:

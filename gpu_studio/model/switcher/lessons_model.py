@@ -33,7 +33,7 @@ from gpu_studio.core.units import format_bytes, format_duration, format_percent
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.model.pages import LESSONS
 from gpu_studio.model.run_queue import QueueStep, RunQueue, step_of
-from gpu_studio.model.switcher.lessons import EXPERIMENTS, SEVERAL_CARDS, Lesson
+from gpu_studio.model.switcher.lessons import EXPERIMENTS, SEVERAL_CARDS, WAYS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,11 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
     from gpu_studio.core.messages.message import Event
-    from gpu_studio.core.messages.pitfall_messages import Figure, PitfallOutcome
+    from gpu_studio.core.messages.pitfall_messages import (
+        Figure,
+        PitfallDescription,
+        PitfallOutcome,
+    )
     from gpu_studio.core.messages.run_messages import (
         RunFinished,
         WorkloadDescription,
@@ -121,26 +125,26 @@ class LessonsModel(PageModel):
     # ── what there is to choose ──────────────────────────────────────────────────────────────
 
     @property
-    def lessons(self) -> tuple[Lesson, ...]:
-        """The mistakes, then the experiments; none before PyTorch has started."""
-        description = self._session.description
-        if description is None:
-            return ()
-        mistakes = (
-            Lesson(
-                name=one.name, title=one.title, shows=one.shows, sentence=one.sentence,
-                why=one.why, remark=one.remark, remedy=one.remedy, source=one.source,
-                otherwise=one.otherwise,
-            )
-            for one in description.pitfalls
-        )  # fmt: skip
-        known = {workload.name for workload in description.workloads}
-        several = len([card for card in self._board.usable_cards if not card.pc]) > 1
-        experiments = (one for one in EXPERIMENTS if one.name in known)
-        return (*mistakes, *(one for one in experiments if several or one.name != SEVERAL_CARDS))
+    def lessons(self) -> tuple[PitfallDescription, ...]:
+        return (*self.mistakes, *self.experiments)
 
     @property
-    def lesson(self) -> Lesson | None:
+    def mistakes(self) -> tuple[PitfallDescription, ...]:
+        """The mistakes that PyTorch's process can make; none before it has started."""
+        description = self._session.description
+        return description.pitfalls if description is not None else ()
+
+    @property
+    def experiments(self) -> tuple[PitfallDescription, ...]:
+        """The experiments that are possible here."""
+        description = self._session.description
+        known = {one.name for one in description.workloads} if description is not None else set()
+        if sum(not card.pc for card in self._board.usable_cards) < 2:
+            known.discard(SEVERAL_CARDS)
+        return tuple(one for one in EXPERIMENTS if one.name in known)
+
+    @property
+    def lesson(self) -> PitfallDescription | None:
         """The chosen lesson."""
         lessons = self.lessons
         chosen = (one for one in lessons if one.name == self.choices.lesson)
@@ -148,11 +152,11 @@ class LessonsModel(PageModel):
 
     @property
     def is_experiment(self) -> bool:
-        return self.lesson is not None and self.lesson.is_experiment
+        return self.lesson in self.experiments
 
     @property
     def is_mistake(self) -> bool:
-        return self.lesson is not None and not self.lesson.is_experiment
+        return self.lesson in self.mistakes
 
     @property
     def is_broken(self) -> bool:
@@ -194,17 +198,20 @@ class LessonsModel(PageModel):
             return ""
         return f"{sum(run.state.is_over for run in runs)} of {len(runs)}"
 
-    def is_done(self, name: str) -> bool:
-        """Whether a lesson was done on this PC, now or earlier."""
-        return name in self._studio.settings.choices.lessons
+    @property
+    def done(self) -> frozenset[str]:
+        """The lessons that were done on this PC, now or earlier, by name."""
+        return frozenset(self._studio.settings.choices.lessons)
 
     @property
     def _workload(self) -> WorkloadDescription | None:
         description = self._session.description
         if description is None or not self.is_experiment:
             return None
-        name = self.lesson.name if self.lesson is not None else ""
-        return next((one for one in description.workloads if one.name == name), None)
+        lesson = self.lesson
+        return next(
+            (one for one in description.workloads if lesson and one.name == lesson.name), None
+        )
 
     @property
     def _row(self) -> DeviceRow | None:
@@ -236,7 +243,7 @@ class LessonsModel(PageModel):
         )  # fmt: skip
         names = (f"{workload.name}-{number}" for number in _numbers)
         first = ({one.name: value} for one in workload.options[:1] for value in one.values)
-        ways = lesson.ways or tuple(first) or ({},)
+        ways = WAYS.get(lesson.name) or tuple(first) or ({},)
         runs = tuple(
             Run(msgspec.structs.replace(request, run_id=next(names), options=way)) for way in ways
         )
@@ -303,8 +310,8 @@ class LessonsModel(PageModel):
         tried = self._tried[name]
         is_whole = all(run.state is RunState.FINISHED for run in tried.runs)
         is_done = is_whole if tried.runs else bool(tried.broken and tried.fixed)
-        if is_done and not self.is_done(name):
-            self._studio.settings.change(lessons=(*self._studio.settings.choices.lessons, name))
+        if is_done:
+            self._studio.settings.change(lessons=tuple(sorted({*self.done, name})))
         self.changed.emit()
 
     def _change(self, **changes: object) -> None:
@@ -314,9 +321,9 @@ class LessonsModel(PageModel):
     # ── the result ───────────────────────────────────────────────────────────────────────────
 
     @property
-    def has_result(self) -> bool:
-        shown = self._shown
-        return bool(shown.broken or shown.fixed or shown.runs or shown.failure)
+    def has_details(self) -> bool:
+        errors = self.part("broken").error or self.part("fixed").error
+        return bool(errors or self.other_figures or self.busy or self.losses or self.findings)
 
     @property
     def answer(self) -> Notice:
@@ -344,16 +351,10 @@ class LessonsModel(PageModel):
             return [("Time per call", [self._bar_of(run) for run in shown.runs])]
         if shown.failure:
             return []
-        found: list[tuple[Figure | None, Figure | None]] = [
-            *compared_figures(shown.broken, shown.fixed)
-        ]
-        if not found:
-            broken, fixed = (
-                [figure for figure in part.figures if figure.aim] if part is not None else []
-                for part in (shown.broken, shown.fixed)
-            )
-            found = [*((one, None) for one in broken), *((None, one) for one in fixed)]
-        return [_pair(before, now) for before, now in found]
+        both = [_pair(*pair) for pair in compared_figures(shown.broken, shown.fixed)]
+        broken = (_pair(figure, None) for figure in _aimed(shown.broken))
+        fixed = (_pair(None, figure) for figure in _aimed(shown.fixed))
+        return both or [*broken, *fixed]
 
     def part(self, part: str) -> PartWords:
         """Return what came of the ``broken`` or the ``fixed`` code, in words."""
@@ -414,7 +415,11 @@ class LessonsModel(PageModel):
 
     @property
     def findings(self) -> str:
-        return "\n".join((*findings_of(self._results), *filter(None, [self._shown.untested])))
+        return "\n".join(findings_of(self._results))
+
+    @property
+    def untested(self) -> str:
+        return self._shown.untested
 
     @property
     def changed_code(self) -> tuple[tuple[ChangedLine, ...], ...]:
@@ -498,14 +503,19 @@ class _Steps:
         return step_of(group) if group is not None else None
 
 
+def _aimed(outcome: PitfallOutcome | None) -> list[Figure]:
+    """Return the figures that the fix should change."""
+    return [figure for figure in outcome.figures if figure.aim] if outcome is not None else []
+
+
 def _pair(before: Figure | None, now: Figure | None) -> tuple[str, list[Bar]]:
     known = before or now
     assert known is not None
     helped = before is not None and now is not None and is_reached(before, now)
-    roles = ("Broken", "failure", before), ("Fixed", "good" if helped else "amber", now)
-    return known.title, [
-        Bar(name=name, role=role, value=figure.value, text=format_figure(figure))
-        if figure is not None
-        else Bar(name=name, role=role)
-        for name, role, figure in roles
-    ]
+    broken, fixed = Bar(name="Broken", role="failure"), Bar(name="Fixed", role="amber")
+    if before is not None:
+        broken = msgspec.structs.replace(broken, value=before.value, text=format_figure(before))
+    if now is not None:
+        role, text = "good" if helped else "amber", format_figure(now)
+        fixed = msgspec.structs.replace(fixed, value=now.value, text=text, role=role)
+    return known.title, [broken, fixed]

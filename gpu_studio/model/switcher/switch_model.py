@@ -46,6 +46,7 @@ from gpu_studio.model.switcher.placement_table import PlacementTable
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
+    from gpu_studio.core.devices.link import Link
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.placement_messages import ModelDescription
     from gpu_studio.model.devices.device_board import DeviceRow
@@ -60,9 +61,10 @@ _ALL_CARDS = "\x00all"
 _SEPARATOR = "  ·  "
 _MATRICES_MADE = "x is made on the CPU and moved. w is made on the device."
 _FILE_IS_HERE = "Files are not sent to another PC. Choose a device of this PC for your file."
+_EACH_TENSOR = "each tensor appears here, with its device before and after."
 _GONE = "PyTorch has started anew, so the model is gone"
 _Request = UseDevice | PlaceModel | PlaceTensors
-_PROOF_TONES = {True: Tone.GOOD, False: Tone.FAILURE, None: Tone.AMBER}
+_TONES = {True: Tone.PLAIN, False: Tone.FAILURE, None: Tone.AMBER}  # by what the proof says
 
 
 class SwitchChoices(msgspec.Struct, frozen=True):
@@ -82,7 +84,7 @@ class SwitchModel(PageModel):
     Attributes:
         table: every tensor of the last move.
         said: what the last switch did.
-        proof: what the last move took, with its proof, or why it failed.
+        proof: what the last move took, with its proof, or why it failed; plain if it went well.
         file: your file, after a check of its header; its tensors are not loaded yet.
     """
 
@@ -98,7 +100,6 @@ class SwitchModel(PageModel):
         self._inspecting: Reply | None = None
         self._moved_thing: str | None = None
         self._came_from = self._is_at = ""
-        self._copied = ""
         here, pcs = studio.session, studio.pcs
         here.engine_described.connect(self._on_engine_described)
         pcs.engine_described.connect(self._on_restarted)
@@ -129,25 +130,18 @@ class SwitchModel(PageModel):
     @property
     def why(self) -> str:
         """What the page waits for, why there is one device, or what to do first; empty else."""
-        waits_for = self.waits_for
-        if waits_for or self.table.row_count or self.proof.sentence:
-            return waits_for
-        if self.used is None:
-            return "Press “Use this device” on one that PyTorch can use."
-        hint = f"Press “{self.move_label}”: each tensor appears here, with its device before and "
-        hint += "after."
-        if len(self.rows) > 1:
-            return hint
         description = self._session.description
-        reason = (description.cuda_reason if description else None) or ""
-        return f"The CPU is the only device here. {reason}".strip() + f" {hint}"
-
-    @property
-    def waits_for(self) -> str:
-        """The reason why nothing can be moved yet; empty if it can."""
         if self._session.state is EngineState.FAILED:
             return "PyTorch has stopped. Start it anew from the PyTorch menu."
-        return self._session.what_is_missing
+        if description is None:
+            return self._session.what_is_missing
+        if self.table.row_count or self.proof.sentence:
+            return ""
+        if self.used is None:
+            return "Press “Use this device” on one that PyTorch can use."
+        alone = f"The CPU is the only device here. {description.cuda_reason or ''}".rstrip()
+        hint = f"Press “{self.move_label}”: {_EACH_TENSOR}"
+        return hint if len(self.rows) > 1 else f"{alone} {hint}"
 
     @property
     def has_several_cards(self) -> bool:
@@ -179,15 +173,6 @@ class SwitchModel(PageModel):
         if uuid and engine.visible_devices is None:
             code += f"# Only this card: start Python with CUDA_VISIBLE_DEVICES={uuid}\n"
         return code
-
-    @property
-    def copy_label(self) -> str:
-        return "Copied" if self._copied and self._copied == self.code else "Copy as code"
-
-    def note_copied(self) -> None:
-        """Say that the code was copied, until it is another one."""
-        self._copied = self.code
-        self.changed.emit()
 
     def use(self, identity: str) -> None:
         """Let new tensors go to a device, and move the model there."""
@@ -246,7 +231,8 @@ class SwitchModel(PageModel):
         pc = self._studio.pcs.of(row.identity)
         telemetry = pc.sensors.latest(row.device) if row.device is not None else None
         is_used = self.used is not None and row.identity == self.used.identity
-        use = "Use this device" if row.address is not None and not is_used else ""
+        offers = row.address is not None or row.obstacle is Obstacle.NO_ENGINE  # it keeps its place
+        use = "Use this device" if offers and not is_used else ""
         only = "Only this card" if self._offers_only(row) else ""
         return msgspec.structs.replace(
             device_words(row, telemetry),
@@ -260,7 +246,7 @@ class SwitchModel(PageModel):
     def _offers_only(self, row: DeviceRow) -> bool:
         shown = self._session_of(row).environment.visible_devices
         uuid = row.device.uuid if row.device is not None else None
-        is_seen = row.obstacle in (None, Obstacle.HIDDEN)
+        is_seen = row.obstacle in (None, Obstacle.HIDDEN, Obstacle.NO_ENGINE)
         return self.has_several_cards and row.is_real_card and is_seen and uuid not in (None, shown)
 
     def _enter(self, row: DeviceRow, sentence: str) -> None:
@@ -354,15 +340,7 @@ class SwitchModel(PageModel):
     @property
     def tone(self) -> Tone:
         """How good or bad the outcome is."""
-        tones = (self.said.tone, self.proof.tone)
-        order = (Tone.FAILURE, Tone.AMBER, Tone.GOOD)
-        return next((tone for tone in order if tone in tones), Tone.PLAIN)
-
-    @property
-    def proof_words(self) -> Notice:
-        """The proof, in a color only if there is a problem."""
-        is_good = self.proof.tone is Tone.GOOD
-        return Notice(self.proof.sentence) if is_good else self.proof
+        return self.said.tone if self.proof.tone is Tone.PLAIN else self.proof.tone
 
     def move(self) -> None:
         """Move the thing to the device in use, or back if it came from another one."""
@@ -433,37 +411,37 @@ class SwitchModel(PageModel):
 
     def _on_finished(self) -> None:
         assert self._reply is not None
-        event, request, self._reply = self._reply.last, self._reply.request, None
+        event, self._reply = self._reply.last, None
         used, self._using = self._using, None
-        if used is not None:
-            self._finish_use(used, event)
-            return
-        device = getattr(request, "device", "")
-        row = next((row for row in self.rows if row.address == device), None)
-        link = widest_link(row.device) if row is not None and row.device is not None else None
         match event:
+            case DeviceUsed() if used is not None:
+                kind, name = event.device.partition(":")[0], without_maker(event.name)
+                self._enter(used, f"New “{kind}” tensors go to {event.device} {name} now.")
             case PlaceFinished():
-                self._is_at = device
-                self.proof = Notice(explain_move(event, link), _PROOF_TONES[event.same_output])
+                words = explain_move(event, self._link_of(event.device))
+                self._note_move(event.device, words, _TONES[event.same_output])
             case TensorsPlaced():
-                self._is_at = device
-                tone = Tone.GOOD if event.same_values else Tone.FAILURE
-                self.proof = Notice(explain_tensors(event, link), tone)
+                words = explain_tensors(event, self._link_of(event.device))
+                self._note_move(event.device, words, _TONES[event.same_values])
+            case _ if used is not None:
+                self.said = _why_not(event)
             case _:
                 self.proof = _why_not(event)
-        if self._is_at and not self.said.sentence:
-            title = {key: title for title, key in self.things}.get(self._moved_thing or "")
-            what = "Both matrices are" if self._moved_thing == MATRICES else f"{title} is"
-            self.said = Notice(f"{what} on {device} now.", self.proof.tone)
         self.changed.emit()
 
-    def _finish_use(self, row: DeviceRow, event: Event | None) -> None:
-        if isinstance(event, DeviceUsed):
-            kind, name = event.device.partition(":")[0], without_maker(event.name)
-            self._enter(row, f"New “{kind}” tensors go to {event.device} {name} now.")
-        else:
-            self.said = _why_not(event)
-            self.changed.emit()
+    def _note_move(self, device: str, words: str, tone: Tone) -> None:
+        self._is_at = device
+        self.proof = Notice(words, tone)
+        if not self.said.sentence:
+            title = {key: title for title, key in self.things}.get(self._moved_thing or "")
+            what = "Both matrices are" if self._moved_thing == MATRICES else f"{title} is"
+            self.said = Notice(
+                f"{what} on {device} now.", Tone.GOOD if tone is Tone.PLAIN else tone
+            )
+
+    def _link_of(self, address: str) -> Link | None:
+        row = self._board.at(address)
+        return widest_link(row.device) if row is not None and row.device is not None else None
 
     def _on_inspected(self) -> None:
         assert self._inspecting is not None

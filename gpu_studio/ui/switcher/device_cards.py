@@ -9,7 +9,6 @@ from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.device_name import is_cpu
-from gpu_studio.model.text_rows import plain_tip
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import Card, Text, button, letters, set_property, show_label
@@ -118,14 +117,13 @@ class DeviceCard(Card):
         self._warning.show_text(words.warning)
         self._mark.setVisible(words.is_used)
         set_property(self, "selected", words.is_used)
-        self.setToolTip(plain_tip(words.about))
         for pressed, label, can in (
             (self.use, words.use, words.can_use), (self.only, words.only, words.can_show_only),
         ):  # fmt: skip
             show_label(pressed, label)
             pressed.setEnabled(can)
             pressed.setAccessibleName(f"{label}: {words.number} {words.name}")
-            pressed.setAccessibleDescription(f"{words.facts}. {words.about}. {words.warning}")
+            pressed.setAccessibleDescription(f"{words.facts}. {words.warning}")
 
 
 class _Swatch(QWidget):

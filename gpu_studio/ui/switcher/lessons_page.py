@@ -15,6 +15,7 @@ from gpu_studio.ui.page import (
     Box,
     Columns,
     Flow,
+    Fold,
     Heading,
     Later,
     Own,
@@ -35,10 +36,12 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QResizeEvent
 
-    from gpu_studio.model.switcher.lessons import Lesson
+    from gpu_studio.core.messages.pitfall_messages import PitfallDescription
     from gpu_studio.model.switcher.lessons_model import Bar, LessonsModel
     from gpu_studio.ui.page import Part
     from gpu_studio.ui.theme import Theme
+
+    _Groups = Sequence[tuple[str, Sequence[PitfallDescription]]]
 
 # The work has the device's color; each other part is gray with its own hatch.
 _HATCHES = (Qt.BrushStyle.BDiagPattern, Qt.BrushStyle.DiagCrossPattern, Qt.BrushStyle.SolidPattern)
@@ -65,8 +68,8 @@ class LessonsPage(Page):
                     stretch=2,
                 ),
                 Stack(
-                    self._head(), self._result(), self._outcomes(), self._code(), self._why(),
-                    stretch=3,
+                    self._head(), self._result(), self._outcomes(), self._details(), self._code(),
+                    self._why(), stretch=3,
                 ),
             ),
         )  # fmt: skip
@@ -101,27 +104,15 @@ class LessonsPage(Page):
             Words(lambda: m.answer, "value", name="answer"),
             Press(action_label(Action.RUN_AGAIN), m.run, name="again",
                   shown=lambda: m.offers_again),
-            Words(lambda: m.findings, "muted", name="findings"),
-            shown=lambda: m.has_result, tone=lambda: m.answer.tone, name="answer_card",
-            presented=True,
+            Words(lambda: m.untested, "muted", name="untested"),
+            shown=lambda: m.figures or m.answer.sentence or m.untested,
+            tone=lambda: m.answer.tone, name="answer_card", presented=True,
         )  # fmt: skip
 
     def _outcomes(self) -> Part:
-        m = self.model
-        return Stack(
-            Columns(self._part("broken"), self._part("fixed")),
-            Box(
-                Rows("Other figures", ("", "Broken", "Fixed"), lambda: m.other_figures, (1, 2),
-                     name="others", shown=lambda: m.other_figures),
-                Heading("How busy the device was", shown=lambda: m.busy),
-                Own(lambda: ResultBars(self.theme, name="switcher.lab.busy", is_dense=True, full=1),
-                    self._show_busy, shown=lambda: m.busy),
-                Words(lambda: m.busy_note, "muted", name="busy.note"),
-                Later(lambda: (Own(self._make_plot, lambda plot: plot.show_curves(m.losses),
-                                   name="loss"),), shown=lambda: m.losses),
-                name="details_card", shown=lambda: m.other_figures or m.busy or m.losses,
-            ),
-            shown=lambda: m.has_result,
+        return Columns(
+            self._part("broken"), self._part("fixed"),
+            shown=lambda: self.model.part("broken").title or self.model.part("fixed").title,
         )  # fmt: skip
 
     def _part(self, part: str) -> Part:
@@ -129,8 +120,26 @@ class LessonsPage(Page):
         return Box(
             Words(lambda: m.part(part).title, "value", name=f"{part}.title"),
             Words(lambda: m.part(part).sentence, name=f"{part}.sentence"),
-            Words(lambda: m.part(part).error, "failure", name=f"{part}.error"),
             name=f"{part}_card", shown=lambda: m.part(part).title, tone=lambda: m.part(part).tone,
+        )  # fmt: skip
+
+    def _details(self) -> Part:
+        m = self.model
+        return Box(
+            Words(lambda: m.part("broken").error, "failure", name="broken.error"),
+            Words(lambda: m.part("fixed").error, "failure", name="fixed.error"),
+            Rows("Other figures", ("", "Broken", "Fixed"), lambda: m.other_figures,
+                 name="others", shown=lambda: m.other_figures),
+            Heading("How busy the device was", shown=lambda: m.busy),
+            Own(lambda: ResultBars(self.theme, name="switcher.lab.busy", is_dense=True, full=1),
+                self._show_busy, shown=lambda: m.busy),
+            Later(lambda: (Own(self._make_plot, lambda plot: plot.show_curves(m.losses),
+                               name="loss"),), shown=lambda: m.losses),
+            Fold(Words(lambda: m.busy_note, name="busy.note"),
+                 Words(lambda: m.findings, name="findings"),
+                 label="Details", name="details", shown=lambda: m.findings),
+            name="details_card",
+            shown=lambda: m.has_details,
         )  # fmt: skip
 
     def _code(self) -> Part:
@@ -163,8 +172,8 @@ class LessonsPage(Page):
 
     def _show_list(self, lessons: LessonList) -> None:
         m = self.model
-        done = frozenset(one.name for one in m.lessons if m.is_done(one.name))
-        lessons.show_lessons(m.lessons, m.lesson.name if m.lesson is not None else "", done)
+        groups = ("MISTAKES", m.mistakes), ("EXPERIMENTS", m.experiments)
+        lessons.show_lessons(groups, m.lesson.name if m.lesson is not None else "", m.done)
 
     def _show_busy(self, bars: ResultBars) -> None:
         bars.setAccessibleName("How busy the device was")
@@ -241,13 +250,13 @@ class LessonList(QTreeWidget):
         blank.fill(Qt.GlobalColor.transparent)
         self._icons = {True: icon("check", theme, "good"), False: QIcon(blank)}
         self._theme = theme
-        self._shown: tuple[Sequence[Lesson], str, frozenset[str]] = (), "", frozenset()
+        self._shown: tuple[_Groups, str, frozenset[str]] = (), "", frozenset()
         theme.changed.connect(self._fill)
         self.currentItemChanged.connect(self._on_current_changed)
 
-    def show_lessons(self, lessons: Sequence[Lesson], chosen: str, done: frozenset[str]) -> None:
-        if self._shown != (lessons, chosen, done):
-            self._shown = lessons, chosen, done
+    def show_lessons(self, groups: _Groups, chosen: str, done: frozenset[str]) -> None:
+        if self._shown != (groups, chosen, done):
+            self._shown = groups, chosen, done
             self._fill()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -255,7 +264,7 @@ class LessonList(QTreeWidget):
         self._fit()
 
     def _fill(self) -> None:
-        lessons, chosen, done = self._shown
+        groups, chosen, done = self._shown
         muted = QColor(self._theme.colour("muted"))
         small = QFont(self.font())
         small.setPointSizeF(small.pointSizeF() * _HEADING_SIZE)
@@ -264,8 +273,7 @@ class LessonList(QTreeWidget):
         row = self.fontMetrics().height() + _ROW_PADDING
         with QSignalBlocker(self):
             self.clear()
-            for title, is_experiment in (("MISTAKES", False), ("EXPERIMENTS", True)):
-                group = [one for one in lessons if one.is_experiment is is_experiment]
+            for title, group in groups:
                 if not group:
                     continue
                 heading = QTreeWidgetItem(self, [title])
@@ -282,7 +290,7 @@ class LessonList(QTreeWidget):
                     item.setForeground(1, muted)
         self._fit()
 
-    def _add(self, one: Lesson, *, is_chosen: bool, is_done: bool) -> None:
+    def _add(self, one: PitfallDescription, *, is_chosen: bool, is_done: bool) -> None:
         item = QTreeWidgetItem(self, [one.title, one.shows])
         item.setData(0, _NAME, one.name)
         item.setIcon(0, self._icons[is_done])

@@ -73,7 +73,7 @@ class SwitchPage(Page):
                 ),
                 Stack(Box(
                     Words(lambda: m.said, "title", name="said"),
-                    Words(lambda: m.proof_words, "muted", name="proof"),
+                    Words(lambda: m.proof, "muted", name="proof"),
                     Own(self._make_table, show_whole_rows, name="placement",
                         shown=lambda: m.table.row_count),
                     Words(lambda: m.why, "muted", name="why"),
@@ -86,8 +86,7 @@ class SwitchPage(Page):
     def head_parts(self) -> Sequence[Part]:
         m = self.model
         return (
-            Press(lambda: m.copy_label, self._copy, name="copy", icon="copy",
-                  enabled=lambda: m.code,
+            Press("Copy as code", self._copy, name="copy", icon="copy", enabled=lambda: m.code,
                   tip="Copy the lines that use this device in your own script"),
         )  # fmt: skip
 
@@ -112,7 +111,6 @@ class SwitchPage(Page):
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self.model.code)
-        self.model.note_copied()
 
 
 class _DeviceInk(QStyledItemDelegate):

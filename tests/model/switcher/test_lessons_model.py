@@ -123,14 +123,14 @@ def test_broken_and_fixed_are_kept_and_the_lesson_is_done_then(model, engines, q
     assert model.part("broken").error == "RuntimeError: two devices"
     assert model.part("broken").tone is Tone.FAILURE
     assert model.changed_code == ((ChangedLine(False, "# broken"), ChangedLine(True, "# fixed")),)
-    assert not model.is_done("tiny_model")
+    assert "tiny_model" not in model.done
     model.fix_it()
     qtbot.waitUntil(lambda: model.can_run)
     assert model.part("fixed").tone is Tone.GOOD
     assert model.other_figures == [("A call", "2.00\u202fms", "2.00\u202fms")]
-    assert model.is_done("tiny_model")
+    assert "tiny_model" in model.done
     model.choose(lesson="mixed_devices")
-    assert not model.has_result, "another lesson has its own"
+    assert not model.figures, "another lesson has its own"
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_every_way_of_an_experiment_is_run_and_compared(model, engines, qtbot):
     assert [line.split()[-3] for line in model.findings.splitlines()] == [
         "batch_by_batch", "pinned_non_blocking",
     ]  # fmt: skip
-    assert model.is_done("dataloader")
+    assert "dataloader" in model.done
 
 
 def test_a_way_that_fails_says_so_and_the_lesson_is_not_done(model, engines, qtbot):
@@ -265,7 +265,7 @@ def test_a_way_that_fails_says_so_and_the_lesson_is_not_done(model, engines, qtb
     model.run()
     qtbot.waitUntil(lambda: model.can_run)
     assert model.answer.sentence == failure.message
-    assert not model.is_done("dataloader")
+    assert "dataloader" not in model.done
 
 
 def test_a_stop_ends_the_run_and_forgets_the_others(model, engines, qtbot):

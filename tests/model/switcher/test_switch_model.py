@@ -59,8 +59,6 @@ def test_every_card_and_the_cpu_are_there_and_the_current_card_is_in_use(model):
     ]
     assert [one.is_used for one in model.devices] == [True, False, False]
     assert [bool(one.use) for one in model.devices] == [False, True, True]
-    about = words(model, FIRST).about
-    assert all(part in about for part in ("cuda:0", "monitor", "6.1", "can use it"))
 
 
 def test_free_memory_is_live(model, sensor_source, inventory, qtbot):
@@ -212,13 +210,10 @@ def test_the_code_uses_the_device_as_this_pytorch_sees_it(model, qtbot):
     assert 'device = torch.device("cuda:1")\ntorch.cuda.set_device(device)' in code
     assert f"CUDA_VISIBLE_DEVICES={SECOND}" in code
     compile(code, "code", "exec")
-    model.note_copied()
-    assert model.copy_label == "Copied"
     model.use("cpu")
     idle(qtbot, model)
     assert 'torch.device("cpu")' in model.code
     assert "set_device" not in model.code
-    assert model.copy_label == "Copy as code"
 
 
 @pytest.mark.parametrize("inventory", [cpu_only()])

@@ -137,7 +137,6 @@ def test_tab_reaches_the_devices_then_what_moves(tab):
 def test_the_code_of_the_device_is_copied(tab, qtbot):
     click(tab, "switcher.copy")
     assert 'torch.device("cuda:0")' in QGuiApplication.clipboard().text()
-    assert find(tab, "switcher.copy", QPushButton).text() == "Copied"
 
 
 def test_a_file_is_opened_from_its_dialog(tab, engines, studio, monkeypatch, qtbot):
