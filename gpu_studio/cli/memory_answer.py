@@ -8,10 +8,10 @@ from gpu_studio.cli.screen import print_line
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
-    from gpu_studio.core.memory.answer import Answer, FitVerdict
+    from gpu_studio.core.memory.answer import FitAnswer, FitVerdict
 
 
-def print_answer(answer: Answer) -> None:
+def print_answer(answer: FitAnswer) -> None:
     """Print the verdicts with their memory, what decides them, and what helps."""
     for verdict in answer.verdicts:
         _print_verdict(verdict)

@@ -22,7 +22,6 @@ from gpu_studio.core.memory.fit import (
     OPTIMIZERS,
     ModelFit,
     TrainingPlan,
-    model_fit,
     parse_count,
     plans_for,
 )
@@ -44,7 +43,7 @@ from gpu_studio.core.memory.token_speed import (
     speed_words,
 )
 from gpu_studio.core.memory.weights.headers import MOST_PARAMETERS
-from gpu_studio.core.memory.weights.weights_file import ask_weights
+from gpu_studio.core.memory.weights.weights_file import ask_network
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
@@ -69,28 +68,21 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     if plan not in plans_for(dtype):
         raise WrongUseError(f"{plan.words} is not for weights in {dtype}: choose another --dtype.")
     ask = partial(
-        model_fit, network=network, dtype=dtype, plan=plan,
+        ModelFit, network=network, dtype=dtype, plan=plan,
         context=options.context, batch=options.batch,
     )  # fmt: skip
     if is_modelled(device):
-        card = card_at(device)
-        return _print(options, card, ask(card), None)
+        return _print(options, ask(card_at(device)), None)
     environment = EngineEnvironment(allocator_configuration=options.conf or None)
     with at_work(new_engine(log_path, environment)) as work:
-        card = _as_it_is(work, device)
-        found = ask(card)
+        found = ask(_as_it_is(work, device))
         is_asked = options.parameters or options.weights or found.reading.cache_bytes
         bandwidth = _measured(work, device) if is_asked or is_cpu(device) else None
-    return _print(options, card, found, bandwidth)
+    return _print(options, found, bandwidth)
 
 
-def _print(
-    options: argparse.Namespace,
-    card: ModelledCardChoice,
-    found: ModelFit,
-    bandwidth: Bandwidth | None,
-) -> int:
-    device = options.device
+def _print(options: argparse.Namespace, found: ModelFit, bandwidth: Bandwidth | None) -> int:
+    device, card = options.device, found.card
     answer = found.answer(is_ram=is_cpu(device))
     speed = speed_words(
         found.reading,
@@ -100,21 +92,20 @@ def _print(
         is_too_large=found.inference.fits is False,
     )
     if options.json:
-        values: dict[str, Any] = {"type": "fit_finished", "device": device,
-                                  "modelled": is_modelled(device)}  # fmt: skip
-        values |= msgspec.structs.asdict(card) | {"free_bytes": card.free_bytes}
-        values |= _values(found) | {
-            "taken_bytes": card.context_bytes,
-            "sentence": answer.sentence,
-            "bound_tokens_per_s": most_tokens_per_s(found.reading, bandwidth),
-            "bandwidth_bytes_per_s": bandwidth.bytes_per_s if bandwidth else None,
-            "speed_sentence": speed[0],
-        }
-        print_json(values)
+        values = _values(found) | {"device": device, "modelled": is_modelled(device)}
+        print_json(
+            values
+            | {
+                "sentence": answer.sentence,
+                "bound_tokens_per_s": most_tokens_per_s(found.reading, bandwidth),
+                "bandwidth_bytes_per_s": bandwidth.bytes_per_s if bandwidth else None,
+                "speed_sentence": speed[0],
+            }
+        )
         return DONE
     if is_modelled(device):
-        print_line(f"{card.name}, simulated; assumes a CUDA context of {card.context_bytes >> 20} "
-                   "MiB.")  # fmt: skip
+        context_mib = card.context_bytes >> 20
+        print_line(f"{card.name}, simulated; assumes a CUDA context of {context_mib} MiB.")
     print_answer(answer)
     for line in filter(None, speed):
         print_line(line)
@@ -124,8 +115,11 @@ def _print(
 def _values(found: ModelFit) -> dict[str, object]:
     """Return the answer's fields for JSON; a need is flat, with its least and most bytes."""
     values: dict[str, object] = {
-        "network": found.network, "parameters": found.parameters, "dtype": found.dtype,
-        "has_activations": found.has_activations, **msgspec.structs.asdict(found.plan),
+        "type": "fit_finished", **msgspec.structs.asdict(found.card),
+        "free_bytes": found.card.free_bytes, "taken_bytes": found.card.context_bytes,
+        "network": found.network.name, "parameters": found.network.parameters,
+        "dtype": found.dtype, "has_activations": found.has_activations,
+        **msgspec.structs.asdict(found.plan),
     }  # fmt: skip
     for key, need in (("inference", found.inference), ("training", found.training)):
         values[f"{key}_bytes"] = need.least_bytes if need else None
@@ -145,12 +139,7 @@ def _network(options: argparse.Namespace) -> Network:
             raise WrongUseError("--config is for --weights or --parameters.")
         return known
     counted = Network(parameters=options.parameters or _USUAL_PARAMETERS)
-    if options.weights is None and options.config is None:
-        return counted
-    found = ask_weights(options.weights, options.config, call_child)
-    if options.weights is not None:
-        return found
-    return msgspec.structs.replace(counted, config=found.config)
+    return ask_network(options.weights or counted, options.config, call_child)
 
 
 def _last(

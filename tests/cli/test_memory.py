@@ -167,8 +167,8 @@ def test_fit(type_in: Any):
     status, lines, _ = type_in("fit", *options)
     assert status == 0
     assert "simulated" in lines[0]
-    assert lines[1] == "? The weights may fit: nearly all of the room is needed"
-    assert any(line.startswith("✖ Weights and Adam do not fit") for line in lines)
+    assert lines[1] == "? The model may fit: nearly all of the room is needed"
+    assert any(line.startswith("✖ Training with Adam does not fit") for line in lines)
     assert any(line.startswith("1. Weights in 8-bit: needs") for line in lines)
     finished = json.loads(type_in("fit", *options, "--json")[1][-1])
     assert finished["type"] == "fit_finished"

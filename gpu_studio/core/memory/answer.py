@@ -29,7 +29,7 @@ class Step(NamedTuple):
     enough: str = ""
 
 
-class Answer(NamedTuple):
+class FitAnswer(NamedTuple):
     """An answer.
 
     Attributes:

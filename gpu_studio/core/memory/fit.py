@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.answer import ENOUGH, Answer, FitVerdict, Step
+from gpu_studio.core.memory.answer import ENOUGH, FitAnswer, FitVerdict, Step
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice  # noqa: TC001
 from gpu_studio.core.memory.networks import AS_IN_FILE, Network
 from gpu_studio.core.memory.tank import Tank, TankPart
@@ -94,21 +94,6 @@ def plans_for(dtype: str) -> list[TrainingPlan]:
     ]
 
 
-def _activations(
-    network: Network, item_bytes: int, batch: int, context: int | None
-) -> tuple[int, int]:
-    """Return the bytes of activations and of the attention's scores; 0 if not known."""
-    config = network.config
-    if config is None or not (config.layers and config.heads and config.width):
-        return 0, 0
-    tokens = context or network.usual_context
-    if not config.vocabulary:  # a picture has as many patches as the network was made for
-        tokens = config.trained_context
-    kept = config.layers * tokens * batch * config.width * (16 * item_bytes + 2)
-    scores = config.layers * config.heads * tokens**2 * batch * (2 * item_bytes + 1)
-    return kept + 4 * tokens * batch * config.vocabulary, scores
-
-
 class MemoryNeed(msgspec.Struct, frozen=True, kw_only=True):
     """The memory for a purpose: a range if the scores of the attention may be kept or not.
 
@@ -158,203 +143,164 @@ def _need(card: ModelledCardChoice, parts: dict[str, int], scores_bytes: int = 0
     return MemoryNeed(least_bytes=least, most_bytes=most, fits=fits, parts=parts)
 
 
-class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a network fits.
+class ModelFit(msgspec.Struct, frozen=True):
+    """A network on a card: what it needs there, and whether that fits.
 
     Attributes:
-        network: the network's name; empty if only its number of parameters is known.
-        dtype: the type of the weights: `AS_IN_FILE` or a key of `KEPT_TYPES`.
-        inference: the memory for the weights, and for the cache if `reading` has it.
-        reading: what writing text keeps and reads.
-        training: the most memory during a step; None for a type in which PyTorch does not train.
-        has_activations: whether that includes the activations.
-    """
-
-    card: ModelledCardChoice
-    network: str
-    parameters: int
-    dtype: str
-    inference: MemoryNeed
-    reading: TokenReading
-    training: MemoryNeed | None
-    has_activations: bool
-    plan: TrainingPlan
-    steps: tuple[Step, ...] = ()
-
-    def answer(self, *, is_ram: bool = False) -> Answer:
-        """Return the answer in words; the PC's RAM is only for using the network."""
-        where = " into the PC's RAM" if is_ram else ""
-        is_text = self.reading.cache_bytes > 0
-        what = "Inference" if is_text else "The weights"
-        use = _verdict(what, self.inference, self.card, is_plural=not is_text, where=where)
-        verdicts = (use,) if is_ram else (use, self._training_verdict())
-        return Answer(verdicts, self._sentence(is_ram=is_ram), self.steps, self._details())
-
-    def _training_verdict(self) -> FitVerdict:
-        if self.training is None:
-            kind = "these weights" if self.dtype == AS_IN_FILE else f"weights in {self.dtype}"
-            no = Notice("Training is not possible", Tone.QUIET)
-            return FitVerdict(no, told=f"PyTorch does not train {kind}.")
-        if self.has_activations:
-            return _verdict(f"Training with {self.plan.words}", self.training, self.card)
-        what = f"Weights and {self.plan.words}"
-        return _verdict(what, self.training, self.card, is_plural=True, rest="activations")
-
-    def _sentence(self, *, is_ram: bool) -> str:
-        kind = "as in the file" if self.dtype == AS_IN_FILE else f"in {self.dtype}"
-        network = self.network or f"A network of {_count(self.parameters)} parameters"
-        needs = f"{network} {kind} needs {self.inference.range_text}."
-        if self.training is None or is_ram:
-            return needs
-        activations = "" if self.has_activations else ", and activations, which are not known"
-        plan, need = self.plan.words, self.training.range_text
-        return f"{needs} Training with {plan} needs {need}{activations}."
-
-    def _details(self) -> str:
-        reading = self.reading
-        texts = f"{counted(reading.batch, 'text')} of {format_count(reading.context)}"
-        activations = "Activations often need the most." if self.training is not None else ""
-        if self.has_activations:
-            activations = (
-                f"The activations are those of a batch of {texts} tokens, by the formula of "
-                "Korthikanti et al. 2022."
-            )
-        count = f"{_count(self.parameters)} parameters."
-        return " ".join(filter(None, (count, reading.words, reading.unknown_cache, activations)))
-
-
-def _verdict(
-    what: str,
-    need: MemoryNeed,
-    card: ModelledCardChoice,
-    *,
-    is_plural: bool = False,
-    where: str = "",
-    rest: str = "",
-) -> FitVerdict:
-    """Return whether something fits; what is not known of it (``rest``) makes the answer amber."""
-    fits, does = ("fit", "do") if is_plural else ("fits", "does")
-    notice = Notice(f"✔ {what} {fits}{where}", Tone.GOOD)
-    if need.fits is False:
-        missing = format_bytes(need.least_bytes - card.free_bytes)
-        notice = Notice(f"✖ {what} {does} not fit{where}: {missing} more needed", Tone.FAILURE)
-    elif need.fits is None:
-        notice = Notice(f"? {what} may fit{where}: nearly all of the room is needed", Tone.AMBER)
-    elif rest:
-        notice = Notice(f"? {what} {fits}; {rest} are not known", Tone.AMBER)
-    tank = need.tank(card)
-    beyond = "" if tank.card_bytes is None else " The line marks the end of the card."
-    without = f", without {rest}" if rest else ""
-    return FitVerdict(notice, tank, f"Needs {need.range_text}{without}.{beyond}")
-
-
-def model_fit(
-    card: ModelledCardChoice,
-    network: Network,
-    dtype: str,
-    plan: TrainingPlan | None = None,
-    *,
-    context: int | None = None,
-    batch: int = 1,
-) -> ModelFit:
-    """Return whether a network can be used and trained on a card, and what helps if not.
-
-    Args:
         card: the card.
         network: the network.
         dtype: the type of weights and gradients: `AS_IN_FILE` or a key of `KEPT_TYPES`.
-        plan: how to train; if None, with Adam and PyTorch's defaults.
+        plan: how to train.
         context: the tokens of each text; None for the usual number.
         batch: the number of texts at once.
 
     Raises:
         StudioError: a type that does not suit the plan or the file.
     """
-    plan = plan or TrainingPlan()
-    if plan not in plans_for(dtype):
-        sentence = f"{plan.words} is not for weights in {dtype}."
-        raise StudioError(FailureKind.DTYPE_UNSUPPORTED, sentence)
-    if network.is_packed and dtype != AS_IN_FILE:
-        raise StudioError(
-            FailureKind.BAD_REQUEST,
-            f"The weights of {network.name} are packed: they are known only as they are in the "
-            "file.",
-        )
-    reading, inference = _kept(card, network, dtype, context, batch)
-    training = _training(card, network, dtype, plan, context, batch)
-    found = ModelFit(
-        card=card,
-        network=network.name,
-        parameters=network.parameters,
-        dtype=dtype,
-        inference=inference,
-        reading=reading,
-        training=training,
-        has_activations=training is not None and training.parts["activations"] > 0,
-        plan=plan,
-    )
-    return msgspec.structs.replace(found, steps=tuple(_steps(found, network, context)))
+
+    card: ModelledCardChoice
+    network: Network
+    dtype: str
+    plan: TrainingPlan = TrainingPlan()
+    context: int | None = None
+    batch: int = 1
+
+    def __post_init__(self) -> None:
+        if self.plan not in plans_for(self.dtype):
+            sentence = f"{self.plan.words} is not for weights in {self.dtype}."
+            raise StudioError(FailureKind.DTYPE_UNSUPPORTED, sentence)
+        if self.network.is_packed and self.dtype != AS_IN_FILE:
+            sentence = (
+                f"The weights of {self.network.name} are packed: they are known only as they are "
+                "in the file."
+            )
+            raise StudioError(FailureKind.BAD_REQUEST, sentence)
+
+    @property
+    def reading(self) -> TokenReading:
+        """What writing text keeps and reads."""
+        return token_reading(self.network, self.dtype, self.context, self.batch)
+
+    @property
+    def inference(self) -> MemoryNeed:
+        """The memory for the weights, and for the cache if that is known."""
+        reading = self.reading
+        return _need(self.card, {"tensors": reading.weights_bytes, "cache": reading.cache_bytes})
+
+    @property
+    def training(self) -> MemoryNeed | None:
+        """The most memory during a step; None for a type in which PyTorch does not train."""
+        trained_as = _trained_type(self.network, self.dtype)
+        if trained_as is None:
+            return None
+        by_purpose = self.plan.bytes_by_purpose(trained_as)
+        parts = {key: size * self.network.parameters for key, size in by_purpose.items()}
+        activations, scores = self._activations(ITEM_BYTES[trained_as])
+        return _need(self.card, {**parts, "activations": activations}, scores)
+
+    @property
+    def has_activations(self) -> bool:
+        """Whether the memory for training includes the activations."""
+        return self.training is not None and self.training.parts["activations"] > 0
+
+    def _activations(self, item_bytes: int) -> tuple[int, int]:
+        """Return the bytes of activations and of the attention's scores; 0 if not known."""
+        config = self.network.config
+        if config is None or not (config.layers and config.heads and config.width):
+            return 0, 0
+        item_bytes = 2 if self.plan.precision == "amp" else item_bytes
+        tokens = self.context or self.network.usual_context
+        if not config.vocabulary:  # a picture has as many patches as the network was made for
+            tokens = config.trained_context
+        kept = config.layers * tokens * self.batch * config.width * (16 * item_bytes + 2)
+        scores = config.layers * config.heads * tokens**2 * self.batch * (2 * item_bytes + 1)
+        return kept + 4 * tokens * self.batch * config.vocabulary, scores
+
+    # ── in words ─────────────────────────────────────────────────────────────────────────────
+
+    def answer(self, *, is_ram: bool = False) -> FitAnswer:
+        """Return the answer in words; the PC's RAM is only for using the network."""
+        kind = "as in the file" if self.dtype == AS_IN_FILE else f"in {self.dtype}"
+        network = self.network.name or f"A network of {_count(self.network.parameters)} parameters"
+        needs = f"{network} {kind} needs {self.inference.range_text}."
+        where = " into the PC's RAM" if is_ram else ""
+        of = "" if self.reading.cache_bytes else " for its weights"
+        verdicts = [_verdict(f"The model{{}}{where}", self.inference, self.card, of)]
+        training = self.training
+        if training is not None and not is_ram:
+            rest = "" if self.has_activations else " and its activations, which are not known"
+            needs += f" Training with {self.plan.words} needs {training.range_text}{rest}."
+            verdicts.append(self._training_verdict(training))
+        elif not is_ram:
+            no = Notice("Training is not possible", Tone.QUIET)
+            verdicts.append(FitVerdict(no, told=f"PyTorch does not train it {kind}."))
+        return FitAnswer(tuple(verdicts), needs, tuple(self._steps()), self._details())
+
+    def _training_verdict(self, need: MemoryNeed) -> FitVerdict:
+        what = f"Training with {self.plan.words}"
+        of = "" if self.has_activations else ", without activations"
+        found = _verdict(f"{what}{{}}", need, self.card, of)
+        if self.has_activations or not need.fits:
+            return found
+        notice = Notice(f"? {what}: the activations are not known", Tone.AMBER)
+        return found._replace(notice=notice)
+
+    def _details(self) -> str:
+        reading = self.reading
+        texts = f"{counted(reading.batch, 'text')} of {format_count(reading.context)}"
+        activations = "Activations often need the most."
+        if self.has_activations:
+            activations = (
+                f"The activations are those of a batch of {texts} tokens, by the formula of "
+                "Korthikanti et al. 2022."
+            )
+        count = f"{_count(self.network.parameters)} parameters."
+        return " ".join(filter(None, (count, reading.words, reading.unknown_cache, activations)))
+
+    def _steps(self) -> Iterator[Step]:
+        """Yield what makes a network fit that does not, then the card that is large enough."""
+        is_used = self.inference.fits is True
+        lacks = self.training if is_used else self.inference
+        if lacks is None or lacks.fits is True:
+            return
+        for words, other in self._others():
+            need = other.training if is_used else other.inference
+            if need is not None and need.most_bytes < lacks.most_bytes:
+                yield Step(words, f"needs {need.range_text}", ENOUGH[need.fits])
+        enough = format_bytes(lacks.most_bytes + lacks.most_bytes // 16)
+        yield Step("A larger card", f"with {enough} free", ENOUGH[True])
+
+    def _others(self) -> Iterator[tuple[str, ModelFit]]:
+        """Yield other ways to use the network; some of them may need no less memory."""
+        change, plan = msgspec.structs.replace, self.plan
+        for texts in dict.fromkeys((self.batch // 2, 1)):
+            if 0 < texts < self.batch:
+                yield f"A batch of {texts}", change(self, batch=texts)
+        for words, other in (
+            ("AMP (torch.autocast)", change(plan, precision="amp")),
+            ("fused=True", change(plan, is_fused=True)),
+            ("SGD with momentum", change(plan, optimizer="sgd_momentum", is_fused=False)),
+        ):
+            if other in plans_for(self.dtype):
+                yield words, change(self, plan=other)
+        for kept in () if self.network.is_packed else ("bfloat16", "8-bit", "4-bit"):
+            plain = change(plan, precision="plain")
+            yield f"Weights in {kept}", change(self, dtype=kept, plan=plain)
 
 
-def _training(
-    card: ModelledCardChoice,
-    network: Network,
-    dtype: str,
-    plan: TrainingPlan,
-    context: int | None,
-    batch: int,
-) -> MemoryNeed | None:
-    trained_as = _trained_type(network, dtype)
-    if trained_as is None:
-        return None
-    item_bytes = 2 if plan.precision == "amp" else ITEM_BYTES[trained_as]
-    activations, scores = _activations(network, item_bytes, batch, context)
-    by_purpose = plan.bytes_by_purpose(trained_as)
-    parts = {key: size * network.parameters for key, size in by_purpose.items()}
-    return _need(card, {**parts, "activations": activations}, scores)
-
-
-def _kept(
-    card: ModelledCardChoice, network: Network, dtype: str, context: int | None, batch: int
-) -> tuple[TokenReading, MemoryNeed]:
-    reading = token_reading(network, dtype, context, batch)
-    parts = {"tensors": reading.weights_bytes, "cache": reading.cache_bytes}
-    return reading, _need(card, parts)
-
-
-def _steps(found: ModelFit, network: Network, context: int | None) -> Iterator[Step]:
-    """Yield what makes a network fit that does not, then the card that is large enough."""
-    card, is_used = found.card, found.inference.fits is True
-    lacks = found.training if is_used else found.inference
-    if lacks is None or lacks.fits is True:
-        return
-    for words, dtype, plan, batch in _other_ways(found):
-        if network.is_packed and dtype != found.dtype:
-            continue
-        _, need = _kept(card, network, dtype, context, batch)
-        other = _training(card, network, dtype, plan, context, batch) if is_used else need
-        if other is not None and other.most_bytes < lacks.most_bytes:
-            yield Step(words, f"needs {other.range_text}", ENOUGH[other.fits])
-    enough = format_bytes(lacks.most_bytes + lacks.most_bytes // 16)
-    yield Step("A larger card", f"with {enough} free", ENOUGH[True])
-
-
-def _other_ways(found: ModelFit) -> Iterator[tuple[str, str, TrainingPlan, int]]:
-    """Yield words, type, plan and batch; some of them may need no less memory."""
-    plan, dtype, batch = found.plan, found.dtype, found.reading.batch
-    change = msgspec.structs.replace
-    for texts in dict.fromkeys((batch // 2, 1)):
-        if 0 < texts < batch:
-            yield (f"A batch of {texts}", dtype, plan, texts)
-    for words, other in (
-        ("AMP (torch.autocast)", change(plan, precision="amp")),
-        ("fused=True", change(plan, is_fused=True)),
-        ("SGD with momentum", change(plan, optimizer="sgd_momentum", is_fused=False)),
-    ):
-        if other in plans_for(dtype):
-            yield (words, dtype, other, batch)
-    for kept in ("bfloat16", "8-bit", "4-bit"):
-        yield (f"Weights in {kept}", kept, change(plan, precision="plain"), batch)
+def _verdict(what: str, need: MemoryNeed, card: ModelledCardChoice, of: str) -> FitVerdict:
+    """Return whether ``what`` fits, which has a place for that; ``of`` ends what it needs."""
+    notice = Notice(f"✔ {what.format(' fits')}", Tone.GOOD)
+    if need.fits is False:
+        missing = format_bytes(need.least_bytes - card.free_bytes)
+        lacks = f"✖ {what.format(' does not fit')}: {missing} more needed"
+        notice = Notice(lacks, Tone.FAILURE)
+    elif need.fits is None:
+        may = f"? {what.format(' may fit')}: nearly all of the room is needed"
+        notice = Notice(may, Tone.AMBER)
+    tank = need.tank(card)
+    beyond = "" if tank.card_bytes is None else " The line marks the end of the card."
+    return FitVerdict(notice, tank, f"Needs {need.range_text}{of}.{beyond}")
 
 
 def _trained_type(network: Network, dtype: str) -> str | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gpu_studio.core.memory.answer import LIKELY, Answer, FitVerdict, Step
+from gpu_studio.core.memory.answer import LIKELY, FitAnswer, FitVerdict, Step
 from gpu_studio.core.memory.oom_text import (
     MOST_CHARACTERS,
     SIZE,
@@ -268,7 +268,7 @@ class OomExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     kind: str
-    answer: Answer
+    answer: FitAnswer
     numbers: OomNumbers
     errors: int
 
@@ -295,7 +295,7 @@ def explain_oom_text(text: str) -> OomExplanation | None:
     headline = (form.headline or KINDS[kind].headline).format(**words)
     tank = tank_of_error(numbers)
     steps = KINDS[kind].steps if form.step is None else (form.step, *KINDS[kind].steps)
-    answer = Answer(
+    answer = FitAnswer(
         verdicts=(FitVerdict(Notice(headline, Tone.FAILURE), tank, _told(numbers, tank)),),
         sentence=" ".join(meaning) or "The text says so without any sizes.",
         steps=tuple(Step(*(part.format(**words) for part in step)) for step in steps),

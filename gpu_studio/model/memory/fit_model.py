@@ -10,18 +10,16 @@ import msgspec
 
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.core.memory.allocator.options import checked_configuration
-from gpu_studio.core.memory.answer import Answer, FitVerdict
-from gpu_studio.core.memory.fit import TrainingPlan, model_fit, parse_count, plans_for
+from gpu_studio.core.memory.answer import FitAnswer, FitVerdict
+from gpu_studio.core.memory.fit import ModelFit, TrainingPlan, parse_count, plans_for
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
 from gpu_studio.core.memory.networks import AS_IN_FILE, KEPT_TYPES, Network, known_network
 from gpu_studio.core.memory.oom_reader import MOST_FILE_BYTES, decoded_text, explain_oom_text
-from gpu_studio.core.memory.replay.what_if_words import history_answer, history_rows
 from gpu_studio.core.memory.token_speed import speed_words
 from gpu_studio.core.memory.weights.headers import MOST_PARAMETERS
-from gpu_studio.core.memory.weights.weights_file import ask_weights
+from gpu_studio.core.memory.weights.weights_file import ask_network
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.texts import file_name
-from gpu_studio.core.units import format_gib
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
 from gpu_studio.model.devices.device_board import DeviceRow
 from gpu_studio.model.latest import Latest, opening
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
     from PySide6.QtCore import QObject
 
-    from gpu_studio.core.memory.fit import ModelFit
     from gpu_studio.model.memory.memory_model import MemoryModel
 
 NUMBER, FILE, ERROR, HISTORY = "number", "file", "error", "history"
@@ -56,7 +53,7 @@ _HINTS = {
     HISTORY: ("Would your training fit on another card?", "Open a history of PyTorch's memory from "
               "any PC. It is replayed here as on a card of any size, with any setting."),
 }  # fmt: skip
-_NO_ERROR = Answer(
+_NO_ERROR = FitAnswer(
     (FitVerdict(Notice("Not an out-of-memory error.", Tone.AMBER)),),
     "This text contains no out-of-memory error. Include the lines with “out of memory” or “Tried "
     "to allocate”.",
@@ -96,7 +93,7 @@ class FitChoices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Question(NamedTuple):
-    """A network on a device."""
+    """A network on a card."""
 
     way: str
     network: Network | Path
@@ -106,18 +103,17 @@ class _Question(NamedTuple):
     tokens: int
     batch: int
     card: ModelledCardChoice
-    device: DeviceRow
 
     @property
-    def files(self) -> tuple[Path | None, Path | None]:
-        """The file of weights and the configuration to read."""
-        return (self.network if isinstance(self.network, Path) else None, self.config)
+    def path(self) -> Path | None:
+        """The file to read; None for none."""
+        return self.network if isinstance(self.network, Path) else self.config
 
 
 class _Found(NamedTuple):
     way: str
-    answer: Answer
-    device: DeviceRow | None = None
+    answer: FitAnswer
+    device: DeviceRow
     fit: ModelFit | None = None
 
 
@@ -141,7 +137,7 @@ class FitModel(PageModel):
         self._reading.failed.connect(self._on_failed)
         self._wanted: _Question | str | None = None
         self._found: _Found | None = None
-        self._read: tuple[tuple[Path | None, Path | None], Network] | None = None
+        self._read: tuple[tuple[Network | Path, Path | None], Network] | None = None
         self._trouble = Notice()
         memory.chosen_changed.connect(self._on_device_chosen)
         memory.memory_changed.connect(self._ask)
@@ -177,18 +173,18 @@ class FitModel(PageModel):
         self.choose(text=text[-LONGEST_TEXT:], is_cut=len(text) > LONGEST_TEXT)
 
     def on_seen(self) -> None:
-        """Answer for the card chosen meanwhile."""
+        """FitAnswer for the card chosen meanwhile."""
         self._ask()
 
     def on_chosen(self) -> None:
-        """Answer for the choices; the tab follows a chosen device."""
+        """FitAnswer for the choices; the tab follows a chosen device."""
         self._trouble = Notice()
         if self.choices.card not in (OWN, self.memory.chosen.identity):
             self.memory.devices.choose(self.choices.card)
         self._ask()
 
     def close(self) -> None:
-        """Answer no more, and wait for the threads."""
+        """FitAnswer no more, and wait for the threads."""
         for latest in (self._latest, self._reading, self.what_if):
             latest.close()
 
@@ -197,7 +193,7 @@ class FitModel(PageModel):
             return
         chosen, card = self.choices, self._card
         if chosen.way == HISTORY:
-            if card is not None and not self.is_conf_wrong:
+            if card is not None and not self.conf_error:
                 self.what_if.ask(
                     card_bytes=card.total_bytes, other_bytes=card.context_bytes, conf=chosen.conf
                 )
@@ -206,7 +202,7 @@ class FitModel(PageModel):
         if question is None:
             self._latest.drop()
         elif question != self._wanted:
-            self._latest.ask(partial(self._work, question))
+            self._latest.ask(partial(self._work, question, self._device))
         self._wanted = question
 
     @property
@@ -217,7 +213,7 @@ class FitModel(PageModel):
             return None
         return _Question(
             chosen.way, network, chosen.config, chosen.dtype, chosen.optimizer, chosen.tokens,
-            chosen.batch, card, self._device,
+            chosen.batch, card,
         )  # fmt: skip
 
     @property
@@ -259,28 +255,25 @@ class FitModel(PageModel):
         others = min(round(self.choices.others_gib * _GIB), card.total_bytes)
         return msgspec.structs.replace(card, context_bytes=others)
 
-    def _work(self, question: _Question | str, is_over: Callable[[], bool]) -> _Found:
+    def _work(
+        self, question: _Question | str, device: DeviceRow, is_over: Callable[[], bool]
+    ) -> _Found:
         """Return the answer; in a thread."""
         if isinstance(question, str):
             explained = explain_oom_text(question)
-            return _Found(ERROR, explained.answer if explained is not None else _NO_ERROR)
-        fit = model_fit(
+            answer = explained.answer if explained is not None else _NO_ERROR
+            return _Found(ERROR, answer, device)
+        fit = ModelFit(
             question.card, self._opened(question, is_over), question.dtype, question.plan,
-            context=question.tokens or None, batch=question.batch,
+            question.tokens or None, question.batch,
         )  # fmt: skip
-        answer = fit.answer(is_ram=question.device.is_cpu)
-        return _Found(question.way, answer, question.device, fit)
+        return _Found(question.way, fit.answer(is_ram=device.is_cpu), device, fit)
 
     def _opened(self, question: _Question, is_over: Callable[[], bool]) -> Network:
-        network, files = question.network, question.files
-        if isinstance(network, Network) and (network.name or question.config is None):
-            return network
-        if self._read is None or self._read[0] != files:
-            self._read = files, ask_weights(*files, call_child, is_over)
-        found = self._read[1]
-        if isinstance(network, Network):
-            return msgspec.structs.replace(network, config=found.config)
-        return found
+        asked = (question.network, question.config)
+        if self._read is None or self._read[0] != asked:
+            self._read = asked, ask_network(*asked, call_child, is_over)
+        return self._read[1]
 
     def _on_answered(self, found: _Found) -> None:
         self._found, self._trouble = found, Notice()
@@ -294,15 +287,13 @@ class FitModel(PageModel):
         self.changed.emit()
 
     def _on_delayed(self) -> None:
-        paths = self._wanted.files if isinstance(self._wanted, _Question) else ()
-        path = next(filter(None, paths), None)
-        if path is not None:
+        wanted = self._wanted
+        if isinstance(wanted, _Question) and (path := wanted.path) is not None:
             self._trouble = Notice(opening(path))
             self.changed.emit()
 
     def _on_device_chosen(self) -> None:
-        if self.choices.card != self.memory.chosen.identity:
-            self.choose(card=self.memory.chosen.identity)
+        self.choose(card=self.memory.chosen.identity)
         self._ask()
 
     def _on_history_opened(self) -> None:
@@ -349,12 +340,8 @@ class FitModel(PageModel):
         return self.choices.way == NUMBER and self._network is None
 
     @property
-    def is_conf_wrong(self) -> bool:
-        """Whether PyTorch would refuse the setting."""
-        return bool(self._conf_error)
-
-    @property
-    def _conf_error(self) -> str:
+    def conf_error(self) -> str:
+        """Why PyTorch would refuse the setting; empty if it would not."""
         try:
             checked_configuration(self.choices.conf)
         except ValueError as error:
@@ -373,92 +360,69 @@ class FitModel(PageModel):
             return Notice("This card's memory is not known yet.")
         if way != HISTORY:
             return self._trouble
-        return Notice(self._conf_error, Tone.FAILURE) if self._conf_error else self.what_if.notice
+        return Notice(self.conf_error, Tone.FAILURE) if self.conf_error else self.what_if.notice
 
     @property
-    def answer(self) -> Answer:
+    def _shown(self) -> _Found | None:
+        found = self._found
+        return found if found is not None and found.way == self.choices.way else None
+
+    @property
+    def answer(self) -> FitAnswer:
         """The answer in the chosen way, or what to do for one."""
-        way, what_if = self.choices.way, self.what_if
-        if way == HISTORY and what_if.history is not None:
-            found = what_if.on_card
-            if found is None or isinstance(found, Failure):
-                words = Notice("Replaying…" if found is None else "No answer", Tone.QUIET)
-                return Answer((FitVerdict(words),), found.message if found is not None else "")
-            return history_answer(what_if.history, found.found, what_if.smallest)
+        way = self.choices.way
+        if way == HISTORY and self.what_if.history is not None:
+            return self.what_if.answer
         is_asked = way != ERROR or bool(self.choices.text.strip())
-        if self._found is not None and self._found.way == way and is_asked:
-            return self._found.answer
+        if self._shown is not None and is_asked:
+            return self._shown.answer
         if way not in _HINTS or (way == FILE and self.choices.file is not None):
-            return Answer((FitVerdict(),))
+            return FitAnswer((FitVerdict(),))
         headline, sentence = _HINTS[way]
-        return Answer((FitVerdict(Notice(headline)),), sentence)
+        return FitAnswer((FitVerdict(Notice(headline)),), sentence)
 
     def verdict(self, number: int) -> FitVerdict:
         """Return the first verdict or the second, which may be empty."""
         verdicts = self.answer.verdicts
         return verdicts[number] if number < len(verdicts) else FitVerdict()
 
-    @property
-    def history_rows(self) -> list[tuple[str, str, str]]:
-        """The history as it was recorded, and on the card."""
-        found = self.what_if.on_card
-        if self.what_if.history is None or found is None or isinstance(found, Failure):
-            return []
-        return history_rows(self.what_if.history, found.found)
-
-    @property
-    def lines_at_peak(self) -> list[tuple[str, str]]:
-        """Which lines of code held most when the most was allocated."""
-        history = self.what_if.history
-        return [
-            (held.line or "Unknown, or from before the history", format_gib(held.size_bytes))
-            for held in (history.at_peak if history is not None else ())
-        ]
-
     # ── how fast ─────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def _network_found(self) -> _Found | None:
-        found = self._found
-        return found if found is not None and found.way == self.choices.way and found.fit else None
 
     @property
     def speed(self) -> tuple[str, str]:
         """The most tokens a second in a sentence, and what that follows from."""
-        found = self._network_found
-        if found is None or found.fit is None or found.device is None:
+        found, bandwidths = self._shown, self.memory.bandwidths
+        if found is None or found.fit is None:
             return "", ""
-        device, bandwidths = found.device, self.memory.bandwidths
         if bandwidths.is_measuring:
             return "Measuring the bandwidth…", ""
         sentence, detail = speed_words(
             found.fit.reading,
-            bandwidths.of(device),
-            device="the CPU" if device.is_cpu else "this card",
-            is_modelled=device.is_modelled,
+            bandwidths.of(found.device),
+            device="the CPU" if found.device.is_cpu else "this card",
+            is_modelled=found.device.is_modelled,
             is_too_large=found.fit.inference.fits is False,
         )
         return " ".join(filter(None, (bandwidths.trouble, sentence))), detail
 
     @property
-    def needs_bandwidth(self) -> bool:
-        """Whether a measurement would tell the speed."""
-        found = self._network_found
-        device = found.device if found is not None else None
-        is_real = device is not None and not device.is_modelled
-        return is_real and device is not None and self.memory.bandwidths.of(device) is None
+    def unmeasured(self) -> DeviceRow | None:
+        """The device whose bandwidth would tell the speed; None if there is none to measure."""
+        found = self._shown
+        device = found.device if found is not None and found.fit is not None else None
+        if device is None or device.is_modelled:
+            return None
+        return device if self.memory.bandwidths.of(device) is None else None
 
     @property
     def can_measure(self) -> bool:
         """Whether the engine can measure the bandwidth now."""
-        found = self._network_found
-        device = found.device if found is not None else None
-        return device is not None and self.memory.bandwidths.can_measure(device)
+        return self.unmeasured is not None and self.memory.bandwidths.can_measure(self.unmeasured)
 
     def measure(self) -> None:
         """Measure the bandwidth."""
-        if self._network_found is not None and self._network_found.device is not None:
-            self.memory.bandwidths.measure(self._network_found.device)
+        if self.unmeasured is not None:
+            self.memory.bandwidths.measure(self.unmeasured)
 
 
 def _text_of(path: Path, is_over: Callable[[], bool]) -> str:

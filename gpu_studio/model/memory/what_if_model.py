@@ -11,6 +11,7 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.failure import Failure
+from gpu_studio.core.memory.answer import FitAnswer, FitVerdict
 from gpu_studio.core.memory.replay.replay_call import (
     AnsweredSmallest,
     AnsweredWhatIf,
@@ -21,8 +22,10 @@ from gpu_studio.core.memory.replay.replay_call import (
     OpenHistory,
     ask,
 )
+from gpu_studio.core.memory.replay.what_if_words import history_answer, history_rows
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.texts import file_name
+from gpu_studio.core.units import format_gib
 from gpu_studio.model.latest import Latest, opening
 from gpu_studio.process.child_call import call_child
 
@@ -120,16 +123,36 @@ class WhatIfModel(QObject):
         self._ask_next()
 
     @property
-    def on_card(self) -> AnsweredWhatIf | Failure | None:
-        """What happens on the card; None if it is not known yet."""
+    def answer(self) -> FitAnswer:
+        """What happens on the card, and which card is enough."""
         found = self._answer_to(0)
-        return found if isinstance(found, (AnsweredWhatIf, Failure)) else None
+        if self.history is not None and isinstance(found, AnsweredWhatIf):
+            return history_answer(self.history, found.found, self.smallest)
+        words = Notice("Replaying…" if found is None else "No answer", Tone.QUIET)
+        sentence = found.message if isinstance(found, Failure) else ""
+        return FitAnswer((FitVerdict(words),), sentence)
 
     @property
     def smallest(self) -> AnsweredSmallest | None:
         """The smallest card with the chosen setting; None if it is not known (yet)."""
         found = self._answer_to(1)
         return found if isinstance(found, AnsweredSmallest) else None
+
+    @property
+    def rows(self) -> list[tuple[str, str, str]]:
+        """The history as it was recorded, and on the card."""
+        found = self._answer_to(0)
+        if self.history is None or not isinstance(found, AnsweredWhatIf):
+            return []
+        return history_rows(self.history, found.found)
+
+    @property
+    def lines_at_peak(self) -> list[tuple[str, str]]:
+        """Which lines of code held most when the most was allocated."""
+        return [
+            (held.line or "Unknown, or from before the history", format_gib(held.size_bytes))
+            for held in (self.history.at_peak if self.history is not None else ())
+        ]
 
     def _answer_to(self, number: int) -> Answer | Failure | None:
         return self._answers.get(self._questions[number]) if self._questions else None

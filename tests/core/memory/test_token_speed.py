@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.memory.fit import model_fit
+from gpu_studio.core.memory.fit import ModelFit
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.networks import AS_IN_FILE, Network, known_network
 from gpu_studio.core.memory.token_speed import (
@@ -198,13 +198,13 @@ def test_a_copy_within_the_memory_measures_the_bandwidth():
 
 def test_the_cache_counts_for_the_fit():
     fits = {
-        context: model_fit(card_at("model:6000"), llama_2_7b(), "4-bit", context=context)
+        context: ModelFit(card_at("model:6000"), llama_2_7b(), "4-bit", context=context)
         for context in (512, 3000, 4096)
     }
     assert {context: fit.inference.fits for context, fit in fits.items()} == {
         512: True, 3000: True, 4096: None,
     }  # fmt: skip
-    assert model_fit(card_at("model:6000"), llama_2_7b(), "4-bit", batch=2).inference.fits is False
+    assert ModelFit(card_at("model:6000"), llama_2_7b(), "4-bit", batch=2).inference.fits is False
     assert fits[512].training is None
     assert "does not train" in fits[512].answer().verdicts[1].told
 

@@ -96,16 +96,23 @@ def choose(model: WhatIfModel, card_bytes: int = 2 * GIB) -> None:
     model.ask(card_bytes=card_bytes, other_bytes=0, conf="")
 
 
+FIT = "✔ It fits on 2\u202fGiB"
+
+
+def shown(model: WhatIfModel) -> str:
+    return model.answer.verdicts[0].notice.sentence
+
+
 def test_the_most_urgent_is_asked_first_and_each_answer_is_its_own_questions(
     model, opening, asking
 ):
     opened(model, opening, b"one")
     assert [type(one) for one in asking.questions] == [AskWhatIf]
-    assert (model.on_card, model.smallest) == (None, None)
+    assert (shown(model), model.smallest) == ("Replaying…", None)
     asking.answer(ON_CARD)
-    assert (model.on_card, model.smallest) == (ON_CARD, None)
+    assert (shown(model), model.smallest) == (FIT, None)
     asking.answer(SMALLEST)
-    assert (model.on_card, model.smallest) == (ON_CARD, SMALLEST)
+    assert (shown(model), model.smallest) == (FIT, SMALLEST)
     assert [type(one) for one in asking.questions] == [AskWhatIf, AskSmallest]
     assert {one.history for one in asking.questions} == {b"one"}
     assert not asking.is_busy
@@ -117,7 +124,7 @@ def test_another_history_is_asked_the_same_anew(model, opening, asking):
     assert [one.history for one in asking.questions] == [b"one", b"two"]
     asking.answer(ON_CARD)
     opened(model, opening, b"three")
-    assert model.on_card is None
+    assert shown(model) == "Replaying…"
     assert asking.questions[-1].history == b"three"
 
 

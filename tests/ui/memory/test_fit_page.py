@@ -109,8 +109,8 @@ def paste(page, words) -> None:
 
 
 def test_what_a_simulated_gt_1030_holds_and_what_not(simulated, qtbot):
-    qtbot.waitUntil(lambda: verdict(simulated).startswith("✖ The weights do not fit: 1."))
-    assert re.search(r"Adam do not fit: 16\.\d GiB more", training(simulated))
+    qtbot.waitUntil(lambda: verdict(simulated).startswith("✖ The model does not fit: 1."))
+    assert re.search(r"Adam does not fit: 16\.\d GiB more", training(simulated))
     assert ("4-bit", "✔") in [
         (row[0][-5:], row[2][0]) for row in table(simulated, "memory.fit.steps")
     ]
@@ -119,9 +119,9 @@ def test_what_a_simulated_gt_1030_holds_and_what_not(simulated, qtbot):
     ask(simulated, "100M")
     qtbot.waitUntil(lambda: "may fit" in training(simulated))
     ask(simulated, "60M")
-    known = "? Weights and Adam fit; activations are not known"
+    known = "? Training with Adam: the activations are not known"
     qtbot.waitUntil(lambda: training(simulated) == known)
-    assert verdict(simulated) == "✔ The weights fit"
+    assert verdict(simulated) == "✔ The model fits"
     assert not sees(simulated, "memory.fit.steps")
 
 
@@ -168,7 +168,7 @@ def test_a_card_and_what_others_hold_are_chosen_here_or_in_the_tab(page, memory,
     qtbot.waitUntil(lambda: "✖" in verdict(page))
     choose_data(page, "memory.fit.card", "own")
     find(page, "memory.fit.own", QDoubleSpinBox).setValue(4)
-    qtbot.waitUntil(lambda: verdict(page) == "✔ The weights fit")
+    qtbot.waitUntil(lambda: verdict(page) == "✔ The model fits")
     find(page, "memory.fit.others", QDoubleSpinBox).setValue(3)
     qtbot.waitUntil(lambda: "✖" in verdict(page))
     assert "simulated card has no bandwidth" in speed(page)

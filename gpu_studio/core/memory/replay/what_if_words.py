@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.memory.answer import ENOUGH, LIKELY, Answer, FitVerdict, Step
+from gpu_studio.core.memory.answer import ENOUGH, LIKELY, FitAnswer, FitVerdict, Step
 from gpu_studio.core.memory.tank import Tank, TankPart
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import (
@@ -48,7 +48,7 @@ def card_name(size_bytes: int) -> str:
 
 def history_answer(
     history: OpenedHistory, found: WhatIf, smallest: AnsweredSmallest | None
-) -> Answer:
+) -> FitAnswer:
     """Return whether a history fits on a card.
 
     Args:
@@ -72,7 +72,7 @@ def history_answer(
         f"{counted(history.entry_count, 'event')}, recorded on cuda:{history.device_index}{conf}. "
         "According to the model of PyTorch's allocator; larger cards of a grid were tried, too."
     )
-    return Answer(
+    return FitAnswer(
         verdicts=(FitVerdict(notice, _tank(found), told),),
         sentence=" ".join(filter(None, sentences)),
         steps=() if found.fits else _steps(found, smallest),

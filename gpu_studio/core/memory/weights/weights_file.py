@@ -258,23 +258,31 @@ def answer(content: bytes) -> bytes:
     return msgspec.msgpack.encode(network)
 
 
-def ask_weights(
-    path: Path | None,
-    config_path: Path | None,
+def ask_network(
+    network: Network | Path,
+    config: Path | None,
     call: ChildCaller,
     is_over: Callable[[], bool] = lambda: False,
 ) -> Network:
-    """Return the network of a file; without one, a network of which only the shape is known.
+    """Return a network, from its file if it has one, with its shape.
 
     Args:
-        path: see `read_weights`; None for only a configuration.
-        config_path: see `read_weights`.
+        network: a file, as for `read_weights`, or a network by its name or number of parameters.
+        config: its ``config.json``; None takes the one next to a safetensors file.
         call: calls a child process.
         is_over: returns whether the answer is no longer needed.
 
     Raises:
-        StudioError: why there is none.
+        StudioError: a file cannot be used.
     """
-    names = [None if one is None else os.fsencode(one) for one in (path, config_path)]
-    files = [one for one in (path, config_path) if one is not None]
-    return ask_child(call, _MODULE, names, Network, limits=_LIMITS, files=files, is_over=is_over)
+    if isinstance(network, Network) and (network.name or config is None):
+        return network
+    path = network if isinstance(network, Path) else None
+    names = [None if one is None else os.fsencode(one) for one in (path, config)]
+    files = [one for one in (path, config) if one is not None]
+    found: Network = ask_child(
+        call, _MODULE, names, Network, limits=_LIMITS, files=files, is_over=is_over
+    )
+    if isinstance(network, Network):
+        return msgspec.structs.replace(network, config=found.config)
+    return found

@@ -12,7 +12,7 @@ import pytest
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.networks import Network
 from gpu_studio.core.memory.weights import headers
-from gpu_studio.core.memory.weights.weights_file import ask_weights, read_weights
+from gpu_studio.core.memory.weights.weights_file import ask_network, read_weights
 from gpu_studio.process.child_call import ChildAnswer, call_child
 from tests.fakes.weights_files import (
     gguf_info,
@@ -208,10 +208,10 @@ def test_forged_gguf_metadata_is_refused(tmp_path: Path, keys: bytes, count: int
 
 def test_a_child_reads_the_file(tmp_path: Path):
     path = write_gguf(tmp_path / "ä.gguf", LLAMA, GGUF)
-    assert ask_weights(path, None, call_child) == read_weights(path)
+    assert ask_network(path, None, call_child) == read_weights(path)
     path.write_bytes(b"GGUF")
     with pytest.raises(StudioError, match="cut off"):
-        ask_weights(path, None, call_child)
+        ask_network(path, None, call_child)
 
 
 def test_a_child_without_an_answer_is_a_sentence(tmp_path: Path):
@@ -223,9 +223,9 @@ def test_a_child_without_an_answer_is_a_sentence(tmp_path: Path):
     }
     for reason, end in ends.items():
         with pytest.raises(StudioError, match=reason):
-            ask_weights(path, None, lambda *_, end=end, **_limits: end)
+            ask_network(path, None, lambda *_, end=end, **_limits: end)
     with pytest.raises(StudioError, match="does not exist"):
-        ask_weights(tmp_path / "no", None, call_child)
+        ask_network(tmp_path / "no", None, call_child)
 
 
 def test_any_bytes_are_a_network_or_a_sentence(tmp_path: Path):
