@@ -12,7 +12,7 @@ from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 
 from gpu_studio.core.texts import file_name
-from gpu_studio.model.file_reading import FileReading, opening
+from gpu_studio.model.latest import Latest, opening
 from gpu_studio.model.pages import HISTORY, Destination
 from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.tabs import TABS, page_for_file
@@ -90,7 +90,7 @@ class WindowFiles(QObject):
         super().__init__(window)
         self._window, self._headlines, self._front = window, studio.headlines, front
         self._paths: tuple[Path, ...] = ()
-        self._recognizing = FileReading(self)
+        self._recognizing = Latest(self)
         self._recognizing.delayed.connect(self._on_delayed)
         self._recognizing.idled.connect(self._on_idled)
         self._recognizing.succeeded.connect(self._on_recognized)
@@ -112,7 +112,7 @@ class WindowFiles(QObject):
             self._refuse(paths)
             return
         self._paths, front = paths, self._front()
-        self._recognizing.read(lambda is_over: _destination(paths, front, is_over))
+        self._recognizing.ask(lambda is_over: _destination(paths, front, is_over))
 
     def _on_delayed(self) -> None:
         self.delayed.emit(opening(self._paths[0]))

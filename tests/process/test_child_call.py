@@ -101,19 +101,23 @@ def test_a_child_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
 
 
-def test_a_cancelled_call_ends_its_child_at_once(tmp_path: Path) -> None:
-    call = ChildCall(_MODULE)
+@pytest.mark.parametrize("is_cancelled", [True, False], ids=["cancelled", "no longer needed"])
+def test_a_call_ends_its_child_at_once(tmp_path: Path, is_cancelled: bool) -> None:
+    call, over = ChildCall(_MODULE), threading.Event()
     answers: list[ChildAnswer] = []
 
     def run() -> None:
         message = b"hang" + os.fsencode(tmp_path / "works")
-        answers.append(call.run(message, longest_s=PATIENCE_S, most_bytes=9))
+        limits = {"longest_s": PATIENCE_S, "most_bytes": 9}
+        answers.append(call.run(message, **limits, is_over=over.is_set))
 
     thread = threading.Thread(target=run)
     thread.start()
     until((tmp_path / "works").exists)
     child = child_of(psutil.Process())
-    call.cancel()
+    if is_cancelled:
+        call.cancel()
+    over.set()
     thread.join(PATIENCE_S)
 
     assert answers == [ChildAnswer()]

@@ -34,7 +34,7 @@ from gpu_studio.model.benchmark.history_rows import (
 )
 from gpu_studio.model.benchmark.published_experiment import PublishedExperiment
 from gpu_studio.model.benchmark.recording import OWN_PACE, RecordingPlayer
-from gpu_studio.model.file_reading import FileReading, opening
+from gpu_studio.model.latest import Latest, opening
 from gpu_studio.model.kept_device import kept_card
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.model.worker import TaskQueue
@@ -106,7 +106,7 @@ class HistoryModel(PageModel):
         self._files = TaskQueue(self)
         self._files.failed.connect(self._on_failed)
         self._waiting: dict[Path, None] = {}
-        self._reading = FileReading(self)  # a drive that hangs must not hold the history
+        self._reading = Latest(self)  # a drive that hangs must not hold the history
         self._reading.delayed.connect(self._on_delayed)
         self._reading.succeeded.connect(self._on_read)
         self._reading.failed.connect(self._on_failed)
@@ -149,7 +149,7 @@ class HistoryModel(PageModel):
     @property
     def is_busy(self) -> bool:
         """Whether files are being read or written."""
-        return self._files.is_busy or self._reading.is_reading
+        return self._files.is_busy or self._reading.is_busy
 
     def on_seen(self) -> None:
         """Read the folder: another window or the terminal may have written there."""
@@ -313,7 +313,7 @@ class HistoryModel(PageModel):
         self._waiting.update(dict.fromkeys(paths))
         waiting = tuple(self._waiting)
         if waiting:
-            self._reading.read(lambda is_over: {path: _read(path, is_over) for path in waiting})
+            self._reading.ask(lambda is_over: {path: _read(path, is_over) for path in waiting})
 
     def export_file(self, path: Path) -> None:
         """Write the kept run that is selected alone to a file that another PC can open."""

@@ -38,7 +38,7 @@ from gpu_studio.core.switcher.whole_snippet import complete
 from gpu_studio.core.units import local_now
 from gpu_studio.model.awake_timer import AwakeTimer, PauseTimer
 from gpu_studio.model.engine_session import EngineSession, EngineState
-from gpu_studio.model.file_reading import FileReading, opening
+from gpu_studio.model.latest import Latest, opening
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.model.pages import CHECK
 from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState
@@ -124,7 +124,7 @@ class CardCheck(PageModel):
         self._files = TaskQueue(self)
         self._files.failed.connect(self._on_failed)
         self._path = Path()
-        self._reading = FileReading(self)  # a drive that hangs must not hold what is kept
+        self._reading = Latest(self)  # a drive that hangs must not hold what is kept
         self._reading.delayed.connect(self._on_delayed)
         self._reading.succeeded.connect(self._on_opened)
         self._reading.failed.connect(self._on_failed)
@@ -339,7 +339,7 @@ class CardCheck(PageModel):
             self._fail(_OPEN_LATER)
             return
         self._path, self.outcome = path, Notice()
-        self._reading.read(lambda is_over: read_record(path, is_over))
+        self._reading.ask(lambda is_over: read_record(path, is_over))
 
     def show_record(self, record: CheckRecord) -> None:
         """Show one of the kept records."""

@@ -16,7 +16,7 @@ from gpu_studio.core.race.side import recorded_sides
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.texts import file_name
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING
-from gpu_studio.model.file_reading import FileReading, opening
+from gpu_studio.model.latest import Latest, opening
 from gpu_studio.process.child_call import ChildCall
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class RacePhoto(QObject):
         self._photo: Photo | None = None
         self._is_own = True
         self._name = self._identity = ""
-        self._files = FileReading(self)
+        self._files = Latest(self)
         self._files.delayed.connect(self._on_delayed)
         self._files.succeeded.connect(self._on_opened)
         self._files.failed.connect(self._on_failed)
@@ -98,7 +98,7 @@ class RacePhoto(QObject):
     @property
     def is_reading(self) -> bool:
         """Whether a file is being opened."""
-        return self._files.is_reading
+        return self._files.is_busy
 
     def choose(self, place: int) -> None:
         """Choose a picture by its place in `names`."""
@@ -112,7 +112,7 @@ class RacePhoto(QObject):
         self._cancel()
         self._name = opening(path)
         call = self._call = ChildCall(DECODER, memory_bytes=MEMORY_BYTES, log_path=NO_LOG)
-        self._files.read(lambda is_over: _opened(path, call, is_over))
+        self._files.ask(lambda is_over: _opened(path, call, is_over))
 
     def close(self) -> None:
         """End the opening, and wait for the threads: none must outlive the window."""

@@ -37,7 +37,7 @@ from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.texts import file_name
 from gpu_studio.core.units import counted
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.file_reading import opening
+from gpu_studio.model.latest import opening
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.model.pages import SWITCH
 from gpu_studio.model.switcher.device_words import device_words
