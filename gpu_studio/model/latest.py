@@ -65,6 +65,8 @@ class Latest(QObject):
             work: returns the answer; called in a thread, with a function that returns whether that
                 is no longer needed.
         """
+        if self._queue.is_closed:
+            return
         self.drop()
         self._work, self._is_waiting = work, True
         self._delay.start()
@@ -82,8 +84,7 @@ class Latest(QObject):
 
     def close(self) -> None:
         """Answer no more, and wait for the thread."""
-        self._delay.stop()
-        self._pause.stop()
+        self.drop()
         self._queue.close()
 
     def _begin(self) -> None:

@@ -22,7 +22,7 @@ from gpu_studio.core.memory.oom_text import (
     rounding_bytes,
     usual_holes_bytes,
 )
-from gpu_studio.core.memory.tank import Tank, tank_of_error
+from gpu_studio.core.memory.tank import tank_of_error
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_bytes, format_percent
 
@@ -294,9 +294,12 @@ def explain_oom_text(text: str) -> OomExplanation | None:
         )
     headline = (form.headline or KINDS[kind].headline).format(**words)
     tank = tank_of_error(numbers)
+    told = "As the text describes it, to two decimals of each unit." if tank is not None else ""
+    if tank is not None and tank.card_bytes is not None:
+        told += " The line marks the end of what there is."
     steps = KINDS[kind].steps if form.step is None else (form.step, *KINDS[kind].steps)
     answer = FitAnswer(
-        verdicts=(FitVerdict(Notice(headline, Tone.FAILURE), tank, _told(numbers, tank)),),
+        verdicts=(FitVerdict(Notice(headline, Tone.FAILURE), tank, told),),
         sentence=" ".join(meaning) or "The text says so without any sizes.",
         steps=tuple(Step(*(part.format(**words) for part in step)) for step in steps),
     )
@@ -308,15 +311,6 @@ def decoded_text(content: bytes) -> str:
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return content.decode("utf-16", "replace")
     return content.decode("utf-8", "replace")
-
-
-def _told(numbers: OomNumbers, tank: Tank | None) -> str:
-    """Return how to read the bar of an error."""
-    what = "The card" if numbers.total_bytes is not None else "The limit for this program"
-    told = f"{what} as the text describes it, to two decimals of each unit."
-    if tank is None or tank.card_bytes is None:
-        return told if tank is not None else ""
-    return f"{told} The line marks the end of {what[0].lower()}{what[1:]}."
 
 
 def _errors_in(letters: str) -> list[tuple[MessageForm, str, OomNumbers]]:
@@ -360,10 +354,8 @@ def _words(error: str, numbers: OomNumbers) -> dict[str, str]:
     # A difference of rounded numbers is only said where the rounding does not matter.
     is_exact = 10 * (rounding_bytes(tried) + rounding_bytes(free or 0)) < lacking
     words["too_little"] = f": {format_bytes(lacking)} too little" if is_exact else ""
-    is_known = numbers.total_bytes and numbers.allocated_bytes is not None
-    words["share"] = ""
-    if is_known:
-        words["share"] = format_percent((numbers.allocated_bytes or 0) / (numbers.total_bytes or 1))
+    allocated, total = numbers.allocated_bytes, numbers.total_bytes
+    words["share"] = format_percent(allocated / total) if allocated and total else ""
     variable = _VARIABLE.search(error)
     conf, monitor, module = _TOOLS.get(error[:3], _NVIDIA)
     tools = {"conf": variable[0] if variable else conf, "monitor": monitor, "module": module}

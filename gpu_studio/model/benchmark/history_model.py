@@ -34,8 +34,8 @@ from gpu_studio.model.benchmark.history_rows import (
 )
 from gpu_studio.model.benchmark.published_experiment import PublishedExperiment
 from gpu_studio.model.benchmark.recording import OWN_PACE, RecordingPlayer
-from gpu_studio.model.latest import Latest, opening
 from gpu_studio.model.kept_device import kept_card
+from gpu_studio.model.latest import Latest, opening
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.model.worker import TaskQueue
 

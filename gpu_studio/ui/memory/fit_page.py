@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QSignalBlocker, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPlainTextEdit
 
@@ -44,6 +44,7 @@ from gpu_studio.ui.page import (
     Switch,
     Words,
 )
+from gpu_studio.ui.parts import letters
 from gpu_studio.ui.saving import ask_open_path
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.page import Part
     from gpu_studio.ui.theme import Theme
 
-_MIB = 1 << 20
+_MIB, _LINES = 1 << 20, 7
 _TITLED: dict[str, Any] = {"is_titled": True, "title_letters": 13}
 _WAYS = (
     ("A number", NUMBER), ("A model file", FILE), ("An error", ERROR), ("A history", HISTORY),
@@ -273,6 +274,14 @@ class _ErrorText(QPlainTextEdit):
     """
 
     pasted = Signal(bool)
+
+    def sizeHint(self) -> QSize:
+        """Return the room for some lines."""
+        return QSize(letters(self, 20), _LINES * self.fontMetrics().lineSpacing())
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the room for some lines: a narrow page is as high as it needs."""
+        return self.sizeHint()
 
     def insertFromMimeData(self, source: QMimeData) -> None:
         """Insert the pasted or dropped text."""
