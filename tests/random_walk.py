@@ -424,7 +424,7 @@ class Walk:
             for button in self.window.findChildren(QAbstractButton)
             if button.objectName().endswith(".stop")
             and button.isEnabled()
-            and not button.isHidden()
+            and button.isVisible()  # a page that nobody sees shows nothing of the present
         ]
 
     def _one_step(self) -> str:
@@ -465,9 +465,12 @@ class Walk:
     def _settle(self) -> None:
         """Stop what runs, take the results away, and wait until the engine has nothing to do."""
         deadline_s = time.monotonic() + _LONGEST_WAIT_S
+        tabs = find(self.window, "tabs", QTabWidget)
         while time.monotonic() < deadline_s:
-            for button in self._stops_enabled():
-                button.click()
+            for tab in range(tabs.count()):
+                tabs.setCurrentIndex(tab)
+                for button in self._stops_enabled():
+                    button.click()
             _await_events()
             if self._studio.session.state is EngineState.READY:
                 break
@@ -475,7 +478,7 @@ class Walk:
                 self._studio.session.restart()
         # The picture of a large window takes 20 MiB, and that of a hidden page nothing.
         self.window.resize(*_WEIGHED)
-        find(self.window, "tabs", QTabWidget).setCurrentIndex(0)
+        tabs.setCurrentIndex(0)
         _turn()
         find(self.window, "benchmark.clear", QAbstractButton).click()
         results = find(self.window, "benchmark.results", QTableView).model()

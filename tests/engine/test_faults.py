@@ -1,7 +1,4 @@
-"""An engine that gets no more memory of the system: its process has a limit.
-
-An engine that gets no more memory of the system: its process has a limit.
-"""
+"""An engine that gets no more memory of the system: its process has a limit."""
 
 from __future__ import annotations
 

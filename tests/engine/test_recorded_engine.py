@@ -1,7 +1,4 @@
-"""A race that was recorded is replayed like every run, and keeps its contestants apart.
-
-A race that was recorded is replayed like every run, and keeps its contestants apart.
-"""
+"""A race that was recorded is replayed like every run, and keeps its contestants apart."""
 
 from __future__ import annotations
 

@@ -16,13 +16,14 @@ from gpu_studio.core.messages.pitfall_messages import PitfallFailed, RunPitfall
 from gpu_studio.engine.pitfalls import (
     float16_on_old_card,
     no_synchronize,
+    starved_gpu,
     tiny_model,
 )
 from gpu_studio.engine.pitfalls.pitfall import Bench, ScriptEnd
 from gpu_studio.engine.pitfalls.registry import find_pitfall
 from gpu_studio.process.steady_memory import glibc_version
 from tests.engine.answers import ask
-from tests.engine.pitfalls.outcomes import both, finish, plain
+from tests.engine.pitfalls.outcomes import both, finish, plain, run_here
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,7 +149,9 @@ def test_a_starved_device_waits_for_every_picture(
     assert " s waiting" in capsys.readouterr().out
 
 
-def test_what_the_loaders_script_printed_is_what_is_shown():
+def test_what_the_loaders_script_printed_is_what_is_shown(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Bench, "run_script", run_here)
+    monkeypatch.setattr(starved_gpu, "_WORKERS", 0)
     finished = finish("starved_gpu")
     for part in (finished.broken, finished.fixed):
         figures = {one.name: one.value for one in part.figures}

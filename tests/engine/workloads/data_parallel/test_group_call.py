@@ -3,53 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.engine.replica import ReplicaAnswer
-from gpu_studio.engine.replica_group import ReplicaGroup
 from gpu_studio.engine.workloads import replicated
 from gpu_studio.engine.workloads.replicated import GroupCall, devices_of
-from tests.engine.answers import ask, run_request
 from tests.engine.workloads.data_parallel.cases import PROCESSES, WORKLOAD, case_of
-from tests.engine.workloads.data_parallel.test_replica_group import everyone
-from tests.patience import PATIENCE_S, outliving
-
-if TYPE_CHECKING:
-    import psutil
-
-
-def test_a_run_checks_and_times_the_same_processes(monkeypatch: pytest.MonkeyPatch):
-    started: list[ReplicaGroup] = []
-    processes: list[psutil.Process] = []
-
-    def noted(devices: Any, size: int) -> ReplicaGroup:
-        started.append(ReplicaGroup(devices, size))
-        processes.extend(everyone(started[-1]))
-        return started[-1]
-
-    monkeypatch.setattr(replicated, "ReplicaGroup", noted)
-    options = {"way": PROCESSES, "processes": "2"}
-    result = ask(run_request(workload="data_parallel", size=16, options=options))[-1]
-    assert isinstance(result, RunFinished)
-    assert result.verified is True, result.verification
-    assert result.calls_per_sample == 1
-    assert result.details.curves["sharers"] == (1.0, 2.0)
-    assert "8 on cpu, 8 on cpu" in result.details.findings[0]
-    assert "by gloo" in result.details.findings[1]
-    assert "2 processes " in result.details.findings[2]
-    (group,) = started
-    # torchrun and its two; on Windows, also what starts the two, and their console.
-    assert len(processes) == (6 if sys.platform == "win32" else 3)
-    assert outliving(processes) == []
-    assert not Path(group._folder.name).exists()
+from tests.patience import PATIENCE_S
 
 
 class Fake:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
 import torch
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.messages.run_messages import SamplesMeasured
-from gpu_studio.core.protocol import encode
+from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.engine import replica_group
 from gpu_studio.engine.replica import Share
 from gpu_studio.engine.replica_group import ReplicaGroup, backends_for
-from tests.engine.answers import run_request
-from tests.engine.engine_child import EngineChild
+from gpu_studio.engine.workloads import replicated
+from tests.engine.answers import ask, run_request
 from tests.engine.workloads.data_parallel.cases import PROCESSES
 from tests.patience import outliving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")
@@ -61,49 +60,49 @@ def test_a_group_can_be_reached_from_this_pc_alone(group: ReplicaGroup):
     assert set(listening) == {"127.0.0.1"}  # gloo's, between the processes
 
 
-def test_a_process_that_dies_ends_the_group_with_a_sentence(group: ReplicaGroup):
-    """The last one that uses this group."""
+def test_a_run_checks_and_times_the_same_processes(
+    group: ReplicaGroup, monkeypatch: pytest.MonkeyPatch
+):
+    """The last one that uses this group: the run ends it."""
+    started: list[tuple[Any, int]] = []
     processes = everyone(group)
-    processes[-1].kill()
+    monkeypatch.setattr(
+        replicated, "ReplicaGroup", lambda *asked: (started.append(asked), group)[1]
+    )
+    options = {"way": PROCESSES, "processes": "2"}
+    result = ask(run_request(workload="data_parallel", size=16, options=options))[-1]
+    assert isinstance(result, RunFinished)
+    assert result.verified is True, result.verification
+    assert result.calls_per_sample == 1
+    assert result.details.curves["sharers"] == (1.0, 2.0)
+    assert "8 on cpu, 8 on cpu" in result.details.findings[0]
+    assert "by gloo" in result.details.findings[1]
+    assert "2 processes " in result.details.findings[2]
+    assert started == [(["cpu", "cpu"], 16)]
+    # torchrun and its two; on Windows, also what starts the two, and their console.
+    assert len(processes) == (6 if sys.platform == "win32" else 3)
+    assert outliving(processes) == []
+    assert not Path(group._folder.name).exists()
 
-    def go_on() -> None:
-        for _ in range(1000):
-            group.step_s(2)
 
-    with pytest.raises(StudioError, match=r"\(gloo\) ended"):
-        go_on()
-    assert outliving(processes[1:]) == []
+def test_a_group_without_torchrun_ends_with_a_sentence():
+    with contextlib.closing(ReplicaGroup(["cpu"], 16)) as one:
+        processes = everyone(one)
+        processes.pop(0).kill()
 
+        def go_on() -> None:
+            for _ in range(1000):
+                one.step_s(1)
 
-def test_processes_end_with_torchrun():
-    one = ReplicaGroup(["cpu"], 16)
-    launcher, *replicas = everyone(one)
-    launcher.kill()
-    assert outliving(replicas) == []
-    one.close()
+        with pytest.raises(StudioError, match=r"\(gloo\) ended"):
+            go_on()
+        assert outliving(processes) == []
 
 
 def test_a_group_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(replica_group, "_LONGEST_START_S", 0.2)
     with pytest.raises(StudioError, match=r"did not answer within 0 s"):
         ReplicaGroup(["cpu"], 16)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no signals")
-def test_processes_end_with_a_killed_engine(tmp_path: Path):
-    engine = EngineChild(tmp_path / "log")
-    try:
-        options = {"way": PROCESSES, "processes": "2"}
-        request = run_request(workload="data_parallel", size=16, options=options, budget_s=3600.0)
-        engine.send(encode(request))
-        while not isinstance(engine.receive(), SamplesMeasured):
-            pass
-        below = psutil.Process(engine.process.pid).children(recursive=True)
-        assert len(below) >= 3
-        engine.process.kill()
-        assert outliving(below) == []
-    finally:
-        engine.kill()
 
 
 def test_cards_talk_by_nccl_where_there_is_one(monkeypatch: pytest.MonkeyPatch):

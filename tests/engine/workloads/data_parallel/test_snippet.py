@@ -29,14 +29,14 @@ def test_the_snippet_of_processes_runs_as_its_first_line_says(tmp_path: Path):
         processes: WORKLOAD.snippet(case_of(way=PROCESSES, processes=processes))
         for processes in ("1", "2", "4")
     }
-    (tmp_path / "share.py").write_text(texts["2"])
-    torchrun, *arguments = texts["2"].splitlines()[0].partition("then: ")[2].split()
+    (tmp_path / "share.py").write_text(texts["1"])  # it meets torchrun as several would
+    torchrun, *arguments = texts["1"].splitlines()[0].partition("then: ")[2].split()
     assert torchrun == "torchrun"
     printed = output_of(
         [sys.executable, "-m", "torch.distributed.run", *arguments], cwd=tmp_path, timeout=240
     )
     assert float(printed.removesuffix(" s a call\n")) > 0
-    for processes in ("1", "4"):  # the same but for the two numbers
+    for processes in ("1", "4"):  # they differ in two numbers alone
         devices = ["cpu"] * int(processes)
         changed = texts["2"].replace("['cpu', 'cpu']", str(devices))
         changed = changed.replace("--nproc-per-node=2", f"--nproc-per-node={processes}")
