@@ -29,7 +29,6 @@ from gpu_studio.engine import client
 from gpu_studio.model import engine_session, run_marks, sensors, worker
 from gpu_studio.model.check import card_check
 from gpu_studio.model.devices import sensor_log
-from gpu_studio.model.memory import oom_experiment
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
@@ -141,7 +140,6 @@ def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pause, "LATE_S", PATIENCE_S)
     monkeypatch.setattr(user_file, "_LONGEST_SILENCE_S", PATIENCE_S)
     monkeypatch.setattr(worker, "_LONGEST_QUEUE_END_MS", PATIENCE_MS)
-    monkeypatch.setattr(oom_experiment, "_FRESH_MS", _AN_HOUR_MS)
     monkeypatch.setattr(engine_session, "_LONGEST_SUCCESSION_S", PATIENCE_S)
     monkeypatch.setattr(client, "_LONGEST_END_S", PATIENCE_S)
 

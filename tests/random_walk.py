@@ -89,12 +89,11 @@ _FILES = {
     "snapshot.pickle": b"\x80\x04N.", "text.txt": b"torch.OutOfMemoryError: CUDA out of memory.",
 }  # fmt: skip
 _LONGEST_WAIT_S = 120.0
-# What brings a page its results. The memory experiments are run once with each preset.
+# What brings a page its results.
 _FILLING = (
-    "benchmark.run", "switcher.move", "switcher.lab.break",
-    "switcher.lab.fix", "memory.oom.run", "check.run",
+    "benchmark.run", "switcher.move", "switcher.lab.break", "switcher.lab.fix", "memory.oom.run",
+    "memory.oom.preset.fragmentation", "memory.oom.preset.activations", "check.run",
 )  # fmt: skip
-_PRESETS = "memory.oom.preset"
 _LARGEST = 2200, 2400
 _WEIGHED = 1280, 800
 # Results, opened files and errors bring more widgets: the first steps have seen them.
@@ -146,21 +145,10 @@ class Walker:
             for button in self._tabs.currentWidget().findChildren(QAbstractButton, name):
                 if button in self._pressed:
                     continue
-                for chosen in self._choices_before(name):
-                    if shiboken6.isValid(button) and button.isVisible() and button.isEnabled():
-                        self._pressed.add(button)
-                        button.click()
-                        yield f"{name} {chosen}"
-
-    def _choices_before(self, name: str) -> Iterator[str]:
-        presets = self._tabs.currentWidget().findChild(QComboBox, _PRESETS)
-        if name != "memory.oom.run" or presets is None:
-            yield ""
-            return
-        for preset in range(presets.count()):
-            presets.setCurrentIndex(preset)
-            presets.activated.emit(preset)
-            yield presets.itemText(preset)
+                if shiboken6.isValid(button) and button.isVisible() and button.isEnabled():
+                    self._pressed.add(button)
+                    button.click()
+                    yield name
 
     def _any(self, kind: type[Any]) -> Any:
         widgets = [w for w in self._window.findChildren(kind) if w.isVisible() and w.isEnabled()]

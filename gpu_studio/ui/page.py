@@ -492,7 +492,7 @@ class Slide(_Control):
                 slider.setRange(0, len(pairs) - 1)
                 slider.setValue(places[0] if places else 0)
             shown.setText(pairs[slider.value()][0])
-            slider.setAccessibleDescription(f"{shown.text()}. {self.tip}".strip())
+            slider.setAccessibleDescription(f"{shown.text()}. {slider.toolTip()}".strip())
 
         page.updates.append(update)
         choose = _choose(page, self.of)

@@ -137,9 +137,8 @@ TABS = (
         keys="Ctrl+5",
         contents="gpu_studio.ui.memory.memory_tab:MemoryTab",
         parts={
-            pages.CURVES: "Curves",
+            pages.NOW: "Now",
             pages.SEGMENTS: "Segment map",
-            pages.BREAK_IT: "Break it",
             pages.FIT: "Will it fit?",
         },
         opens=(".pickle", ".pkl", ".safetensors", ".gguf", ".txt", ".log"),

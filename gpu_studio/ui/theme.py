@@ -332,7 +332,7 @@ QPushButton[primary="true"]:focus { border: 2px solid @text@; }
 QPushButton[primary="true"]:disabled { background: @border@; color: @disabled@;
     border-color: @border@; }
 QPushButton[link="true"] { background: transparent; border: 1px solid transparent;
-    color: @accent@; padding: 3px 5px; text-align: left; }
+    color: @accent@; padding: 1px 4px; text-align: left; }
 QPushButton[link="true"]:hover { background: @hover@; }
 QPushButton[link="true"]:focus { border: 1px solid @accent@; }
 QPushButton[link="true"]:disabled { color: @disabled@; }

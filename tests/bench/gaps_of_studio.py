@@ -122,7 +122,7 @@ class Minute:
             self._look(1.0)
 
     def _break_memory(self) -> None:
-        self._open("Memory", "Break it")
+        self._open("Memory", "Now")
         self._press("memory.oom.run")
         self._wait(self._find("memory.oom.stop", QAbstractButton).isEnabled)
         self._wait(self._find("memory.oom.run", QAbstractButton).isEnabled)

@@ -4,35 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QPushButton, QTableView
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import (
+    QApplication,
+    QComboBox,
+    QMessageBox,
+    QPlainTextEdit,
+    QPushButton,
+    QTableView,
+)
 
-from gpu_studio.model.pages import BREAK_IT, CURVES
+from gpu_studio.model.pages import NOW
 from gpu_studio.ui.memory.tank import TankBar
-from tests.driving.window import click, wait_until
+from tests.driving.window import click, find, wait_until
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
     from pytestqt.qtbot import QtBot
 
+    from gpu_studio.model.pages import PageId
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.memory.memory_tab import MemoryTab
-    from gpu_studio.ui.plots.live_plot import LivePlot
 
 
 MIB = 1 << 20
 
 
-def names_above(plot: LivePlot) -> set[str]:
-    """Return the curves whose names stand above the plot, where they cover no reading."""
-    if plot.plot is None:
-        return set()
-    item = plot.plot.plotItem
-    top = item.vb.sceneBoundingRect().top()
-    labels = [label for _, label in item.legend.items]
-    return {one.text for one in labels if one.mapRectToScene(one.rect()).center().y() < top}
-
-
-def start(tab: MemoryTab, studio: Studio, page: int = CURVES) -> None:
+def start(tab: MemoryTab, studio: Studio, page: PageId = NOW) -> None:
     """Start the program, turn to a page, and wait for the first reading."""
     studio.start()
     tab.pages.go_to(page)
@@ -40,9 +38,23 @@ def start(tab: MemoryTab, studio: Studio, page: int = CURVES) -> None:
 
 
 def run(tab: MemoryTab, studio: Studio) -> None:
-    """Begin the experiment that is chosen."""
-    start(tab, studio, BREAK_IT)
-    click(tab, "memory.oom.run")
+    """Begin the experiment that is chosen; a real card may be filled."""
+    start(tab, studio)
+    fill_card(tab)
+
+
+def fill_card(root: QWidget, name: str = "memory.oom.run") -> None:
+    """Press Run, and agree if the window asks whether it may fill the card."""
+    wait_until(find(root, name).isEnabled)
+    QTimer.singleShot(0, agree)
+    click(root, name)
+
+
+def agree() -> None:
+    """Say yes if the window asks something."""
+    box = QApplication.activeModalWidget()
+    if isinstance(box, QMessageBox):
+        box.button(QMessageBox.StandardButton.Yes).click()
 
 
 def shown(qtbot: QtBot, page: QWidget) -> QWidget:

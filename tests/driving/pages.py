@@ -36,6 +36,7 @@ from gpu_studio.ui.benchmark.benchmark_plots import View
 from gpu_studio.ui.memory.fit_page import FitPage
 from gpu_studio.ui.scroll_page import idle_work
 from gpu_studio.ui.tabs import TABS
+from tests.driving.memory import fill_card
 from tests.driving.window import find, wait_until
 from tests.fakes.check_answers import check_round
 from tests.fakes.descriptions import described_with_cuda
@@ -194,8 +195,8 @@ def use_everything(window: QWidget) -> None:
     go(window, page_called("Lessons"))
     press(window, "switcher.lab.break")
     press(window, "switcher.lab.fix")
-    go(window, page_called("Break it"))
-    press(window, "memory.oom.run")
+    go(window, page_called("Now"))
+    fill_card(window)
     wait_until(find(window, "memory.oom.run", QPushButton).isEnabled)  # in an engine of its own
     open_history(window)
     find(window, "memory.fit.way.error", QRadioButton).click()

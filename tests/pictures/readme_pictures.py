@@ -29,6 +29,7 @@ from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.race.race_tab import RaceTab
 from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
+from tests.driving.memory import fill_card
 from tests.driving.pages import settle
 from tests.driving.window import (
     choose,
@@ -111,27 +112,19 @@ class Photographer:
         """Break a card, or the simulated one if there is none, and look at all the pages."""
         self.show("Memory")
         pages = find(self._window, "memory.pages", QTabBar)
-        pages.setCurrentIndex(2)
+        run = find(self._window, "memory.oom.run", QPushButton)
         self.rest(1500)
-        self.take("memory-lab")
-        choose_data(self._window, "memory.oom.preset", "fragmentation")
-        run, compare = (
-            find(self._window, f"memory.oom.{n}", QPushButton) for n in ("run", "compare")
-        )
-        self.press("memory.oom.run")
+        self.take("memory-empty")
+        fill_card(self._window)
+        self.wait(run.isEnabled)
+        self.rest(2500)
+        self.take("memory")
+        fill_card(self._window, "memory.oom.preset.fragmentation")
         self.wait(run.isEnabled)
         self.press("memory.oom.segments")
+        self.rest(500)
         self.take("memory-segments")
         pages.setCurrentIndex(2)
-        self.wait(compare.isEnabled)
-        self.press("memory.oom.compare")
-        self.wait(run.isEnabled)
-        self.rest(600)
-        self.take("memory")
-        pages.setCurrentIndex(0)
-        self.rest(1000)
-        self.take("memory-curves")
-        pages.setCurrentIndex(3)
         self.wait(lambda: find(self._window, "memory.fit.verdict", QLabel).text())
         self.rest(300)
         self.take("memory-fit")

@@ -146,7 +146,7 @@ def test_a_pc_without_a_card_is_offered_what_runs_in_the_window(make_window):
     assert not sees(window, "banner.command")
     tabs = find(window, "tabs", QTabWidget)
     for name, tab, page in (
-        ("devices.simulated", "Memory", "Break it"),
+        ("devices.simulated", "Memory", "Now"),
         ("devices.pitfalls", "Switcher", "Lessons"),
     ):
         tabs.setCurrentIndex(0)

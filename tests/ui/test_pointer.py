@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt, QTimer
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.app import build_window
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.driving.memory import agree
 from tests.driving.pages import PAGES, go, page_called, press, scripts_of_all_pages, settle
 from tests.driving.window import bring_into_sight, find
 from tests.fakes.pc import SteadySensors, reading, two_cards
@@ -54,7 +55,7 @@ def test_a_button_that_starts_work_stays_where_it_is(qtbot, window):
         ("Race", "race.run"),
         ("Switch", "switcher.move"),
         ("Lessons", "switcher.lab.break"),
-        ("Break it", "memory.oom.run"),
+        ("Now", "memory.oom.run"),
         ("Will it fit?", "memory.error.example"),
         ("Check", "check.run"),
     ):
@@ -63,6 +64,7 @@ def test_a_button_that_starts_work_stays_where_it_is(qtbot, window):
         bring_into_sight(button)
         settle()
         pointed = button.mapTo(window, button.rect().center())
+        QTimer.singleShot(0, agree)  # to what the window asks before it fills a card
         press(window, name)
         qtbot.waitUntil(button.isEnabled)
         settle()

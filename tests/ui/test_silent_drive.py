@@ -92,7 +92,7 @@ def test_every_page_says_which_file_it_opens(
         ready_studio.go_to(opening_page, path=tmp_path / name)
         says(name, widget)
     for page, name, opens, widget in (
-        (SEGMENTS, "silent.pickle", "memory.snapshot.open", "memory.snapshot.outcome"),
+        (SEGMENTS, "silent.pickle", "memory.segment_map.open", "memory.segment_map.notice"),
         (FIT, "silent.safetensors", "memory.fit.open", "memory.fit.reason"),
     ):
         chosen = (str(tmp_path / name), "")

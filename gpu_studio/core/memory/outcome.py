@@ -154,7 +154,7 @@ def outcome_notice(finished: OomFinished) -> Notice:
 def describe_filling(read: MemoryRead, budget_bytes: int) -> str:
     """Return the progress of an experiment in words."""
     if read.allocated_bytes is None or read.reserved_bytes is None:
-        return "The engine is creating its CUDA context."
+        return "CUDA is starting."
     return (
         f"{format_bytes(read.allocated_bytes)} allocated, {format_bytes(read.reserved_bytes)} "
         f"reserved, of a budget of {format_bytes(budget_bytes)}."
@@ -268,18 +268,15 @@ _OUTCOMES = {
     ),
     "over_budget": _Outcome(
         "Over the budget.", Tone.AMBER, (_asked, _limit),
-        "The card is not full: PyTorch refused because of the budget. Raise the budget, or choose "
-        "a smaller type: float16 halves every tensor.",
+        "The card is not full. Raise the budget, or choose float16.",
     ),
     "card_full": _Outcome(
         "The card is full.", Tone.FAILURE, (_asked, _space),
-        "Close other programs that use the card, choose smaller tensors, or a smaller type: "
-        "float16 halves every tensor.",
+        "Close other programs, or choose fewer tensors or float16.",
     ),
     "fragmented": _Outcome(
         "Fragmented.", Tone.FAILURE, (_asked, _pieces),
-        "Try again with expandable_segments:True, which can join the pieces. Or make the large "
-        "tensors first, and keep no small tensors between them.",
+        "Try expandable_segments:True, which can join the pieces, or make the large tensors first.",
     ),
     "spilled": _Outcome(
         "Spilled to system memory.", Tone.AMBER,

@@ -202,13 +202,13 @@ PRESETS = (
     ),
     Preset(
         name="one_big",
-        title="One tensor that is too large",
+        title="One huge tensor",
         sentence="A single square matrix that is larger than all available memory.",
         ends_in=("over_budget", "card_full"),
     ),
     Preset(
         name="fragmentation",
-        title="Enough free memory, but it fails",
+        title="Many small holes",
         sentence=(
             "Small tensors take the front of large ones that were freed. The next tensor is "
             "smaller than the free memory, but larger than every piece of it."
@@ -226,7 +226,7 @@ PRESETS = (
     ),
     Preset(
         name="activations",
-        title="A batch that is too large",
+        title="Train a model",
         sentence=(
             "The batch doubles until a training step fails, and again until a step under "
             "torch.no_grad() fails, which keeps no activations for the backward pass."

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpu_studio.core.messages.memory_messages import MOST_BLOCKS, MemoryRead, SegmentsRead
+from gpu_studio.core.texts import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ _PAGE_BYTES = {True: 2 << 20, False: 20 << 20}  # expandable segments: small poo
 _DRIVER_STEP_BYTES = 2 << 20
 _SMALLEST_LARGE_BYTES = 10 << 20
 _LARGE_BUFFER_BYTES = 20 << 20
+_MOST_FRAMES, _LARGEST_LINE = 200, 1 << 62
 
 
 class SegmentMap:
@@ -49,6 +51,8 @@ class SegmentMap:
         block_counts: ArrayLike,
         block_sizes: ArrayLike,
         block_states: ArrayLike,
+        lines: Sequence[str] = (),
+        block_lines: Sequence[int] = (),
     ) -> None:
         """Take the segments in any order, and their blocks grouped by segment.
 
@@ -70,6 +74,9 @@ class SegmentMap:
         if len(states) != len(picks):
             raise ValueError("the number of blocks differs from the segments' counts")
         self.block_states: NDArray[np.uint8] = states[picks]
+        self._lines = lines
+        given = block_lines if len(block_lines) == len(picks) else np.full(len(picks), -1)
+        self._block_lines: NDArray[np.int64] = np.asarray(given, np.int64)[picks]
         starts = _sums(self.block_sizes)[:-1]
         self.block_offsets: NDArray[np.int64] = starts - np.repeat(
             _sums(self.sizes)[:-1], counts[order]
@@ -129,6 +136,11 @@ class SegmentMap:
 
     def segment_of(self, block: int) -> int:
         return int(np.searchsorted(self.first_blocks, block, side="right")) - 1
+
+    def line_of(self, block: int) -> str:
+        """Return the line of code that asked for a block; empty if it was not recorded."""
+        line = int(self._block_lines[block])
+        return self._lines[line] if 0 <= line < len(self._lines) else ""
 
     def _segments_of_blocks(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(len(self)), np.diff(self.first_blocks))
@@ -200,6 +212,8 @@ def map_of_segments(read: SegmentsRead) -> SegmentMap:
         block_counts=read.block_counts,
         block_sizes=read.block_sizes,
         block_states=np.frombuffer(read.block_states.encode("ascii"), np.uint8) - ord("0"),
+        lines=read.lines,
+        block_lines=read.block_lines,
     )
 
 
@@ -297,6 +311,8 @@ def segments_read(
     free_bytes = read.free_bytes or 0
     shown = _shown(own_segments, most_blocks)
     shown_blocks = [block for segment in shown for block in segment["blocks"]]
+    places = CodeLines()
+    block_lines = tuple(places.number_of(block.get("frames")) for block in shown_blocks)
     return SegmentsRead(
         device=read.device,
         read=read,
@@ -312,6 +328,8 @@ def segments_read(
         block_sizes=tuple(block["size"] for block in shown_blocks),
         requested_sizes=tuple(block.get("requested_size", 0) for block in shown_blocks),
         block_states="".join(_DIGITS.get(block["state"], "1") for block in shown_blocks),
+        lines=places.lines,
+        block_lines=block_lines if places.lines else (),
         left_out_segments=len(own_segments) - len(shown),
         left_out_blocks=blocks.block_count - len(shown_blocks),
         modelled=read.modelled,
@@ -332,3 +350,53 @@ def _shown(segments: Sequence[Mapping[str, Any]], most_blocks: int) -> list[Mapp
             break
         shown.append(segment)
     return shown
+
+
+class CodeLines:
+    """The lines of stacks; PyTorch writes a list for each, of one dictionary per frame.
+
+    The stacks must outlive it: each is looked at only once.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, ...], str] = {}
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines that `number_of` has numbered."""
+        return tuple(self._numbers)
+
+    def number_of(self, frames: object) -> int:
+        """Return the number of a stack's line, -1 for none."""
+        line = self.of(frames)
+        return self._numbers.setdefault(line, len(self._numbers)) if line else -1
+
+    def of(self, frames: object) -> str:
+        """Return the innermost line of a stack that is not PyTorch's own, or PyTorch's outermost.
+
+        Args:
+            frames: a list of dictionaries, the innermost first; anything else has no line.
+        """
+        key = tuple(map(id, frames[:_MOST_FRAMES])) if isinstance(frames, list) else ()
+        line = self._found.get(key)
+        if line is None:
+            line = self._found[key] = _line(frames)
+        return line
+
+
+def _line(frames: object) -> str:
+    line = ""
+    for frame in frames[:_MOST_FRAMES] if isinstance(frames, list) else ():
+        if not isinstance(frame, dict):
+            continue
+        name, number, function = (frame.get(key) for key in ("filename", "line", "name"))
+        if not (isinstance(name, str) and isinstance(function, str) and name.endswith(".py")):
+            continue
+        parts = name.replace("\\", "/").split("/")
+        file, where = plain_text(parts[-1][:80]), plain_text(function[:80])
+        is_number = type(number) is int and 0 <= number <= _LARGEST_LINE
+        line = f"{file}:{number if is_number else '?'} in {where}"
+        if "torch" not in parts:
+            break
+    return line

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.segments import segments_read
+from gpu_studio.core.memory.segments import CodeLines, segments_read
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
 from gpu_studio.core.texts import file_name, plain_text
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
@@ -33,7 +33,6 @@ _STATES = {
     "active_allocated", "active_awaiting_free", "active_pending_free", "inactive",
 }  # fmt: skip
 _LONGEST_TEXT = 4096
-_MOST_FRAMES = 200
 
 
 class UnsafePickleError(Exception):
@@ -195,7 +194,12 @@ def _segment(entry: dict[Any, Any]) -> dict[str, Any]:
         if size == 0 or ("address" in block and _number(block, "address") != at):
             raise UnsafePickleError("Its blocks are not contiguous.")
         requested = _number(block, "requested_size") if "requested_size" in block else 0
-        blocks.append({"address": at, "size": size, "requested_size": requested, "state": state})
+        blocks.append(
+            {
+                "address": at, "size": size, "requested_size": requested, "state": state,
+                "frames": block.get("frames"),
+            }
+        )  # fmt: skip
         at += size
     if at - address != size_bytes:
         raise UnsafePickleError("Its blocks do not fill their segment.")
@@ -225,7 +229,7 @@ def _history(traces: object, device_index: int) -> Iterable[SnapshotEntry]:
         raise UnsafePickleError("This is not a memory snapshot: its history is not a list.")
     if len(trace) > MOST_ENTRIES:
         raise UnsafePickleError(f"Its history has more than {MOST_ENTRIES} entries.")
-    places = _Places()
+    places = CodeLines()
     # Python's writer keeps one list for all entries with the same stack.
     by_list: dict[int, str] = {}
     actions: dict[object, str] = {}
@@ -276,42 +280,6 @@ def _not_a_size(entry: dict[Any, Any]) -> UnsafePickleError:
     }
     wrong = (name for name, usual in numbers.items() if not _is_number(entry.get(name, usual)))
     return UnsafePickleError(f"This is not a memory snapshot: a “{next(wrong)}” is not a size.")
-
-
-class _Places:
-    """The lines of stacks; PyTorch writes a list for each entry, of one dictionary per frame."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[int, ...], str] = {}
-
-    def of(self, frames: object) -> str:
-        """Return the line of a stack, which is looked at only once."""
-        key = tuple(map(id, frames[:_MOST_FRAMES])) if isinstance(frames, list) else ()
-        line = self._found.get(key)
-        if line is None:
-            line = self._found[key] = _line(frames)
-        return line
-
-
-def _line(frames: object) -> str:
-    """Return the innermost line of a stack that is not PyTorch's own, or PyTorch's outermost.
-
-    Args:
-        frames: a list of dictionaries, the innermost first.
-    """
-    line = ""
-    for frame in frames[:_MOST_FRAMES] if isinstance(frames, list) else ():
-        if not isinstance(frame, dict):
-            continue
-        name, number, function = (frame.get(key) for key in ("filename", "line", "name"))
-        if not (isinstance(name, str) and isinstance(function, str) and name.endswith(".py")):
-            continue
-        parts = name.replace("\\", "/").split("/")
-        file, where = plain_text(parts[-1][:80]), plain_text(function[:80])
-        line = f"{file}:{number if _is_number(number) else '?'} in {where}"
-        if "torch" not in parts:
-            break
-    return line
 
 
 def _conf(settings: object) -> str:

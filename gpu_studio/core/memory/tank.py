@@ -136,14 +136,14 @@ def tank_of_card(
     filling = _Filling(read.total_bytes)
     filling.put("free", "Free", read.free_bytes, "available to any program")
     allocated = min(read.allocated_bytes, read.reserved_bytes)
-    filling.put("tensors", "Tensors", allocated, "allocated: held by existing tensors")
+    filling.put("tensors", "Allocated", allocated, "held by existing tensors")
     filling.put(
         "holes", "Reserved, empty", read.reserved_bytes - allocated,
         "PyTorch keeps it for new tensors; other programs see it as used",
     )  # fmt: skip
     if read.modelled:
         filling.put(
-            "context", "CUDA context", filling.left,
+            "context", "CUDA itself", filling.left,
             "simulated: about as much as CUDA itself uses on such a card",
         )  # fmt: skip
     else:
@@ -172,10 +172,10 @@ def tank_of_error(numbers: OomNumbers) -> Tank | None:
     filling.put("free", "Free", numbers.free_bytes, "according to the error")
     if numbers.allocated_bytes is not None:
         filling.put(
-            "tensors", "Tensors", numbers.allocated_bytes,
-            "allocated: held by existing tensors, some of them in the PC's RAM"
+            "tensors", "Allocated", numbers.allocated_bytes,
+            "held by existing tensors, some of them in the PC's RAM"
             if card_bytes
-            else "allocated: held by existing tensors",
+            else "held by existing tensors",
         )  # fmt: skip
     if unallocated_bytes is not None:
         filling.put(
@@ -184,7 +184,7 @@ def tank_of_error(numbers: OomNumbers) -> Tank | None:
         )  # fmt: skip
     if numbers.in_use_bytes is not None and numbers.allocated_bytes is not None:
         filling.put(
-            "context", "CUDA context", numbers.in_use_bytes - own_bytes,
+            "context", "CUDA itself", numbers.in_use_bytes - own_bytes,
             "memory of the process outside of PyTorch",
         )  # fmt: skip
     others = sum(process.bytes for process in numbers.processes)
@@ -230,7 +230,7 @@ def tank_of_ram(read: MemoryRead) -> Tank | None:
     """Return the PC's memory with this program's engine."""
     if read.process_bytes is None or read.total_bytes is None or read.free_bytes is None:
         return None
-    engine = ("engine", "GPU Studio's engine", read.process_bytes, "the process with PyTorch")
+    engine = ("engine", "GPU Studio", read.process_bytes, "its process with PyTorch")
     return _filled(
         read.total_bytes, [engine], read.free_bytes, "Other programs",
         "all other programs and the system",
@@ -273,11 +273,11 @@ class _Filling:
         """Divide the space left among the processes; the remainder is "unknown"."""
         if users.engine_bytes is not None:
             self.put(
-                "context", "CUDA context", users.engine_bytes - reserved_bytes,
-                "the engine's memory outside of PyTorch: code, queues, libraries",
+                "context", "CUDA itself", users.engine_bytes - reserved_bytes,
+                "memory outside of PyTorch's allocator: code, queues, libraries",
             )  # fmt: skip
         for label, size_bytes in users.other_engines:
-            self.put("other_engine", label, size_bytes, "another engine of GPU Studio")
+            self.put("other_engine", label, size_bytes, "another process of this program")
         if users.others_bytes is not None:
             self.put("others", "Other programs", users.others_bytes, "according to the driver")
         if not self.left:
@@ -285,9 +285,9 @@ class _Filling:
         if users.engine_bytes is not None and users.others_bytes is not None:
             text = "memory that the driver assigns to no program, such as the screen's picture"
         elif users.others_bytes is not None:
-            text = "the engine's CUDA context, which is not reported, and memory of no program"
+            text = "CUDA itself, which is not reported, and memory of no program"
         else:
-            text = "other programs and CUDA contexts; the system does not report each one's memory"
+            text = "other programs and CUDA itself; the system does not report each one's memory"
         self.put("not_told", "Unknown", self.left, text)
 
     def put_kept(self, kept_bytes: int) -> None:

@@ -147,6 +147,8 @@ class SegmentsRead(Event, frozen=True, kw_only=True):
         addresses, sizes, is_small, is_expandable, streams, pools, block_counts: of segments.
         block_sizes, requested_sizes: of blocks, in bytes.
         block_states: one digit per block: 0 allocated, 1 waiting to be freed, 2 free.
+        lines: the lines of code that asked for blocks, as ``train.py:41 in forward``.
+        block_lines: the index of each block's line, -1 for none; empty without a recorded history.
         left_out_segments, left_out_blocks: the number of those missing from the columns.
     """
 
@@ -164,6 +166,8 @@ class SegmentsRead(Event, frozen=True, kw_only=True):
     block_sizes: tuple[int, ...] = ()
     requested_sizes: tuple[int, ...] = ()
     block_states: str = ""
+    lines: tuple[str, ...] = ()
+    block_lines: tuple[int, ...] = ()
     left_out_segments: int = 0
     left_out_blocks: int = 0
     modelled: bool = False

@@ -27,7 +27,7 @@ from gpu_studio.core.messages.run_messages import RunStarted
 from gpu_studio.model.engine_session import EngineState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.messages.message import Event
@@ -38,16 +38,22 @@ if TYPE_CHECKING:
 
 
 WINDOW_S = 120.0
-_GAP_S = 4.0  # a longer time without readings is a gap in the curve
+_STILL_S = 2.0  # the clock waits if nothing has changed for this long
+_AXES_S = (5, 6, 8, 10, 15, 20, 30, 45, 60, 90)
 _MOST_MARKS = 400
 _SAME_MARK_S = 1.0  # a loop may free at every step: one mark is enough for this long
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """An event; ``is_failure`` has the color of failures, ``is_minor`` is labeled last."""
+    """An event.
 
-    at_s: float
+    ``is_start`` begins an experiment, ``is_failure`` has the color of failures, ``is_minor`` is
+    labeled last.
+    """
+
     label: str
+    at_s: float = 0.0
+    is_start: bool = False
     is_failure: bool = False
     is_minor: bool = False
 
@@ -61,38 +67,47 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryHistory:
-    """Readings and marks of one device on the window's clock, oldest first."""
+    """Readings and marks of one device, oldest first, on a clock of their own.
+
+    The clock waits while nothing changes: an experiment of two seconds stays as wide as it is while
+    somebody explains its end.
+    """
 
     def __init__(self) -> None:
         self.points: list[Point] = []
         self.marks: list[Mark] = []
         self._times: list[float] = []
+        self._taken_at_s: float | None = None
+        self.now_s, self._left_s = 0.0, _STILL_S
 
     def add(self, read: MemoryRead, at_s: float) -> bool:
         """Keep a reading; return False for one without numbers (no CUDA context)."""
         lower = read.process_bytes if read.allocated_bytes is None else read.allocated_bytes
         if lower is None:
             return False
-        at_s = max(at_s, self._times[-1] if self._times else 0.0)
-        self.points.append(
-            Point(
-                at_s=at_s,
-                lower_bytes=lower,
-                upper_bytes=read.reserved_bytes,
-            )
-        )
-        self._times.append(at_s)
-        if at_s - self._times[0] > 2 * WINDOW_S:  # from time to time, not at every reading
-            self._forget(at_s - WINDOW_S)
+        self.add_values(lower, read.reserved_bytes, at_s)
         return True
 
-    def _forget(self, before_s: float) -> None:
-        """Keep what the curve shows: an experiment reads 60 times a second."""
-        spare = max(bisect_left(self._times, before_s) - 1, 0)
-        del self.points[:spare], self._times[:spare]
+    def add_values(self, lower_bytes: int, upper_bytes: int | None, at_s: float) -> None:
+        """Keep a reading of these bytes, taken at this time of the window's clock."""
+        self._turn_clock(at_s)
+        point = Point(at_s=self.now_s, lower_bytes=lower_bytes, upper_bytes=upper_bytes)
+        values = [(one.lower_bytes, one.upper_bytes) for one in self.points[-2:]]
+        if values == [(lower_bytes, upper_bytes)] * 2:
+            del self.points[-1], self._times[-1]  # a level needs its two ends
+        elif not values or values[-1] != (lower_bytes, upper_bytes):
+            self._left_s = _STILL_S
+        self.points.append(point)
+        self._times.append(point.at_s)
+        if self.now_s - self._times[0] > 2 * WINDOW_S:  # from time to time, not at every reading
+            spare = max(bisect_left(self._times, self.now_s - WINDOW_S) - 1, 0)
+            del self.points[:spare], self._times[:spare]
 
-    def mark(self, mark: Mark) -> None:
+    def mark(self, mark: Mark, at_s: float) -> None:
         """Keep an event; the same event soon after adds no mark."""
+        self._turn_clock(at_s)
+        self._left_s = _STILL_S
+        mark = msgspec.structs.replace(mark, at_s=self.now_s)
         last = self.marks[-1] if self.marks else None
         again = None if last is None else msgspec.structs.replace(last, at_s=mark.at_s)
         if last is not None and again == mark and mark.at_s - last.at_s < _SAME_MARK_S:
@@ -100,43 +115,71 @@ class MemoryHistory:
         self.marks.append(mark)
         del self.marks[:-_MOST_MARKS]
 
-    def since(self, start_s: float) -> list[Point]:
-        """Return the readings since a time, and the one before, which was still valid then."""
-        return self.points[max(bisect_left(self._times, start_s) - 1, 0) :]
+    def _turn_clock(self, at_s: float) -> None:
+        gone_s = max(at_s - (at_s if self._taken_at_s is None else self._taken_at_s), 0.0)
+        self.now_s += min(gone_s, self._left_s)
+        self._left_s = max(self._left_s - gone_s, 0.0)
+        self._taken_at_s = max(at_s, self._taken_at_s or at_s)
 
-    def curve(self, start_s: float, column: str = "lower") -> tuple[list[float], list[float]]:
-        """Return x in seconds and y in bytes, with a NaN in each gap.
+    # ── what is drawn ────────────────────────────────────────────────────────────────────────
+
+    @property
+    def start_s(self) -> float:
+        """Where the drawn part begins: with the last experiment, or some time ago."""
+        earliest = max(self.now_s - WINDOW_S, self._times[0] if self._times else 0.0)
+        begun = (mark.at_s for mark in reversed(self.marks) if mark.is_start)
+        return max(earliest, next(begun, 0.0))
+
+    @property
+    def axis_s(self) -> float:
+        """The length of the time axis: a round number of seconds with room for what comes."""
+        length_s = self.now_s - self.start_s
+        return next((float(axis) for axis in _AXES_S if axis > length_s * 1.1), WINDOW_S)
+
+    @property
+    def shown(self) -> list[Point]:
+        """The drawn readings; the one before them was still valid at the start."""
+        return self.points[max(bisect_left(self._times, self.start_s) - 1, 0) :]
+
+    @property
+    def shown_marks(self) -> list[Mark]:
+        """The drawn events, but not the beginning itself; their time counts from the start."""
+        start_s = self.start_s
+        return [
+            msgspec.structs.replace(mark, at_s=mark.at_s - start_s)
+            for mark in self.marks
+            if mark.at_s >= start_s and not mark.is_start
+        ]
+
+    def curve(self, column: str = "lower") -> tuple[list[float], list[float]]:
+        """Return x in seconds since the start and y in bytes.
 
         Args:
-            start_s: the first time, in seconds.
             column: ``lower`` or ``upper``.
         """
-        xs: list[float] = []
-        ys: list[float] = []
-        for point in self.since(start_s):
-            value: int | None = getattr(point, f"{column}_bytes")
-            if value is None:
-                continue
-            if xs and point.at_s - xs[-1] > _GAP_S:
-                xs.append(xs[-1])
-                ys.append(math.nan)
-            xs.append(point.at_s)
-            ys.append(float(value))
-        return xs, ys
+        start_s = self.start_s
+        values = [(point.at_s, getattr(point, f"{column}_bytes")) for point in self.shown]
+        kept = [(at_s, value) for at_s, value in values if value is not None]
+        return [max(at_s - start_s, 0.0) for at_s, _ in kept], [float(value) for _, value in kept]
 
 
-# The engine's name of a reading's moment: its name in the curves.
+# The engine's name of a reading's moment: what the curves show of it.
 _MARKS = {
-    "start": "experiment", "oom": "out of memory", "empty_cache": "empty_cache", "freed": "freed",
-}  # fmt: skip
+    "start": Mark(label="experiment", is_start=True),
+    "oom": Mark(label="out of memory", is_failure=True),
+    "empty_cache": Mark(label="empty cache"),
+    "freed": Mark(label="freed", is_minor=True),
+}
+_REFUSED = Mark(label="refused by the budget", is_failure=True)
 
 
 class EngineMemory(QObject):
     """Listens to the sessions of one engine after another.
 
     Args:
-        clock: returns the seconds since the window opened: the curves' x.
+        clock: returns the seconds since the window opened.
         identity_of: returns the lasting identity of the device at an address.
+        histories: of each device, by identity; the engines of a PC share them.
 
     Signals:
         read_taken(str): a newer reading of a device is available, by the device's identity.
@@ -154,12 +197,13 @@ class EngineMemory(QObject):
         self,
         clock: Callable[[], float],
         identity_of: Callable[[str], str],
+        histories: dict[str, MemoryHistory],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._clock, self._identity_of = clock, identity_of
+        self._clock, self._identity_of, self._histories = clock, identity_of, histories
         self._clock_offset_s: float | None = None
-        self._histories: dict[str, MemoryHistory] = {}
+        self._steady_since_s: dict[str, float] = {}
         self._latest: dict[str, MemoryRead] = {}
         self._segments: dict[str, SegmentsRead] = {}
         self._device = ""
@@ -172,6 +216,7 @@ class EngineMemory(QObject):
         session.request_submitted.connect(self._follow)
         session.engine_described.connect(self._on_engine_described)
         session.engine_lost.connect(self._mark_death)
+        session.state_changed.connect(self._on_state)
         if session.description is not None:
             self.pid = session.description.pid
 
@@ -194,21 +239,12 @@ class EngineMemory(QObject):
 
     def is_steady(self, identity: str, seconds: float) -> bool:
         """Return whether reserved memory was constant in the last seconds, so readings agree."""
-        latest = self._latest.get(identity)
-        if latest is None:
-            return False
-        points = self.history(identity).since(self._clock() - seconds)
-        return all(point.upper_bytes == latest.reserved_bytes for point in points)
+        since_s = self._steady_since_s.get(identity)
+        return since_s is not None and self._clock() - since_s >= seconds
 
-    def mark(
-        self, address: str, label: str, at_s: float | None = None, *, is_failure: bool = False,
-        is_minor: bool = False,
-    ) -> None:  # fmt: skip
-        """Add a mark for an event on a device."""
+    def _mark(self, address: str, mark: Mark, at_s: float | None = None) -> None:
         identity = self._identity_of(address)
-        at_s = self._clock() if at_s is None else at_s
-        mark = Mark(at_s=at_s, label=label, is_failure=is_failure, is_minor=is_minor)
-        self.history(identity).mark(mark)
+        self.history(identity).mark(mark, self._clock() if at_s is None else at_s)
         self.marked.emit(identity)
 
     def _follow(self, reply: Reply) -> None:
@@ -227,9 +263,9 @@ class EngineMemory(QObject):
                 self._add_read(event.before)
                 self._add_read(event.after)
             case RunStarted():
-                self.mark(event.device, "run")
+                self._mark(event.device, Mark(label="run"))
             case StageBegan() if self._device:
-                self.mark(self._device, event.stage)
+                self._mark(self._device, Mark(label=event.stage))
             case EngineEnded():
                 self._forget_engine()
             case _:
@@ -241,24 +277,34 @@ class EngineMemory(QObject):
             self._clock_offset_s = self._clock() - read.taken_at_s
         at_s = read.taken_at_s + self._clock_offset_s
         self.history(identity).add(read, at_s)
+        before = self._latest.get(identity)
+        if before is None or before.reserved_bytes != read.reserved_bytes:
+            self._steady_since_s[identity] = -math.inf if before is None else at_s
         self._latest[identity] = read
         self._device = read.device
         if read.mark in _MARKS:
-            self.mark(
-                read.device, _MARKS[read.mark], at_s, is_failure=read.mark == "oom",
-                is_minor=read.mark == "freed",
-            )  # fmt: skip
+            # A budget refuses although the card has memory left.
+            is_refused = read.mark == "oom" and read.limit_bytes is not None
+            self._mark(read.device, _REFUSED if is_refused else _MARKS[read.mark], at_s)
         self.read_taken.emit(identity)
 
     def _forget_engine(self) -> None:
         """Drop the readings: an engine's memory ends with it; the next one has another clock."""
+        for identity, read in self._latest.items():
+            if read.reserved_bytes:
+                self.history(identity).add_values(0, 0, self._clock())
         self._clock_offset_s = self.pid = None
         self._latest.clear()
+        self._steady_since_s.clear()
         self._segments.clear()
         self.forgotten.emit()
 
+    def _on_state(self, state: EngineState) -> None:
+        if state is EngineState.ABSENT:
+            self._forget_engine()
+
     def _mark_death(self) -> None:
-        self.mark(self._device or "cpu", "PyTorch ended", is_failure=True)
+        self._mark(self._device or "cpu", Mark(label="PyTorch ended", is_failure=True))
         self._forget_engine()
 
     def _on_engine_described(self, description: EngineDescribed) -> None:
@@ -267,6 +313,7 @@ class EngineMemory(QObject):
 
 
 _STEADY_S = 0.3
+_OWN_NAME = "GPU Studio"
 
 
 class Tanks:
@@ -278,10 +325,10 @@ class Tanks:
 
     Args:
         sensors: NVML's readings.
-        engines: this program's engines, by their names on the screen.
+        engines: this program's engines on the PC.
     """
 
-    def __init__(self, sensors: Sensors, engines: Mapping[str, EngineMemory]) -> None:
+    def __init__(self, sensors: Sensors, *engines: EngineMemory) -> None:
         self._sensors, self._engines = sensors, engines
         self._context_bytes: dict[int, int] = {}
 
@@ -313,8 +360,8 @@ class Tanks:
         if read.modelled or device is None:
             return tank_of_card(read)
         others = {
-            memory.pid: name
-            for name, memory in self._engines.items()
+            memory.pid: _OWN_NAME
+            for memory in self._engines
             if memory.pid is not None and memory.pid != pid
         }
         users = card_users(self._sensors.processes(device), pid, others)

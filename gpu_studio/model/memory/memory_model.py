@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.devices.card_programs import memory_by_program
-from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import (
     CacheEmptied,
     EmptyCache,
@@ -17,9 +17,9 @@ from gpu_studio.core.messages.memory_messages import (
 )
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.memory.engine_memory import WINDOW_S, EngineMemory, Tanks
+from gpu_studio.model.memory.engine_memory import EngineMemory, Tanks
 from gpu_studio.model.memory.memory_devices import Bandwidths, MemoryDevices
-from gpu_studio.model.memory.oom_experiment import HeldResult, OomExperiment, OomState
+from gpu_studio.model.memory.oom_experiment import OomExperiment, OomState
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device
@@ -34,35 +34,39 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 _MOST_PROGRAMS = 4
-MAIN, LAB = "main", "lab"
-ENGINE_NAMES = {MAIN: "The program's engine", LAB: "The experiment's engine"}
+_POLL_MS, _FAST_POLL_MS = 500, 100  # the segment map moves
 _MIB = 1 << 20
+_READINGS = 2  # the first one may be from just before the cache was emptied
+# Of the program's own engine; anything else is work that needs the card.
+_NO_WORK = (ReadMemory, ReadSegments, DescribeEngine, EmptyCache)
 
 
 class _PcMemory(NamedTuple):
-    """The memory of a PC's engines: the one that measures, and that of the lab."""
+    """The memory of a PC's engines: the one that measures, and that of experiments."""
 
     main: EngineMemory
     lab: EngineMemory
     tanks: Tanks
 
 
-_READINGS = 2  # the first one may be from just before the cache was emptied
-
-
 class MemoryModel(QObject):
-    """Reads the chosen device's memory in the chosen engine and remembers it.
+    """Reads the chosen device's memory and remembers it.
 
+    The engine of an experiment is shown as long as it is there, else the one that measures.
     `devices` has the chosen device, `tanks` makes its bars, `bandwidths` has what runs measured;
     `experiment` and `emptying` are the actions on it.
 
     Signals:
-        chosen_changed(): another device or engine is chosen.
+        chosen_changed(): another device is chosen, or another engine is shown.
         memory_changed(): the engine or the sensors have a newer reading.
         segments_changed(): newer segments are available.
         marks_changed(): the curves have a new mark.
         session_changed(): the state of an engine that measures changed.
         closing(): the program is ending: every owner of a thread waits for it.
+
+    Attributes:
+        studio: the whole program; leads to its pages.
+        records_next: whether somebody has asked to record the next experiment's history.
     """
 
     chosen_changed = Signal()
@@ -74,23 +78,29 @@ class MemoryModel(QObject):
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._studio = studio
+        self.studio, self.records_next = studio, False
         self._began_s = time.monotonic()
-        self.snippets = studio.snippets
+        self._polls = QTimer(self)
+        self._polls.timeout.connect(self._on_poll)
+        self._with_segments = False
         self.emptying = CacheEmptying(self)
         self.experiment = OomExperiment(studio, self)
         self.devices = MemoryDevices(studio, self)
         self.bandwidths = Bandwidths(studio, self)
-        self._modelled = self._memory_of(studio.modelled)
-        self._engine = MAIN
+        self._modelled = self._memory_of(studio.modelled, {})
         self._known: dict[Pc, _PcMemory] = {}
         for pc in studio.pcs.all:
             self._follow(pc)
-        self._result = HeldResult(self.experiment, self)
-        self._listen(studio)
+        studio.pcs.added.connect(self._follow)
+        studio.pcs.removed.connect(self._forget)
+        self.experiment.state_changed.connect(self._on_experiment)
+        self.devices.chosen_changed.connect(self._on_device_chosen)
+        studio.closing.connect(self.closing)
 
-    def _memory_of(self, session: EngineSession) -> EngineMemory:
-        memory = EngineMemory(self._now, self._studio.board.identity_of, self)
+    def _memory_of(
+        self, session: EngineSession, histories: dict[str, MemoryHistory]
+    ) -> EngineMemory:
+        memory = EngineMemory(self._now, self.studio.board.identity_of, histories, self)
         memory.attach(session)
         memory.read_taken.connect(self._on_memory_read)
         memory.segments_taken.connect(self._on_segments_read)
@@ -99,26 +109,17 @@ class MemoryModel(QObject):
         return memory
 
     def _follow(self, pc: Pc) -> None:
-        main, lab = self._memory_of(pc.session), self._memory_of(pc.lab)
-        engines = {ENGINE_NAMES[MAIN]: main, ENGINE_NAMES[LAB]: lab}
-        self._known[pc] = _PcMemory(main, lab, Tanks(pc.sensors, engines))
+        histories: dict[str, MemoryHistory] = {}
+        main, lab = self._memory_of(pc.session, histories), self._memory_of(pc.lab, histories)
+        self._known[pc] = _PcMemory(main, lab, Tanks(pc.sensors, main, lab))
         pc.session.state_changed.connect(self.session_changed)
-        pc.lab.state_changed.connect(self._lab_changed)
+        pc.session.request_submitted.connect(self._on_request)
+        pc.lab.state_changed.connect(self._on_lab)
         pc.session.engine_described.connect(self.emptying.forget)
         pc.sensors.reading_taken.connect(self._on_reading)
 
     def _forget(self, pc: Pc) -> None:
         self._known.pop(pc)
-
-    def _listen(self, studio: Studio) -> None:
-        studio.pcs.added.connect(self._follow)
-        studio.pcs.removed.connect(self._forget)
-        self.experiment.state_changed.connect(self._follow_experiment)
-        self.experiment.results_changed.connect(self._emit_all)
-        for changed in (self.memory_changed, self.segments_changed):
-            self._result.aged.connect(changed)
-        self.devices.chosen_changed.connect(self._on_device_chosen)
-        studio.closing.connect(self.closing)
 
     # ── the choice ───────────────────────────────────────────────────────────────────────────
 
@@ -130,7 +131,7 @@ class MemoryModel(QObject):
     @property
     def pc(self) -> Pc:
         """The PC of the chosen device; this one for a simulated card."""
-        return self._studio.pcs.of(self.chosen.identity)
+        return self.studio.pcs.of(self.chosen.identity)
 
     @property
     def tanks(self) -> Tanks:
@@ -139,62 +140,55 @@ class MemoryModel(QObject):
 
     def reached(self, result: LabResult) -> Tank | None:
         """Return the tank of the moment that a result is about; None without a reading."""
-        return self._known[self._studio.pcs.of(result.request.device)].tanks.reached(result)
+        return self._known[self.studio.pcs.of(result.request.device)].tanks.reached(result)
 
     @property
-    def _main(self) -> EngineMemory:
-        return self._known[self.pc].main
+    def is_of_experiment(self) -> bool:
+        """Whether the chosen card's memory is that of an experiment, whose engine is there."""
+        device = self.experiment.device
+        is_on_it = bool(device) and self.studio.board.identity_of(device) == self.chosen.identity
+        return is_on_it and self._known[self.pc].lab.is_there
 
     @property
-    def _lab(self) -> EngineMemory:
-        return self._known[self.pc].lab
-
-    @property
-    def engines(self) -> list[str]:
-        """The engines whose allocator can be shown: `MAIN`, and `LAB` once it used this card."""
+    def _memory(self) -> EngineMemory:
         if self.chosen.is_modelled:
-            return [LAB]
-        is_used = self._lab.is_there or bool(self._lab.history(self.chosen.identity).points)
-        return [MAIN, LAB] if not self.chosen.is_cpu and is_used else [MAIN]
+            return self._modelled
+        known = self._known[self.pc]
+        return known.lab if self.is_of_experiment else known.main
 
     @property
-    def engine(self) -> str:
-        """The engine whose allocator is shown."""
-        return self._engine if self._engine in self.engines else self.engines[0]
+    def session(self) -> EngineSession:
+        """The session of the engine whose memory is shown."""
+        if self.chosen.is_modelled:
+            return self.studio.modelled
+        return self.pc.lab if self.is_of_experiment else self.pc.session
 
-    def show_engine(self, engine: str) -> None:
-        """Show another engine's allocator."""
-        if engine != self._engine:
-            self._engine = engine
-            self.emptying.forget()
-            self._emit_all()
+    # ── the readings ─────────────────────────────────────────────────────────────────────────
 
-    @property
-    def session(self) -> EngineSession | None:
-        """The session of the shown engine; None if that has ended."""
-        if not self.chosen.is_modelled and self.engine == MAIN:
-            return self.pc.session
-        session = self._studio.modelled if self.chosen.is_modelled else self.pc.lab
-        return session if self._memory.is_there else None
+    def watch(self, *, with_segments: bool = False) -> None:
+        """Read the memory now and again and again, until `unwatch`: a page shows it."""
+        self._with_segments = with_segments
+        self._polls.start(_FAST_POLL_MS if with_segments else _POLL_MS)
+        self._on_poll()
+
+    def unwatch(self) -> None:
+        """Read nothing that nobody sees."""
+        self._polls.stop()
+
+    def _on_poll(self) -> None:
+        self.poll(with_segments=self._with_segments)
 
     def poll(self, *, with_segments: bool = False) -> None:
         """Ask for one reading if the engine is idle."""
         if self.chosen.is_modelled:
-            self._studio.modelled.start()
+            self.studio.modelled.start()
         address, session = self.chosen.address, self.session
-        if address is None or session is None or not session.is_free:
+        if address is None or not session.is_free:
             return
         if with_segments and not self.chosen.is_cpu:
             session.submit(ReadSegments(device=address))
         else:
             session.submit(ReadMemory(device=address))
-
-    # ── the readings ─────────────────────────────────────────────────────────────────────────
-
-    @property
-    def now_s(self) -> float:
-        """Seconds since the window opened: the curves' x."""
-        return self._now()
 
     @property
     def history(self) -> MemoryHistory:
@@ -208,17 +202,21 @@ class MemoryModel(QObject):
 
     @property
     def segments(self) -> SegmentsRead | None:
-        """The newest segments; while the tank is held, the segments of the experiment."""
-        held = self._held
-        if held is not None and held.segments is not None:
-            return held.segments
+        """The newest segments."""
         return self._memory.segments(self.chosen.identity)
+
+    @property
+    def tank(self) -> Tank | None:
+        """The tank of the chosen device, now; None before the first reading."""
+        device, read = self.chosen.device, self.latest
+        tank = self.tanks.of(read, device, self._memory.pid) if read is not None else None
+        return tank or self.tanks.without_engine(device)
 
     @property
     def programs(self) -> list[tuple[str, int]]:
         """The programs on the chosen card with their bytes, as the driver reports them now."""
         device = self.chosen.device
-        if not self.chosen.is_real_card or device is None or self.is_held:
+        if not self.chosen.is_real_card or device is None:
             return []
         return memory_by_program(self.pc.sensors.processes(device), _MOST_PROGRAMS)
 
@@ -228,63 +226,26 @@ class MemoryModel(QObject):
         return self.latest is not None and self.latest.allocated_bytes is not None
 
     @property
-    def is_held(self) -> bool:
-        """Whether the tank shows the end of an experiment instead of the current state.
-
-        For a simulated card, this lasts a few seconds; for a real card, while the lab's engine is
-        shown, which ended with its experiment.
-        """
-        return self._held is not None
-
-    @property
-    def tank(self) -> Tank | None:
-        """The tank of the chosen device; None before the first reading."""
-        device, read, held = self.chosen.device, self.latest, self._held
-        tank = None
-        if held is not None:
-            tank = self.tanks.reached(held)
-        elif read is not None:
-            tank = self.tanks.of(read, device, self._memory.pid)
-        return tank or self.tanks.without_engine(device)
-
-    @property
     def sizes_bytes(self) -> tuple[int, int] | None:
         """The chosen card's total memory, and the memory that is free for a separate engine."""
-        read = self._main.latest(self.chosen.identity)
+        read = self._known[self.pc].main.latest(self.chosen.identity)
         return self.tanks.sizes_bytes(self.chosen, self.chosen.device, read)
-
-    def visible_curve(self, column: str = "lower") -> tuple[list[float], list[float]]:
-        """Return the last two minutes: x in seconds, y in bytes; see `MemoryHistory.curve`."""
-        return self.history.curve(self.now_s - WINDOW_S, column)
 
     # ── empty_cache ──────────────────────────────────────────────────────────────────────────
 
     @property
     def can_empty_cache(self) -> bool:
-        """Whether PyTorch holds memory on the chosen card that it could give back."""
-        read, session = self.latest, self.session
-        has_something = read is not None and bool(read.reserved_bytes)
-        is_there = session is not None and self.experiment.state is OomState.IDLE
-        return (
-            not self.chosen.is_cpu and has_something and is_there and not self.emptying.is_going_on
-        )
-
-    @property
-    def cache_sentence(self) -> str:
-        """The last outcome of empty_cache, and what it can free now."""
-        if self.chosen.is_cpu:
-            return "empty_cache is for CUDA cards. PyTorch keeps no cache on the CPU."
-        if self.session is None:
-            return "The experiment's engine has ended, so its reserved memory is free."
-        predicted = predict_emptying(self.latest) if self.latest else ""
-        return " ".join(text for text in (self.emptying.result, predicted) if text)
+        """Whether PyTorch holds empty memory on the chosen card that it could give back."""
+        read = self.latest
+        has_holes = read is not None and (read.reserved_bytes or 0) > (read.allocated_bytes or 0)
+        is_idle = self.experiment.state is OomState.IDLE and not self.emptying.is_going_on
+        return not self.chosen.is_cpu and has_holes and is_idle
 
     def empty_cache(self) -> None:
         """Give PyTorch's free segments back to the driver."""
-        address, session = self.chosen.address, self.session
-        if address is not None and session is not None and self.can_empty_cache:
-            self._result.release()
-            self.emptying.run(session, address, self.chosen.device, self.pc.sensors)
+        address = self.chosen.address
+        if address is not None and self.can_empty_cache:
+            self.emptying.run(self.session, address, self.chosen.device, self.pc.sensors)
 
     # ── events ───────────────────────────────────────────────────────────────────────────────
 
@@ -295,7 +256,7 @@ class MemoryModel(QObject):
     def _on_reading(self) -> None:
         if self.sender() is not self.pc.sensors:
             return
-        self.emptying.look()
+        self.emptying.on_reading()
         self.tanks.learn(self.chosen.identity, self.chosen.device, self._memory)
         if not self.chosen.is_modelled:
             self.memory_changed.emit()
@@ -312,40 +273,25 @@ class MemoryModel(QObject):
         if identity == self.chosen.identity and self.sender() is self._memory:
             self.marks_changed.emit()
 
+    def _on_request(self, reply: Reply) -> None:
+        """Leave the card to other work."""
+        if not isinstance(reply.request, _NO_WORK):
+            self.experiment.end_engine()
+
+    def _on_lab(self, state: EngineState) -> None:
+        if state is EngineState.ABSENT:
+            self._emit_all()
+
+    def _on_experiment(self) -> None:
+        if self.experiment.state is OomState.WAITING:
+            self.emptying.forget()
+        self._emit_all()
+
     def _emit_all(self) -> None:
         self.chosen_changed.emit()
         self.memory_changed.emit()
         self.segments_changed.emit()
         self.marks_changed.emit()
-
-    # ── the lab ──────────────────────────────────────────────────────────────────────────────
-
-    def _lab_changed(self, state: EngineState) -> None:
-        if state is EngineState.ABSENT:
-            self._emit_all()
-
-    def _follow_experiment(self) -> None:
-        """Show the lab's engine as soon as it is running."""
-        if self.experiment.state is OomState.WAITING:
-            self._engine = LAB
-            self._emit_all()
-
-    @property
-    def _memory(self) -> EngineMemory:
-        if self.chosen.is_modelled:
-            return self._modelled
-        return self._lab if self.engine == LAB else self._main
-
-    @property
-    def _held(self) -> LabResult | None:
-        latest = self._result.latest
-        if latest is None:
-            return None
-        if self._studio.board.identity_of(latest.request.device) != self.chosen.identity:
-            return None
-        if self.chosen.is_modelled:
-            return latest if self._result.is_fresh else None
-        return latest if self.engine == LAB and not self._lab.is_there else None
 
     def _now(self) -> float:
         return time.monotonic() - self._began_s
@@ -377,7 +323,9 @@ class CacheEmptying(QObject):
         changed(): it began or ended, its result was cleared, or nvidia-smi's number arrived.
 
     Attributes:
-        result: the last outcome; empty before the first.
+        result: the last outcome as a sentence; empty before the first.
+        freed_bytes: what the last one freed; None before, and if it failed.
+        has_failed: whether the last one failed, or freed something else than predicted.
     """
 
     changed = Signal()
@@ -389,6 +337,8 @@ class CacheEmptying(QObject):
         self._device: Device | None = None
         self._awaited_readings = 0
         self.result = ""
+        self.freed_bytes: int | None = None
+        self.has_failed = False
 
     @property
     def is_going_on(self) -> bool:
@@ -411,35 +361,38 @@ class CacheEmptying(QObject):
         self._reply, self._device = session.submit(EmptyCache(device=address)), device
         self._sensors = sensors
         self._reply.finished.connect(self._finish)
-        self._awaited_readings = 0
-        self._set_result("")
+        self.forget()
+        self.changed.emit()
 
     def forget(self) -> None:
         """Clear the outcome: the card or the engine changed."""
         self._awaited_readings = 0
+        self.freed_bytes, self.has_failed = None, False
         if self.result:
             self._set_result("")
 
     def _finish(self) -> None:
         assert self._reply is not None
         event, self._reply = self._reply.last, None
+        self.has_failed = True
         match event:
             case CacheEmptied():
+                self.freed_bytes = event.freed_bytes
+                self.has_failed = event.freed_bytes != event.predicted_bytes
                 freed = format_bytes(event.freed_bytes)
                 expected = format_bytes(event.predicted_bytes)
-                as_predicted = event.freed_bytes == event.predicted_bytes
-                comparison = "as predicted" if as_predicted else f"predicted {expected}"
+                comparison = f"predicted {expected}" if self.has_failed else "as predicted"
                 result = f"empty_cache freed {freed}, {comparison}."
                 self._awaited_readings = 0 if self._device is None else _READINGS
             case RequestFailed():
                 result = f"empty_cache failed: {event.failure.message}"
             case EngineEnded():
-                result = "empty_cache did not answer. The engine ended, so all its memory is free."
+                result = "empty_cache did not answer. PyTorch ended, so all its memory is free."
             case _:
                 return
         self._set_result(result)
 
-    def look(self) -> None:
+    def on_reading(self) -> None:
         """Add the card's use from a new reading of NVML, which nvidia-smi shows as well."""
         if not self._awaited_readings or self._device is None or self._sensors is None:
             return

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.device_name import pc_of
 from gpu_studio.core.engine import EngineEnvironment, describe_exit
@@ -35,7 +35,6 @@ WATCH_S = 2.5  # long enough to watch, short enough to wait for
 SIZES = (64, 256, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 # None is "until it fails".
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 1024, None)
-_FRESH_MS = 8000
 
 
 class LabResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +77,9 @@ class OomState(Enum):
 class OomExperiment(QObject):
     """Runs one experiment at a time and keeps its results, with those of other options.
 
+    The engine of an experiment on a card stays after it, with the memory that its allocator keeps,
+    until `end_engine`, the next experiment, or a failure.
+
     Signals:
         state_changed(): the experiment began, is stopping or ended.
         outcome_changed(Notice): the current outcome in words, also during the run.
@@ -86,6 +88,8 @@ class OomExperiment(QObject):
     Attributes:
         outcome: the current outcome in words; None before the first run.
         request: the request that runs now.
+        device: the address of the last experiment's device; empty before the first.
+        keeps_engine: whether the engine of an experiment that ends now stays.
     """
 
     state_changed = Signal()
@@ -100,6 +104,7 @@ class OomExperiment(QObject):
         self._reply: Reply | None = None
         self._conf = ""
         self._has_begun = self._is_stopping = False
+        self.device, self.keeps_engine = "", False
         self.outcome: Notice | None = None
         self._reached: MemoryRead | None = None
         self._segments: SegmentsRead | None = None
@@ -123,6 +128,13 @@ class OomExperiment(QObject):
             and self.results[0].finished is not None
             and EXPANDABLE not in self.results[0].conf
         )
+
+    @property
+    def recorded(self) -> str:
+        """The file of the last recorded history; empty without one, and while one is recorded."""
+        ended = (one.finished for one in self.results if self.request is None)
+        paths = (one.snapshot_path for one in ended if one is not None)
+        return next(filter(None, paths), "")
 
     def run(self, request: RunMemoryExperiment, conf: str = "") -> None:
         """Start, and remove earlier results; does nothing while an experiment runs.
@@ -150,8 +162,15 @@ class OomExperiment(QObject):
             self.state_changed.emit()
             self._reply.stop()
 
+    def end_engine(self) -> None:
+        """End the engine that an experiment has left; its card's memory is free again."""
+        if self.request is None and self.device and not is_modelled(self.device):
+            self._studio.pcs.of(self.device).lab.end()
+
     def _begin(self, request: RunMemoryExperiment, conf: str) -> None:
-        self.request, self._conf = request, conf
+        if self.device and self.device != request.device:
+            self.end_engine()
+        self.request, self._conf, self.device = request, conf, request.device
         self._has_begun = self._is_stopping = False
         self._reached = self._segments = None
         self.stage = ""
@@ -159,7 +178,7 @@ class OomExperiment(QObject):
         self._set_outcome(
             Notice(
                 "Starting.",
-                detail="The experiment's engine is starting and loading PyTorch."
+                detail="PyTorch is starting."
                 if not modelled
                 else "The simulated card is starting.",
             )
@@ -244,10 +263,8 @@ class OomExperiment(QObject):
         self.request = None
         self.stage = ""
         self.results = (*self.results, result)
-        if not is_modelled(result.request.device):
-            self._session = None
-            # Its context would use memory of the card.
-            self._studio.pcs.of(result.request.device).lab.end()
+        if finished is None or not self.keeps_engine:
+            self.end_engine()
         self._set_outcome(outcome)
         self.state_changed.emit()
         self.results_changed.emit()
@@ -285,50 +302,10 @@ def explain_end(event: EngineEnded, *, has_begun: bool) -> Notice:
     if event.stopped and not has_begun:
         return Notice("Stopped.", detail="The experiment had not started.")
     if event.stopped:
-        return Notice("Stopped.", detail="It was in the middle of a call, so its engine was ended.")
+        return Notice("Stopped.", detail="It was in the middle of a call, so PyTorch was ended.")
     return Notice(
-        "The engine ended.",
+        "PyTorch ended.",
         Tone.FAILURE,
         detail=f"{describe_exit(event.exit_code)} Its readings are kept, and its memory is free.",
-        next_step="Try a smaller budget. The program's own engine is still running.",
+        next_step="Try a smaller budget.",
     )
-
-
-class HeldResult(QObject):
-    """The last result of an experiment, and whether it is new enough to replace the current state.
-
-    Signals:
-        aged(): the last result is no longer new.
-    """
-
-    aged = Signal()
-
-    def __init__(self, experiment: OomExperiment, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._experiment = experiment
-        self._ageing = QTimer(self)
-        self._ageing.setSingleShot(True)
-        self._ageing.setInterval(_FRESH_MS)
-        self._ageing.timeout.connect(self.aged)
-        experiment.results_changed.connect(self._begin)
-
-    @property
-    def latest(self) -> LabResult | None:
-        """The last result; None while an experiment runs, and without a reading."""
-        results = self._experiment.results
-        if not results or self._experiment.state is not OomState.IDLE:
-            return None
-        return results[-1] if results[-1].reached is not None else None
-
-    @property
-    def is_fresh(self) -> bool:
-        """Whether there is a result from the last few seconds."""
-        return self._ageing.isActive() and self.latest is not None
-
-    def release(self) -> None:
-        """Show the current state from now on."""
-        self._ageing.stop()
-        self.aged.emit()
-
-    def _begin(self) -> None:
-        self._ageing.start()

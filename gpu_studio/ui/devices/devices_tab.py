@@ -15,7 +15,7 @@ from gpu_studio.model.benchmark.standard_measurement import StandardMeasurement
 from gpu_studio.model.devices import programs
 from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.model.headline import Headline
-from gpu_studio.model.pages import BENCHMARK, BREAK_IT, CHECK, HISTORY, LESSONS, RACE
+from gpu_studio.model.pages import BENCHMARK, CHECK, HISTORY, LESSONS, NOW, RACE
 from gpu_studio.model.run_queue import WorkState
 from gpu_studio.ui.devices.device_list import DeviceListView
 from gpu_studio.ui.devices.notice_lines import NoticeLines, ToneSign
@@ -329,7 +329,7 @@ class OverviewPage(Page):
             self._studio.go_to(CHECK, device=self.model.row.identity)
 
     def _break_it(self) -> None:
-        self._studio.go_to(BREAK_IT)
+        self._studio.go_to(NOW)
 
     def _try_pitfalls(self) -> None:
         self._studio.go_to(LESSONS)

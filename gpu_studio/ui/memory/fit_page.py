@@ -207,7 +207,7 @@ class FitPage(Page):
         )
 
     def _show_lines(self) -> None:
-        snippets = self.model.memory.snippets
+        snippets = self.model.memory.studio.snippets
         snippets.show(RECORDING_SNIPPET, FIT)
         snippets.wanted.emit()
 

@@ -17,12 +17,14 @@ from gpu_studio.core.memory.segments import ALLOCATED, AWAITING_FREE, INACTIVE, 
 from gpu_studio.core.units import counted, format_bytes
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent
 
     from gpu_studio.core.memory.segments import SegmentMap
     from gpu_studio.ui.theme import Theme
 
-BAR_HEIGHT, PITCH = 20, 26
+_LEAST_PITCH, _MOST_PITCH, _BETWEEN = 26, 76, 6
 _LEAST_BAR = 28  # pixels: the mouse can still hit a segment of 2 MiB beside one of 20 GiB
 _LEFT_PAD, _RIGHT_PAD = 8, 4
 _LEAST_BORDERED = 4  # pixels: narrower blocks are drawn without a border
@@ -64,11 +66,17 @@ class SegmentMapView(QWidget):
         self._pointed = _NOTHING
         self._block = self._same_place(*was)
         self._label_width = self._widest_label()
-        self.setMinimumHeight(PITCH * max(len(blocks or ()), 2))
+        self.setMinimumHeight(_LEAST_PITCH * max(len(blocks or ()), 2))
         self.setAccessibleDescription(map_in_words(blocks) if blocks else empty_text)
         self.update()
 
     # ── places ───────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def pitch(self) -> int:
+        """The height of a row and the gap below it: few segments have high rows."""
+        rows = max(len(self.blocks or ()), 1)
+        return min(max(self.height() // rows, _LEAST_PITCH), _MOST_PITCH)
 
     def row(self, segment: int) -> QRectF:
         """Return a segment's rectangle."""
@@ -76,8 +84,8 @@ class SegmentMapView(QWidget):
         room = max(self.width() - self._label_width - _RIGHT_PAD, _LEAST_BAR)
         share = int(self.blocks.sizes[segment]) / int(self.blocks.sizes[0])
         width = round(_LEAST_BAR + (room - _LEAST_BAR) * share)
-        top = segment * PITCH + (PITCH - BAR_HEIGHT) // 2
-        return QRectF(self._label_width, top, width, BAR_HEIGHT)
+        top = segment * self.pitch + _BETWEEN // 2
+        return QRectF(self._label_width, top, width, self.pitch - _BETWEEN)
 
     def place_of(self, block: int) -> QRectF:
         """Return a block's rectangle."""
@@ -89,7 +97,7 @@ class SegmentMapView(QWidget):
         return QRectF(left, row.y(), int(self.blocks.block_sizes[block]) * scale, row.height())
 
     def _block_at(self, position: QPointF) -> int:
-        segment = int(position.y()) // PITCH
+        segment = int(position.y()) // self.pitch
         if self.blocks is None or not 0 <= segment < len(self.blocks):
             return _NOTHING
         row = self.row(segment)
@@ -119,11 +127,9 @@ class SegmentMapView(QWidget):
         return self.blocks.block_at(int(same[0]), int(before.block_offsets[block]))
 
     def _widest_label(self) -> int:
-        """Return the width of the longest address, a gap and a size."""
         if not self.blocks:
             return 0
-        address = f"{int(self.blocks.addresses.max()):#x}"
-        return self.fontMetrics().horizontalAdvance(f"{address}   99.99 MiB") + 2 * _LEFT_PAD
+        return self.fontMetrics().horizontalAdvance(f"Segment {len(self.blocks)}") + 2 * _LEFT_PAD
 
     # ── painting ─────────────────────────────────────────────────────────────────────────────
 
@@ -136,12 +142,13 @@ class SegmentMapView(QWidget):
             painter.drawText(self.rect().adjusted(24, 0, -24, 0), flags, self._empty_text)
             return
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        first = max(event.rect().top() // PITCH, 0)
-        for segment in range(first, min(len(self.blocks), event.rect().bottom() // PITCH + 1)):
+        first = max(event.rect().top() // self.pitch, 0)
+        last = min(len(self.blocks), event.rect().bottom() // self.pitch + 1)
+        for segment in range(first, last):
             self._paint_row(painter, segment)
             self._paint_label(painter, segment)
         if self._block != _NOTHING:
-            role = "accent" if self.hasFocus() else "muted"
+            role = "accent" if self.hasFocus() else "text"
             painter.setPen(QPen(QColor(self._theme.colour(role)), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             place = self.place_of(self._block)
@@ -157,22 +164,37 @@ class SegmentMapView(QWidget):
         for state in (ALLOCATED, AWAITING_FREE):
             shown = self.blocks.block_states[place] == state
             pairs = zip(lefts[shown].tolist(), widths[shown].tolist(), strict=True)
-            rectangles = [QRectF(x, row.y(), width, BAR_HEIGHT) for x, width in pairs]
+            rectangles = [QRectF(x, row.y(), width, row.height()) for x, width in pairs]
             paint_state(painter, self._theme, state, rectangles)
         painter.setPen(QPen(QColor(self._theme.colour("card")), 1))
         xs = lefts[widths >= _LEAST_BORDERED].tolist()
         painter.drawLines([QLineF(x, row.top(), x, row.bottom()) for x in xs])
+        self._paint_sizes(painter, segment, widths)
+
+    def _paint_sizes(self, painter: QPainter, segment: int, widths: NDArray[np.floating]) -> None:
+        """Write the sizes of the blocks that have room for them."""
+        assert self.blocks is not None
+        metrics, first = self.fontMetrics(), self.blocks.blocks_of(segment).start
+        least = metrics.horizontalAdvance("9.99 MiB") + 2 * _LEFT_PAD
+        for at in (widths >= least).nonzero()[0].tolist():
+            place = self.place_of(first + at)
+            text = format_bytes(int(self.blocks.block_sizes[first + at]))
+            role = "on_device"
+            if int(self.blocks.block_states[first + at]) == INACTIVE:
+                ground = QRectF(0, 0, metrics.horizontalAdvance(text) + 8, metrics.height())
+                ground.moveCenter(place.center())
+                painter.fillRect(ground, QColor(self._theme.colour("card")))
+                role = "allocated_ink"
+            painter.setPen(QColor(self._theme.colour(role)))
+            painter.drawText(place, Qt.AlignmentFlag.AlignCenter, text)
 
     def _paint_label(self, painter: QPainter, segment: int) -> None:
         assert self.blocks is not None
         is_chosen = self._block != _NOTHING and segment == self.blocks.segment_of(self._block)
         painter.setPen(QColor(self._theme.colour("text" if is_chosen else "muted")))
-        place = QRectF(2, segment * PITCH, self._label_width - _LEFT_PAD - 2, PITCH)
-        middle = Qt.AlignmentFlag.AlignVCenter
-        size = format_bytes(int(self.blocks.sizes[segment]))
-        painter.drawText(place, middle | Qt.AlignmentFlag.AlignRight, size)
-        address = f"{int(self.blocks.addresses[segment]):#x}"
-        painter.drawText(place, middle | Qt.AlignmentFlag.AlignLeft, address)
+        pitch = self.pitch
+        place = QRectF(2, segment * pitch, self._label_width - _LEFT_PAD - 2, pitch)
+        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, f"Segment {segment + 1}")
 
     # ── mouse and keyboard ───────────────────────────────────────────────────────────────────
 
@@ -182,7 +204,7 @@ class SegmentMapView(QWidget):
             super().keyPressEvent(event)
             return
         place = self.blocks.blocks_of(self.blocks.segment_of(self._block))
-        page = max(self.visibleRegion().boundingRect().height() // PITCH - 1, 1)
+        page = max(self.visibleRegion().boundingRect().height() // self.pitch - 1, 1)
         rows = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1,
                 Qt.Key.Key_PageUp: -page, Qt.Key.Key_PageDown: page}  # fmt: skip
         blocks = {Qt.Key.Key_Left: self._block - 1, Qt.Key.Key_Right: self._block + 1,
@@ -232,7 +254,7 @@ class SegmentMapView(QWidget):
     def _walk_to(self, block: int) -> None:
         assert self.blocks is not None
         self._block, self._pointed = block, _NOTHING
-        self.row_chosen.emit(self.blocks.segment_of(block) * PITCH)
+        self.row_chosen.emit(self.blocks.segment_of(block) * self.pitch)
         self._describe_block()
         self.update()
 
@@ -262,17 +284,18 @@ def paint_state(painter: QPainter, theme: Theme, state: int, places: list[QRectF
 
 
 def block_in_words(blocks: SegmentMap, block: int) -> str:
-    """Return a block's state, size and place in words."""
+    """Return a block's size, the line of code that made it, its state and its place in words."""
     segment = blocks.segment_of(block)
     place = blocks.blocks_of(segment)
-    size_bytes = int(blocks.block_sizes[block])
-    state = STATE_WORDS[int(blocks.block_states[block])]
+    size_bytes, state = int(blocks.block_sizes[block]), int(blocks.block_states[block])
+    line = blocks.line_of(block) if state != INACTIVE else ""
     exact = f" ({size_bytes} bytes)" if size_bytes >= 1 << 10 else ""
     pool = "small" if blocks.is_small[segment] else "large"
     return (
-        f"Block {block - place.start + 1} of {place.stop - place.start}: {state}, "
-        f"{format_bytes(size_bytes)}{exact}, {format_bytes(blocks.block_offsets[block])} "
-        f"into the {pool} segment of {format_bytes(blocks.sizes[segment])} at "
+        f"{format_bytes(size_bytes)} in segment {segment + 1}, {STATE_WORDS[state]}"
+        f"{f', made by {line}' if line else ''}. Block {block - place.start + 1} of "
+        f"{place.stop - place.start}{exact}, {format_bytes(blocks.block_offsets[block])} into the "
+        f"{pool} segment of {format_bytes(blocks.sizes[segment])} at "
         f"{int(blocks.addresses[segment]):#x}."
     )
 

@@ -1,7 +1,7 @@
 """The tank: one custom-painted bar whose parts add up to the device's memory.
 
-Color, hatching and the names under the bar tell the parts apart. The arrow keys and the mouse show
-each part's size and meaning.
+Color, hatching, the sizes in the bar and the names under it tell the parts apart. The arrow keys
+and the mouse show each part's share and meaning.
 """
 
 from __future__ import annotations
@@ -9,15 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QBrush, QColor, QHelpEvent, QPainter, QPainterPath, QPen
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QFont,
+    QFontMetrics,
+    QHelpEvent,
+    QPainter,
+    QPainterPath,
+    QPen,
+)
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from gpu_studio.core.units import format_bytes, format_percent
+from gpu_studio.ui.plots.plot_curve import ink
 
 if TYPE_CHECKING:
     from PySide6.QtGui import (
         QFocusEvent,
-        QFontMetrics,
         QKeyEvent,
         QMouseEvent,
         QPaintEvent,
@@ -46,16 +55,22 @@ _LOOKS = {
     "free": ("other", "empty"),
 }
 
-BAR_HEIGHT = 34
+BAR_HEIGHT, _SMALL_HEIGHT = 34, 24
 SWATCH = 10
 _BETWEEN = 2.0
 _LEAST_WIDTH = 3.0  # keeps a part of a few MiB visible and clickable
 _LABEL_GAP = 18.0
 _LINE_GAP = 4
+_INSIDE = 6.0  # pixels around a size in the bar
 
 
 class TankBar(QWidget):
-    """The bar, with the names and sizes of its parts under it.
+    """The bar with the sizes of its parts, and their names under it.
+
+    Args:
+        theme: gives the colors.
+        name: its object name.
+        is_small: a lower bar that has the names inside, as far as there is room.
 
     Signals:
         part_described(str): name, size and meaning of the part under the mouse or the keyboard;
@@ -67,10 +82,13 @@ class TankBar(QWidget):
 
     part_described = Signal(str)
 
-    def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, *, name: str, is_small: bool = False, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self.setObjectName(name)
-        self._theme = theme
+        self._theme, self._is_small = theme, is_small
+        self.bar_height = _SMALL_HEIGHT if is_small else BAR_HEIGHT
         self.tank: Tank | None = None
         self._current = -1
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -107,9 +125,11 @@ class TankBar(QWidget):
 
     def height_at(self, width: int) -> int:
         """Return the height of the bar and its names at a width, both in pixels."""
+        if self._is_small:
+            return self.bar_height
         layout = self._places_at(width)
-        labels = layout.labels_height if layout else label_height(self.fontMetrics())
-        return BAR_HEIGHT + 6 + labels
+        lines = layout.lines if layout else 1
+        return self.bar_height + 6 + lines * label_height(self.fontMetrics())
 
     def _fit_height(self) -> None:
         if self.minimumHeight() != self.sizeHint().height():
@@ -123,7 +143,7 @@ class TankBar(QWidget):
     def _places_at(self, width: int) -> TankLayout | None:
         if self.tank is None or self.tank.total_bytes <= 0:
             return None
-        return TankLayout(self.tank, width, self.fontMetrics())
+        return TankLayout(self.tank, width, self.bar_height, self.fontMetrics())
 
     # ── painting ─────────────────────────────────────────────────────────────────────────────
 
@@ -131,7 +151,7 @@ class TankBar(QWidget):
         """Paint the bar, its names, and the frame of the current part."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        whole = QRectF(0.5, 0.5, self.width() - 1, BAR_HEIGHT - 1)
+        whole = QRectF(0.5, 0.5, self.width() - 1, self.bar_height - 1)
         outline = QPainterPath()
         outline.addRoundedRect(whole, 6, 6)
         painter.setPen(QPen(QColor(self._theme.colour("border")), 1))
@@ -145,12 +165,14 @@ class TankBar(QWidget):
         for part, stretch in zip(self.tank.parts, layout.stretches, strict=True):
             if stretch.width() > 0:
                 self._paint_part(painter, part.key, stretch)
+                self._paint_size(painter, part, stretch)
         painter.restore()
         self._paint_end(painter)
         if self.hasFocus():
             self._paint_focus(painter, whole, layout)
-        for part, place in zip(self.tank.parts, layout.labels, strict=True):
-            self._paint_label(painter, part, place)
+        if not self._is_small:
+            for part, place in zip(self.tank.parts, layout.labels, strict=True):
+                self._paint_label(painter, part, place)
 
     def _paint_focus(self, painter: QPainter, whole: QRectF, layout: TankLayout) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -169,13 +191,13 @@ class TankBar(QWidget):
             return
         x = round(self.width() * tank.card_bytes / tank.total_bytes)
         colour = QColor(self._theme.colour("failure"))
-        beyond = QRectF(x, 1, self.width() - x - 1, BAR_HEIGHT - 2)
+        beyond = QRectF(x, 1, self.width() - x - 1, self.bar_height - 2)
         wash = QColor(self._theme.colour("card"))
         wash.setAlpha(150)
         painter.fillRect(beyond, wash)
         painter.fillRect(beyond, QBrush(colour, Qt.BrushStyle.BDiagPattern))
         painter.setPen(QPen(colour, 3))
-        painter.drawLine(QPointF(x, 0), QPointF(x, BAR_HEIGHT))
+        painter.drawLine(QPointF(x, 0), QPointF(x, self.bar_height))
 
     def _paint_part(self, painter: QPainter, key: str, stretch: QRectF) -> None:
         role, pattern = _LOOKS[key]
@@ -193,28 +215,42 @@ class TankBar(QWidget):
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(stretch.adjusted(0.5, 0.5, -0.5, -0.5))
 
+    def _paint_size(self, painter: QPainter, part: TankPart, stretch: QRectF) -> None:
+        """Write the size into the part, with its name in a small bar, if there is room."""
+        size = format_bytes(part.size_bytes)
+        offered = (f"{part.label} {size}", size) if self._is_small else (size,)
+        metrics = QFontMetrics(_bold(self.font()))
+        room = stretch.width() - 2 * _INSIDE
+        text = next((one for one in offered if metrics.horizontalAdvance(one) <= room), "")
+        if not text:
+            return
+        role, pattern = _LOOKS[part.key]
+        painter.setFont(_bold(self.font()))
+        painter.setPen(QColor(self._theme.colour("on_device" if pattern == "solid" else "text")))
+        if pattern == "hatched":
+            width = metrics.horizontalAdvance(text) + 2 * _INSIDE
+            ground = QRectF(0, 0, width, metrics.height() + 2)
+            ground.moveCenter(stretch.center())
+            painter.fillRect(ground, QColor(self._theme.colour("card")))
+            painter.setPen(QColor(self._theme.colour(ink(role))))
+        painter.drawText(stretch, Qt.AlignmentFlag.AlignCenter, text)
+
     def _paint_label(self, painter: QPainter, part: TankPart, place: QRectF) -> None:
-        swatch = QRectF(place.x(), place.y() + 4, SWATCH, SWATCH)
+        swatch = QRectF(place.x(), place.center().y() - SWATCH / 2, SWATCH, SWATCH)
         self._paint_part(painter, part.key, swatch)
         if _LOOKS[part.key][1] == "empty":
             painter.setPen(QPen(QColor(self._theme.colour("other")), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(swatch.adjusted(0.5, 0.5, -0.5, -0.5))
-        text = place.adjusted(SWATCH + 6, 0, 0, 0)
-        line_height = place.height() / 2
+        text = place.adjusted(SWATCH + 6, 0, _LABEL_GAP, 0)
+        flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
         painter.setPen(QColor(self._theme.colour("muted")))
         painter.setFont(self.font())
-        flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-        name = self.fontMetrics().elidedText(
-            part.label, Qt.TextElideMode.ElideRight, int(text.width()) + 1
-        )
-        painter.drawText(QRectF(text.x(), text.y(), text.width(), line_height), flags, name)
+        painter.drawText(text, flags, part.label)
+        text.setLeft(text.left() + self.fontMetrics().horizontalAdvance(f"{part.label} "))
         painter.setPen(QColor(self._theme.colour("text")))
-        font = self.font()
-        font.setWeight(font.Weight.DemiBold)
-        painter.setFont(font)
-        under = QRectF(text.x(), text.y() + line_height - 1, text.width() + 12, line_height)
-        painter.drawText(under, flags, format_bytes(part.size_bytes))
+        painter.setFont(_bold(self.font()))
+        painter.drawText(text, flags, format_bytes(part.size_bytes))
 
     # ── mouse and keyboard ───────────────────────────────────────────────────────────────────
 
@@ -228,10 +264,14 @@ class TankBar(QWidget):
             Qt.Key.Key_End: count - 1,
         }
         target = steps.get(Qt.Key(event.key()))
-        if target is None or not count:
+        if target is None or self.tank is None or not count:
             super().keyPressEvent(event)
             return
         self._walk_to(min(max(target, 0), count - 1))
+        places = self.places
+        if places is not None:  # the eye reads what a screen reader says
+            at = self.mapToGlobal(places.stretches[self._current].bottomLeft().toPoint())
+            QToolTip.showText(at, self._words_of(self.tank.parts[self._current]), self)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Report the part under the mouse."""
@@ -284,6 +324,7 @@ class TankLayout:
     Args:
         tank: the shown tank.
         width: of the bar, in pixels.
+        bar_height: of the bar, in pixels.
         metrics: of the font of the names.
 
     Attributes:
@@ -292,18 +333,13 @@ class TankLayout:
         lines: the number of lines of names.
     """
 
-    def __init__(self, tank: Tank, width: int, metrics: QFontMetrics) -> None:
-        self._tank, self._width = tank, width
+    def __init__(self, tank: Tank, width: int, bar_height: int, metrics: QFontMetrics) -> None:
+        self._tank, self._width, self._bar_height = tank, width, bar_height
         self._label_height = label_height(metrics)
-        widths = [_label_width(part.label, part.size_bytes, metrics) for part in tank.parts]
+        widths = [_label_width(part, metrics) for part in tank.parts]
         self.stretches = self._stretches()
         self.lines = 1
         self.labels = self._labels(widths)
-
-    @property
-    def labels_height(self) -> int:
-        """The height of all lines of names, in pixels."""
-        return self.lines * self._label_height
 
     def part_at(self, position: QPointF) -> int:
         """Return the part whose range or name is at this point; -1 for none."""
@@ -319,7 +355,7 @@ class TankLayout:
         stretches, x = [], 1.0
         for part, is_shown in zip(parts, shown, strict=True):
             width = _LEAST_WIDTH + room * self._tank.share(part) if is_shown else 0.0
-            stretches.append(QRectF(x, 1.0, width, BAR_HEIGHT - 2.0))
+            stretches.append(QRectF(x, 1.0, width, self._bar_height - 2.0))
             x += width + (_BETWEEN if is_shown else 0.0)
         return stretches
 
@@ -329,7 +365,7 @@ class TankLayout:
         for width in widths:
             if x and x + width > self._width:
                 line, x = line + 1, 0.0
-            y = BAR_HEIGHT + 6.0 + line * self._label_height
+            y = self._bar_height + 6.0 + line * self._label_height
             labels.append(QRectF(x, y, width, self._label_height - _LINE_GAP))
             x += width + _LABEL_GAP
         self.lines = line + 1
@@ -337,10 +373,16 @@ class TankLayout:
 
 
 def label_height(metrics: QFontMetrics) -> int:
-    """Return the height of a name and the size under it, in pixels."""
-    return 2 * (metrics.height() + _LINE_GAP) + _LINE_GAP
+    """Return the height of a name with its size, in pixels."""
+    return metrics.height() + _LINE_GAP
 
 
-def _label_width(label: str, size_bytes: int, metrics: QFontMetrics) -> float:
-    number = 1.1 * metrics.horizontalAdvance(format_bytes(size_bytes))  # allows for bold type
-    return SWATCH + 8.0 + max(metrics.horizontalAdvance(label), number)
+def _label_width(part: TankPart, metrics: QFontMetrics) -> float:
+    number = 1.15 * metrics.horizontalAdvance(format_bytes(part.size_bytes))  # it is bold
+    return SWATCH + 8.0 + metrics.horizontalAdvance(f"{part.label} ") + number
+
+
+def _bold(font: QFont) -> QFont:
+    bold = QFont(font)
+    bold.setWeight(QFont.Weight.DemiBold)
+    return bold

@@ -19,7 +19,7 @@ from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from gpu_studio.ui.plots.plot_curve import Curve, CurveSource, Sight
-from gpu_studio.ui.plots.plot_style import AxesStyle, Level, Marker
+from gpu_studio.ui.plots.plot_style import AxesStyle, CurveName, Level, Marker
 from gpu_studio.ui.plots.plot_zoom import Ends, PlotZoom, Whole
 from gpu_studio.ui.scroll_page import idle_work, imported
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.plots.plot_reading import PlotReading
     from gpu_studio.ui.theme import Theme
 
-__all__ = ["Curve", "CurveSource", "Level", "LivePlot", "Marker"]
+__all__ = ["Curve", "CurveName", "CurveSource", "Level", "LivePlot", "Marker"]
 FRAME_MS = 50
 # Four frames a second: with ten, a run on two cores took 2.6 % longer in the median.
 STEADY_FRAME_MS = 250
@@ -101,6 +101,7 @@ class LivePlot(QFrame):
         self._curves: dict[str, Curve] = {}
         self._markers: list[Marker] = []
         self._levels: list[Level] = []
+        self._names: list[CurveName] = []
         self._y_range: tuple[float, float] | None = None
         self._x_range: tuple[float, float] | None = None
         self._is_building = False
@@ -162,6 +163,12 @@ class LivePlot(QFrame):
                     self.plot.move_levels(wanted)
             else:
                 self._draw_levels()
+
+    def set_names(self, names: Sequence[CurveName]) -> None:
+        """Show names of curves beside them; they replace the ones before."""
+        if list(names) != self._names:
+            self._names = list(names)
+            self._draw_names()
 
     def set_x_label(self, label: str) -> None:
         """Set the label of the x axis."""
@@ -388,6 +395,7 @@ class LivePlot(QFrame):
             self._add_item(curve)
         self._draw_markers()
         self._draw_levels()
+        self._draw_names()
         self.refresh()
 
     def _draw_markers(self) -> None:
@@ -397,6 +405,10 @@ class LivePlot(QFrame):
     def _draw_levels(self) -> None:
         if self.plot is not None:
             self.plot.show_levels(self._levels, self._theme)
+
+    def _draw_names(self) -> None:
+        if self.plot is not None:
+            self.plot.show_names(self._names, self._theme)
 
 
 def _padded(low: float, high: float) -> Ends:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QWheelEvent
     from PySide6.QtWidgets import QWidget
 
-    from gpu_studio.ui.plots.plot_style import AxesStyle, Level, Marker
+    from gpu_studio.ui.plots.plot_style import AxesStyle, CurveName, Level, Marker
     from gpu_studio.ui.theme import Theme
 
 
@@ -190,6 +190,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
     Attributes:
         marker_items: the vertical lines and their bands.
         level_items: the horizontal lines.
+        name_items: the names of curves.
     """
 
     clicked = Signal(float)
@@ -204,6 +205,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         self._markers: Sequence[Marker] = ()
         self.marker_items: list[Any] = []
         self.level_items: list[Any] = []
+        self.name_items: list[Any] = []
         # Lets the card behind it show: a cached background has the window's color.
         self.viewport().setAutoFillBackground(False)
         self.setCacheMode(self.CacheModeFlag.CacheNone)
@@ -306,6 +308,24 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
             item.label.setFormat(level.label)
             item.setPos(math.log10(level.y) if self._style.logarithmic_y else level.y)
             item.label.updatePosition()
+
+    def show_names(self, names: Sequence[CurveName], theme: Theme) -> None:
+        """Write names of curves beside points of them; they replace the ones before."""
+        for item in self.name_items:
+            self.removeItem(item)
+        (left, right), _ = self.plotItem.vb.viewRange()
+        self.name_items = []
+        for name in names:
+            is_right = name.x > (left + right) / 2
+            item = pg.TextItem(
+                name.label,
+                color=QColor(theme.colour(ink(name.role))),
+                anchor=(1.0 if is_right else 0.0, 1.0 if name.is_above else 0.0),
+            )
+            item.setPos(name.x, name.y)
+            item.setZValue(_LINE_LAYER)
+            self.addItem(item, ignoreBounds=True)
+            self.name_items.append(item)
 
     def _marker_items(self, marker: Marker, theme: Theme) -> list[Any]:
         """Return a marker's line, and its band if it has one."""

@@ -48,3 +48,13 @@ class Level(NamedTuple):
     def look(self) -> tuple[str, bool]:
         """What a line keeps when it moves."""
         return self.role, self.dashed
+
+
+class CurveName(NamedTuple):
+    """A curve's name beside a point of it: above or below, at the side that has more room."""
+
+    x: float
+    y: float
+    label: str
+    role: str
+    is_above: bool = True

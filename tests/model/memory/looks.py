@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
+from gpu_studio.model.memory.now_model import NowModel
 from tests.fakes.memory_answers import (
     memory_read,
 )
@@ -20,6 +21,11 @@ def parts(model):
     """The tank in MiB; empty before the first reading."""
     shown = model.tank.parts if model.tank is not None else ()
     return {part.key: part.size_bytes // MIB for part in shown}
+
+
+def now(model):
+    """What the page Now shows of it."""
+    return NowModel(model, model)
 
 
 def real(model):

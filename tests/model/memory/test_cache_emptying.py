@@ -14,6 +14,7 @@ from tests.fakes.memory_answers import (
 from tests.model.memory.looks import (
     MIB,
     idle,
+    now,
     plain,
 )
 
@@ -25,7 +26,7 @@ def test_empty_cache_admits_that_it_freed_something_else(model, scripts, qtbot):
     idle(qtbot, model.parent())
     model.empty_cache()
     idle(qtbot, model.parent())
-    assert "freed 18 MiB, predicted 20 MiB" in plain(model.cache_sentence)
+    assert "freed 18 MiB, predicted 20 MiB" in plain(now(model).cache_trouble)
 
 
 @pytest.mark.parametrize(
@@ -48,17 +49,20 @@ def test_empty_cache_that_fails_says_so(model, scripts, qtbot, answer, sentence)
 
 
 @pytest.mark.parametrize(
-    ("allocated", "reserved", "releasable", "sentence"),
+    ("allocated", "reserved", "releasable", "short", "sentence"),
     [
-        (100, 100, 0, "nothing to free"),
-        (100, 120, 20, "can free all 20 MiB"),
-        (100, 120, 0, "can free 0 bytes of 20 MiB"),
+        (100, 100, 0, "", "nothing to free"),
+        (100, 120, 20, "frees 20 MiB", "can free all 20 MiB"),
+        (100, 120, 0, "", "can free 0 bytes of 20 MiB"),
     ],
 )
-def test_the_prediction(model, scripts, qtbot, allocated, reserved, releasable, sentence):
+def test_the_prediction(model, scripts, qtbot, allocated, reserved, releasable, short, sentence):
     scripts[ReadMemory] = [
         memory_read(allocated=allocated, reserved=reserved, releasable_bytes=releasable * MIB)
     ]
     model.poll()
     idle(qtbot, model.parent())
-    assert sentence in plain(model.cache_sentence)
+    page = now(model)
+    assert sentence in plain(page.cache_words)
+    assert plain(page.cache) == short
+    assert model.can_empty_cache is (reserved > allocated)

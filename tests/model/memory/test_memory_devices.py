@@ -12,7 +12,6 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.placement_messages import UseDevice
-from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.memory_devices import choice_title
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.model.memory.oom_experiment import (
@@ -26,7 +25,6 @@ from tests.model.memory.looks import (
     at_the_pause,
     idle,
     parts,
-    plain,
 )
 
 
@@ -85,34 +83,10 @@ def test_readings_stay_with_their_card_when_numbers_change(model, scripts, qtbot
     assert model.chosen.identity == second
     model.poll()
     idle(qtbot, studio)
-    assert len(model.history.points) == 2
+    assert len(model.history.points) == 3, "with the end of the engine before"
     model.devices.choose(model.devices.choices[1].identity)
     assert "CUDA_VISIBLE_DEVICES" in model.chosen.reason
     assert model.history.points == []
-
-
-def test_an_experiment_runs_in_an_engine_of_its_own_that_ends_with_it(
-    model, broken, engines, qtbot
-):
-    studio = model.parent()
-    main = engines.latest
-    assert len(engines.made) == 1, "none is made before it is needed"
-    model.experiment.run(EXPERIMENT)
-    at_the_pause(qtbot, engines)
-    lab = engines.latest
-    assert lab is not main
-    qtbot.waitUntil(lambda: model.experiment.state is OomState.RUNNING)
-    qtbot.waitUntil(lambda: parts(model)["tensors"] == 1024)
-    assert studio.session.is_free, "the program's own engine goes on"
-    assert "1 GiB allocated" in plain(model.experiment.outcome.detail)
-    lab.go()
-    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
-    assert model.experiment.outcome.sentence == "Over the budget."
-    assert lab.requests[-1] == EXPERIMENT
-    qtbot.waitUntil(lambda: "close" in lab.calls)
-    assert "close" not in main.calls
-    assert studio.lab.state is EngineState.ABSENT
-    assert [mark.label for mark in model.history.marks] == ["experiment", "out of memory", "freed"]
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])

@@ -49,21 +49,22 @@ def test_an_engine_that_died_holds_nothing_any_more(model, scripts, qtbot):
     model.poll()
     qtbot.waitUntil(lambda: any(mark.is_failure for mark in model.history.marks))
     assert model.latest is None
-    assert len(model.history.points) == 1, "what was read stays"
+    assert model.history.curve()[1][-1] == 0, "its memory ended with it"
     idle(qtbot, model.parent())
 
 
 def test_a_fresh_engine_goes_on_where_the_old_ones_clock_stopped(model, scripts, qtbot):
-    scripts[ReadMemory] = [memory_read(taken_at_s=1000.0)]
+    scripts[ReadMemory] = [memory_read(allocated=100, reserved=120, taken_at_s=1000.0)]
     model.poll()
     idle(qtbot, model.parent())
     model.parent().session.restart()
     idle(qtbot, model.parent())
-    scripts[ReadMemory] = [memory_read(taken_at_s=5.0)]
+    scripts[ReadMemory] = [memory_read(allocated=100, reserved=120, taken_at_s=5.0)]
     model.poll()
-    qtbot.waitUntil(lambda: len(model.history.points) == 2)
-    first, second = (point.at_s for point in model.history.points)
-    assert first < second <= model.now_s
+    qtbot.waitUntil(lambda: len(model.history.curve()[0]) == 3)
+    xs, ys = model.history.curve()
+    assert xs == sorted(xs)
+    assert [round(y) >> 20 for y in ys] == [100, 0, 100], "between the two engines is nothing"
     idle(qtbot, model.parent())
 
 

@@ -1,53 +1,119 @@
-"""Which engine's allocator is shown, and what an experiment reached."""
+"""The engine of an experiment: shown while it is there, and it stays until the card is needed."""
 
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from gpu_studio.core.devices.devices import GpuProcess
-from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
+from gpu_studio.core.messages.memory_messages import EmptyCache, ReadMemory, RunMemoryExperiment
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.memory.memory_model import LAB, MAIN, MemoryModel
-from gpu_studio.model.memory.oom_experiment import (
-    OomState,
-)
+from gpu_studio.model.memory.memory_model import MemoryModel
+from gpu_studio.model.memory.oom_experiment import OomState
 from tests.fakes.descriptions import described_with_cuda
-from tests.fakes.memory_answers import (
-    memory_read,
-    oom_finished,
-)
+from tests.fakes.memory_answers import cache_emptied, memory_read, oom_finished
 from tests.fakes.pc import gt_1030, reading
+from tests.fakes.scripted_engine import Pause
 from tests.model.memory.looks import (
     EXPERIMENT,
     MIB,
     ON_MODEL,
     at_the_pause,
+    breaking,
     idle,
+    now,
     parts,
+    plain,
 )
 
 
-def test_what_an_experiment_reached_is_shown_until_the_other_engine_is_chosen(
-    model, broken, engines, qtbot
-):
-    assert model.engines == [MAIN]
-    model.poll()
-    idle(qtbot, model.parent())
+@pytest.fixture
+def page(model):
+    """The page Now, which is seen."""
+    page = now(model)
+    page.see(is_seen=True)
+    yield page
+    page.see(is_seen=False)
+
+
+def run_to_the_end(model, engines, qtbot):
     model.experiment.run(EXPERIMENT)
-    assert (model.engine, model.engines) == (LAB, [MAIN, LAB])
     at_the_pause(qtbot, engines)
-    assert not model.is_held
     engines.latest.go()
-    qtbot.waitUntil(lambda: model.is_held)
-    assert parts(model)["tensors"] == 1024
-    assert model.segments.read.mark == "oom"
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+
+
+def test_after_an_experiment_the_cache_of_its_own_engine_is_emptied(
+    model, page, broken, engines, qtbot
+):
+    """Fill, fail, free, empty: what the experiment reserved is there until it is given back."""
+    main = engines.latest
+    assert len(engines.made) == 1, "none is made before it is needed"
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    lab = engines.latest
+    assert lab is not main
+    qtbot.waitUntil(lambda: parts(model).get("tensors") == 1024)
+    assert model.parent().session.is_free, "the program's own engine goes on"
+    broken[ReadMemory] = [memory_read(reserved=1024, releasable_bytes=1024 * MIB)]
+    lab.go()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    assert model.is_of_experiment
+    assert (parts(model)["tensors"], parts(model)["holes"]) == (0, 1024), "the tank is now"
+    model.poll()
+    qtbot.waitUntil(lambda: plain(page.cache) == "frees 1 GiB")
+    before = memory_read(reserved=1024, releasable_bytes=1024 * MIB)
+    broken[EmptyCache] = [cache_emptied(before, 1024)]
+    model.empty_cache()
+    qtbot.waitUntil(lambda: plain(page.cache) == "freed 1 GiB")
+    assert lab.requests[-1] == EmptyCache(device="cuda:0")
     assert not model.can_empty_cache
-    assert "has ended" in model.cache_sentence
-    model.show_engine(MAIN)
-    assert parts(model)["tensors"] == 100
-    model.show_engine(LAB)
-    assert parts(model)["tensors"] == 1024
+    assert not any(isinstance(request, EmptyCache) for request in main.requests)
+
+
+@pytest.mark.parametrize("work", ["left", "other"])
+def test_it_ends_when_the_page_is_left_or_other_work_needs_the_card(
+    model, page, broken, engines, qtbot, work
+):
+    studio = model.parent()
+    run_to_the_end(model, engines, qtbot)
+    lab = engines.latest
+    broken[ReadMemory] = [memory_read()]  # the program's own engine has nothing there
+    model.poll()
+    idle(qtbot, studio)
+    assert studio.lab.state is not EngineState.ABSENT, "a reading is no work"
+    if work == "left":
+        page.see(is_seen=False)
+    else:
+        request = RunWorkload(run_id="r", workload="w", device="cpu", size=1, dtype="float32")
+        broken[RunWorkload] = [Pause()]
+        reply = studio.session.submit(request)
+        qtbot.waitUntil(engines.made[0].paused.is_set)
+        reply.stop()
+    assert studio.lab.state is EngineState.ABSENT
+    qtbot.waitUntil(lambda: "close" in lab.calls)
+    assert model.history.curve("upper")[1][-1] == 0
+    assert not model.is_of_experiment
+    idle(qtbot, studio)
+
+
+def test_an_experiment_that_is_left_ends_with_its_engine(model, page, broken, engines, qtbot):
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    page.see(is_seen=False)
+    assert model.experiment.state is not OomState.IDLE, "it goes on"
+    engines.latest.go()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    assert model.parent().lab.state is EngineState.ABSENT
+
+
+def test_an_engine_that_died_is_not_kept(model, page, scripts, qtbot):
+    scripts[RunMemoryExperiment] = lambda engine, request: breaking(EngineEnded(exit_code=-9))
+    model.experiment.run(EXPERIMENT)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    assert model.parent().lab.state is EngineState.ABSENT
 
 
 def test_the_other_engine_is_named_as_such_in_the_tank(
@@ -73,23 +139,21 @@ def test_the_other_engine_is_named_as_such_in_the_tank(
     cards = tuple(msgspec.structs.replace(card, processes=processes) for card in taken.cards)
     # What was reserved in the last moments must be what the driver saw, or the two disagree.
     qtbot.waitUntil(lambda: model.latest is not None and model.latest.mark == "oom")
-    model._lab._histories.clear()
+    model._memory._steady_since_s[model.chosen.identity] = 0.0
+    model._began_s -= 1.0
     sensor_source.send(msgspec.structs.replace(taken, cards=cards))
     qtbot.waitUntil(lambda: "context" in parts(model))
     assert parts(model) == {
         "driver": 52, "others": 60, "not_told": 38, "other_engine": 150, "context": 90,
         "tensors": 1024, "holes": 0, "free": 634,
     }  # fmt: skip
-    assert next(p.label for p in model.tank.parts if p.key == "other_engine") == (
-        "The program's engine"
-    )
+    other = next(part for part in model.tank.parts if part.key == "other_engine")
+    assert other.label == "GPU Studio"
     engines.latest.go()
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
 
 
-def test_a_modelled_card_has_an_engine_that_stays_and_holds_for_a_while(
-    scripts, broken, engines, ready_studio, qtbot
-):
+def test_a_modelled_card_has_an_engine_that_stays(scripts, broken, engines, ready_studio, qtbot):
     model = MemoryModel(ready_studio, ready_studio)
     model.devices.choose("model:1996")
 
@@ -106,13 +170,8 @@ def test_a_modelled_card_has_an_engine_that_stays_and_holds_for_a_while(
         oom_finished(device="model:1996"),
     ]
     model.experiment.run(ON_MODEL)
-    qtbot.waitUntil(lambda: model.is_held)
-    assert parts(model)["tensors"] == 1024
-    with qtbot.waitSignals([model.memory_changed, model.segments_changed]):
-        model._result._ageing.start(0)  # its time is over
-    assert not model.is_held
-    assert parts(model)["tensors"] == 0
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    assert (parts(model)["tensors"], parts(model)["holes"]) == (0, 1024)
     assert ready_studio.modelled.state is not EngineState.ABSENT
     assert modelled is not engines.latest, "each experiment begins in a fresh one"
     assert "close" not in engines.latest.calls
-    assert model.engines == [LAB]

@@ -18,7 +18,9 @@ _EXPERIMENT = """
 events = []
 studio.lab.request_submitted.connect(lambda reply: reply.event_received.connect(events.append))
 open_tab(window, "Memory")
-open_page(window, "memory.pages", "Break it")
+budget = find(window, "memory.oom.budget", QSlider)
+wait(budget.isEnabled)
+budget.setValue(budget.maximum() - 1)  # within it nobody is asked
 click(window, "memory.oom.run")
 wait(lambda: [e for e in events if isinstance(e, MemoryRead) and e.mark == "allocated"])
 print("ended", any(isinstance(event, OomFinished) for event in events))

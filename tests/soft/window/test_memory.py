@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtWidgets import QAbstractButton, QMessageBox, QToolButton
 
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.messages.memory_messages import (
@@ -19,7 +19,7 @@ from gpu_studio.core.messages.memory_messages import (
     RunMemoryExperiment,
     SegmentsRead,
 )
-from gpu_studio.ui.memory import oom_panel
+from gpu_studio.model.memory import now_model
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.segment_page import SegmentPage
 from gpu_studio.ui.memory.tank import TankBar
@@ -27,7 +27,6 @@ from tests.softcards.cards import MIB
 from tests.softcards.catalogue import GTX_1650, MODERN_1996_MIB, RTX_3060
 
 if TYPE_CHECKING:
-    from gpu_studio.core.memory.tank import Tank
     from gpu_studio.core.messages.message import Event
     from tests.soft.window.conftest import SitDownAt
     from tests.soft.window.person import Person
@@ -41,7 +40,13 @@ EXPANDABLE = "expandable_segments:True"
 @pytest.fixture
 def nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spread an experiment over less time than for a person: enough for the sensors to see it."""
-    monkeypatch.setattr(oom_panel, "WATCH_S", 0.8)
+    monkeypatch.setattr(now_model, "WATCH_S", 0.8)
+
+
+@pytest.fixture(autouse=True)
+def fills_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agree to fill a card."""
+    monkeypatch.setattr(QMessageBox, "exec", lambda box: QMessageBox.StandardButton.Yes)
 
 
 def run_experiment(person: Person, button: str = "memory.oom.run") -> OomFinished:
@@ -52,6 +57,11 @@ def run_experiment(person: Person, button: str = "memory.oom.run") -> OomFinishe
     finished = person.events(OomFinished)[-1]
     assert isinstance(finished, OomFinished)
     return finished
+
+
+def unfold(person: Person) -> None:
+    """Show the experiments that are folded."""
+    person.find(QToolButton, "memory.oom.more.more").click()
 
 
 def tank(person: Person, name: str = "memory.tank") -> dict[str, int]:
@@ -70,37 +80,11 @@ def _is_filling(event: Event) -> bool:
     return isinstance(event, MemoryRead) and event.mark == "allocated"
 
 
-def test_the_posts_experiment_ends_with_the_errors_own_numbers_in_an_engine_of_its_own(
-    sit_down_at: SitDownAt, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """8192 × 8192 float32 on a card with 1.95 GiB: seven fit, the eighth is refused."""
+def test_fill_fail_free_and_empty_without_a_change_of_page(sit_down_at: SitDownAt) -> None:
+    """The post's experiment on a card with 1.95 GiB: seven of 8192 × 8192 fit, the eighth fails."""
     pc, person = sit_down_at(TWO_GIB)
     person.open_tab("Memory")
-    person.open_page("Break it")
     main = person.engine
-    finished = run_experiment(person)
-    request = next(asked for asked, _ in person.heard if isinstance(asked, RunMemoryExperiment))
-    assert request.preset == "gt1030"
-    # By default three quarters of what is free may be taken: it is the budget that breaks.
-    assert request.budget_bytes is None
-    assert finished.outcome == "over_budget"
-    assert finished.budget_bytes is not None
-    assert finished.tensors == finished.budget_bytes // TENSOR == 5
-    assert person.text("memory.oom.headline") == "Over the budget."
-    assert "Tensor 6 asked for 256 MiB when 1.25 GiB was allocated." in person.text(
-        "memory.oom.outcome"
-    )
-    assert person.engine == main, "the program's own engine was not touched"
-    assert main.pid not in [use.pid for use in pc.processes()], "it has not even used CUDA"
-    lab = person.events(EngineDescribed)[-1]
-    assert isinstance(lab, EngineDescribed)
-    assert lab.pid != main.pid
-
-    person.until(lambda: tank(person)["tensors"] == 5 * 256)
-    assert tank(person)["driver"] == 52
-    assert "has ended" in person.text("memory.sentence")
-    person.click("memory.oom.whole_card")
-    monkeypatch.setattr(QMessageBox, "exec", lambda box: QMessageBox.StandardButton.Yes)
     finished = run_experiment(person)
     assert (finished.outcome, finished.tensors) == ("card_full", 7)
     assert person.text("memory.oom.headline") == "The card is full."
@@ -109,11 +93,37 @@ def test_the_posts_experiment_ends_with_the_errors_own_numbers_in_an_engine_of_i
     )
     assert person.property_of("memory.oom.result", "tone") == "failure"
     assert tank(person, "memory.oom.tank")["tensors"] == 7 * 256
-    person.open_page("Curves")
+    assert person.engine == main, "the program's own engine was not touched"
+    assert main.pid not in [use.pid for use in pc.processes()], "it has not even used CUDA"
+    lab = _lab_pid(person)
+    assert lab != main.pid
     person.until(lambda: max(person.curve("memory.plot", "allocated")[1], default=0) == 7 * TENSOR)
-    # nvidia-smi sees it gone: the lab's engine took its context along.
-    person.choose("memory.engine", "The program's engine")
+
+    person.until(lambda: person.text("memory.cache") == "frees 1.75 GiB")
+    assert (tank(person)["tensors"], tank(person)["holes"]) == (0, 7 * 256)
+    assert tank(person)["driver"] == 52
+    held = pc.use_of(lab).cards[0].size_bytes
+    person.click("memory.empty_cache")
+    person.until(lambda: person.text("memory.cache") == "freed 1.75 GiB")
+    assert held - pc.use_of(lab).cards[0].size_bytes == 7 * TENSOR
+    person.until(lambda: tank(person)["holes"] == 0)
+
+    # nvidia-smi sees the rest gone as well: the engine takes its context along.
+    person.open_page("Segment map")
+    person.until(lambda: not psutil.pid_exists(lab))
+    person.open_page("Now")
     person.until(lambda: tank(person)["free"] > 1900)
+
+
+def test_a_budget_leaves_a_quarter_of_the_card(sit_down_at: SitDownAt) -> None:
+    _, person = sit_down_at(TWO_GIB)
+    person.open_tab("Memory")
+    person.press("memory.oom.budget", Qt.Key.Key_Left)
+    finished = run_experiment(person)
+    assert finished.outcome == "over_budget"
+    assert finished.budget_bytes is not None
+    assert finished.tensors == finished.budget_bytes // TENSOR == 5
+    assert person.text("memory.oom.headline") == "Over the budget."
 
 
 def test_empty_cache_frees_what_it_said_and_nvidia_smi_agrees(sit_down_at: SitDownAt) -> None:
@@ -128,17 +138,20 @@ def test_empty_cache_frees_what_it_said_and_nvidia_smi_agrees(sit_down_at: SitDo
         )
     )
     person.until(lambda: tank(person).get("holes") == 3 * 256)
-    can_free = "empty_cache can free all 768 MiB"
-    person.until(lambda: can_free in person.text("memory.cache"))
+    person.until(lambda: person.text("memory.cache") == "frees 768 MiB")
     pid = person.engine.pid
     person.until(lambda: tank(person).get("context", 0) > 0)
     held = pc.use_of(pid).cards[0].size_bytes
     person.click("memory.empty_cache")
-    person.until(lambda: "empty_cache freed 768 MiB, as predicted." in person.text("memory.cache"))
+    person.until(lambda: person.text("memory.cache") == "freed 768 MiB")
     left = pc.use_of(pid).cards[0].size_bytes
     assert held - left == 3 * TENSOR
-    person.until(lambda: "nvidia-smi shows" in person.text("memory.cache"))
-    in_use = person.text("memory.cache").partition("nvidia-smi shows ")[2].partition(" MiB")[0]
+
+    def said() -> str:
+        return person.find(QAbstractButton, "memory.empty_cache").accessibleDescription()
+
+    person.until(lambda: "nvidia-smi shows" in said())
+    in_use = said().partition("nvidia-smi shows ")[2].partition(" MiB")[0]
     # 52 MiB of this card are the driver's, which nvidia-smi counts as in use or keeps apart.
     assert int(in_use) - left // MIB in (0, TWO_GIB.nvml_mib - TWO_GIB.mib)
     person.until(lambda: tank(person)["holes"] == 0)
@@ -150,10 +163,9 @@ def test_a_fragmented_card_is_whole_again_with_expandable_segments(
 ) -> None:
     _, person = sit_down_at(TWO_GIB)
     person.open_tab("Memory")
-    person.open_page("Break it")
-    person.choose("memory.oom.preset", "Enough free memory")
+    unfold(person)
     person.click("memory.oom.record")
-    finished = run_experiment(person)
+    finished = run_experiment(person, "memory.oom.preset.fragmentation")
     assert finished.outcome == "fragmented"
     assert person.text("memory.oom.headline") == "Fragmented."
     person.click("memory.oom.segments")
@@ -161,16 +173,17 @@ def test_a_fragmented_card_is_whole_again_with_expandable_segments(
     person.until(lambda: view.blocks is not None and len(view.blocks) == 6)
     assert view.blocks is not None
     assert view.blocks.allocated_bytes == finished.allocated_bytes
-    assert f"{(finished.largest_block_bytes or 0) // MIB} MiB in one piece" == person.text(
-        "memory.largest"
-    )
+    largest = f"A tensor over {(finished.largest_block_bytes or 0) // MIB} MiB does not fit"
+    assert person.text("memory.segment_map.meaning").startswith(largest)
     # PyTorch's own snapshot of the same moment, opened without running anything in it.
-    person.find(SegmentPage, "memory.segments_page").open_snapshot(Path(finished.snapshot_path))
-    person.until(lambda: person.text("memory.largest") == "snapshot.pickle")
+    page = person.find(SegmentPage, "memory.segment_map")
+    page.model.open_snapshot(Path(finished.snapshot_path))
+    person.until(lambda: person.text("memory.segment_map.moment") == "snapshot.pickle")
     assert view.blocks is not None
     assert view.blocks.allocated_bytes == finished.allocated_bytes
-    person.click("memory.snapshot.close")
-    person.open_page("Break it")
+    assert "cuda_memory.py" in view.blocks.line_of(0), "the line of code that made it"
+    person.click("memory.segment_map.now")
+    person.open_page("Now")
     other = run_experiment(person, "memory.oom.compare")
     assert (other.outcome, other.conf) == ("fits", EXPANDABLE)
     person.until(lambda: person.text("memory.oom.other.headline") == "Everything fits.")
@@ -180,18 +193,18 @@ def test_a_fragmented_card_is_whole_again_with_expandable_segments(
 def test_an_experiment_is_stopped_in_the_middle_and_the_next_ends_with_the_window(
     sit_down_at: SitDownAt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(oom_panel, "WATCH_S", 600.0)  # it does not end by itself
+    monkeypatch.setattr(now_model, "WATCH_S", 600.0)  # it does not end by itself
     _, person = sit_down_at(replace(MODERN_1996_MIB, mib=320, nvml_mib=320))
     person.open_tab("Memory")
-    person.open_page("Break it")
-    person.choose("memory.oom.preset", "Many small")
+    unfold(person)
+    person.press("memory.oom.budget", Qt.Key.Key_Left)  # few enough tensors to wait between them
     person.click_at(_is_filling, "memory.oom.stop")
-    finished = run_experiment(person)
+    finished = run_experiment(person, "memory.oom.preset.many_small")
     assert finished.outcome == "stopped"
     assert person.text("memory.oom.headline") == "Stopped."
     assert f"{finished.tensors} tensors of 256 KiB" in person.text("memory.oom.outcome")
     begun = len(person.events(MemoryRead))
-    person.click("memory.oom.run")
+    person.click("memory.oom.preset.many_small")
     person.until(lambda: any(_is_filling(one) for one in person.events(MemoryRead)[begun:]))
     person.window.close()  # in the middle: the fixture fails on a process that is left
 
@@ -201,24 +214,24 @@ def test_a_lab_engine_killed_in_the_middle_is_reported_and_what_was_read_stays(
 ) -> None:
     """As the system kills it when the PC has no memory left; the next one works."""
     with monkeypatch.context() as patch:
-        patch.setattr(oom_panel, "WATCH_S", 600.0)  # it does not end by itself
+        patch.setattr(now_model, "WATCH_S", 600.0)  # it does not end by itself
         _, person = sit_down_at(replace(MODERN_1996_MIB, mib=320, nvml_mib=320))
         person.open_tab("Memory")
-        person.open_page("Break it")
-        person.choose("memory.oom.preset", "Many small")
+        unfold(person)
+        person.press("memory.oom.budget", Qt.Key.Key_Left)
         main = person.engine
-        person.click("memory.oom.run")
+        person.click("memory.oom.preset.many_small")
         person.until(lambda: any(map(_is_filling, person.events(MemoryRead))))
     killed = _lab_pid(person)
     assert killed != main.pid
     psutil.Process(killed).kill()
-    person.until(lambda: person.text("memory.oom.headline") == "The engine ended.")
+    person.until(lambda: person.text("memory.oom.headline") == "PyTorch ended.")
     assert "signal 9" in person.text("memory.oom.outcome")
     assert person.property_of("memory.oom.result", "tone") == "failure"
-    taken = [read.allocated_bytes for read in person.events(MemoryRead) if _is_filling(read)]
-    shown = person.find(TankBar, "memory.tank")
-    person.until(lambda: shown.tank is not None and _tensor_bytes(shown.tank) == max(taken) > 0)
-    assert "has ended" in person.text("memory.sentence")
+    assert person.text("memory.oom.moment") == "Before it ended"
+    drawn = person.find(TankBar, "memory.oom.tank").tank
+    assert drawn is not None
+    assert any(part.key == "tensors" and part.size_bytes for part in drawn.parts)
     assert person.engine == main, "the program's own engine was not touched"
     assert person.text("banner.sentence") == ""
     assert run_experiment(person).outcome == "over_budget"
@@ -232,9 +245,9 @@ def test_the_card_that_is_chosen_is_the_one_that_is_filled_and_read(
     pc, person = sit_down_at(GTX_1650, RTX_3060)
     person.open_tab("Memory")
     person.choose("memory.card", "cuda:1")
-    person.open_page("Break it")
-    person.choose("memory.oom.preset", "Your own")
-    person.press("memory.oom.count", Qt.Key.Key_Up)  # 4 of 64 MiB
+    person.press("memory.oom.size", Qt.Key.Key_Left)
+    for _ in range(8):
+        person.press("memory.oom.count", Qt.Key.Key_Left)  # 4 of 64 MiB
     pids = []
 
     def look(event: Event) -> bool:
@@ -247,7 +260,6 @@ def test_the_card_that_is_chosen_is_the_one_that_is_filled_and_read(
     assert (finished.outcome, finished.tensors) == ("fits", 4)
     assert person.text("memory.oom.headline") == "Everything fits."
     # No error tells it, and the list of processes may not have come while it ran.
-    assert tank(person)["context"] > 0
     assert tank(person, "memory.oom.tank")["context"] > 0
     first, second = pids[-1]
     assert first == 0
@@ -255,11 +267,7 @@ def test_the_card_that_is_chosen_is_the_one_that_is_filled_and_read(
     read = person.events(SegmentsRead)[-1]
     assert isinstance(read, SegmentsRead)
     assert (read.device, read.read.total_bytes) == ("cuda:1", RTX_3060.mib * MIB)
-    assert "RTX 3060" in person.text("memory.title")
-
-
-def _tensor_bytes(whole: Tank) -> int:
-    return next(part.size_bytes for part in whole.parts if part.key == "tensors")
+    assert "of 12 GiB" in person.text("memory.free_of")
 
 
 def _lab_pid(person: Person) -> int:

@@ -6,9 +6,8 @@ import pytest
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import ReadMemory
-from gpu_studio.model.memory import fit_model, what_if_model
+from gpu_studio.model.memory import fit_model, memory_model, what_if_model
 from gpu_studio.model.memory.memory_model import MemoryModel
-from gpu_studio.ui.memory import memory_tab
 from gpu_studio.ui.memory.memory_tab import MemoryTab
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.memory_answers import (
@@ -19,7 +18,8 @@ from tests.fakes.pc import gt_1030
 
 @pytest.fixture(autouse=True)
 def polls_and_answers_come_soon(monkeypatch):
-    monkeypatch.setattr(memory_tab, "_POLL_MS", 20)
+    monkeypatch.setattr(memory_model, "_POLL_MS", 20)
+    monkeypatch.setattr(memory_model, "_FAST_POLL_MS", 20)
     monkeypatch.setattr(fit_model, "_AFTER_TYPING_MS", 10)
     monkeypatch.setattr(what_if_model, "_AFTER_CHOOSING_MS", 0)
 

@@ -23,7 +23,7 @@ from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.model.memory.memory_model import MemoryModel
-from gpu_studio.model.pages import BREAK_IT, FIT, MEMORY, SEGMENTS, Destination
+from gpu_studio.model.pages import FIT, MEMORY, NOW, SEGMENTS, Destination
 from gpu_studio.ui.memory.fit_page import FitPage
 from gpu_studio.ui.memory.tank import TankBar
 from tests.driving.memory import MIB, every_control_is_named, run, shown
@@ -401,7 +401,7 @@ def test_an_experiment_is_recorded_and_replayed(tab, path, scripts, studio, qtbo
     tab.pages.go_to(FIT)
     page = tab.findChild(FitPage)
     record(page, 1)
-    assert tab.pages.front == BREAK_IT
+    assert tab.pages.front == NOW
     run(tab, studio)
     qtbot.waitUntil(find(tab, "memory.oom.what_if").isVisible)
     click(tab, "memory.oom.what_if")
@@ -418,7 +418,7 @@ def test_a_dropped_file_opens_in_its_way(tab, path, tmp_path, qtbot):
     path.write_bytes(pickle.dumps(whole))
     tab.go_to(Destination(page=MEMORY, paths=(path,)))
     qtbot.waitUntil(lambda: tab.pages.front == SEGMENTS)  # a snapshot of one moment
-    qtbot.waitUntil(lambda: text(tab, "memory.largest") == "train.pickle")
+    qtbot.waitUntil(lambda: text(tab, "memory.segment_map.moment") == "train.pickle")
 
 
 def test_every_control_has_a_name_to_be_read_aloud(page):

@@ -13,17 +13,17 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QPushButton, QScrollArea
 
 from gpu_studio.core.memory.allocator.model import AllocatorModel
-from gpu_studio.core.messages.memory_messages import ReadSegments
+from gpu_studio.core.messages.memory_messages import ReadSegments, RunMemoryExperiment
 from gpu_studio.model.pages import SEGMENTS
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.segment_page import SegmentPage
-from tests.driving.memory import MIB, every_control_is_named, shown, start
-from tests.driving.window import click, find, numbers, text
+from tests.driving.memory import MIB, run, start
+from tests.driving.window import click, find, numbers, sees, text
 from tests.fakes.memory_answers import (
     memory_read,
+    oom_finished,
     segments_read,
 )
-from tests.fakes.pc import cpu_only
 
 
 @pytest.fixture
@@ -37,8 +37,10 @@ def test_the_segments_are_read_while_they_are_shown(tab, with_segments, engines,
     start(tab, studio, SEGMENTS)
     view = find(tab, "memory.segments", SegmentMapView)
     qtbot.waitUntil(lambda: view.blocks is not None)
-    assert text(tab, "memory.largest").startswith("5 MiB")
-    assert all(fact in text(tab, "memory.fragmentation") for fact in ("20 MiB", "75 %"))
+    assert text(tab, "memory.segment_map.largest") == "Largest hole: 5 MiB"
+    meaning = text(tab, "memory.segment_map.meaning")
+    assert numbers(meaning) == ["5", "20"]
+    assert "too small" in meaning
     described = view.accessibleDescription().replace("\u202f", " ")
     assert all(fact in described for fact in ("1 segment", "3 blocks", "15 MiB"))
     asked = sum(isinstance(request, ReadSegments) for request in engines.requests)
@@ -51,17 +53,17 @@ def test_the_map_is_walked_with_the_keyboard_and_reports_each_block(
     tab, with_segments, studio, qtbot
 ):
     def is_told(block):
-        return numbers(text(tab, "memory.block"))[:2] == [str(block), "3"]
+        return f"Block {block} of 3" in text(tab, "memory.segment_map.block")
 
     start(tab, studio, SEGMENTS)
     view = find(tab, "memory.segments", SegmentMapView)
     qtbot.waitUntil(lambda: view.blocks is not None)
     view.setFocus()
     qtbot.waitUntil(lambda: is_told(1))
-    assert "10 MiB" in text(tab, "memory.block")
+    assert "10 MiB" in text(tab, "memory.segment_map.block")
     qtbot.keyClick(view, Qt.Key.Key_End)
     facts = ("free", "5 MiB", "5242880 bytes", "15 MiB", "20 MiB")
-    assert all(fact in text(tab, "memory.block") for fact in facts)
+    assert all(fact in text(tab, "memory.segment_map.block") for fact in facts)
     qtbot.keyClick(view, Qt.Key.Key_Left)
     assert is_told(2)
     middle = view.place_of(0).center().toPoint()
@@ -80,8 +82,8 @@ def test_what_is_free_beyond_a_budget_is_no_fragmentation(tab, scripts, studio, 
         segments_read(memory_read(request.device, allocated=15, reserved=20, limit_bytes=22 * MIB))
     ]
     start(tab, studio, SEGMENTS)
-    qtbot.waitUntil(lambda: "29 %" in text(tab, "memory.fragmentation"))
-    assert "7 MiB" in text(tab, "memory.fragmentation")
+    qtbot.waitUntil(lambda: "7 MiB" in text(tab, "memory.segment_map.meaning"))
+    assert "within the budget" in text(tab, "memory.segment_map.meaning")
 
 
 def test_without_segments_the_map_says_where_they_come_from(tab, scripts, studio, qtbot):
@@ -98,7 +100,7 @@ def test_without_segments_the_map_says_where_they_come_from(tab, scripts, studio
     assert len(view.blocks) == 0
     described = view.accessibleDescription()
     assert numbers(described) == []
-    assert "Break it" in described
+    assert "Run an experiment" in described
 
 
 def test_the_keyboard_scrolls_through_many_segments(tab, scripts, studio, qtbot):
@@ -116,45 +118,65 @@ def test_the_keyboard_scrolls_through_many_segments(tab, scripts, studio, qtbot)
     qtbot.waitUntil(lambda: view.blocks is not None and len(view.blocks) == count)
     bar = find(tab, "memory.segments_area", QScrollArea).verticalScrollBar()
     view.setFocus()
-    qtbot.waitUntil(lambda: bool(text(tab, "memory.block")))
+    qtbot.waitUntil(lambda: bool(text(tab, "memory.segment_map.block")))
     for key, is_above in ((Qt.Key.Key_PageDown, False), (Qt.Key.Key_PageDown, True)):
         qtbot.keyClick(view, key)
         assert (bar.value() > 0) is is_above
-    assert "at 0x0" not in text(tab, "memory.block")
+    assert "at 0x0" not in text(tab, "memory.segment_map.block")
     for _ in range(count):
         qtbot.keyClick(view, Qt.Key.Key_Up)
     assert bar.value() == 0
-    assert "at 0x0." in text(tab, "memory.block")
+    assert "at 0x0." in text(tab, "memory.segment_map.block")
 
 
 @pytest.fixture
-def inventory():
-    return cpu_only()
+def page(tab, with_segments, studio):
+    start(tab, studio, SEGMENTS)
+    return tab.findChild(SegmentPage)
 
 
-@pytest.fixture
-def segments(memory, theme, qtbot):
-    return shown(qtbot, SegmentPage(memory, theme))
-
-
-def test_a_snapshot_from_a_file_is_drawn_and_put_away_again(segments, tmp_path, qtbot):
+def test_a_snapshot_from_a_file_is_drawn_and_put_away_again(tab, page, tmp_path, qtbot):
     model = AllocatorModel(2 << 30)
     listed = [model.allocate(3 * MIB) for _ in range(8)]
     model.free(listed[3])
+    snapshot = model.snapshot()
+    snapshot["segments"][0]["blocks"][0]["frames"] = [
+        {"filename": "/usr/lib/torch/nn/linear.py", "line": 9, "name": "forward"},
+        {"filename": "/home/me/train.py", "line": 31, "name": "step"},
+    ]
     path = tmp_path / "theirs.pickle"
-    path.write_bytes(pickle.dumps(model.snapshot()))
-    segments.open_snapshot(path)
-    opens = find(segments, "memory.snapshot.open", QPushButton)
+    path.write_bytes(pickle.dumps(snapshot))
+    page.model.open_snapshot(path)
+    opens = find(tab, "memory.segment_map.open", QPushButton)
     assert (opens.text(), opens.isEnabled()) == ("Reading…", False)  # a large one takes seconds
-    view = find(segments, "memory.segments", SegmentMapView)
+    view = find(tab, "memory.segments", SegmentMapView)
     qtbot.waitUntil(lambda: view.blocks is not None and len(view.blocks) == 2)
     qtbot.waitUntil(opens.isEnabled)
-    assert "Open" in opens.text()
-    assert text(segments, "memory.largest") == "theirs.pickle"
-    assert all(fact in text(segments, "memory.fragmentation") for fact in ("21 MiB", "40 MiB"))
-    click(segments, "memory.snapshot.close")
-    assert view.blocks is None
-    assert find(segments, "memory.snapshot.close").isHidden()
+    assert text(tab, "memory.segment_map.moment") == "theirs.pickle"
+    assert text(tab, "memory.segment_map.sums") == "Reserved 40 MiB, allocated 21 MiB"
+    view.setFocus()
+    qtbot.waitUntil(lambda: "train.py:31 in step" in text(tab, "memory.segment_map.block"))
+    click(tab, "memory.segment_map.now")
+    qtbot.waitUntil(lambda: len(view.blocks) == 1)
+    assert not sees(tab, "memory.segment_map.now")
+
+
+def test_after_an_experiment_its_failed_moment_is_shown_until_now_is_wanted(
+    tab, with_segments, scripts, studio, qtbot
+):
+    failed = segments_read(memory_read(allocated=15, reserved=20, mark="oom"))
+    scripts[RunMemoryExperiment] = [failed.read, failed, oom_finished()]
+    run(tab, studio)
+    qtbot.waitUntil(lambda: sees(tab, "memory.oom.segments"))
+    scripts[ReadSegments] = lambda _engine, request: [
+        segments_read(memory_read(request.device, reserved=20), block_states="222")
+    ]
+    tab.pages.go_to(SEGMENTS)
+    assert text(tab, "memory.segment_map.moment") == "When the experiment ended"
+    assert text(tab, "memory.segment_map.sums") == "Reserved 20 MiB, allocated 15 MiB"
+    click(tab, "memory.segment_map.now")
+    qtbot.waitUntil(lambda: "allocated 0 bytes" in text(tab, "memory.segment_map.sums"))
+    assert text(tab, "memory.segment_map.moment") == ""
 
 
 class Hostile:
@@ -167,15 +189,10 @@ class Hostile:
 @pytest.mark.parametrize(
     "content", [pickle.dumps(Hostile()), b"", b"not a pickle", pickle.dumps({"segments": [1]})]
 )
-def test_anything_else_is_refused_with_the_reason(segments, tmp_path, qtbot, capsys, content):
+def test_anything_else_is_refused_with_the_reason(tab, page, tmp_path, qtbot, capsys, content):
     path = tmp_path / "theirs.pickle"
     path.write_bytes(content)
-    segments.open_snapshot(path)
-    qtbot.waitUntil(lambda: "theirs.pickle" in text(segments, "memory.snapshot.outcome"))
-    assert find(segments, "memory.snapshot.outcome").isVisible()
-    assert find(segments, "memory.segments", SegmentMapView).blocks is None
+    page.model.open_snapshot(path)
+    qtbot.waitUntil(lambda: "theirs.pickle" in text(tab, "memory.segment_map.notice"))
+    assert text(tab, "memory.segment_map.moment") == ""
     assert capsys.readouterr().out == ""
-
-
-def test_every_control_has_a_name_to_be_read_aloud(segments):
-    every_control_is_named(segments)

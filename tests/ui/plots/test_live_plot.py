@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QGraphicsTextItem, QToolTip
 
-from gpu_studio.ui.plots.live_plot import Curve, Level, LivePlot, Marker, SteadyRange
+from gpu_studio.ui.plots.live_plot import Curve, CurveName, Level, LivePlot, Marker, SteadyRange
 from tests.driving.window import move_mouse
 from tests.ui.plots.drawn import drawn, spiky
 
@@ -334,3 +334,17 @@ def test_one_value_has_a_range_around_it() -> None:
     steady = SteadyRange(0.1, 0.1)
     steady.widen(0.0, 0.0)
     assert steady.ends == pytest.approx((-0.1, 0.1))
+
+
+def test_names_stand_beside_their_curves_inside_the_plot(shown):
+    plot = shown(legend=0)
+    plot.set_x_range(0, 10)
+    plot.set_names(
+        [CurveName(1.0, 5.0, "early", "cpu"), CurveName(9.0, 5.0, "late", "cpu", is_above=False)]
+    )
+    early, late = plot.plot.name_items
+    assert early.toPlainText() == "early"
+    assert (early.anchor.x(), early.anchor.y()) == (0.0, 1.0)
+    assert (late.anchor.x(), late.anchor.y()) == (1.0, 0.0)
+    plot.set_names([])
+    assert plot.plot.name_items == []

@@ -102,7 +102,7 @@ def test_you_can_look_around_first_and_every_page_says_what_it_waits_for(pc_with
     open_tab(window, "Check")
     assert "not installed" in text(window, "check.next")
     open_tab(window, "Memory")
-    assert text(window, "memory.sentence") == engine_handover.NOT_INSTALLED
+    assert text(window, "memory.oom.reason") == engine_handover.NOT_INSTALLED
     open_tab(window, "Switcher")
     assert "not installed" in text(window, "switcher.why")
     assert sees(window, "setup.line")

@@ -1,0 +1,416 @@
+"""Memory now: the tank, its history, and experiments that fill a card."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
+
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.memory.oom_text import read_oom_text
+from gpu_studio.core.memory.presets import PRESETS
+from gpu_studio.core.memory.tank import tank_of_error
+from gpu_studio.core.messages.memory_messages import AllocationPlan, RunMemoryExperiment
+from gpu_studio.core.notice import Notice
+from gpu_studio.core.tensors import DTYPES, ITEM_BYTES
+from gpu_studio.core.units import format_bytes
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.memory.memory_devices import choice_title
+from gpu_studio.model.memory.memory_model import predict_emptying
+from gpu_studio.model.memory.oom_experiment import COUNTS, EXPANDABLE, SIZES, OomState
+from gpu_studio.model.page_model import PageModel
+
+if TYPE_CHECKING:
+    from gpu_studio.core.memory.tank import Tank
+    from gpu_studio.model.memory.memory_model import MemoryModel
+    from gpu_studio.model.memory.oom_experiment import LabResult
+
+WATCH_S = 2.5  # long enough to watch, short enough to wait for
+CUSTOM = "custom"
+OWN_SIZE = "own"
+_FRAME_MS = 50  # an experiment reads its memory more often
+_SHARES = (25, 50, 75, 100)  # of the free memory; the last one is the whole card
+_USUAL_SHARE = 75  # the engine knows best what is free when an experiment begins
+_DEFAULT_CONF = "PyTorch's default"
+
+
+class NowChoices(msgspec.Struct, frozen=True, kw_only=True):
+    """What the page's controls show.
+
+    Attributes:
+        card: the identity of the device.
+        size: the side of each square tensor.
+        count: the number of tensors; None is until memory runs out.
+        dtype: their type.
+        budget: the most that they may take, in percent of the free memory; 100 is the whole card.
+        records: whether the next experiment's history is recorded.
+    """
+
+    card: str = "cpu"
+    size: int = 8192
+    count: int | None = None
+    dtype: str = "float32"
+    budget: int = _SHARES[-1]
+    records: bool = False
+
+
+class ShownOutcome(NamedTuple):
+    """A finished or running experiment in words.
+
+    Attributes:
+        notice: what happened, and what to try next.
+        conf: the allocator's options.
+        stages: what each stage came to, a line each.
+        tank: the memory at that moment; None while it runs.
+        moment: which moment that is.
+        source: how exact the tank is.
+    """
+
+    notice: Notice = Notice()
+    conf: str = ""
+    stages: str = ""
+    tank: Tank | None = None
+    moment: str = ""
+    source: str = ""
+
+
+_NOTHING = ShownOutcome()
+
+
+class NowModel(PageModel):
+    """Follows the tab's `MemoryModel`, and runs its experiments.
+
+    Signals:
+        own_size_wanted(): the user wants to simulate a card of a size to be asked for.
+        snapshot_saved(): where a snapshot was saved, or why it was not, has changed.
+
+    Attributes:
+        memory: the memory of the chosen device.
+    """
+
+    own_size_wanted = Signal()
+
+    def __init__(self, memory: MemoryModel, parent: QObject | None = None) -> None:
+        super().__init__(NowChoices(card=memory.chosen.identity), parent)
+        self.memory, self._experiment = memory, memory.experiment
+        self._free_bytes: int | None = None
+        self._folder: QTemporaryDir | None = None
+        self._filled_cards: set[str] = set()  # the user agreed to fill these
+        self._shown: dict[int, ShownOutcome] = {}
+        self._frame = QTimer(self)
+        self._frame.setSingleShot(True)
+        self._frame.setInterval(_FRAME_MS)
+        self._frame.timeout.connect(self._on_followed)
+        memory.memory_changed.connect(self._on_memory)
+        memory.chosen_changed.connect(self._on_device)
+        self._experiment.results_changed.connect(self._on_results)
+        self.follow(
+            memory.devices.choices_changed, memory.session_changed, memory.emptying.changed,
+            self._experiment.state_changed, self._experiment.outcome_changed,
+        )  # fmt: skip
+
+    # ── the device ───────────────────────────────────────────────────────────────────────────
+
+    @property
+    def cards(self) -> list[tuple[str, str]]:
+        """The devices to choose from, with their identities."""
+        choices = self.memory.devices.choices
+        own = ("Simulated: custom size…", OWN_SIZE)
+        return [*((choice_title(one), one.identity) for one in choices), own]
+
+    @property
+    def is_card(self) -> bool:
+        """Whether the chosen device is a card, real or simulated."""
+        return not self.memory.chosen.is_cpu
+
+    def on_chosen(self) -> None:
+        card, chosen = self.choices.card, self.memory.chosen
+        if card == OWN_SIZE:
+            self.choices = msgspec.structs.replace(self.choices, card=chosen.identity)
+            self.own_size_wanted.emit()
+        elif card != chosen.identity:
+            self.memory.devices.choose(card)
+
+    def choose_own_size(self, mib: int) -> None:
+        """Simulate a card of this many MiB; a size that no card has changes nothing."""
+        try:
+            self.memory.devices.choose_own(mib)
+        except StudioError:
+            return
+
+    def see(self, *, is_seen: bool) -> None:
+        """Read the memory while the page is visible; then leave the card to others."""
+        self._experiment.keeps_engine = is_seen
+        if is_seen:
+            if self.memory.records_next:
+                self.memory.records_next = False
+                self.choices = msgspec.structs.replace(self.choices, records=True)
+            self.memory.watch()
+        else:
+            self.memory.unwatch()
+            self._experiment.end_engine()
+        super().see(is_seen=is_seen)
+
+    def _on_device(self) -> None:
+        self.choices = msgspec.structs.replace(self.choices, card=self.memory.chosen.identity)
+        self._free_bytes = None
+        self._on_memory()
+
+    def _on_memory(self) -> None:
+        sizes = self.memory.sizes_bytes
+        if sizes is not None and not self.memory.is_of_experiment:
+            self._free_bytes = sizes[1]
+        if self.is_seen and not self._frame.isActive():
+            self._frame.start()
+
+    # ── now ──────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def free(self) -> str:
+        """The free memory; empty before the first reading."""
+        tank = self.memory.tank
+        if tank is None:
+            return ""
+        return f"{format_bytes(_part(tank, 'free'))} free"
+
+    @property
+    def free_of(self) -> str:
+        """What it is a part of, and what makes the numbers."""
+        tank, chosen = self.memory.tank, self.memory.chosen
+        if tank is None:
+            return "No readings yet"
+        words = f"of {format_bytes(tank.total_bytes)}, now"
+        if chosen.is_modelled:
+            return f"{words}, simulated"
+        if chosen.is_cpu:
+            return f"{words}, the PC's own memory"
+        return words if self.memory.has_allocator_numbers else f"{words}, by the driver"
+
+    @property
+    def tank(self) -> Tank | None:
+        """The memory now, with the names of the other programs."""
+        tank = self.memory.tank
+        programs = " · ".join(f"{name} {format_bytes(size)}" for name, size in self.memory.programs)
+        if tank is None or not programs:
+            return tank
+        parts = (
+            msgspec.structs.replace(part, explanation=f"{part.explanation}: {programs}")
+            if part.key == "others"
+            else part
+            for part in tank.parts
+        )
+        return msgspec.structs.replace(tank, parts=tuple(parts))
+
+    @property
+    def ceiling_bytes(self) -> int | None:
+        """The most that PyTorch can get of the card; None if unknown."""
+        read, tank = self.memory.latest, self.memory.tank
+        if not self.is_card or read is None or tank is None or read.reserved_bytes is None:
+            return None
+        most = read.reserved_bytes + _part(tank, "free")
+        return most if read.limit_bytes is None else min(most, read.limit_bytes)
+
+    # ── empty_cache ──────────────────────────────────────────────────────────────────────────
+
+    @property
+    def cache(self) -> str:
+        """What empty_cache will free, or has just freed."""
+        emptying, read = self.memory.emptying, self.memory.latest
+        if emptying.is_going_on:
+            return "freeing…"
+        if read is not None and self.memory.can_empty_cache and read.releasable_bytes:
+            return f"frees {format_bytes(read.releasable_bytes)}"
+        freed_bytes = emptying.freed_bytes
+        return "" if freed_bytes is None else f"freed {format_bytes(freed_bytes)}"
+
+    @property
+    def cache_words(self) -> str:
+        """The same in a sentence, with what nvidia-smi shows."""
+        read, result = self.memory.latest, self.memory.emptying.result
+        return result or (predict_emptying(read) if read is not None else "")
+
+    @property
+    def cache_trouble(self) -> str:
+        """Why empty_cache failed, or freed something else than predicted."""
+        emptying = self.memory.emptying
+        return emptying.result if emptying.has_failed else ""
+
+    # ── the experiment ───────────────────────────────────────────────────────────────────────
+
+    @property
+    def sizes(self) -> list[tuple[str, int]]:
+        """The sides to choose from, each as the memory of its tensor."""
+        item_bytes = ITEM_BYTES[self.choices.dtype]
+        return [(format_bytes(item_bytes * size**2), size) for size in SIZES]
+
+    counts = tuple(("until it fails" if one is None else str(one), one) for one in COUNTS)
+    dtypes = DTYPES
+    # The two with a lesson of their own first; the sliders begin as the post's experiment.
+    presets = tuple(
+        sorted(
+            (one for one in PRESETS if one.name not in ("gt1030", CUSTOM)),
+            key=lambda one: one.name not in ("fragmentation", "activations"),
+        )
+    )
+
+    @property
+    def budgets(self) -> list[tuple[str, int]]:
+        """The budgets to choose from, in percent of the free memory, and as bytes if known."""
+        return [(self._budget_words(share), share) for share in _SHARES]
+
+    def _budget_words(self, share: int) -> str:
+        if share == _SHARES[-1]:
+            return "whole card"
+        if self._free_bytes is None:
+            return f"{share}\u202f% of free"
+        return format_bytes(self._free_bytes * share // 100)
+
+    @property
+    def can_run(self) -> bool:
+        """Whether an experiment can begin now."""
+        return not self.reason and self._experiment.state is OomState.IDLE
+
+    @property
+    def can_stop(self) -> bool:
+        """Whether an experiment can be stopped now."""
+        return self._experiment.state in (OomState.WAITING, OomState.RUNNING)
+
+    @property
+    def can_record(self) -> bool:
+        """Whether a history can be recorded: it is a file of the PC that takes it."""
+        return self.can_run and not self.memory.chosen.pc
+
+    @property
+    def reason(self) -> str:
+        """Why no experiment can run now; empty if one can."""
+        session, chosen = self.memory.pc.session, self.memory.chosen
+        if chosen.is_modelled:
+            return ""
+        if session.state is EngineState.FAILED:
+            return "PyTorch has stopped. Start it anew from the PyTorch menu."
+        if session.what_is_missing:
+            return session.what_is_missing
+        if not chosen.is_cpu:
+            return "" if chosen.address else f"PyTorch cannot use this card. {chosen.reason}"
+        if self.memory.devices.has_usable_card:
+            return "Choose a card. An experiment fills a card's memory, not the PC's."
+        return "Choose a simulated card. An experiment fills a card, not the PC's memory."
+
+    @property
+    def needs_consent(self) -> bool:
+        """Whether the next experiment fills a real card completely, for the first time."""
+        chosen = self.memory.chosen
+        is_whole = self.choices.budget == _SHARES[-1] and not chosen.is_modelled
+        return is_whole and chosen.identity not in self._filled_cards
+
+    def consent(self) -> None:
+        """Note that the user lets the chosen card be filled."""
+        self._filled_cards.add(self.memory.chosen.identity)
+
+    def run(self, preset: str = CUSTOM) -> None:
+        """Begin an experiment with the chosen budget; `CUSTOM` makes the chosen tensors."""
+        address, choices = self.memory.chosen.address, self.choices
+        if address is None or not self.can_run:
+            return
+        plan = AllocationPlan(size=choices.size, count=choices.count, dtype=choices.dtype)
+        budget_bytes = None
+        if choices.budget not in (_USUAL_SHARE, _SHARES[-1]) and self._free_bytes is not None:
+            budget_bytes = self._free_bytes * choices.budget // 100
+        self._experiment.run(
+            RunMemoryExperiment(
+                preset=preset,
+                device=address,
+                plan=plan if preset == CUSTOM else None,
+                budget_bytes=budget_bytes,
+                whole_card=choices.budget == _SHARES[-1],
+                snapshot_path=self._snapshot_path() if choices.records else "",
+                watch_s=WATCH_S,
+            )
+        )
+
+    def stop(self) -> None:
+        """Stop the experiment; its memory is freed."""
+        self._experiment.stop()
+
+    def _snapshot_path(self) -> str:
+        """Return the path for an unsaved snapshot; it is deleted when the program ends."""
+        if self._folder is None:
+            self._folder = QTemporaryDir()
+        return self._folder.filePath("snapshot.pickle")
+
+    # ── the outcome ──────────────────────────────────────────────────────────────────────────
+
+    @property
+    def has_results(self) -> bool:
+        """Whether an experiment has ended."""
+        return bool(self._experiment.results)
+
+    @property
+    def can_compare(self) -> bool:
+        """Whether the last experiment can be repeated with expandable segments."""
+        return self._experiment.can_compare
+
+    @property
+    def has_segments(self) -> bool:
+        """Whether the segments of the failed moment can be shown."""
+        results = self._experiment.results
+        return bool(results) and results[-1].segments is not None
+
+    @property
+    def recorded(self) -> str:
+        """The file of the last experiment's history; empty without one."""
+        return self._experiment.recorded
+
+    def compare(self) -> None:
+        """Repeat the experiment with expandable segments."""
+        self._experiment.compare()
+
+    def outcome(self, place: int) -> ShownOutcome:
+        """Return what the first or the second experiment came to, or how it stands.
+
+        Args:
+            place: 0 or 1; the second one is the same with other options.
+        """
+        results, request = self._experiment.results, self._experiment.request
+        if place < len(results):
+            if place not in self._shown:
+                self._shown[place] = self._outcome_of(results[place])
+            return self._shown[place]
+        notice = self._experiment.outcome
+        if place > len(results) or request is None or notice is None:
+            return _NOTHING
+        return ShownOutcome(notice, EXPANDABLE if place else _DEFAULT_CONF)
+
+    def _on_results(self) -> None:
+        if not self._experiment.results:
+            self._shown = {}
+        self.changed.emit()
+
+    def _outcome_of(self, result: LabResult) -> ShownOutcome:
+        finished, conf = result.finished, result.conf or _DEFAULT_CONF
+        # The other users of the card are shown as of the experiment's end and stay that way.
+        tank = self.memory.reached(result)
+        if finished is None:
+            return ShownOutcome(result.outcome, conf, tank=tank, moment="Before it ended")
+        stages = "\n".join(f"• {stage.sentence}" for stage in finished.stages)
+        read = tank_of_error(read_oom_text(finished.error_text))
+        moment, source = "When it failed", "Exact to the byte"
+        if read is None:
+            moment, source = "At its end", "Before everything was freed"
+        elif not _is_of_same_moment(result):
+            tank, source = read, "From the error's text, to two decimals"
+        return ShownOutcome(result.outcome, conf, stages, tank, moment, source)
+
+
+def _is_of_same_moment(result: LabResult) -> bool:
+    """Return whether the counters were read before anything changed after the error."""
+    read, finished = result.reached, result.finished
+    if read is None or finished is None:
+        return False
+    counted_bytes = (read.free_bytes, read.total_bytes)
+    return counted_bytes == (finished.free_bytes, finished.total_bytes)
+
+
+def _part(tank: Tank, key: str) -> int:
+    return sum(part.size_bytes for part in tank.parts if part.key == key)

@@ -1,0 +1,215 @@
+"""The segments of a card's memory: now, when an experiment failed, or of an opened snapshot."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.memory.outcome import free_within
+from gpu_studio.core.memory.segments import map_of_segments
+from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.units import counted, format_bytes
+from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
+from gpu_studio.model.page_model import PageModel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from PySide6.QtCore import QObject
+
+    from gpu_studio.core.memory.segments import SegmentMap
+    from gpu_studio.core.messages.memory_messages import SegmentsRead
+    from gpu_studio.model.memory.memory_model import MemoryModel
+
+_log = logging.getLogger(__name__)
+_WHERE = "Drop the file on pytorch.org/memory_viz to see every tensor over time."
+
+
+class SegmentModel(PageModel):
+    """Shows an opened snapshot, or the moment when an experiment failed, or else what is now.
+
+    Attributes:
+        blocks: the shown segments; None without any.
+        block: the chosen block in words; the page tells it.
+    """
+
+    def __init__(self, memory: MemoryModel, parent: QObject | None = None) -> None:
+        super().__init__(None, parent)
+        self._memory, self._experiment = memory, memory.experiment
+        self._snapshot = OpenedSnapshot(self)
+        self._saved = Notice()
+        self._shows_now = False
+        self.blocks: SegmentMap | None = None
+        self.block = ""
+        memory.closing.connect(self._snapshot.end)
+        self._experiment.results_changed.connect(self._on_results)
+        for changed in (
+            self._snapshot.changed, memory.segments_changed, memory.chosen_changed,
+            memory.session_changed,
+        ):  # fmt: skip
+            changed.connect(self._on_segments)
+
+    def see(self, *, is_seen: bool) -> None:
+        """Read the segments while the page is visible."""
+        if is_seen:
+            self._memory.watch(with_segments=True)
+        else:
+            self._memory.unwatch()
+        super().see(is_seen=is_seen)
+
+    def on_seen(self) -> None:
+        self._read_map()
+
+    # ── which moment ─────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _failed(self) -> SegmentsRead | None:
+        """The segments of the last experiment's end on the chosen card, unless left."""
+        results = self._experiment.results
+        if self._shows_now or not results:
+            return None
+        identity = self._memory.studio.board.identity_of(results[-1].request.device)
+        return results[-1].segments if identity == self._memory.chosen.identity else None
+
+    @property
+    def moment(self) -> str:
+        """The moment that is shown, if it is not now."""
+        if self._snapshot.blocks is not None:
+            return self._snapshot.title
+        return "" if self._failed is None else "When the experiment ended"
+
+    def show_now(self) -> None:
+        """Leave an opened snapshot, or the moment of the experiment."""
+        if self._snapshot.blocks is not None:
+            self._snapshot.close()
+        else:
+            self._shows_now = True
+            self._on_segments()
+
+    def open_snapshot(self, path: Path) -> None:
+        """Show a snapshot from a file, or say why it is refused."""
+        self._saved = Notice()
+        self._snapshot.open(path)
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether a file is being read."""
+        return self._snapshot.is_reading
+
+    # ── saving ───────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def can_save(self) -> bool:
+        """Whether the last experiment's history was recorded."""
+        return bool(self._experiment.recorded)
+
+    def save_snapshot(self, path: str) -> None:
+        """Copy the recorded history with its segments to a file."""
+        try:
+            shutil.copyfile(self._experiment.recorded, path)
+        except OSError as error:
+            sentence = f"Could not save it: {error.strerror or error}."
+            self._saved = Notice(sentence, Tone.FAILURE)
+        else:
+            self._saved = Notice(f"Saved as {path}. {_WHERE}")
+        self.changed.emit()
+
+    @property
+    def notice(self) -> Notice:
+        """What became of a file that was opened or saved."""
+        return self._snapshot.notice if self._snapshot.notice.sentence else self._saved
+
+    # ── the answer ───────────────────────────────────────────────────────────────────────────
+
+    @property
+    def largest(self) -> str:
+        """The largest hole, which is the answer."""
+        blocks = self.blocks
+        if not blocks:
+            return "No segments yet"
+        if not blocks.holes_bytes:
+            return "No holes"
+        return f"Largest hole: {format_bytes(blocks.largest_hole_bytes)}"
+
+    @property
+    def meaning(self) -> str:
+        """What it means for the next tensor, or where segments come from."""
+        blocks, read = self.blocks, self._read
+        if not blocks:
+            return self._nothing
+        holes_bytes, largest_bytes = blocks.holes_bytes, blocks.largest_hole_bytes
+        if read is None:
+            return f"All holes together: {format_bytes(holes_bytes)}."
+        counters = read.read
+        free_bytes = free_within(
+            read.free_total_bytes, counters.allocated_bytes, counters.limit_bytes
+        )
+        within = "within the budget" if free_bytes < read.free_total_bytes else "in total"
+        largest = max(largest_bytes, read.largest_block_bytes)
+        if largest >= free_bytes:
+            return f"A tensor of {format_bytes(largest)} fits: all that is free {within}."
+        return (
+            f"A tensor over {format_bytes(largest)} does not fit, although "
+            f"{format_bytes(free_bytes)} are free {within}: the pieces are too small."
+        )
+
+    @property
+    def sums(self) -> str:
+        """What is reserved and allocated, and whether all of it is drawn."""
+        blocks, read = self.blocks, self._read
+        if not blocks:
+            return ""
+        left_out = read.left_out_segments if read is not None else 0
+        hidden = f", {counted(left_out, 'segment')} not drawn" if left_out else ""
+        return (
+            f"Reserved {format_bytes(blocks.reserved_bytes)}, allocated "
+            f"{format_bytes(blocks.allocated_bytes)}{hidden}"
+        )
+
+    def has_blocks(self, state: int) -> bool:
+        """Return whether a block of this state is shown."""
+        return self.blocks is not None and state in self.blocks.block_states
+
+    @property
+    def nothing(self) -> str:
+        """What the map says without segments."""
+        return self._nothing
+
+    @property
+    def _nothing(self) -> str:
+        if self._memory.chosen.is_cpu:
+            return "Only a card has segments. Choose a card on the page Now."
+        return "PyTorch has not used this card's memory yet. Run an experiment on the page Now."
+
+    @property
+    def _read(self) -> SegmentsRead | None:
+        if self._snapshot.blocks is not None:
+            return None
+        return self._failed or self._memory.segments
+
+    def describe_block(self, words: str) -> None:
+        """Take the words about the chosen block."""
+        self.block = words
+        self.changed.emit()
+
+    # ── events ───────────────────────────────────────────────────────────────────────────────
+
+    def _on_results(self) -> None:
+        self._shows_now, self._saved = False, Notice()
+        self._on_segments()
+
+    def _on_segments(self) -> None:
+        if self.is_seen:
+            self._read_map()
+            self.changed.emit()
+
+    def _read_map(self) -> None:
+        if self._snapshot.blocks is not None:
+            self.blocks = self._snapshot.blocks
+            return
+        read = self._read
+        try:
+            self.blocks = map_of_segments(read) if read is not None else None
+        except ValueError:
+            _log.exception("The engine's segments do not fit together")

@@ -1,0 +1,141 @@
+"""Allocated and reserved over the time of an experiment, with names on the curves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.units import format_bytes
+from gpu_studio.ui.plots.live_plot import Curve, CurveName, Level, LivePlot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.model.memory.engine_memory import Mark
+    from gpu_studio.model.memory.now_model import NowModel
+    from gpu_studio.ui.theme import Theme
+
+_LABEL_GAP, _AXIS_WIDTH, _AXIS_HEIGHT = 16, 70, 40
+_LEAST_TOP_BYTES = 4 << 20
+_LEAST_LINES = 9  # of text: a lower plot is a strip
+
+
+class MemoryPlot(LivePlot):
+    """The curves of a model's device; `show_history` follows it."""
+
+    def __init__(self, theme: Theme, model: NowModel) -> None:
+        super().__init__(
+            theme, name="memory.plot", x_unit="s", y_unit="bytes", legend=0,
+            empty="Press Run: the tensors appear here.",
+        )  # fmt: skip
+        self._model, self._identity, self._bytes_a_line = model, "", 0.0
+        self.setAccessibleName("Memory over time")
+        self.setMinimumHeight(_LEAST_LINES * self.fontMetrics().height())
+
+    def show_history(self) -> None:
+        """Draw the readings of the chosen device."""
+        memory, history = self._model.memory, self._model.memory.history
+        if memory.chosen.identity != self._identity:
+            self._identity = memory.chosen.identity
+            self._make_curves()
+        ceiling_bytes = self._model.ceiling_bytes
+        highest = max(
+            (max(point.lower_bytes, point.upper_bytes or 0) for point in history.shown),
+            default=0,
+        )
+        self.set_x_range(0, history.axis_s)
+        top_bytes = max(highest, ceiling_bytes or 0, _LEAST_TOP_BYTES)
+        self._bytes_a_line = top_bytes * self._label_share
+        self.set_y_range(0, top_bytes + self._bytes_a_line)
+        can_get = f"PyTorch can get {format_bytes(ceiling_bytes or 0)}"
+        self.set_levels([Level(ceiling_bytes, can_get, "muted")] if ceiling_bytes else [])
+        self.set_markers(markers(history.shown_marks, history.axis_s, self))
+        self.set_names(self._curve_names())
+        tank = memory.tank
+        self.describe(f"Memory over time. Now: {tank.sentence}" if tank else "No readings yet.")
+        self.refresh()
+
+    @property
+    def _label_share(self) -> float:
+        """The height of a label, as a share of the plot's below it."""
+        height = 1.9 * self.fontMetrics().height()
+        return height / max(self.height() - _AXIS_HEIGHT - height, height)
+
+    def _make_curves(self) -> None:
+        self.clear()
+        if not self._model.is_card:
+            curve = Curve("PyTorch's process", "cpu", self._lower, filled=True, stepped=True)
+            self.set_curve("process", curve)
+            return
+        self.set_curve(
+            "reserved", Curve("reserved", "allocated", self._upper, dashed=True, stepped=True)
+        )
+        self.set_curve(
+            "allocated", Curve("allocated", "allocated", self._lower, filled=True, stepped=True)
+        )
+
+    def _lower(self) -> tuple[list[float], list[float]]:
+        return self._model.memory.history.curve()
+
+    def _upper(self) -> tuple[list[float], list[float]]:
+        return self._model.memory.history.curve("upper")
+
+    def _curve_names(self) -> list[CurveName]:
+        """Return the curves' names with their last values; equal ones share a name."""
+        (xs, lower), (_, upper) = self._lower(), self._upper()
+        if not xs:
+            return []
+        at, allocated = xs[-1], format_bytes(lower[-1])
+        if not self._model.is_card or not upper:
+            return [CurveName(at, lower[-1], f"This program {allocated}", "cpu")]
+        apart_bytes = upper[-1] - lower[-1]
+        if apart_bytes < self._bytes_a_line / 2:  # no room for two names
+            both = "and reserved" if not apart_bytes else f"{allocated}, reserved"
+            name = f"Allocated {both} {format_bytes(upper[-1])}"
+            return [CurveName(at, upper[-1], name, "allocated")]
+        reserved = f"Reserved {format_bytes(upper[-1])}"
+        is_above = apart_bytes < 2 * self._bytes_a_line
+        return [
+            CurveName(at, upper[-1], reserved, "allocated", is_above),
+            CurveName(at, lower[-1], f"Allocated {allocated}", "allocated"),
+        ]
+
+
+def markers(marks: Sequence[Mark], axis_s: float, plot: LivePlot) -> list[tuple[float, str, str]]:
+    """Return what marks the events: place, label and color role. Important ones get labels first.
+
+    An event whose label would cross another label has none, and no line through it.
+
+    Args:
+        marks: the events in the shown time.
+        axis_s: the length of the time axis.
+        plot: has the width and the font.
+    """
+    labelled: dict[int, tuple[float, float]] = {}
+    for mark in sorted(marks, key=_importance):
+        left_s, right_s = _label_place(mark, axis_s, plot)
+        if all(right_s <= left or right <= left_s for left, right in labelled.values()):
+            labelled[id(mark)] = (left_s, right_s)
+    return [
+        (
+            mark.at_s,
+            mark.label if id(mark) in labelled else "",
+            "failure" if mark.is_failure else "accent",
+        )
+        for mark in marks
+        if id(mark) in labelled
+        or not any(left < mark.at_s < right for left, right in labelled.values())
+    ]
+
+
+def _label_place(mark: Mark, axis_s: float, plot: LivePlot) -> tuple[float, float]:
+    """Return the place of a mark's label: right of its line, or left in the right half."""
+    width = plot.fontMetrics().horizontalAdvance(mark.label) + _LABEL_GAP
+    width_s = width / max(plot.width() - _AXIS_WIDTH, 1) * axis_s
+    if mark.at_s < axis_s / 2:
+        return mark.at_s, mark.at_s + width_s
+    return mark.at_s - width_s, mark.at_s
+
+
+def _importance(mark: Mark) -> tuple[bool, bool, float]:
+    """Order marks: failures, then user actions, then automatic events; newest first."""
+    return not mark.is_failure, mark.is_minor, -mark.at_s

@@ -1,0 +1,252 @@
+"""Memory now: the tank, allocated and reserved over time, and experiments that fill a card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QInputDialog, QMessageBox
+
+from gpu_studio.core.memory.modelled_cards import LEAST_MIB, MOST_MIB
+from gpu_studio.model.memory.now_model import CUSTOM, NowModel
+from gpu_studio.ui.memory.memory_plot import MemoryPlot
+from gpu_studio.ui.memory.tank import TankBar
+from gpu_studio.ui.page import (
+    Box,
+    Columns,
+    Flow,
+    Fold,
+    Heading,
+    Own,
+    Page,
+    Pick,
+    Press,
+    Slide,
+    Stack,
+    Tick,
+    Words,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from PySide6.QtWidgets import QWidget
+
+    from gpu_studio.core.memory.presets import Preset
+    from gpu_studio.model.memory.memory_model import MemoryModel
+    from gpu_studio.ui.page import Part
+    from gpu_studio.ui.theme import Theme
+
+WHOLE_CARD_WARNING = (
+    "This leaves no memory for the desktop. While the card is full, windows may freeze or turn "
+    "black, and videos may stop. The system may restart the display driver. Other programs that "
+    "need memory on the card may end. On Windows, the driver continues in the PC's memory, slowly. "
+    "The card stays full until you press “Empty cache” or leave this page. Save your work first."
+)
+_SHOWN_PRESETS = 2  # the others are folded
+_EXPANDABLE = (
+    "Run the same in a new process with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, to "
+    "compare. Linux only: PyTorch ignores it on Windows"
+)
+
+
+class NowPage(Page):
+    """The choices at the left, and beside them what happens.
+
+    Args:
+        memory: the memory of the chosen device.
+        theme: for the tanks, the plot and the icons.
+        parent: owns it.
+
+    Signals:
+        segments_wanted(): the user wants to see the segments of the failed moment.
+        history_wanted(Path): the user wants to play the recorded history on another card.
+    """
+
+    segments_wanted = Signal()
+    history_wanted = Signal(object)
+    model: NowModel
+
+    def __init__(self, memory: MemoryModel, theme: Theme, parent: QWidget | None = None) -> None:
+        model = NowModel(memory)
+        super().__init__("memory", model, theme, parent)
+        model.setParent(self)
+        model.own_size_wanted.connect(self._ask_own_size)
+
+    def parts(self) -> Sequence[Part]:
+        return (Columns(self._choices(), self._happening(), stretch=1),)
+
+    # ── the choices ──────────────────────────────────────────────────────────────────────────
+
+    def _choices(self) -> Part:
+        m = self.model
+        return Box(
+            Words("Fill the card", "title"),
+            Slide(
+                of="size", title="Tensor size", name="oom.size", items=lambda: m.sizes,
+                tip="The memory of each tensor, which is square", enabled=self._can_run,
+            ),
+            Slide(
+                of="count", title="Count", name="oom.count", items=m.counts,
+                tip="How many tensors are made", enabled=self._can_run,
+            ),
+            Pick(
+                of="dtype", title="dtype", name="oom.dtype", items=m.dtypes, is_titled=True,
+                enabled=self._can_run,
+            ),
+            Slide(
+                of="budget", title="Budget", name="oom.budget", items=lambda: m.budgets,
+                tip="The most that PyTorch may take; more is refused as on a full card",
+                enabled=self._can_run,
+            ),
+            Flow(
+                Press(
+                    "Run", self._runs(CUSTOM), name="oom.run", primary=True, key="run",
+                    enabled=self._can_run, tip="Make these tensors, and keep them",
+                ),
+                Press("Stop", m.stop, name="oom.stop", key="stop", enabled=lambda: m.can_stop),
+            ),
+            Words(lambda: m.reason, "muted", name="oom.reason"),
+            Heading("Try also"),
+            *map(self._link, m.presets[:_SHOWN_PRESETS]),
+            Fold(
+                *map(self._link, m.presets[_SHOWN_PRESETS:]),
+                Tick(
+                    of="records", title="Record a history", name="oom.record",
+                    tip="Keep every allocation, for the segment map and pytorch.org/memory_viz",
+                    enabled=lambda: m.can_record,
+                ),
+                label="More", name="oom.more",
+            ),
+            name="oom",
+            stretch=2,
+        )  # fmt: skip
+
+    def _link(self, preset: Preset) -> Part:
+        return Press(
+            preset.title, self._runs(preset.name), name=f"oom.preset.{preset.name}", link=True,
+            tip=preset.sentence, enabled=self._can_run,
+        )  # fmt: skip
+
+    def _can_run(self) -> bool:
+        return self.model.can_run
+
+    def _runs(self, preset: str) -> Callable[[], None]:
+        def run() -> None:
+            if self._may_fill():
+                self.model.run(preset)
+
+        return run
+
+    def _may_fill(self) -> bool:
+        """Ask before a real card is filled completely for the first time."""
+        if not self.model.needs_consent:
+            return True
+        box = QMessageBox(
+            QMessageBox.Icon.Warning, "Fill the whole card?", "Fill the whole card?",
+            QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.Cancel, self,
+        )  # fmt: skip
+        box.setObjectName("memory.oom.confirm")
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        box.setInformativeText(WHOLE_CARD_WARNING)
+        box.setDefaultButton(QMessageBox.StandardButton.Cancel)
+        box.button(QMessageBox.StandardButton.Yes).setText("Fill card")
+        if box.exec() != QMessageBox.StandardButton.Yes:
+            return False
+        self.model.consent()
+        return True
+
+    def _ask_own_size(self) -> None:
+        mib, has_chosen = QInputDialog.getInt(
+            self, "Simulate a card", "MiB visible to CUDA", 16_000, LEAST_MIB, MOST_MIB
+        )
+        if has_chosen:
+            self.model.choose_own_size(mib)
+
+    # ── what happens ─────────────────────────────────────────────────────────────────────────
+
+    def _happening(self) -> Part:
+        m = self.model
+        return Stack(
+            Box(
+                Flow(
+                    Words(lambda: m.free, "headline", name="free", wraps=False, presented=True),
+                    Words(lambda: m.free_of, "muted", name="free_of", wraps=False, stretch=1),
+                    Pick(
+                        of="card", title="Device whose memory is shown", name="card",
+                        items=lambda: m.cards, least_letters=20,
+                    ),
+                ),
+                Own(
+                    lambda: TankBar(self.theme, name="memory.tank"),
+                    lambda bar: bar.show_tank(m.tank), name="tank", presented=True,
+                ),
+            ),
+            Box(
+                Flow(
+                    Words("Allocated and reserved", "title", stretch=1, wraps=False),
+                    Words(lambda: m.cache, "muted", name="cache", wraps=False),
+                    Press(
+                        "Empty cache", m.memory.empty_cache, name="empty_cache", icon="trash",
+                        enabled=lambda: m.memory.can_empty_cache, shown=lambda: m.is_card,
+                        tip=lambda: m.cache_words,
+                    ),
+                ),
+                Own(
+                    lambda: MemoryPlot(self.theme, m), lambda plot: plot.show_history(),
+                    name="plot", stretch=1, presented=True,
+                ),
+                Words(lambda: m.cache_trouble, "amber", name="cache.trouble"),
+                stretch=1,
+            ),
+            self._outcome(0, "oom"),
+            self._outcome(1, "oom.other"),
+            Flow(
+                Press(
+                    "Show segments", self.segments_wanted.emit, name="oom.segments",
+                    shown=lambda: m.has_segments, tip="The segment map of that moment",
+                ),
+                Press(
+                    "Try with expandable_segments", m.compare, name="oom.compare",
+                    enabled=lambda: m.can_compare, shown=lambda: m.has_results, tip=_EXPANDABLE,
+                ),
+                Press(
+                    "What if…", self._replay, name="oom.what_if", shown=lambda: bool(m.recorded),
+                    tip="Play the recorded history on a card of another size",
+                ),
+            ),
+            stretch=9,
+        )  # fmt: skip
+
+    def _outcome(self, place: int, name: str) -> Part:
+        m = self.model
+        return Box(
+            Columns(
+                Stack(
+                    Words(
+                        lambda: m.outcome(place).conf.upper(), "section", name=f"{name}.conf",
+                        shown=lambda: bool(m.outcome(1).conf),
+                    ),
+                    Words(lambda: m.outcome(place).notice.sentence, "title",
+                          name=f"{name}.headline"),
+                    Words(lambda: m.outcome(place).notice.detail, name=f"{name}.outcome"),
+                    Words(lambda: m.outcome(place).stages, name=f"{name}.stages"),
+                    Words(lambda: m.outcome(place).notice.next_step, "muted", name=f"{name}.next"),
+                ),
+                Stack(
+                    Words(lambda: m.outcome(place).moment, "muted", name=f"{name}.moment"),
+                    Own(
+                        lambda: TankBar(self.theme, name=f"memory.{name}.tank", is_small=True),
+                        lambda bar: bar.show_tank(m.outcome(place).tank),
+                        name=f"{name}.tank", shown=lambda: m.outcome(place).tank is not None,
+                    ),
+                ),
+            ),
+            name=f"{name}.result",
+            tone=lambda: m.outcome(place).notice.tone,
+            shown=lambda: bool(m.outcome(place).notice.sentence),
+        )  # fmt: skip
+
+    def _replay(self) -> None:
+        self.history_wanted.emit(Path(self.model.recorded))

@@ -1,0 +1,343 @@
+"""Memory now: experiments from their sliders to their outcome, and giving memory back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QCheckBox, QComboBox, QInputDialog, QMessageBox, QSlider, QToolButton
+
+from gpu_studio.app import build_window
+from gpu_studio.core.memory.outcome import outcome_notice
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.memory_messages import (
+    AllocationPlan,
+    EmptyCache,
+    ReadMemory,
+    RunMemoryExperiment,
+)
+from gpu_studio.model.pages import SEGMENTS
+from gpu_studio.model.studio import Studio
+from gpu_studio.ui.memory.tank import TankBar
+from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.driving.memory import MIB, fill_card, run, start
+from tests.driving.window import click, find, open_tab, plain, sees, text, wait_ready
+from tests.engine.answers import only
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.memory_answers import cache_emptied, memory_read, no_context, oom_finished
+from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, two_cards
+from tests.fakes.scripted_engine import Pause
+
+ERROR = (
+    "CUDA out of memory. Tried to allocate 256.00 MiB. GPU 0 has a total capacity of 1.95 GiB of "
+    "which 634.00 MiB is free. 1.17 GiB allowed; Of the allocated memory 1.00 GiB is allocated by "
+    "PyTorch, and 0 bytes is reserved by PyTorch but unallocated."
+)
+AT_FAILURE = memory_read(allocated=1024, reserved=1024, mark="oom")
+
+
+def parts(tab, name="memory.tank"):
+    """The parts of a tank in MiB."""
+    tank = find(tab, name, TankBar).tank
+    return {part.key: part.size_bytes // MIB for part in tank.parts} if tank else {}
+
+
+def names(tab):
+    """The names on the curves."""
+    plot = find(tab, "memory.plot", LivePlot)
+    return [plain(item.toPlainText()) for item in plot.plot.name_items] if plot.plot else []
+
+
+# ── experiments ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_first_try_fills_the_card_once_the_user_agrees(
+    tab, scripts, engines, studio, monkeypatch, qtbot
+):
+    """The experiment of the post: 8192 × 8192 of float32 until it fails."""
+    asked = []
+
+    def answer(button):
+        def exec_(box):
+            asked.append(box.informativeText())
+            return button
+
+        return exec_
+
+    scripts[RunMemoryExperiment] = [oom_finished("card_full")]
+    start(tab, studio)
+    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
+    monkeypatch.setattr(QMessageBox, "exec", answer(QMessageBox.StandardButton.Cancel))
+    click(tab, "memory.oom.run")
+    assert tab.model.experiment.request is None
+    monkeypatch.setattr(QMessageBox, "exec", answer(QMessageBox.StandardButton.Yes))
+    for _ in range(2):
+        click(tab, "memory.oom.run")
+        qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
+        qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
+    assert len(asked) == 2, "not again for this card"
+    request = only(RunMemoryExperiment, engines.requests)[-1]
+    assert (request.whole_card, request.budget_bytes) == (True, None)
+    assert request.plan == AllocationPlan(size=8192, dtype="float32")
+
+
+def test_the_sliders_choose_the_tensors_and_the_budget(tab, scripts, engines, studio, qtbot):
+    scripts[RunMemoryExperiment] = [oom_finished("fits")]
+    start(tab, studio)
+    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
+    for name, key in (
+        ("size", Qt.Key.Key_Left), ("count", Qt.Key.Key_Home), ("budget", Qt.Key.Key_Home)
+    ):  # fmt: skip
+        qtbot.keyClick(find(tab, f"memory.oom.{name}", QSlider), key)
+    find(tab, "memory.oom.dtype", QComboBox).setCurrentText("float16")
+    said = plain(find(tab, "memory.oom.size", QSlider).accessibleDescription())
+    assert said.startswith("32 MiB")
+    # A quarter of what is left for an engine of its own: 1538 MiB.
+    said = plain(find(tab, "memory.oom.budget", QSlider).accessibleDescription())
+    assert said.startswith("384 MiB")
+    click(tab, "memory.oom.run")  # within a budget nobody is asked
+    qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
+    request = only(RunMemoryExperiment, engines.requests)[-1]
+    assert request.plan == AllocationPlan(size=4096, count=1, dtype="float16")
+    assert (request.whole_card, request.budget_bytes) == (False, 1538 * MIB // 4)
+    qtbot.keyClick(find(tab, "memory.oom.budget", QSlider), Qt.Key.Key_End)
+    qtbot.keyClick(find(tab, "memory.oom.budget", QSlider), Qt.Key.Key_Left)
+    click(tab, "memory.oom.run")
+    qtbot.waitUntil(lambda: len(only(RunMemoryExperiment, engines.requests)) == 2)
+    assert only(RunMemoryExperiment, engines.requests)[-1].budget_bytes is None, "as it finds"
+
+
+def test_the_tank_is_now_and_the_failed_moment_has_its_own_bar(
+    tab, scripts, engines, studio, qtbot
+):
+    scripts[RunMemoryExperiment] = lambda engine, request: [
+        memory_read(mark="start"),
+        AT_FAILURE,
+        Pause(),
+        memory_read(reserved=1024, mark="freed"),
+        oom_finished("over_budget", error_text=ERROR),
+    ]
+    run(tab, studio)
+    qtbot.waitUntil(lambda: "1 GiB" in text(tab, "memory.oom.outcome"))
+    assert not find(tab, "memory.oom.run").isEnabled()
+    assert find(tab, "memory.oom.stop").isEnabled()
+    assert parts(tab)["tensors"] == 1024
+    scripts[ReadMemory] = [memory_read(reserved=1024)]
+    engines.latest.go()
+    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
+    result = outcome_notice(tab.model.experiment.results[0].finished)
+    assert text(tab, "memory.oom.headline") == result.sentence
+    shown = text(tab, "memory.oom.outcome")
+    assert all(fact in shown for fact in ("5", "256 MiB", "1 GiB"))
+    assert text(tab, "memory.oom.next") == plain(result.next_step)
+    assert find(tab, "memory.oom.result").property("tone") == "amber"
+    assert parts(tab, "memory.oom.tank") == {
+        "driver": 52, "not_told": 338, "tensors": 1024, "holes": 0, "free": 634,
+    }  # fmt: skip
+    qtbot.waitUntil(lambda: parts(tab)["holes"] == 1024)
+    assert parts(tab)["tensors"] == 0
+    assert text(tab, "memory.free") == "634 MiB free"
+    qtbot.waitUntil(lambda: names(tab) == ["Reserved 1 GiB", "Allocated 0 bytes"])
+
+
+def test_an_error_that_the_counters_do_not_agree_with_is_drawn_as_its_text_reports_it(
+    tab, scripts, studio, qtbot
+):
+    """Another process took 100 MiB between the error and the reading."""
+    scripts[RunMemoryExperiment] = lambda engine, request: [
+        memory_read(mark="start"),
+        memory_read(allocated=1024, reserved=1024, mark="oom", free_bytes=534 * MIB),
+        oom_finished(error_text=ERROR),
+    ]
+    run(tab, studio)
+    qtbot.waitUntil(lambda: bool(parts(tab, "memory.oom.tank")))
+    assert parts(tab, "memory.oom.tank") == {
+        "not_told": 338, "tensors": 1024, "holes": 0, "free": 634,
+    }  # fmt: skip
+    assert text(tab, "memory.oom.moment") == "When it failed"
+
+
+def test_the_same_with_expandable_segments_comes_below_it(tab, scripts, engines, studio, qtbot):
+    scripts[RunMemoryExperiment] = [AT_FAILURE, oom_finished("fragmented")]
+    run(tab, studio)
+    qtbot.waitUntil(lambda: sees(tab, "memory.oom.compare"))
+    fragmented = outcome_notice(oom_finished("fragmented")).sentence
+    assert text(tab, "memory.oom.headline") == fragmented
+    assert not sees(tab, "memory.oom.other.result")
+    scripts[RunMemoryExperiment] = [
+        memory_read(allocated=1280, reserved=1280),
+        oom_finished("fits", tensors=5, conf="expandable_segments:True"),
+    ]  # fmt: skip
+    click(tab, "memory.oom.compare")
+    qtbot.waitUntil(
+        lambda: engines.latest.environment.allocator_configuration == "expandable_segments:True"
+    )
+    fits = outcome_notice(oom_finished("fits")).sentence
+    qtbot.waitUntil(lambda: text(tab, "memory.oom.other.headline") == fits)
+    assert text(tab, "memory.oom.headline") == fragmented
+    assert text(tab, "memory.oom.other.conf") == "EXPANDABLE_SEGMENTS:TRUE"
+    qtbot.waitUntil(lambda: find(tab, "memory.oom.run").isEnabled())
+    assert not find(tab, "memory.oom.compare").isEnabled()
+
+
+def test_stop_stops_it(tab, scripts, engines, studio, qtbot):
+    scripts[RunMemoryExperiment] = lambda engine, request: [
+        memory_read(mark="start"),
+        Pause(),
+        oom_finished("stopped", tensors=1),
+    ]
+    run(tab, studio)
+    qtbot.waitUntil(lambda: engines.latest.paused.is_set())
+    click(tab, "memory.oom.stop")
+    qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
+    assert "1 tensor of 256 MiB" in text(tab, "memory.oom.outcome")
+
+
+def test_a_recorded_history_leads_to_the_segments_and_is_saved_there(
+    tab, scripts, studio, tmp_path, qtbot
+):
+    def recording(_engine, request):
+        assert request.snapshot_path
+        Path(request.snapshot_path).write_bytes(b"recorded")
+        yield oom_finished(snapshot_path=request.snapshot_path)
+
+    scripts[RunMemoryExperiment] = recording
+    start(tab, studio)
+    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
+    find(tab, "memory.oom.more.more", QToolButton).click()
+    find(tab, "memory.oom.record", QCheckBox).click()
+    fill_card(tab)
+    qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
+    tab.pages.go_to(SEGMENTS)
+    qtbot.waitUntil(find(tab, "memory.segment_map.save").isEnabled)
+    page = tab.pages.stack.shown
+    place = tmp_path / "mine.pickle"
+    page.model.save_snapshot(str(place))
+    assert place.read_bytes() == b"recorded"
+    assert str(place) in text(tab, "memory.segment_map.notice")
+    assert "memory_viz" in text(tab, "memory.segment_map.notice")
+    page.model.save_snapshot(str(tmp_path))
+    assert "Could not save" in text(tab, "memory.segment_map.notice")
+
+
+# ── now ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_empty_cache_says_what_it_will_free_and_then_what_it_freed(tab, scripts, studio, qtbot):
+    before = memory_read(allocated=100, reserved=336, releasable_bytes=128 * MIB)
+    scripts[ReadMemory] = [before]
+    after = cache_emptied(before, 128)
+    scripts[EmptyCache] = [after]
+    start(tab, studio)
+    qtbot.waitUntil(lambda: text(tab, "memory.cache") == "frees 128 MiB")
+    scripts[ReadMemory] = [memory_read(allocated=100, reserved=208, releasable_bytes=0)]
+    click(tab, "memory.empty_cache")
+    qtbot.waitUntil(lambda: text(tab, "memory.cache") == "freed 128 MiB")
+
+
+def test_the_curves_stand_under_what_pytorch_can_get(tab, studio, qtbot):
+    start(tab, studio)
+    plot = find(tab, "memory.plot", LivePlot)
+    qtbot.waitUntil(lambda: plot.plot is not None and bool(plot._levels))
+    assert set(plot.curve_keys) == {"allocated", "reserved"}
+    assert plain(plot._levels[0].label) == "PyTorch can get 1.62 GiB"  # 120 MiB and 1.50 GiB
+    assert "Allocated 100 MiB" in plain(plot.accessibleDescription())
+
+
+def test_it_reads_while_it_is_shown_and_not_while_hidden(tab, engines, studio, qtbot):
+    def polls():
+        return sum(isinstance(request, ReadMemory) for request in engines.requests)
+
+    start(tab, studio)
+    qtbot.waitUntil(lambda: polls() >= 3)
+    tab.hide()
+    assert not tab.model._polls.isActive()
+    tab.show()
+    assert tab.model._polls.isActive()
+
+
+def test_before_pytorch_is_there_the_page_says_so(tab, scripts, engines, studio, qtbot):
+    scripts[DescribeEngine] = [Pause(), described_with_cuda()]
+    studio.start()
+    qtbot.waitUntil(lambda: "starting" in text(tab, "memory.oom.reason"))
+    assert not find(tab, "memory.oom.run").isEnabled()
+    assert not find(tab, "memory.empty_cache").isEnabled()
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    engines.latest.go()
+    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
+    assert text(tab, "memory.oom.reason") == ""
+
+
+def test_without_a_context_the_numbers_are_the_drivers(tab, scripts, studio, sensor_source, qtbot):
+    scripts[ReadMemory] = [no_context()]
+    start(tab, studio)
+    sensor_source.send(reading(gt_1030()))
+    qtbot.waitUntil(lambda: list(parts(tab)) == ["others", "free"])
+    assert "by the driver" in text(tab, "memory.free_of")
+    assert not find(tab, "memory.empty_cache").isEnabled()
+    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
+
+
+@pytest.mark.parametrize("inventory", [cpu_only()])
+def test_the_ram_is_live_and_an_experiment_wants_a_card(tab, studio, qtbot):
+    start(tab, studio)
+    qtbot.waitUntil(lambda: tab.model.chosen.is_modelled)
+    qtbot.waitUntil(lambda: "simulated" in text(tab, "memory.free_of"))
+    assert find(tab, "memory.oom.run").isEnabled()
+    cards = find(tab, "memory.card", QComboBox)
+    cards.setFocus()
+    qtbot.keyClick(cards, Qt.Key.Key_Home)
+    qtbot.waitUntil(lambda: "engine" in parts(tab))
+    assert find(tab, "memory.plot", LivePlot).curve_keys == ("process",)
+    assert not sees(tab, "memory.empty_cache")
+    for name in ("size", "count", "dtype", "budget", "run", "stop", "preset.fragmentation"):
+        assert not find(tab, f"memory.oom.{name}").isEnabled(), name
+    assert "simulated" in text(tab, "memory.oom.reason")
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_two_cards_are_chosen_between(tab, engines, studio, qtbot):
+    start(tab, studio)
+    cards = find(tab, "memory.card", QComboBox)
+    assert [cards.itemText(i) for i in range(3)] == [
+        "This PC's RAM", "cuda:0 GT 1030", "cuda:1 RTX 3060",
+    ]  # fmt: skip
+    assert cards.currentIndex() == 1
+    cards.setFocus()
+    qtbot.keyClick(cards, Qt.Key.Key_Down)
+    qtbot.waitUntil(lambda: engines.requests[-1] == ReadMemory(device="cuda:1"))
+    assert tab.model.chosen.address == "cuda:1"
+
+
+def test_a_card_of_ones_own_size(tab, studio, monkeypatch, qtbot):
+    start(tab, studio)
+    monkeypatch.setattr(QInputDialog, "getInt", lambda *_arguments: (3000, True))
+    cards = find(tab, "memory.card", QComboBox)
+    cards.setFocus()
+    qtbot.keyClick(cards, Qt.Key.Key_End)
+    qtbot.waitUntil(lambda: tab.model.chosen.address == "model:3000")
+    assert "3000 MiB" in cards.currentText()
+
+
+def test_in_the_smallest_window_a_lesson_needs_no_scrolling(scripts, engines, settings, qtbot):
+    scripts[RunMemoryExperiment] = [AT_FAILURE, oom_finished("card_full", error_text=ERROR)]
+    sensors = SteadySensors(gt_1030())
+    window = build_window(engine_factory=engines, sensor_source=sensors, settings=settings)
+    window.resize(900, 520)
+    window.show()
+    studio = window.findChild(Studio)
+    wait_ready(studio)
+    sensors.send(reading(gt_1030(), 1.0))
+    open_tab(window, "Memory")
+    fill_card(window)
+    qtbot.waitUntil(lambda: sees(window, "memory.oom.result"))
+    bottom = window.statusBar().mapTo(window, QPoint(0, 0)).y()
+    for name in (
+        "oom.size", "oom.count", "oom.dtype", "oom.budget", "oom.run", "oom.stop", "tank", "plot",
+        "empty_cache",
+    ):  # fmt: skip
+        part = find(window, f"memory.{name}")
+        assert part.isVisible(), name
+        assert part.mapTo(window, part.rect().bottomLeft()).y() < bottom, name
+    window.close()
