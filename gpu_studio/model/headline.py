@@ -195,13 +195,6 @@ class HeadlineModel(QObject):
         stops = headline.code not in _STOPS_NOTHING
         return stops and not is_usable(self._doctor.findings)
 
-    def is_same_loss(self, headline: Headline) -> bool:
-        """Return whether the current headline is about the same card that cannot be read now."""
-        current = self.headline
-        if current is None or current.device_uuid != headline.device_uuid:
-            return False
-        return current.code in _LIVE and headline.code in _LIVE
-
     @property
     def is_about_sensors(self) -> bool:
         """Whether the current headline is that the sensors have stopped."""

@@ -32,6 +32,7 @@ from gpu_studio.ui.tabs import TABS, TabContents, tab_of
 from gpu_studio.ui.window_files import WindowFiles
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from PySide6.QtGui import QCloseEvent, QHideEvent, QKeyEvent, QPaintEvent, QShowEvent
@@ -358,19 +359,17 @@ class MainWindow(QMainWindow):
         self.banner.show_headline(headline)
 
     def _go_on(self) -> None:
-        """Make one more tab, or start, or make one more page: one of them in each turn.
-
-        The first paint asked for the visible plots before this, so they are built before the start:
-        importing pyqtgraph blocks the event loop, and the engine should not start meanwhile.
-        """
+        """Make one more tab, or start, or prepare a plot or a page: one of them in each turn."""
         if self._is_closed:
             return
-        if (part := self._unmade()) is not None:
-            part.make_next()
+        if (tab := self._unmade()) is not None:
+            tab.make_next()
         elif not self._has_started:
             self._has_started = True
             self._order_keys()
             self._studio.start()
+        elif self._tabs_after_paint and (waiting := _plot_imports()):
+            waiting[0]()
         elif self._tabs_after_paint and (page := self._unmade_page()) is not None:
             page.make_next()
         else:
@@ -379,13 +378,8 @@ class MainWindow(QMainWindow):
         idle_work().add(self, self._go_on)
 
     def _unmade(self) -> LazyPage | None:
-        """Return the first tab, or part of a tab, that is not yet made."""
-        for page in self._pages:
-            parts = page.page.later if isinstance(page.page, TabContents) else (page,)
-            for part in parts:
-                if part.page is None:
-                    return part
-        return None
+        """Return the first tab that is not yet made."""
+        return next((page for page in self._pages if page.page is None), None)
 
     def _unmade_page(self) -> LazyPage | None:
         """Return the first page behind the first one of a tab that is not yet made."""
@@ -417,3 +411,9 @@ def show_unexpected(sentence: str) -> None:
     for widget in QApplication.topLevelWidgets():
         if isinstance(widget, MainWindow):
             widget.show_problem(sentence)
+
+
+def _plot_imports() -> list[Callable[[], object]]:
+    from gpu_studio.ui.plots.live_plot import imports  # with the tabs that have plots
+
+    return imports()

@@ -262,7 +262,8 @@ def table(model: QAbstractItemModel, *, name: str, accessible_name: str) -> QTab
 
 def set_property(widget: QWidget, name: str, value: object) -> None:
     """Set a property that the style sheet uses, and restyle a widget that has its style."""
-    if widget.property(name) == value:
+    before = widget.property(name)
+    if before == value or (before is None and value == ""):
         return
     widget.setProperty(name, value)
     if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):

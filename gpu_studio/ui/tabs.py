@@ -39,13 +39,11 @@ class TabContents(QWidget):
         presentation_wanted(): an audience shall see it.
 
     Attributes:
-        later: the parts that are made after the first paint, so that the window appears sooner.
         pages_later: the pages that are made once the engine starts, so that each opens at once.
     """
 
     presentation_wanted = Signal()
 
-    later: tuple[LazyPage, ...] = ()
     pages_later: tuple[LazyPage, ...] = ()
 
     def go_to(self, destination: Destination) -> None:

@@ -467,13 +467,6 @@ class DevicesModel(PageModel):
         return self._offered(verdict)
 
     @property
-    def is_cured_above(self) -> bool:
-        """Whether the banner says the same about a lost card, and offers what helps."""
-        verdict = self.verdict
-        is_loss = not verdict.is_finding and not self.pc.name
-        return is_loss and self._studio.headlines.is_same_loss(verdict)
-
-    @property
     def also_found(self) -> list[Headline]:
         """The other findings about the device, worst first."""
         device = self.device

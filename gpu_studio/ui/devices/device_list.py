@@ -31,8 +31,6 @@ _GAP = 4
 _RADIUS = 8
 _NAME_SIZE = 1.5  # of the font
 _NAME_GAP = 2
-_BADGE_SIZE = 0.85  # of the font
-_BADGE_RADIUS = 4
 _WRAPPED = Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap
 _MOST_HEIGHT = 1000
 
@@ -141,15 +139,10 @@ class _DeviceDelegate(QStyledItemDelegate):
         name_box = QRect(words.topLeft(), QSize(words.width(), _name_line(option.font)))
         painter.setFont(_name_font(option.font))
         painter.setPen(QColor(self._theme.colour("text")))
-        maker = device.device.maker if device.device is not None else ""
-        badge_width = _badge_width(option.font, maker)
         name = painter.fontMetrics().elidedText(
-            _shown_name(device), Qt.TextElideMode.ElideRight, name_box.width() - badge_width
+            _shown_name(device), Qt.TextElideMode.ElideRight, name_box.width()
         )
         painter.drawText(name_box, Qt.AlignmentFlag.AlignTop, name)
-        if maker:
-            left = name_box.left() + painter.fontMetrics().horizontalAdvance(name) + _PADDING
-            self._paint_badge(painter, left, name_box, option.font, maker)
         painter.setFont(option.font)
         painter.setPen(QColor(self._theme.colour("muted")))
         line_box = words.adjusted(0, name_box.height(), 0, _PADDING)
@@ -164,19 +157,6 @@ class _DeviceDelegate(QStyledItemDelegate):
         inset = box.width() // 5
         drawing = icon("cpu" if device.is_cpu else "card", self._theme, "on_device")
         drawing.paint(painter, box.adjusted(inset, inset, -inset, -inset))
-
-    def _paint_badge(
-        self, painter: QPainter, left: int, line: QRect, font: QFont, maker: str
-    ) -> None:
-        """Paint who made a card, in a frame behind its name."""
-        painter.setFont(_badge_font(font))
-        height = painter.fontMetrics().height()
-        top = line.top() + (line.height() - _NAME_GAP - height) // 2
-        box = QRectF(left, top, _badge_width(font, maker) - _PADDING, height)
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(QColor(self._theme.colour("muted")))
-        painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), _BADGE_RADIUS, _BADGE_RADIUS)
-        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, maker)
 
     def _paint_frame(self, painter: QPainter, box: QRect, option: QStyleOptionViewItem) -> None:
         """Mark the selected one of several devices, and the one under the mouse."""
@@ -201,20 +181,6 @@ def _shown_name(device: DeviceRow) -> str:
     """Return the name without the maker; the tool tip has it in full."""
     name = short_name(device.name) if device.is_cpu else without_maker(device.name)
     return name_at(device.pc, name)
-
-
-def _badge_font(font: QFont) -> QFont:
-    badge_font = QFont(font)
-    badge_font.setPointSizeF(_BADGE_SIZE * font.pointSizeF())
-    badge_font.setWeight(QFont.Weight.DemiBold)
-    return badge_font
-
-
-def _badge_width(font: QFont, maker: str) -> int:
-    """Return the room of a maker's badge and of the gap before it; 0 for no maker."""
-    if not maker:
-        return 0
-    return QFontMetrics(_badge_font(font)).horizontalAdvance(maker) + 3 * _PADDING
 
 
 def _least_height(font: QFont) -> int:

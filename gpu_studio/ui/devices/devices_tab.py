@@ -145,10 +145,10 @@ class OverviewPage(Page):
                 Words(lambda: _said(m.verdict), "title", name="verdict.sentence", stretch=1),
                 name="verdict", presented=True,
             ),
-            Words(lambda: "" if m.is_cured_above else m.verdict.command, name="verdict.command"),
+            Words(lambda: m.verdict.command, name="verdict.command"),
             Columns(
                 Flow(
-                    Press(lambda: "" if m.is_cured_above else m.verdict.action_label, self._cure,
+                    Press(lambda: m.verdict.action_label, self._cure,
                           primary=True, name="verdict.action"),
                     Press("Copy the command", self._copy_command, primary=True, icon="copy",
                           name="verdict.copy", shown=lambda: self._has_command),
@@ -264,13 +264,12 @@ class OverviewPage(Page):
     @property
     def _has_command(self) -> bool:
         verdict = self.model.verdict
-        return bool(verdict.command) and not verdict.action and not self.model.is_cured_above
+        return bool(verdict.command) and not verdict.action
 
     @property
     def _has_cure(self) -> bool:
         """Whether the verdict has something to press, which then comes first."""
-        is_offered = bool(self.model.verdict.action) and not self.model.is_cured_above
-        return is_offered or self._has_command
+        return bool(self.model.verdict.action) or self._has_command
 
     def _show_sensors(self, rows: SensorRows) -> None:
         m = self.model

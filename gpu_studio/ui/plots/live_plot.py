@@ -24,7 +24,7 @@ from gpu_studio.ui.plots.plot_zoom import Ends, PlotZoom, Whole
 from gpu_studio.ui.scroll_page import idle_work, imported
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from PySide6.QtGui import QHideEvent, QPaintEvent, QResizeEvent, QShowEvent
 
@@ -48,6 +48,11 @@ _LEAST_DECADES = 0.3
 _LEAST_SHARE = 1e-4  # of an axis: closer, its numbers have too many digits
 _LEAST_SAMPLES = 2.0
 _ASIDE = 0.05  # of the data's span
+
+
+def imports() -> list[Callable[[], object]]:
+    """Return what imports each module of a plot that is not there yet, for a turn of its own."""
+    return [partial(import_module, name) for name in _MODULES if name not in sys.modules]
 
 
 class LivePlot(QFrame):
@@ -268,8 +273,7 @@ class LivePlot(QFrame):
             painter.end()
         if not self._is_building:
             self._is_building = True
-            imports = (partial(import_module, name) for name in _MODULES if name not in sys.modules)
-            idle_work().add(self, *imports, self._build)
+            idle_work().add(self, *imports(), self._build)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit the canvas."""
