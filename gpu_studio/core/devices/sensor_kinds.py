@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.devices.devices import CUDA_BUILD
 from gpu_studio.core.devices.facts import SPACE, bytes_text, celsius_text, percent_text
 from gpu_studio.core.units import format_rate, three_digits
 
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.telemetry import Telemetry
-
-_CLOCK = "clock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +55,10 @@ def sensors_of(device: Device) -> tuple[SensorKind, ...]:
     """Return the sensors that a device of this kind can have."""
     if device.is_cpu:
         return CPU_SENSORS
-    if device.build_kind == CUDA_BUILD:
+    if not device.is_integrated:
         return CARD_SENSORS
-    titles = {_CLOCK: "GPU clock"} | ({"memory": "Shared memory"} if device.is_integrated else {})
-    return tuple(replace(kind, title=titles.get(kind.key, kind.title)) for kind in CARD_SENSORS)
+    shared = {"memory": "Shared memory"}
+    return tuple(replace(kind, title=shared.get(kind.key, kind.title)) for kind in CARD_SENSORS)
 
 
 def _bytes_words(value: float) -> str:
@@ -98,7 +95,7 @@ _ROWS: tuple[
     ("hotspot", "Hot spot", "°C", "hotspot_c", _celsius, None, 1.0),
     ("memory_temperature", "VRAM temperature", "°C", "memory_temperature_c", _celsius, None, 1.0),
     ("power", "Power", "W", "power_w", _watts, "power_limit_w", None),
-    (_CLOCK, "SM clock", "MHz", "sm_clock_mhz", _megahertz, "sm_clock_max_mhz", None),
+    ("clock", "GPU clock", "MHz", "sm_clock_mhz", _megahertz, "sm_clock_max_mhz", None),
     ("memory_clock", "Memory clock", "MHz", "memory_clock_mhz", _megahertz,
      "memory_clock_max_mhz", None),
     ("fan", "Fan", "%", "fan_percent", _percent, _HUNDRED, None),

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.run_effect import RunMark
     from gpu_studio.core.devices.sensor_history import SensorSpan
     from gpu_studio.core.devices.sensor_kinds import SensorKind
-    from gpu_studio.model.builds import Installation
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.pc import Pc
     from gpu_studio.model.studio import Studio
@@ -101,9 +100,8 @@ class DevicesModel(PageModel):
             studio.headlines.headline_changed, studio.settings.choices_changed,
             self.log.state_changed, self.runs.marks_changed, self.runs.effect_changed,
         )  # fmt: skip
-        self._reported_installation = self._installation
         if studio.builds is not None:
-            studio.builds.changed.connect(self._follow_installation)
+            self.follow(studio.builds.changed)
         self._find()
 
     def _listen(self, pc: Pc) -> None:
@@ -453,7 +451,8 @@ class DevicesModel(PageModel):
         if self.pc.name and session.absence:
             return verdicts.of_line(self.pc)
         if session.absence:
-            return verdicts.without_engine(device, self._installation)
+            builds = self._studio.builds
+            return verdicts.without_engine(device, builds.installation if builds else "")
         if device.is_cpu and self.has_cards:
             return verdicts.of_cpu(device, session.description, session.state)
         findings, row = self._findings_of(device), self.row
@@ -514,14 +513,3 @@ class DevicesModel(PageModel):
             self.see(is_seen=self.is_seen)
             self.changed.emit()
             self._memory.look_elsewhere()
-
-    @property
-    def _installation(self) -> Installation:
-        builds = self._studio.builds
-        return builds.installation if builds is not None else ""
-
-    def _follow_installation(self) -> None:
-        """Follow the begin and the end of an installation; it reports ten times a second."""
-        if self._installation != self._reported_installation:
-            self._reported_installation = self._installation
-            self.changed.emit()

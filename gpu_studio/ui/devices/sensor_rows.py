@@ -13,7 +13,7 @@ from gpu_studio.ui.parts import Text, letters
 from gpu_studio.ui.theme import COLOURS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent
 
@@ -27,7 +27,6 @@ _LINES_OF_TEXT = (1.4, 12.0)  # the least and the greatest height of a line
 _LINE_STRETCH = 100
 _COLUMN_GAP, _ROW_GAP = 18, 8
 _MOST_POINTS = 600  # of a line: more cannot be told apart
-_MOST_MARKS = 60
 _TICKS = 4
 _FILLED = 0.25  # how opaque the area under a line is
 _MARKED = "Dotted lines: start and end of a run."
@@ -96,15 +95,15 @@ class SensorRows(QWidget):
         known = [float(s.times_s[-1]) for s in self._spans if s.has_values]
         newest_s = max(known, default=0.0)
         self._ends_s = (newest_s - span_s, newest_s)
-        times_s = [time_s for mark in marks for time_s in (mark.began_s, mark.ended_s)]
-        apart = _apart(times_s, self._ends_s)
-        self._has_marks = bool(apart)
+        ends = (time_s for mark in marks for time_s in (mark.began_s, mark.ended_s))
+        marks_s = [one for one in ends if one is not None and newest_s - span_s <= one <= newest_s]
+        self._has_marks = bool(marks_s)
         self._title.setText(title)
         self._axis.show_span(span_s)
         for line in lines:
             row, role = self._rows[line.key], self._theme.device_role(line.device)
             row.title.setText(line.kind.title)
-            own = apart if not line.key.startswith("pc_") else ()
+            own = marks_s if not line.key.startswith("pc_") else ()
             row.line.show_span(line.span, line.kind.title, role, self._ends_s, own)
         if self._at_s < self._ends_s[0]:
             self._at_s = _NOW
@@ -290,15 +289,12 @@ class Sparkline(QWidget):
             painter.drawPolyline(QPolygonF(part))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
         painter.setPen(QPen(QColor(self._theme.colour("accent")), 1, Qt.PenStyle.DotLine))
-        for time_s in self._marks_s:
-            self._paint_time(painter, time_s)
-        painter.setPen(QPen(QColor(self._theme.colour("text")), 1))
+        for x in {round(self._x(time_s)) for time_s in self._marks_s}:  # short runs lie together
+            painter.drawLine(x, 0, x, self.height())
         if self._cursor_s is not None:
-            self._paint_time(painter, self._cursor_s)
-
-    def _paint_time(self, painter: QPainter, time_s: float) -> None:
-        x = round(self._x(time_s))
-        painter.drawLine(x, 0, x, self.height())
+            painter.setPen(QPen(QColor(self._theme.colour("text")), 1))
+            x = round(self._x(self._cursor_s))
+            painter.drawLine(x, 0, x, self.height())
 
     def _x(self, time_s: float) -> float:
         first_s, last_s = self._ends_s
@@ -329,14 +325,3 @@ class _TimeAxis(QWidget):
             room = painter.fontMetrics().horizontalAdvance(words)
             x = min(max(self.width() * number / _TICKS - room / 2, 0), self.width() - room)
             painter.drawText(QRectF(x, 0, room + 1, self.height()), words)
-
-
-def _apart(times_s: Iterable[float | None], ends_s: tuple[float, float]) -> list[float]:
-    """Return the times between two ends, and only the first of those that lie close together."""
-    first_s, last_s = ends_s
-    step_s = max(last_s - first_s, 1e-9) / _MOST_MARKS
-    shown: dict[int, float] = {}
-    for time_s in times_s:
-        if time_s is not None and first_s <= time_s <= last_s:
-            shown.setdefault(int((time_s - first_s) / step_s), time_s)
-    return list(shown.values())

@@ -41,7 +41,7 @@ def test_sensors_are_curves_with_their_values_in_words(
     assert all(result in described for result in ("26", "40 °C", "+14 °C"))
     rows = {row[0]: row[1:3] for row in table(tab, "devices.sensors.table")}
     assert rows["GPU temperature"] == ("40 °C", "+14 °C")
-    assert rows["SM clock"] == ("227 MHz · P0", "P8 → P0")
+    assert rows["GPU clock"] == ("227 MHz · P0", "P8 → P0")
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])

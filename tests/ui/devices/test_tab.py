@@ -10,18 +10,13 @@ from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import (
     QApplication,
-    QLineEdit,
     QListView,
-    QPushButton,
-    QTableView,
 )
 
 from gpu_studio.core.devices.finding import Finding, worst_first
-from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.devices.device_board import SUMMARY_ROLE, DeviceList, device_rows
 from gpu_studio.ui.devices.device_list import DeviceListView
 from gpu_studio.ui.devices.devices_tab import DevicesTab
-from gpu_studio.ui.devices.sensor_rows import Sparkline
 from gpu_studio.ui.scroll_page import TabScroll
 from gpu_studio.ui.theme import COLOURS
 from tests.driving.devices import choose_more, found, more, show_reading, start
@@ -237,20 +232,6 @@ def test_a_device_is_painted_in_its_colour_and_reported_in_words(
 # ── how it fits ────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("inventory", [two_cards()])
-@pytest.mark.parametrize("width", [740, 1000, 1600])
-def test_nothing_is_cut_off_at_the_right(
-    qtbot, studio, with_cuda, tab, sensor_source, inventory, width
-):
-    tab.resize(width, 560)
-    start(studio, tab)
-    show_reading(studio, sensor_source, reading(inventory, 1.0))
-    lines = [line for line in tab.findChildren(Sparkline) if line.isVisible()]
-    assert len(lines) == 10  # what the card reports, and two of the PC
-    assert {line.width() for line in lines} == {lines[0].width()}
-    assert all(line.mapTo(tab, line.rect().topRight()).x() < tab.width() for line in lines)
-
-
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_no_line_of_the_facts_is_cut_in_a_low_window(
     qtbot, studio, with_cuda, tab, sensor_source, inventory
@@ -265,22 +246,3 @@ def test_no_line_of_the_facts_is_cut_in_a_low_window(
     qtbot.waitUntil(lambda: facts.height() >= facts.sizeHint().height())
     page.takeWidget()
     page.close()
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_everything_to_press_has_a_name_and_is_reached_by_keyboard(
-    qtbot, studio, engines, tab, sensor_source, inventory
-):
-    engines.scripts[DescribeEngine] = [WITHOUT_PASCAL]
-    start(studio, tab)
-    show_reading(studio, sensor_source, reading(inventory, 1.0))
-    controls = [
-        widget
-        for kind in (QPushButton, QListView, QTableView, QLineEdit)
-        for widget in tab.findChildren(kind)
-        if widget.isVisible()
-    ]
-    assert len(controls) >= 6
-    for widget in controls:
-        assert widget.accessibleName(), widget.objectName()
-        assert widget.focusPolicy() & Qt.FocusPolicy.TabFocus, widget.objectName()
