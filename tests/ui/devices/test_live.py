@@ -70,7 +70,9 @@ def test_a_sensor_that_answers_again_gets_its_curve_back(
 ):
     start(studio, tab)
     for at_s in (1.0, 2.0):
-        show_reading(studio, sensor_source, reading(inventory, at_s, fan_percent=None))
+        silent = reading(inventory, at_s, fan_percent=None, temperature_c=None)
+        show_reading(studio, sensor_source, silent)
+    assert not sees(tab, "devices.sensor.temperature")
     assert not sees(tab, "devices.sensor.fan")
     show_reading(studio, sensor_source, reading(inventory, 3.0))
     assert sees(tab, "devices.sensor.fan")
