@@ -43,13 +43,6 @@ class TextTable(QAbstractTableModel):
     def text(self, row: int, column: int) -> str:
         """Return the text of a cell."""
 
-    def set_head(self, head: Sequence[str]) -> None:
-        """Change the column headers."""
-        if tuple(head) == self._head:
-            return
-        self._head = tuple(head)
-        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self._head) - 1)
-
     def rowCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
         """Return the number of rows."""
         return 0 if parent.isValid() else self.row_count

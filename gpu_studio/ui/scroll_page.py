@@ -210,24 +210,6 @@ class PageColumn(QWidget):
         self.column.setSpacing(GAP)
 
 
-def bring_into_view(widget: QWidget) -> None:
-    """Scroll the tab to a widget once it is laid out: at least to its top."""
-
-    def scroll() -> None:
-        place, inside = _scroll_area_around(widget)
-        if place is None or inside is None or not widget.isVisible():
-            return
-        top = widget.mapTo(inside, QPoint(0, 0)).y()
-        bar, room = place.verticalScrollBar(), place.viewport().height()
-        shown = bar.value() <= top and top + widget.height() <= bar.value() + room
-        if not shown:
-            # All of it, or else its top with a little of what is above.
-            last = top + widget.height() + GAP - room
-            bar.setValue(min(max(last, 0), max(top - GAP, 0)) if last > bar.value() else top - GAP)
-
-    _once_laid_out(widget, scroll)
-
-
 def keep_row_in_view(view: QTableView, row: int) -> None:
     """Scroll the tab to a row of a table that is shown in full, as the arrow keys move."""
 
