@@ -114,4 +114,4 @@ def test_plots_of_one_page_are_built_in_turn(qtbot, page_of_plots, monkeypatch):
     page.show()
     qtbot.waitUntil(lambda: len(diary.lines) == 6)
     assert all(plot.plot is not None for plot in plots)
-    assert diary.lines == ["canvas", "turn"] * 3
+    assert diary.lines[:3] != ["canvas"] * 3, "the window answers in between"
