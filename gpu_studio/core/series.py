@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 
 class Series:
-    """A growing buffer of float64 values; appending is amortized constant time.
+    """A growing buffer of float64 values and their times; appending is amortized constant time.
 
     `values` is a view of the present samples, shape (n,), not a copy. A plot that keeps the view
     always sees n values, and asks again when `len` has grown.
     """
 
     def __init__(self, capacity: int = 1024) -> None:
-        self._buffer: NDArray[np.float64] = np.empty(max(capacity, 1), np.float64)
+        self._buffer: NDArray[np.float64] = np.empty((2, max(capacity, 1)), np.float64)
         self._count = 0
         self._pyramid = Pyramid()
 
@@ -35,9 +33,12 @@ class Series:
     @property
     def values(self) -> NDArray[np.float64]:
         """The values so far, read-only, shape (n,)."""
-        view = self._buffer[: self._count]
-        view.flags.writeable = False
-        return view
+        return self._view(0)
+
+    @property
+    def times(self) -> NDArray[np.float64]:
+        """The time of each value, ascending, read-only, shape (n,)."""
+        return self._view(1)
 
     def pick(self, first: int, last: int, most: int) -> NDArray[np.intp]:
         """Return the positions to draw between two positions; see `Pyramid.pick`.
@@ -52,15 +53,22 @@ class Series:
         first = min(max(first, 0), len(values))
         return self._pyramid.pick(values, first, min(max(last, first), len(values)), most)
 
-    def append(self, values: Sequence[float]) -> None:
-        """Add values at the end."""
-        needed = self._count + len(values)
-        if needed > len(self._buffer):
-            grown = np.empty(max(needed, 2 * len(self._buffer)), np.float64)
-            grown[: self._count] = self._buffer[: self._count]
+    def append(self, values: ArrayLike, times: ArrayLike | None = None) -> None:
+        """Add values at the end, with their times; values without times are counted from 1."""
+        added = np.asarray(values, np.float64)
+        begin, end = self._count, self._count + len(added)
+        if end > self._buffer.shape[1]:
+            grown = np.empty((2, max(end, 2 * self._buffer.shape[1])), np.float64)
+            grown[:, :begin] = self._buffer[:, :begin]
             self._buffer = grown
-        self._buffer[self._count : needed] = values
-        self._count = needed
+        self._buffer[0, begin:end] = added
+        self._buffer[1, begin:end] = np.arange(begin + 1, end + 1) if times is None else times
+        self._count = end
+
+    def _view(self, row: int) -> NDArray[np.float64]:
+        view = self._buffer[row, : self._count]
+        view.flags.writeable = False
+        return view
 
 
 _BASE = 64  # samples per block of the lowest level

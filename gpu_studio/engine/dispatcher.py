@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.engine.benchmark.race_timing import FinishLine
+    from gpu_studio.engine.benchmark.turns import TurnsClock
     from gpu_studio.engine.sensor import Sensor
     from gpu_studio.engine.switcher.placement import Placement
 
@@ -148,6 +149,7 @@ class Dispatcher:
         stop: threading.Event,
         turns: str = "",
         line: FinishLine | None = None,
+        clock: TurnsClock | None = None,
     ) -> Iterator[Event | None]:
         from gpu_studio.engine.benchmark.run import WorkloadRun
 
@@ -158,15 +160,16 @@ class Dispatcher:
             cpu_name=self._cpu_name,
             turns=turns,
             line=line,
+            clock=clock,
         ).events()
 
     def _run_in_turns(self, request: RunInTurns, stop: threading.Event) -> Iterator[Event]:
         from gpu_studio.engine.benchmark.race_timing import FinishLine
-        from gpu_studio.engine.benchmark.turns import check_turns, in_turns
+        from gpu_studio.engine.benchmark.turns import TurnsClock, check_turns, in_turns
 
         check_turns(request)
-        turns, line = uuid.uuid4().hex, FinishLine()
-        runs = [self._run_one(run, stop, turns, line) for run in request.runs]
+        together = uuid.uuid4().hex, FinishLine(), TurnsClock()
+        runs = [self._run_one(run, stop, *together) for run in request.runs]
         yield from in_turns(list(map(self._guarded, request.runs, runs)))
 
     def _place(self, request: PlaceModel) -> Iterator[Event]:

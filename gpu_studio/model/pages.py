@@ -24,6 +24,7 @@ class PageId(msgspec.Struct, frozen=True):
 DEVICES = PageId("devices")
 RACE = PageId("race")
 BENCHMARK = PageId("benchmark")
+RUN = PageId("benchmark", "run")
 HISTORY = PageId("benchmark", "history")
 SWITCHER = PageId("switcher")
 SWITCH = PageId("switcher", "switch")

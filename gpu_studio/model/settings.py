@@ -51,10 +51,6 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     budget_s: Annotated[float, Meta(ge=0.05, le=600)] = 2.0
     workload: str = "elementwise"
     sizes: Annotated[str, Meta(max_length=LONGEST_TEXT)] = "256, 512, 1024, 2048"
-    sweep: bool = False
-    sweep_range: Annotated[str, Meta(pattern=r"\A[^:]*:[^:]*\Z", max_length=LONGEST_TEXT)] = (
-        "64:4096"
-    )
     modes: Annotated[tuple[str, ...], Meta(max_length=_MOST_MODES)] = ()
     dtypes: tuple[Annotated[str, _one_of(DTYPES)], ...] = ("float32",)
     code_drawer: bool = False

@@ -83,7 +83,9 @@ class Page(QWidget):
         action_row: what `head_parts` describes; the tab places it.
         is_for_audience: whether it has parts for an audience.
         is_presented: whether only those are shown.
+        is_narrow: whether it has no room for a column beside the rest.
         updates: what shows the present state; each part adds its own.
+        presses: the buttons, each with what tells whether it can be pressed.
     """
 
     def __init__(
@@ -93,7 +95,8 @@ class Page(QWidget):
         self.setObjectName(name)
         self.name, self.model, self.theme = name, model, theme
         self.updates: list[Callable[[], object]] = []
-        self.is_presented = False
+        self.presses: list[tuple[QPushButton, Read]] = []
+        self.is_presented = self.is_narrow = False
         parts = self.parts()
         self.is_for_audience = any(part.is_for_audience for part in parts)
         _fill(QVBoxLayout(self), parts, self)
@@ -113,10 +116,20 @@ class Page(QWidget):
         self.is_presented = is_presented
         self.update_parts()
 
+    def turn(self, *, is_narrow: bool) -> None:
+        """Show what belongs to a narrow page, or to a wide one."""
+        self.is_narrow = is_narrow
+        if self.isVisible():
+            self.update_parts()
+
     def update_parts(self) -> None:
         """Show the present state of the model."""
         for update in self.updates:
             update()
+        # The focus of a button that is disabled may go to one that is enabled now.
+        known = [(pressed, bool(enabled())) for pressed, enabled in self.presses]
+        for pressed, can in sorted(known, key=lambda one: not one[1]):
+            _enable(pressed, can)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Show what happened while the page was hidden."""
@@ -166,9 +179,9 @@ class Part:
             widget.setObjectName(f"{page.name}.{self.name}")
         tip = self.tip
         if callable(tip):
-            page.updates.append(lambda: _show_tip(widget, tip()))
+            page.updates.append(lambda: self.show_tip(widget, tip()))
         elif tip:
-            _show_tip(widget, tip)
+            self.show_tip(widget, tip)
         if self.keeps_room:
             keep_room(widget)
         page.updates.append(lambda: widget.setVisible(self._is_visible(page, widget)))
@@ -181,6 +194,10 @@ class Part:
     def is_filled(self, widget: Any) -> bool:
         """Return whether there is anything to see."""
         return True
+
+    def show_tip(self, widget: QWidget, tip: str) -> None:
+        """Show a tool tip, and tell it to a screen reader."""
+        _show_tip(widget, tip)
 
     def _is_visible(self, page: Page, widget: QWidget) -> bool:
         if page.is_presented and not self.is_for_audience:
@@ -265,13 +282,18 @@ class Press(Part):
             page.updates.append(lambda: _call(pressed, label()))
         enabled = self.enabled
         if enabled is not None:
-            page.updates.append(lambda: _enable(pressed, bool(enabled())))
+            page.presses.append((pressed, enabled))
         if self.key:
             _KEYS[self.key](pressed)
         return pressed
 
     def is_filled(self, widget: QPushButton) -> bool:
         return bool(widget.text())
+
+    def show_tip(self, widget: Any, tip: str) -> None:
+        super().show_tip(widget, tip)
+        if self.key:
+            _KEYS[self.key](widget)  # the tool tip names the key
 
     def _picture(self, page: Page, *, is_primary: bool) -> QIcon:
         return icon(self.icon, page.theme, *(("on_accent",) if is_primary else ()))
@@ -509,10 +531,11 @@ class _Slider(QSlider):
 
 @dataclass(frozen=True, kw_only=True)
 class Line(_Control):
-    """A line of text; ``hint`` stands in it while it is empty."""
+    """A line of text; ``hint`` stands in it while it is empty, and Enter calls ``entered``."""
 
     hint: str = ""
     wrong: Read | None = None
+    entered: Callable[[], object] | None = None
 
     def make(self, page: Page) -> QWidget:
         line = QLineEdit()
@@ -528,6 +551,8 @@ class Line(_Control):
 
         page.updates.append(update)
         line.textChanged.connect(_choose(page, self.of))
+        if self.entered is not None:
+            line.returnPressed.connect(self.entered)
         return _titled(page, self, line)
 
 
@@ -763,6 +788,42 @@ class Stack(_Group):
         return place
 
 
+class Turning(_Group):
+    """Parts below each other; side by side, in as many lines as needed, where it is narrow."""
+
+    def make(self, page: Page) -> QWidget:
+        made = _TurningWidget([part.build(page) for part in self.inner])
+        page.updates.append(lambda: made.turn(is_narrow=page.is_narrow))
+        return made
+
+
+class _TurningWidget(QWidget):
+    def __init__(self, widgets: list[QWidget]) -> None:
+        super().__init__()
+        self._widgets, self._is_narrow = widgets, False
+        self._flow = FlowRow(spacing=GAP)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(GAP)
+        for widget in (self._flow, *widgets):
+            self._column.addWidget(widget)
+        self._flow.hide()
+
+    def turn(self, *, is_narrow: bool) -> None:
+        if is_narrow == self._is_narrow:
+            return
+        self._is_narrow = is_narrow
+        focused, hidden = self.window().focusWidget(), [one.isHidden() for one in self._widgets]
+        self._flow.set_widgets(*(self._widgets if is_narrow else ()))
+        self._flow.setVisible(is_narrow)
+        for widget, was_hidden in zip(self._widgets, hidden, strict=True):
+            if not is_narrow:
+                self._column.addWidget(widget)
+            widget.setVisible(not was_hidden)
+        if focused is not None and self.isAncestorOf(focused):
+            focused.setFocus()  # a widget that gets another parent loses it
+
+
 def _fill(column: QVBoxLayout, inner: Sequence[Part], page: Page) -> None:
     column.setContentsMargins(0, 0, 0, 0)
     column.setSpacing(GAP)
@@ -797,9 +858,10 @@ class Box(_Group):
 
 @dataclass(frozen=True, init=False)
 class Fold(_Group):
-    """Parts under a button that unfolds them; closed at first."""
+    """Parts under a button that unfolds them; closed at first. ``note`` stands beside it."""
 
     label: str = ""
+    note: Part | None = None
 
     def make(self, page: Page) -> QWidget:
         place, inner, handle = QWidget(), QWidget(), QToolButton()
@@ -814,9 +876,13 @@ class Fold(_Group):
         handle.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         inner.hide()
         _fill(QVBoxLayout(inner), self.inner, page)
-        column = QVBoxLayout(place)
+        column, head = QVBoxLayout(place), QHBoxLayout()
         column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(handle)
+        column.addLayout(head)
+        head.addWidget(handle, 0, Qt.AlignmentFlag.AlignTop)
+        if self.note is not None:
+            head.addWidget(self.note.build(page), 1)
+        head.addStretch(0 if self.note else 1)
         column.addWidget(inner, 1)
 
         def turn(is_open: bool) -> None:
@@ -859,7 +925,7 @@ class Beside(_Group):
 
     def make(self, page: Page) -> QWidget:
         side, rest = (part.build(page) for part in self.inner)
-        return _BesideWidget(side, rest, self.side_letters)
+        return _BesideWidget(page, side, rest, self.side_letters)
 
 
 _NARROW, _NARROW_LETTERS = 1024, 132
@@ -867,9 +933,9 @@ _ANY_WIDTH = (1 << 24) - 1  # Qt's QWIDGETSIZE_MAX
 
 
 class _BesideWidget(QWidget):
-    def __init__(self, side: QWidget, rest: QWidget, side_letters: int) -> None:
+    def __init__(self, page: Page, side: QWidget, rest: QWidget, side_letters: int) -> None:
         super().__init__()
-        self._side, self._letters = side, side_letters
+        self._page, self._side, self._letters = page, side, side_letters
         self._line = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         self._line.setContentsMargins(0, 0, 0, 0)
         self._line.setSpacing(MARGIN)
@@ -895,3 +961,4 @@ class _BesideWidget(QWidget):
         width = letters(self._side, self._letters)
         self._side.setMinimumWidth(0 if is_narrow else width)
         self._side.setMaximumWidth(_ANY_WIDTH if is_narrow else width)
+        self._page.turn(is_narrow=is_narrow)

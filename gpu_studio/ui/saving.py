@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
+_FOLDER = "lastFolder"  # a property of the window
 _PICTURES = (".png", ".apng", ".webp", ".gif", ".mp4")
 
 
@@ -43,13 +44,21 @@ def usual_path(name: str) -> str:
 def ask_save_path(parent: QWidget, title: str, name: str, kind: str) -> str:
     """Return the path that the user chose for a new file; empty if none.
 
+    The next file of this window is suggested in the same folder.
+
     Args:
         parent: the dialog's parent.
         title: the dialog's title.
         name: the kind of file, which begins its suggested name, with its suffix.
         kind: the kind of file for the dialog: ``CSV table (*.csv)``.
     """
-    path, _ = QFileDialog.getSaveFileName(parent, title, suggested_path(name), kind)
+    window, suggested = parent.window(), PurePath(suggested_path(name))
+    folder = window.property(_FOLDER)
+    if folder and Path(folder).is_dir():
+        suggested = Path(folder) / suggested.name
+    path, _ = QFileDialog.getSaveFileName(parent, title, str(suggested), kind)
+    if path:
+        window.setProperty(_FOLDER, str(PurePath(path).parent))
     suffix = PurePath(name).suffix
     return path if not path or path.lower().endswith(suffix) else path + suffix
 

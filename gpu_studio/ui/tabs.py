@@ -113,6 +113,7 @@ TABS = (
         icon="chart",
         keys="Ctrl+3",
         contents="gpu_studio.ui.benchmark.benchmark_tab:BenchmarkTab",
+        parts={pages.RUN: "Run", pages.HISTORY: "History"},
         opens_in_front=(".jsonl",),
         recognizes="gpu_studio.core.benchmark.standard_file:has_standard",
         recognized=pages.HISTORY,

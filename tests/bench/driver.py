@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QCheckBox, QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
 from gpu_studio.app import build_window
 from gpu_studio.model.settings import Settings
@@ -63,16 +63,9 @@ class Driver:
         """Press Run and return the results of that plan; ``LOW:HIGH`` is a sweep."""
         window.choose_data(self.window, "benchmark.workload", workload)
         QApplication.processEvents()
-        low, colon, high = sizes.partition(":")
-        window.find(self.window, "benchmark.sweep", QCheckBox).setChecked(bool(colon))
-        QApplication.processEvents()
-        if colon:
-            self._type("benchmark.sweep.low", low)
-            self._type("benchmark.sweep.high", high)
-        else:
-            self._type("benchmark.sizes", sizes)
+        self._type("benchmark.sizes", sizes.replace(":", ".."))
         before = len(self.benchmark.runs)
-        window.click(self.window, "benchmark.run")
+        window.click(self.window, "benchmark.sweep" if ":" in sizes else "benchmark.run")
         self.wait(lambda: not self.benchmark.state.is_busy)
         results = [run.result for run in self.benchmark.runs[before:]]
         if not results or None in results:

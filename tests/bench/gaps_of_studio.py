@@ -25,7 +25,6 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.ui.benchmark.benchmark_plots import View
 from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.race.race_tab import RaceTab
 from gpu_studio.ui.theme import styled_application
@@ -105,8 +104,8 @@ class Minute:
             self._press("benchmark.run")
             self._wait(lambda: self._driver.benchmark.state.is_busy)
             self._wait(lambda: not self._driver.benchmark.state.is_busy)
-        for view in View:
-            self._press(f"benchmark.view.{view.name.lower()}")
+        for view in ("time", "sizes"):
+            self._press(f"benchmark.view.{view}")
             self._look()
 
     def _race(self) -> None:

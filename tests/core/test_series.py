@@ -28,6 +28,13 @@ def test_values_kept_stay_as_they_were() -> None:
     assert len(series.values) == 102
 
 
+def test_each_value_has_its_time_or_is_counted() -> None:
+    series = Series(capacity=1)
+    series.append([5.0, 6.0])
+    series.append([7.0], [2.5])
+    assert series.times.tolist() == [1.0, 2.0, 2.5]
+
+
 def test_the_values_are_read_only() -> None:
     series = Series()
     series.append([1.0])

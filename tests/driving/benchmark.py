@@ -6,30 +6,44 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLineEdit, QTableView, QToolButton, QWidget
+from PySide6.QtWidgets import QLineEdit, QTabBar, QTableView, QToolButton, QWidget
 
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.result_bars import ResultBars
 from gpu_studio.ui.trust_chip import TrustChip
-from tests.driving.window import click, column, find, move_mouse, plain, text, wait_until, write
+from tests.driving.window import (
+    click,
+    column,
+    find,
+    move_mouse,
+    open_page,
+    plain,
+    text,
+    wait_until,
+    write,
+)
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import RunWorkload
     from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 
 
-def open_more(tab: QWidget) -> None:
-    """Unfold the options that are folded at first."""
-    if not find(tab, "benchmark.more", QToolButton).isChecked():
-        click(tab, "benchmark.more")
-
-
 def type_sizes(tab: QWidget, sizes: str) -> QLineEdit:
     """Replace the sizes; return their field."""
-    open_more(tab)
     write(tab, "benchmark.sizes", sizes)
     return find(tab, "benchmark.sizes", QLineEdit)
+
+
+def turn_to(tab: QWidget, title: str) -> None:
+    """Bring a page of the tab to the front."""
+    open_page(tab, "benchmark.pages", title)
+
+
+def front(tab: QWidget) -> str:
+    """Return the title of the page in front."""
+    bar = find(tab, "benchmark.pages", QTabBar)
+    return bar.tabText(bar.currentIndex())
 
 
 def run(tab: BenchmarkTab, sizes: str = "64, 512, 2048") -> None:
@@ -79,6 +93,12 @@ def drawn_keys(tab: QWidget) -> tuple[str, ...]:
     return find(tab, "benchmark.plot", LivePlot).curve_keys
 
 
+def explain(tab: QWidget) -> None:
+    """Unfold the explanation of the result."""
+    if not find(tab, "benchmark.why.more", QToolButton).isChecked():
+        click(tab, "benchmark.why.more")
+
+
 def bars(tab: QWidget, name: str) -> dict[str, str]:
     """Return the labels of some bars and what stands at each."""
     return {bar.name: plain(bar.text) for bar in find(tab, name, ResultBars).bars}
@@ -96,14 +116,8 @@ def reasons(tab: QWidget) -> str:
 
 
 def headline(tab: QWidget) -> str:
-    """Return the largest words of the page."""
+    """Return the words over the curves."""
     return text(tab, "benchmark.hero.headline")
-
-
-def hero_bars(tab: QWidget) -> dict[str, str]:
-    """Return the names of the bars at the top and their values; an empty bar has none."""
-    shown = find(tab, "benchmark.hero.bars", ResultBars).bars
-    return {bar.name: plain(bar.text) for bar in shown}
 
 
 def hover_row(tab: QWidget, row: int) -> None:

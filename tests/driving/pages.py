@@ -32,7 +32,6 @@ from gpu_studio.core.messages.placement_messages import (
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.pages import BENCHMARK
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui.benchmark.benchmark_plots import View
 from gpu_studio.ui.memory.fit_page import FitPage
 from gpu_studio.ui.scroll_page import idle_work
 from gpu_studio.ui.tabs import TABS
@@ -70,9 +69,9 @@ def _pages_of(tab: Tab) -> Iterator[Page]:
     for number, title in enumerate(tab.parts.values()):
         yield Page(title, tab.title, f"{tab.page.tab}.pages", number)
     if tab.page == BENCHMARK:
-        for view in View:
-            yield Page(view.name, tab.title, f"benchmark.view.{view.name.lower()}")
-    elif not tab.parts:
+        for view in ("time", "sizes"):
+            yield Page(view, tab.title, f"benchmark.view.{view}")
+    if not tab.parts:
         yield Page(tab.title, tab.title)
 
 
@@ -140,6 +139,9 @@ def go(window: QWidget, page: Page) -> None:
     tabs = find(window, "tabs", QTabWidget)
     titles = [tabs.tabText(index).replace("&", "") for index in range(tabs.count())]
     tabs.setCurrentIndex(titles.index(page.tab))
+    if page.tab == "Benchmark":
+        find(window, "benchmark.pages", QTabBar).setCurrentIndex(0)
+        settle()
     if page.bar.endswith(".pages"):
         find(window, page.bar, QTabBar).setCurrentIndex(page.number)
     elif page.bar:

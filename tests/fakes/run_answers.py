@@ -47,10 +47,14 @@ def samples_of(request: RunWorkload, count: int = 40) -> tuple[float, ...]:
 
 
 def batch(
-    request: RunWorkload, samples_s: tuple[float, ...], spent_s: float, calls: int = 4
+    request: RunWorkload,
+    samples_s: tuple[float, ...],
+    spent_s: float,
+    calls: int = 4,
+    **clock: Any,
 ) -> SamplesMeasured:
     return SamplesMeasured(
-        run_id=request.run_id, samples_s=samples_s, calls_per_sample=calls, spent_s=spent_s
+        run_id=request.run_id, samples_s=samples_s, calls_per_sample=calls, spent_s=spent_s, **clock
     )
 
 

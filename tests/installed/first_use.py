@@ -304,7 +304,6 @@ def _go_on(window: WatchedWindow, person: Person, pictures: Path, index: WheelIn
 
 def _run(window: WatchedWindow, person: Person) -> float:
     window.click("tab", person)
-    window.click("benchmark.more", person)
     window.click("benchmark.sizes", person)
     person.press("ctrl+a", "2", "5", "6")
     window.wait_for("256", lambda state: state["typed"] == "256", 60)

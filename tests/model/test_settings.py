@@ -98,19 +98,18 @@ def test_a_fresh_start_keeps_the_old_settings_aside(tmp_path, qtbot):
     ("field", "bad"),
     [
         ("theme", "pink"), ("theme", 3), ("theme", "dark\n"), ("budget_s", -1),
-        ("budget_s", "x"), ("tab", 9), ("sizes", "1" * 1001), ("sweep_range", "64"),
-        ("sweep_range", "1:2:3"), ("sweep_range", "1" * 1000 + ":2"), ("modes", ["x"] * 17),
+        ("budget_s", "x"), ("tab", 9), ("sizes", "1" * 1001), ("modes", ["x"] * 17),
         ("dtypes", ["float31"]),
     ],
 )  # fmt: skip
 def test_one_bad_value_loses_only_itself(tmp_path, field, bad):
     path = tmp_path / "settings.json"
-    path.write_text(json.dumps({"sweep": True, field: bad}), encoding="utf-8")
+    path.write_text(json.dumps({"code_drawer": True, field: bad}), encoding="utf-8")
     settings = Settings(path)
     assert getattr(settings.choices, field) == getattr(Choices(), field)
-    assert settings.choices.sweep
+    assert settings.choices.code_drawer
     settings.change(**{field: bad})
-    assert settings.choices == Choices(sweep=True)
+    assert settings.choices == Choices(code_drawer=True)
 
 
 def test_a_folder_that_takes_nothing_is_reported_once(tmp_path, qtbot):

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QRadioButton,
     QTabBar,
     QTableView,
+    QToolButton,
     QWidget,
 )
 
@@ -186,10 +187,12 @@ class Photographer:
         find(self._window, "benchmark.mode.naive", QCheckBox).setChecked(True)
         self.press("benchmark.run")
         self.wait(lambda: run.isEnabled() and self._studio.session.is_free)
-        self.press("benchmark.view.explanation")
+        find(self._window, "benchmark.why.more", QToolButton).click()
         self.take("benchmark-explained")
-        self.press("benchmark.view.history")
+        find(self._window, "benchmark.pages", QTabBar).setCurrentIndex(1)
         self.take("benchmark-history")
+        find(self._window, "benchmark.pages", QTabBar).setCurrentIndex(0)
+        find(self._window, "benchmark.why.more", QToolButton).click()
         self.press("benchmark.view.sizes")
         self.take("benchmark")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox
 
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.devices.finding import Finding
@@ -14,7 +14,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.model.memory.memory_model import MemoryModel
-from gpu_studio.ui.benchmark.benchmark_choices import DeviceBoxes
+from gpu_studio.ui.benchmark.device_boxes import DeviceBoxes
 from gpu_studio.ui.memory.memory_tab import what_is_shown
 from gpu_studio.ui.race.race_tab import RaceTab
 from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
@@ -56,29 +56,24 @@ def test_the_board_has_the_answer(ready_studio: Studio) -> None:
 
 
 def test_the_benchmark_does_not_offer_it(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> None:
-    before = QWidget()
-    boxes = DeviceBoxes(theme, before)
-    for widget in (before, boxes):
-        qtbot.addWidget(widget)
-    boxes.show_rows(ready_studio.board.rows)
+    boxes = DeviceBoxes(theme)
+    qtbot.addWidget(boxes)
+    boxes.show_rows(ready_studio.board.rows, frozenset())
     assert [one.isEnabled() for one in boxes.findChildren(QCheckBox)] == [True, False, True]
-    assert REASON in [label.text() for label in boxes.findChildren(QLabel)]
-    assert boxes.addresses == ["cpu", "cuda:1"]
+    assert REASON in [box.accessibleDescription() for box in boxes.findChildren(QCheckBox)]
     assert QuickComparison(ready_studio).devices == ("cpu", "cuda:1")
 
 
 def test_a_new_finding_leaves_the_boxes_of_the_benchmark_alone(
     qtbot: QtBot, ready_studio: Studio, theme: Theme
 ) -> None:
-    before = QWidget()
-    boxes = DeviceBoxes(theme, before)
-    for widget in (before, boxes):
-        qtbot.addWidget(widget)
+    boxes = DeviceBoxes(theme)
+    qtbot.addWidget(boxes)
     rows = ready_studio.board.rows
-    boxes.show_rows(rows)
+    boxes.show_rows(rows, frozenset())
     shown = boxes.findChildren(QCheckBox)
     slow = Finding(code="slow_link", sentence="Slow.", device_uuid=NEW)
-    boxes.show_rows((*rows[:-1], msgspec.structs.replace(rows[-1], finding=slow)))
+    boxes.show_rows((*rows[:-1], msgspec.structs.replace(rows[-1], finding=slow)), frozenset())
     assert boxes.findChildren(QCheckBox) == shown
 
 

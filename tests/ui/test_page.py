@@ -41,6 +41,7 @@ from gpu_studio.ui.page import (
     Stack,
     Switch,
     Tick,
+    Turning,
     Words,
 )
 
@@ -105,9 +106,13 @@ class SizePage(Page):
         return (
             Beside(
                 Box(
+                    Turning(
+                        Press("First", m.press, name="first"),
+                        Press("Second", m.press, name="second"),
+                    ),
                     Number(of="size", title="Size", name="size", low=0, high=100),
                     Pick(of="dtype", title="Type", name="dtype", items=("float32", "float16")),
-                    Line(of="name", title="Name", name="name"),
+                    Line(of="name", title="Name", name="name", entered=m.press),
                     Tick(of="is_cold", title="Cold", name="cold"),
                     Switch(of="view", title="Axis", name="axis", items=AXES, is_radio=True),
                     Slide(
@@ -136,7 +141,7 @@ class SizePage(Page):
                     ),
                     Fold(
                         Rows("All", ("Size",), lambda: [(str(m.choices.size),)], name="table"),
-                        label="Why?", name="why",
+                        label="Why?", name="why", note=Words("Because.", name="note"),
                     ),
                 ),
             ),
@@ -283,6 +288,7 @@ def test_what_is_for_later_is_made_when_it_is_first_shown(page: SizePage) -> Non
 def test_a_fold_opens_by_its_button(page: SizePage) -> None:
     view = found(page, QTableView, "table")
     assert not view.isVisible()
+    assert found(page, QLabel, "note").isVisible()
     QTest.mouseClick(found(page, QToolButton, "why.more"), Qt.MouseButton.LeftButton)
     assert view.isVisible()
 
@@ -308,3 +314,17 @@ def test_the_choices_are_above_the_rest_of_a_narrow_page(
         return bottom < sentence.mapTo(page, sentence.rect().topLeft()).y()
 
     qtbot.waitUntil(lambda: is_choice_above() is is_above)
+    first, second = (found(page, QPushButton, name) for name in ("first", "second"))
+    assert page.is_narrow is is_above
+    qtbot.waitUntil(lambda: (first.y() == second.y()) is is_above)
+
+
+def test_a_bar_keeps_the_focus_as_it_turns_and_enter_in_a_line_acts(page: SizePage) -> None:
+    second = found(page, QPushButton, "second")
+    page.window().activateWindow()
+    second.setFocus()
+    for width in (800, 1800):
+        page.resize(width, 600)
+        assert page.focusWidget() is second
+    QTest.keyClick(found(page, QLineEdit, "name"), Qt.Key.Key_Return)
+    assert page.model.pressed == 1

@@ -51,7 +51,7 @@ def window(pages_on_sight, qtbot, engines, settings) -> Iterator[MainWindow]:
 def test_a_button_that_starts_work_stays_where_it_is(qtbot, window):
     moved = []
     for page, name in (
-        ("LIVE", "benchmark.run"),
+        ("Run", "benchmark.run"),
         ("Race", "race.run"),
         ("Switch", "switcher.move"),
         ("Lessons", "switcher.lab.break"),
@@ -95,7 +95,7 @@ def test_lists_open_whole_each_time_and_leave_the_wheel_to_the_page(qtbot, windo
                 turn_wheel(control, degrees)
                 if _state(control) != before:
                     found.append(f"{name} takes the wheel")
-    assert len(seen) > 20
+    assert len(seen) > 12
     assert not found, "\n".join(found)
 
 

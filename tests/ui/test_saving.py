@@ -50,6 +50,20 @@ def test_a_new_file_is_suggested_under_a_dated_name(qtbot, monkeypatch, name, pl
     assert re.fullmatch(rf"{stem}-\d{{4}}-\d\d-\d\d-\d{{6}}\{ending}", suggested.name)
 
 
+def test_the_next_file_is_suggested_in_the_folder_of_the_last_one(qtbot, monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(
+        QFileDialog,
+        "getSaveFileName",
+        lambda *args: asked.append(Path(args[2]).parent) or (str(tmp_path / "chosen"), ""),
+    )
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    for name in ("race.png", "a.csv"):
+        ask_save_path(parent, "Save", name, "kind")
+    assert asked[1] == tmp_path != asked[0]
+
+
 def test_a_file_is_looked_for_in_the_folder_of_its_kind(qtbot, monkeypatch):
     asked = []
     monkeypatch.setattr(

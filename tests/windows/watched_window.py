@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PERIOD_MS = 500
 # Clear can be clicked once no run is going on.
 _TOLD = (
-    "benchmark.more", "benchmark.sizes", "benchmark.run", "benchmark.clear",
+    "benchmark.sizes", "benchmark.run", "benchmark.clear",
     "setup.begin", "setup.pause", "setup.go_on", "setup.again", "setup.close",
 )  # fmt: skip
 _TAB = "Benchmark"

@@ -165,7 +165,6 @@ def _use(pc: WindowsPc, person: Person, picture: Path) -> None:
         "PyTorch: ready", lambda state: "PyTorch: ready" in state["status"], _LONGEST_START_S
     )
     window.click("tab", person)
-    window.click("benchmark.more", person)
     window.click("benchmark.sizes", person)
     person.press("ctrl+a", "2", "5", "6")
     window.wait_for("256", lambda state: state["typed"] == "256", 60)

@@ -126,7 +126,7 @@ def run_of(kept: KeptRun) -> Run:
         )
     )
     samples_s = kept.samples_s
-    run.series.append(samples_s.tolist())
+    run.series.append(samples_s, samples_s.cumsum() * result.calls_per_sample)
     run.calls_per_sample = result.calls_per_sample
     run.spent_s = float(samples_s.sum()) * result.calls_per_sample
     run.recording, run.size_text = result.recording, result.size_text

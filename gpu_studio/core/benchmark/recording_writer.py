@@ -141,6 +141,8 @@ def _events_of(
             samples_s=tuple(samples_s[begin : batch.end]),
             calls_per_sample=batch.calls_per_sample,
             spent_s=batch.spent_s,
+            ended_s=batch.end_s if run.is_clocked else None,
+            round_number=batch.round_number,
         )
         begin = batch.end
     yield from frames

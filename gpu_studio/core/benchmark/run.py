@@ -73,11 +73,17 @@ class RunState(Enum):
 
 
 class Batch(NamedTuple):
-    """A group of samples that arrived together: those before ``end`` and after the last batch."""
+    """A group of samples that arrived together: those before ``end`` and after the last batch.
+
+    ``begin_s`` and ``end_s`` are by the clock of the runs in turns (`SamplesMeasured`).
+    """
 
     end: int
     calls_per_sample: int
     spent_s: float
+    begin_s: float
+    end_s: float
+    round_number: int
 
 
 class Run:
@@ -103,6 +109,8 @@ class Run:
         self.card = ""
         """The `Device.identity` of its device, if this PC has it."""
         self.has_begun = False
+        self.is_clocked = False
+        """Whether its samples have the time at which they were taken, beside those of others."""
         self.last_frame: FrameReady | None = None
         self.finish_steps: int | None = None
         self._summary: Summary | None = None
@@ -183,8 +191,7 @@ class Run:
                 self.state = RunState.TIMING
                 self.calls_per_sample = event.calls_per_sample
                 self.spent_s = event.spent_s
-                self.series.append(event.samples_s)
-                self.batches.append(Batch(len(self.series), event.calls_per_sample, event.spent_s))
+                self._append(event)
             case FramesOpened():
                 pass  # what shows the frames keeps their size
             case FrameReady():
@@ -200,6 +207,26 @@ class Run:
             case _:
                 return False
         return True
+
+    def _append(self, batch: SamplesMeasured) -> None:
+        """Add samples with the time of each one's end: they followed each other without a pause.
+
+        In a file of an older version, the time is that of the timed part alone.
+        """
+        import numpy as np  # 80 ms
+
+        last_s = self.batches[-1].end_s if self.batches else 0.0
+        end_s = max(batch.spent_s if batch.ended_s is None else batch.ended_s, last_s)
+        ends_s = np.cumsum(batch.samples_s) * batch.calls_per_sample
+        begin_s = max(end_s - float(ends_s[-1]), last_s) if len(ends_s) else end_s
+        self.series.append(batch.samples_s, np.minimum(begin_s + ends_s, end_s))
+        self.is_clocked = batch.ended_s is not None
+        self.batches.append(
+            Batch(
+                len(self.series), batch.calls_per_sample, batch.spent_s, begin_s, end_s,
+                batch.round_number,
+            )
+        )  # fmt: skip
 
     def _enter_phase(self, event: RunPhaseChanged) -> None:
         self.phase = event.phase

@@ -192,12 +192,19 @@ class RunPhaseChanged(Event, frozen=True, kw_only=True):
 
 
 class SamplesMeasured(Event, frozen=True, kw_only=True):
-    """A batch of samples: seconds per call, each the mean of ``calls_per_sample`` calls."""
+    """A batch of samples: seconds per call, each the mean of ``calls_per_sample`` calls.
+
+    They followed each other without a pause, in the round ``round_number``. The last one ended
+    ``ended_s`` seconds after the first sample of the runs in turns began. Races and older versions
+    do not say these two.
+    """
 
     run_id: str
     samples_s: tuple[CallSeconds, ...]
     calls_per_sample: PositiveCount
     spent_s: Seconds
+    ended_s: Seconds | None = None
+    round_number: Count = 0
 
 
 class RunEnd(Event, frozen=True, kw_only=True):

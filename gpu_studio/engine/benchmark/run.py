@@ -47,6 +47,7 @@ from gpu_studio.engine.benchmark.timing import (
     warm_up_again,
     whole_batches,
 )
+from gpu_studio.engine.benchmark.turns import TurnsClock
 from gpu_studio.engine.device import prove_kernels, time_once, uuid_of
 from gpu_studio.engine.memory.caching_allocator import PeakMemory, read_memory
 from gpu_studio.engine.sensor import CardWatch, CpuWatch, HeatLog
@@ -90,6 +91,7 @@ class WorkloadRun:
         cpu_name: the name of this PC's CPU.
         turns: the name of the runs that take turns with this one; empty if it is alone.
         line: where their race ends; None if it is alone.
+        clock: the time of their samples; None if it is alone.
         alarm: notices when the PC slept, which ends the run.
     """
 
@@ -102,10 +104,12 @@ class WorkloadRun:
         cpu_name: str = "CPU",
         turns: str = "",
         line: FinishLine | None = None,
+        clock: TurnsClock | None = None,
         alarm: SleepAlarm | None = None,
     ) -> None:
         self._request = request
         self._line = line or FinishLine()
+        self._clock = clock or TurnsClock()
         self._alarm = alarm or SleepAlarm()
         self._began_s = time.perf_counter()
         self._contestant = 0
@@ -377,6 +381,7 @@ class WorkloadRun:
         # A rest would let a card cool down, so a load has none.
         pace = Pace(0.0 if request.sustained or request.load else request.rest_s, self._stop)
         polled_at_s = float("-inf")
+        self._clock.begin()
         while True:
             batch_s, wall_s = stopwatch.time(call.function, calls)
             self._check_stop()
@@ -399,6 +404,8 @@ class WorkloadRun:
                 samples_s=tuple(unsent_s),
                 calls_per_sample=calls,
                 spent_s=found.spent_s,
+                ended_s=self._clock.at(now_s),
+                round_number=len(found.starts),
             )
             unsent_s = []
             self._check_stop()

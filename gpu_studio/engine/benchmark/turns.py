@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +15,22 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import RunInTurns
+
+
+class TurnsClock:
+    """The seconds since the first sample of runs in turns began: one clock for all of them."""
+
+    def __init__(self) -> None:
+        self._began_s: float | None = None
+
+    def begin(self) -> None:
+        """Begin with the first sample; later ones change nothing."""
+        if self._began_s is None:
+            self._began_s = time.perf_counter()
+
+    def at(self, moment_s: float) -> float:
+        """Return the seconds up to a moment of `time.perf_counter`."""
+        return moment_s - self._began_s if self._began_s is not None else 0.0
 
 
 def in_turns(runs: Sequence[Iterator[Event | None]]) -> Iterator[Event]:

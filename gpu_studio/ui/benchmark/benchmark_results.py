@@ -249,6 +249,7 @@ class BenchmarkResults(Card):
         results = [run.result for run in runs if run.result is not None]
         unused: dict[int, bool] = {
             Column.WORKLOAD: len({run.request.workload for run in runs}) < 2,
+            Column.DTYPE: len({run.request.dtype for run in runs}) < 2,
             Column.MODE: not any(mode_words(run, with_copies=False) for run in runs),
             Column.CEILING: all(result.reached is None for result in results),
             Column.FASTER: len({run.request.device for run in runs}) < 2,

@@ -62,15 +62,16 @@ class Explanation(PageColumn):
         self.setObjectName("benchmark.explanation")
         self._benchmark, self._board, self._theme = benchmark, board, theme
         self._selected: Run | None = None
+        self._shown: list[object] = []
         self._is_filled = False
-        benchmark.run_changed.connect(self._run_changed)
-        benchmark.runs_cleared.connect(self._clear)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Create the parts on first use, and show results that arrived while hidden."""
         super().showEvent(event)
         if not self._is_filled:
             self._is_filled = True
+            self._title = Text("", "muted", name="benchmark.explanation.run", wraps=True)
+            self.column.addWidget(self._title)
             self._make_stopwatches()
             self._make_parts()
             self._make_ceiling()
@@ -78,11 +79,6 @@ class Explanation(PageColumn):
             self.column.addWidget(self._findings)
             self.column.addStretch(1)
         self._show()
-
-    @property
-    def plot(self) -> LivePlot | None:
-        """The plot of the curves that the workload produced; None if it produced none."""
-        return self._findings.plot if self._is_filled else None
 
     @property
     def caption(self) -> str:
@@ -96,10 +92,12 @@ class Explanation(PageColumn):
         )  # fmt: skip
         return " · ".join(part for part in parts if part)
 
-    def select(self, run: Run | None) -> None:
+    def show_run(self, run: Run | None) -> None:
         """Explain one run; None explains the run that finished last."""
         self._selected = run
-        self._show()
+        state = [self._run, len(self._benchmark.results), self._board.rows]
+        if state != self._shown and self.isVisible():
+            self._show()
 
     # ── its cards ────────────────────────────────────────────────────────────────────────────
 
@@ -165,19 +163,11 @@ class Explanation(PageColumn):
         mode = mode_words(run)
         return f"{self._label(run)} · {mode}" if mode else self._label(run)
 
-    def _run_changed(self, run: Run) -> None:
-        if run.result is not None:
-            self._show()
-
-    def _clear(self) -> None:
-        self._selected = None
-        self._show()
-
     def _show(self) -> None:
-        """Update everything if visible; otherwise `showEvent` does it."""
-        if not self.isVisible():
-            return
         run = self._run
+        self._shown = [run, len(self._benchmark.results), self._board.rows]
+        self._title.setText(self.caption)
+        self._title.show()
         for card in self.findChildren(Card):
             card.setVisible(run is not None)
         if run is not None and run.result is not None:

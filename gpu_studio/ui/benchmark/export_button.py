@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QMenu, QPushButton, QVBoxLayout, QWidget
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.units import local_now
+from gpu_studio.core.program_version import program_title
+from gpu_studio.core.units import local_now, shown_moment
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING, recording_from
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_keys import saves
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.benchmark.benchmark_plots import BenchmarkPlots
     from gpu_studio.ui.plots.live_plot import LivePlot
     from gpu_studio.ui.theme import Theme
 
@@ -57,9 +57,10 @@ class ExportButton(QPushButton):
     Args:
         studio: its engine is described in the JSON file.
         runs: returns the runs to export.
-        plots: the visible one is saved.
-        head: returns a new widget without a parent: the top of the page, for a picture.
+        plot: returns the plot in front.
+        caption: returns what it shows, in words.
         theme: gives the colors.
+        head: returns a new widget without a parent: the top of the page, for a picture.
     """
 
     notified = Signal(object)
@@ -68,8 +69,10 @@ class ExportButton(QPushButton):
         self,
         studio: Studio,
         runs: Callable[[], Sequence[Run]],
-        plots: BenchmarkPlots,
+        plot: Callable[[], LivePlot],
+        caption: Callable[[], str],
         theme: Theme,
+        *,
         head: Callable[[], QWidget],
         parent: QWidget | None = None,
     ) -> None:
@@ -78,8 +81,8 @@ class ExportButton(QPushButton):
         self.setAccessibleName("Export the results")
         self.setToolTip("Export the results or the plot, or copy the table")
         self.setIcon(icon("export", theme))
-        self._studio, self._runs, self._plots, self._theme = studio, runs, plots, theme
-        self._head = head
+        self._studio, self._runs, self._theme = studio, runs, theme
+        self._plot, self._caption, self._head = plot, caption, head
         self._menu = QMenu(self)
         self._menu.setObjectName("benchmark.export.menu")
         self.copy_actions = [
@@ -119,16 +122,17 @@ class ExportButton(QPushButton):
         self._save("PNG picture (*.png)", ".png", self._picture())
 
     def _picture(self) -> bytes:
-        """Return the plot in front with its caption, below the top of the page."""
-        front = self._plots.front
+        """Return the plot in front with its caption, below the top of the page; last the date."""
+        front = self._plot()
         if not front.curve_keys or (front.plot is None and not front.isVisible()):
             return b""
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(_MARGIN, _MARGIN, _MARGIN, _MARGIN)
         column.setSpacing(GAP)
-        caption = Text(self._plots.front_caption, "value", wraps=True)
-        for part in (self._head(), caption, _PlotCopy(front)):
+        caption = Text(self._caption(), "value", wraps=True)
+        source = Text(f"{program_title()} · {shown_moment(local_now())}", "muted")
+        for part in (self._head(), caption, _PlotCopy(front), source):
             column.addWidget(part)
         return picture_of(
             page, front.width() + 2 * _MARGIN, background=self._theme.colour("card"), scale=_SCALE

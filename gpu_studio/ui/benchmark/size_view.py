@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike
-    from PySide6.QtGui import QShowEvent
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.core.benchmark.run import Run
@@ -55,7 +54,6 @@ class SizeView(LivePlot):
             theme,
             name="benchmark.plot.sizes",
             x_label="size of the square matrices",
-            y_label="time per call",
             x_unit="size",
             y_unit="s",
             logarithmic=True,
@@ -67,40 +65,27 @@ class SizeView(LivePlot):
         self.setAccessibleName("Median time per call by size")
         self._benchmark, self._board = benchmark, board
         self._selected: Run | None = None
+        self._drawn: list[int] = []
         self._shown = CurveSet(self)
         self.pointed.connect(self._point)
-        benchmark.run_changed.connect(self._run_changed)
-        benchmark.runs_cleared.connect(self._clear)
 
-    def showEvent(self, event: QShowEvent) -> None:
-        """Draw results that arrived while hidden."""
-        super().showEvent(event)
-        self.draw()
-
-    @property
-    def caption(self) -> str:
-        """The plot's contents and crossovers in words."""
-        results = self._results()
+    def caption_of(self, selected: Run | None) -> str:
+        """Return what the plot shows of the work of one run, or of the latest, in words."""
+        results = self._results(selected)
         if not results:
             return "No run has finished yet."
-        sentences = crossover_sentences(verdict_of(self._marked(results)))
-        if not sentences:
-            recording = results[-1].recording
-            whose = f" of the recording {recording}" if recording else ""
-            title = self._benchmark.title_of(results[-1].workload)
-            return f"{title}: medians, every finished run{whose}."
-        return " ".join(sentences)
+        latest = results[-1]
+        whose = f" · recording: {latest.recording}" if latest.recording else ""
+        return f"Time per call by size · {self._benchmark.title_of(latest.workload)}{whose}"
 
-    def select(self, run: Run | None) -> None:
-        """Show the work of one run; None shows the latest."""
-        self._selected = run
-        self.draw()
-
-    def draw(self) -> None:
-        """Draw the medians if visible."""
-        if not self.isVisible():
+    def show_results(self, selected: Run | None) -> None:
+        """Draw the medians of the work of one run; None shows the latest."""
+        self._selected = selected
+        results = self._results(selected)
+        state = [id(result) for result in results]
+        if state == self._drawn and self.curve_keys:
             return
-        results = self._results()
+        self._drawn = state
         medians: dict[tuple[str, str, bool], dict[int, RunFinished]] = {}
         for result in results:
             curve = (result.device, result.dtype, result.transfers)
@@ -119,15 +104,16 @@ class SizeView(LivePlot):
         self.set_markers(list(self._markers_of(self._marked(results))))
         if results:
             self.set_x_label(_meaning(results[-1].size_text))
-        self.describe(f"{self.caption} {self._medians_text(results)}")
+        sentences = crossover_sentences(verdict_of(self._marked(results)))
+        self.describe(
+            " ".join([self.caption_of(selected), *sentences, self._medians_text(results)])
+        )
 
-    def _results(self) -> list[RunFinished]:
+    def _results(self, selected: Run | None) -> list[RunFinished]:
         """Return the results of the selected or latest kind of work, in any dtype."""
         finished = [run.result for run in self._benchmark.runs if run.result is not None]
-        if self._selected is not None:
-            latest = self._selected.result
-        else:
-            latest = finished[-1] if finished else None
+        last = finished[-1] if finished else None
+        latest = selected.result if selected is not None else last
         if latest is None:
             return []
         return [
@@ -153,15 +139,16 @@ class SizeView(LivePlot):
         row = 0
         cards = {result.device: result for result in results if not is_cpu(result.device)}
         for device, latest in cards.items():
-            name = f"{result_label(latest, self._board.rows)}, " if len(cards) > 1 else ""
+            name = result_label(latest, self._board.rows)
             for transfers in (False, True):
                 claims = claims_by_size(results, device, with_transfers=transfers)
                 for crossing in crossings_of(claims):
                     size = format_size(round(crossing.size), results[-1].size_text)
-                    mode = "with copies" if transfers else "compute only"
+                    mode = f"{name} with copies" if transfers else name
+                    winner = mode if crossing.device_wins_above else "CPU"
                     yield Marker(
                         crossing.size,
-                        f"{name}{mode}: ≈ {size}",
+                        f"{winner} faster from about {size}",
                         self._theme.device_role(device),
                         low=crossing.low,
                         high=crossing.high,
@@ -179,21 +166,12 @@ class SizeView(LivePlot):
 
     def _point(self, x: float | None) -> None:
         """Tell the run whose size is nearest to the mouse."""
-        shown = self._marked(self._results())
+        shown = self._marked(self._results(self._selected))
         if x is None or not shown:
             self.run_pointed.emit(None)
             return
         nearest = min(shown, key=lambda result: abs(math.log(result.size / x)))
         self.run_pointed.emit(next(run for run in self._benchmark.runs if run.result is nearest))
-
-    def _run_changed(self, run: Run) -> None:
-        if run.result is not None:
-            self.draw()
-
-    def _clear(self) -> None:
-        self._selected = None
-        self._shown.show({})
-        self.set_markers([])
 
 
 def _meaning(size_text: str) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.series import Series
     from gpu_studio.ui.plots.live_plot import CurveSource
+    from gpu_studio.ui.plots.plot_curve import Pieces
     from gpu_studio.ui.theme import Theme
 
 
@@ -72,7 +73,7 @@ class CurveSet:
         if self._plot.isVisible():
             self._plot.refresh()
 
-    def _read(self, key: str) -> tuple[ArrayLike, ArrayLike] | Series:
+    def _read(self, key: str) -> tuple[ArrayLike, ArrayLike] | Series | Pieces:
         return self._sources[key]()
 
 

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyqtgraph as pg
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QGuiApplication
 from PySide6.QtWidgets import QGraphicsGridLayout
 
@@ -25,11 +25,10 @@ from gpu_studio.ui.plots.plot_curve import ink
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from PySide6.QtCore import QRectF
-    from PySide6.QtGui import QWheelEvent
+    from PySide6.QtGui import QPainter, QWheelEvent
     from PySide6.QtWidgets import QWidget
 
-    from gpu_studio.ui.plots.plot_style import AxesStyle, CurveName, Level, Marker
+    from gpu_studio.ui.plots.plot_style import AxesStyle, CurveName, Level, Marker, Span
     from gpu_studio.ui.theme import Theme
 
 
@@ -179,6 +178,42 @@ _TOP_LABEL, _LABEL_STEP = 0.93, 0.14  # of the plot's height
 _LABEL_PADDING = 10  # pixels, above and below a label
 _BAND_ALPHA = 40
 _LINE_LAYER = 10
+_SPAN_HEIGHT = 7.0  # pixels
+
+
+class _SpanBar(pg.GraphicsObject):  # type: ignore[misc]  # pyqtgraph has no types
+    """A bar on the x axis, as wide as the plot: whose each part of it is."""
+
+    def __init__(self, box: pg.ViewBox) -> None:
+        super().__init__(box)
+        self._box = box
+        self._spans: list[tuple[float, float, QColor]] = []
+        self.setZValue(_LINE_LAYER)
+        box.sigXRangeChanged.connect(self._on_moved)
+        box.sigResized.connect(self._on_moved)
+
+    def show_spans(self, spans: Sequence[Span], theme: Theme) -> None:
+        """Show these parts; they replace the ones before."""
+        self._spans = [(one.begin, one.end, QColor(theme.colour(one.role))) for one in spans]
+        self.update()
+
+    def _on_moved(self) -> None:
+        self.prepareGeometryChange()
+        self.update()
+
+    def boundingRect(self) -> QRectF:
+        """Return the bar's rectangle in pixels of the plot."""
+        height = self._box.height()
+        return QRectF(0.0, height - _SPAN_HEIGHT, self._box.width(), _SPAN_HEIGHT)
+
+    def paint(self, painter: QPainter, *_: object) -> None:
+        """Paint what is visible of each part."""
+        bar = self.boundingRect()
+        low, high = self._box.viewRange()[0]
+        scale = bar.width() / (high - low)
+        for begin, end, color in self._spans:
+            left, right = (min(max((x - low) * scale, 0.0), bar.width()) for x in (begin, end))
+            painter.fillRect(QRectF(left, bar.top(), right - left, bar.height()), color)
 
 
 class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
@@ -206,6 +241,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         self.marker_items: list[Any] = []
         self.level_items: list[Any] = []
         self.name_items: list[Any] = []
+        self._spans: _SpanBar | None = None
         # Lets the card behind it show: a cached background has the window's color.
         self.viewport().setAutoFillBackground(False)
         self.setCacheMode(self.CacheModeFlag.CacheNone)
@@ -326,6 +362,12 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
             item.setZValue(_LINE_LAYER)
             self.addItem(item, ignoreBounds=True)
             self.name_items.append(item)
+
+    def show_spans(self, spans: Sequence[Span], theme: Theme) -> None:
+        """Color parts of the x axis; they replace the ones before."""
+        if self._spans is None:
+            self._spans = _SpanBar(self.plotItem.vb)
+        self._spans.show_spans(spans, theme)
 
     def _marker_items(self, marker: Marker, theme: Theme) -> list[Any]:
         """Return a marker's line, and its band if it has one."""

@@ -12,6 +12,8 @@ from PySide6.QtGui import QColor
 from gpu_studio.ui.theme import COLOURS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     import pyqtgraph as pg
     from numpy.typing import ArrayLike, NDArray
@@ -22,7 +24,15 @@ if TYPE_CHECKING:
 _MOST_POINTS = 4000
 _MOST_DOTS = 150  # more of them take long to draw, and cover each other
 
-CurveSource = Callable[[], "tuple[ArrayLike, ArrayLike] | Series"]
+
+class Pieces(NamedTuple):
+    """A series whose line has gaps: before the sample at each of some positions, ascending."""
+
+    series: Series
+    starts: Sequence[int]
+
+
+CurveSource = Callable[[], "tuple[ArrayLike, ArrayLike] | Series | Pieces"]
 
 
 class Sight(NamedTuple):
@@ -34,11 +44,15 @@ class Sight(NamedTuple):
 
 
 class Points(NamedTuple):
-    """The points to draw, shape (n,) each, with a key that shows whether they changed."""
+    """The points to draw, shape (n,) each, with a key that shows whether they changed.
+
+    ``joined`` says of each point whether a line leads on to the next one; None: of all.
+    """
 
     xs: NDArray[np.float64]
     ys: NDArray[np.float64]
     state: object
+    joined: NDArray[np.bool_] | None = None
 
 
 class Curve:
@@ -47,8 +61,8 @@ class Curve:
     Args:
         label: its name in the legend, plain text.
         role: its color role; lines use the role's ink.
-        source: returns x and y of all current points, shape (n,) each; or a series, of which the
-            visible part is drawn, and whose samples count from 1 if they have no times.
+        source: returns x and y of all current points, shape (n,) each; or a series, with gaps or
+            without, of which the visible part is drawn.
         dashed: a second mark besides the color.
         symbol: a pyqtgraph symbol for few points, for example "o" or "s"; such curves are thick.
         dots: a pyqtgraph symbol that marks the points as long as they are few.
@@ -127,11 +141,12 @@ class Curve:
         """Draw the current points."""
         if self.item is None or self.shown is None:
             return
-        if self.dots is None:
-            self.item.setData(self.shown.xs, self.shown.ys)
-        else:
-            symbol = self.dots if len(self.shown.xs) <= _MOST_DOTS else None
-            self.item.setData(self.shown.xs, self.shown.ys, symbol=symbol)
+        options: dict[str, Any] = {}
+        if self.dots is not None:
+            options["symbol"] = self.dots if len(self.shown.xs) <= _MOST_DOTS else None
+        if not (self.gaps or self.stepped):  # pyqtgraph keeps that of other points
+            options["connect"] = "all" if self.shown.joined is None else self.shown.joined
+        self.item.setData(self.shown.xs, self.shown.ys, **options)
 
     def _points_in(self, sight: Sight) -> Points | None:
         import numpy as np  # 80 ms
@@ -141,15 +156,20 @@ class Curve:
         source = self.source()
         drawn = self.shown.state if self.shown is not None else None
         state: object
-        if isinstance(source, Series):
-            self.last_x = float(len(source))
-            first, last = _positions(sight, len(source))
-            state = (id(source), len(source), first, last, sight.most_points)
+        pieces = Pieces(source, ()) if isinstance(source, Series) else source
+        if isinstance(pieces, Pieces):
+            series, starts = pieces
+            times = series.times
+            self.last_x = float(times[-1]) if len(series) else -math.inf
+            first, last = _positions(sight, times)
+            state = (id(series), len(series), len(starts), first, last, sight.most_points)
             if state == drawn:
                 return None
-            picks = source.pick(first, last, sight.most_points)
-            return Points((picks + 1).astype(np.float64), source.values[picks], state)
-        xs, ys = (np.asarray(values, np.float64) for values in source)
+            picks = series.pick(first, last, sight.most_points)
+            piece = np.searchsorted(starts, picks, side="right") if starts else None
+            joined = np.append(piece[1:] == piece[:-1], False) if piece is not None else None
+            return Points(times[picks], series.values[picks], state, joined)
+        xs, ys = (np.asarray(values, np.float64) for values in pieces)
         state = (len(xs), float(xs[-1]), float(ys[-1])) if len(xs) else (0,)
         if self.symbol is not None:  # few points, any of which may have changed
             state = (len(xs), float(xs.sum()), float(ys.sum()))
@@ -171,11 +191,10 @@ def _mixed(colour: QColor, ground: QColor) -> QColor:
     )
 
 
-def _positions(sight: Sight, count: int) -> tuple[int, int]:
+def _positions(sight: Sight, times: NDArray[np.float64]) -> tuple[int, int]:
     """Return the visible positions, and the neighbors that their lines lead to."""
-    first = math.floor(max(sight.first, 0.0)) - 2
-    last = math.ceil(min(sight.last, count)) + 1
-    return min(max(first, 0), count), min(max(last, 0), count)
+    first, last = times.searchsorted((sight.first, sight.last))
+    return max(int(first) - 1, 0), min(int(last) + 1, len(times))
 
 
 def _extremes(

@@ -32,6 +32,14 @@ class Marker(NamedTuple):
     row: int = 0
 
 
+class Span(NamedTuple):
+    """A part of the x axis that belongs to a device; its color is that of the role."""
+
+    begin: float
+    end: float
+    role: str
+
+
 class Level(NamedTuple):
     """A horizontal line across the plot with its name, for example a median.
 

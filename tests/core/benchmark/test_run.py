@@ -38,6 +38,25 @@ def timing() -> Run:
     return run
 
 
+def test_each_sample_has_the_time_at_which_it_ended() -> None:
+    run = begun()
+    run.apply(batch(REQUEST, (0.1, 0.2), 0.3, calls=1, ended_s=1.0, round_number=1))
+    run.apply(batch(REQUEST, (0.1,), 0.4, calls=1, ended_s=3.0, round_number=2))
+    assert run.is_clocked
+    assert run.series.times.tolist() == pytest.approx([0.8, 1.0, 3.0])
+    assert [(one.begin_s, one.end_s) for one in run.batches] == [
+        (pytest.approx(0.7), 1.0), (pytest.approx(2.9), 3.0),
+    ]  # fmt: skip
+
+
+def test_in_an_older_file_a_sample_has_the_time_of_the_timed_part() -> None:
+    run = begun()
+    run.apply(batch(REQUEST, (0.1, 0.2), 0.3, calls=1))
+    run.apply(batch(REQUEST, (9.0,), 0.4, calls=1))
+    assert not run.is_clocked
+    assert run.series.times.tolist() == pytest.approx([0.1, 0.3, 0.4]), "time never goes back"
+
+
 def test_a_run_follows_its_events_to_its_result() -> None:
     run = Run(REQUEST)
     assert (run.state, run.progress, run.summary, run.stamp) == (RunState.WAITING, 0.0, None, None)

@@ -8,7 +8,12 @@ from PySide6.QtCore import QObject, Slot
 
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.run_messages import RunPhaseChanged, RunWorkload
+from gpu_studio.core.messages.run_messages import (
+    RunInTurns,
+    RunPhaseChanged,
+    RunsEnded,
+    RunWorkload,
+)
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
 from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
 
@@ -72,6 +77,28 @@ def held(deaf: bool = False, expected_call_s: float | None = None) -> Any:
         yield batch(request, samples_of(request, 8), spent_s=0.5)
         yield Pause(deaf=deaf)
         yield finished(request, samples_of(request, 8))
+
+    return script
+
+
+def held_in_turns(rounds: int, spread: float = 0.0) -> Any:
+    """Return a script of runs in turns that pauses after some rounds."""
+
+    def script(_engine: ScriptedEngine, request: RunInTurns) -> Iterator[Any]:
+        samples = {run.run_id: samples_of(run, 8) for run in request.runs}
+        order, ended_s = list(request.runs), 0.0
+        for run in order:
+            yield started(run)
+        for number in range(1, rounds + 1):
+            for run in order:
+                varied = (s * (1 + spread * (at % 2)) for at, s in enumerate(samples[run.run_id]))
+                ended_s += 0.5
+                yield batch(run, tuple(varied), 0.1 * number, ended_s=ended_s, round_number=number)
+            order.reverse()
+        yield Pause()
+        for run in order:
+            yield finished(run, samples[run.run_id])
+        yield RunsEnded()
 
     return script
 

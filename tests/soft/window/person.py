@@ -186,9 +186,9 @@ class Person:
         """Ask the program's engine for something that no button does."""
         self._studio.session.submit(request)
 
-    def open_page(self, title: str) -> None:
-        """Turn to a page of the Memory tab."""
-        pages = self.find(QTabBar, "memory.pages")
+    def open_page(self, title: str, bar: str = "memory.pages") -> None:
+        """Turn to a page of a tab, whose bar of pages has this name."""
+        pages = self.find(QTabBar, bar)
         titles = [pages.tabText(index) for index in range(pages.count())]
         place = pages.tabRect(titles.index(title)).center()
         self._qtbot.mouseClick(pages, Qt.MouseButton.LeftButton, pos=place)

@@ -74,13 +74,13 @@ def test_a_cards_result_is_explained_with_its_parts_and_both_stopwatches(
     person.until(lambda: "Done: 2 of 2 runs finished." in person.text("benchmark.progress.text"))
     medians = [person.column(RESULTS, name) for name in ("GTX 1650", "GTX 1650 + copies")]
     assert ["–"] not in medians
-    person.click("benchmark.view.explanation")
+    person.click("benchmark.why.more")
     assert set(person.column("benchmark.parts.table", "Part")) == {
         "copy in", "launch", "compute", "copy out",
     }  # fmt: skip
     # The card works a millisecond for each of its kernels: the naive script did not wait.
     assert "without waiting for the card" in person.text("benchmark.naive.sentence")
-    person.click("benchmark.view.history")
+    person.open_page("History", "benchmark.pages")
     person.until(lambda: len(person.table("benchmark.history.table")) == 2)
 
 
@@ -136,7 +136,7 @@ def test_an_engine_that_dies_is_replaced_and_the_results_stay(
     person.click("benchmark.devices.cpu")
     person.click("benchmark.run")
     person.until(lambda: "Done: 1 of 1 run finished." in person.text("benchmark.progress.text"))
-    person.click("benchmark.more")
+    person.click("benchmark.options.more")
     person.write("benchmark.sizes", "128, 256")
     person.press("benchmark.budget", Qt.Key.Key_End)  # a minute: the second is begun, not the third
     person.click("benchmark.run")

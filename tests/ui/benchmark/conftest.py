@@ -40,7 +40,7 @@ def tab(qtbot: QtBot, studio: Studio, theme: Theme) -> Iterator[BenchmarkTab]:
     with qtbot.waitActive(window):  # shortcuts are heard by the active window alone
         window.show()
         window.activateWindow()
-    find(tab, "benchmark.more", QToolButton).setChecked(True)
+    find(tab, "benchmark.options.more", QToolButton).setChecked(True)
     yield tab
     window.close()
 

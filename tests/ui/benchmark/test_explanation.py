@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtWidgets import QComboBox, QPushButton, QTableView, QWidget
+from PySide6.QtWidgets import QComboBox, QTableView, QWidget
 
 from gpu_studio.core.messages.run_messages import Limit, NaiveTime, RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
@@ -13,12 +13,14 @@ from gpu_studio.ui.result_bars import ResultBars
 from tests.driving.benchmark import (
     bars,
     cells,
+    explain,
     run,
     select_row,
     type_sizes,
     wait_over,
     wait_samples,
 )
+from tests.driving.pages import settle
 from tests.driving.window import click, drawn, find, numbers, text
 from tests.fakes.run_answers import run_events
 from tests.ui.benchmark.answers import hold, parts_of, with_a_card
@@ -40,7 +42,7 @@ def test_where_the_time_goes_is_a_bar_a_table_and_a_sentence(
         request, parts_s=parts_of(request)
     )
     run(ready, "64, 512")
-    click(ready, "benchmark.view.explanation")
+    explain(ready)
     assert bars(ready, "benchmark.parts.bars") == {"CPU": "1.00 ms", "GT 1030": "800 µs"}
     card = find(ready, "benchmark.parts.bars", ResultBars).bars[1]
     assert [part.name for part in card.parts] == ["copy in", "launch", "compute", "copy out"]
@@ -50,24 +52,23 @@ def test_where_the_time_goes_is_a_bar_a_table_and_a_sentence(
     assert sentence == ["GT 1030", "copy in", "200 µs", "25 %"]
     shown = text(ready, "benchmark.parts.sentence")
     assert all(fact in shown for fact in ("GT 1030", "62 %", "800 µs"))
-    assert "512 × 512" in text(ready, "benchmark.plot.caption")
+    assert "512 × 512" in text(ready, "benchmark.explanation.run")
     # Another row is explained in its place.
     select_row(ready, 0)
-    assert "64 × 64" in text(ready, "benchmark.plot.caption")
-    assert find(ready, "benchmark.view.explanation", QPushButton).isChecked()
+    assert "64 × 64" in text(ready, "benchmark.explanation.run")
 
 
 def test_two_stopwatches_stand_side_by_side(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines
 ) -> None:
     run(ready, "64")
-    click(ready, "benchmark.view.explanation")
+    explain(ready)
     assert bars(ready, "benchmark.naive.bars") == {}
     naive = NaiveTime(printed_s=3e-3, finished_s=4e-3, sentence="It printed 3.00 ms, and why.")
     assert naive.sentence != text(ready, "benchmark.naive.sentence")
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, naive=naive)
     run(ready, "1000")
-    click(ready, "benchmark.view.explanation")
+    explain(ready)
     shown = bars(ready, "benchmark.naive.bars")
     assert {label.split(":")[0]: time for label, time in shown.items()} == {
         "honest": "1.00 ms", "naive": "3.00 ms",
@@ -83,7 +84,7 @@ def test_the_stopwatch_of_a_card_shows_when_it_was_done(
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, naive=naive)
     click(ready, "benchmark.devices.cpu")
     run(ready, "1000")
-    click(ready, "benchmark.view.explanation")
+    explain(ready)
     assert [*bars(ready, "benchmark.naive.bars").values()] == ["300 µs", "3.00 ms", "4.00 ms"]
 
 
@@ -91,7 +92,7 @@ def test_a_low_share_of_the_ceiling_gets_its_cause(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines
 ) -> None:
     run(ready, "64")
-    click(ready, "benchmark.view.explanation")
+    explain(ready)
     assert numbers(text(ready, "benchmark.ceiling.sentence")) == []
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(
         request,
@@ -100,7 +101,7 @@ def test_a_low_share_of_the_ceiling_gets_its_cause(
         other_processes=True,
     )
     run(ready, "512")
-    click(ready, "benchmark.view.explanation")
+    explain(ready)
     assert bars(ready, "benchmark.ceiling.bars") == {"CPU": "20 %"}
     shown = text(ready, "benchmark.ceiling.sentence")
     assert all(fact in shown for fact in ("20 %", "CPU", "memory bandwidth", "20 GB/s"))
@@ -113,7 +114,7 @@ def test_a_share_that_nothing_can_reach_has_no_bar(ready: BenchmarkTab, engines:
         request, share_of_ceiling=58.31, ceiling="peak arithmetic, 1 GFLOP/s"
     )
     run(ready, "512")
-    click(ready, "benchmark.view.explanation")
+    explain(ready)
     assert bars(ready, "benchmark.ceiling.bars") == {}
     assert not numbers(text(ready, "benchmark.ceiling.sentence"))[1:]
     assert cells(ready, Column.CEILING) == ["–"]
@@ -130,7 +131,7 @@ def test_what_the_work_showed_is_reported_and_drawn(
         peak_allocated_bytes=300 << 20,
     )
     run(ready, "64")
-    click(ready, "benchmark.view.explanation")
+    explain(ready)
     shown = text(ready, "benchmark.findings.text")
     assert "\n".join(findings) in shown
     assert "CPU 300 MiB" in shown
@@ -138,6 +139,7 @@ def test_what_the_work_showed_is_reported_and_drawn(
     described = plot.accessibleDescription()
     assert "loss" in described
     assert numbers(described)[-2:] == ["2", "0.5"]
+    settle()
     ready.window().ensureWidgetVisible(plot)
     qtbot.waitUntil(lambda: plot.plot is not None)
     assert drawn(ready, "benchmark.findings.plot", "loss")[1] == [2.0, 1.0, 0.5]
@@ -155,7 +157,7 @@ def test_the_memory_of_a_workload_with_and_without_an_option_is_reported_togethe
     run(ready, "64")
     find(ready, "benchmark.option.amp", QComboBox).setCurrentIndex(1)
     run(ready, "64")
-    click(ready, "benchmark.view.explanation")
+    explain(ready)
     shown = text(ready, "benchmark.findings.text")
     assert all(fact in shown for fact in ("CPU 180 MiB", "AMP float16 100 MiB"))
 
@@ -163,13 +165,12 @@ def test_the_memory_of_a_workload_with_and_without_an_option_is_reported_togethe
 def test_nothing_is_explained_before_anything_finished(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines
 ) -> None:
-    assert not find(ready, "benchmark.view.explanation", QPushButton).isEnabled()
     engines.scripts[RunWorkload] = hold
     type_sizes(ready, "64")
     click(ready, "benchmark.run")
     wait_samples(ready)
-    click(ready, "benchmark.view.explanation")
-    assert numbers(text(ready, "benchmark.plot.caption")) == []
+    explain(ready)
+    assert numbers(text(ready, "benchmark.explanation.run")) == []
     assert not find(ready, "benchmark.naive", QWidget).isVisible()
     click(ready, "benchmark.stop")
     wait_over(ready)
@@ -182,7 +183,7 @@ def test_a_cached_result_has_a_whole_bar_and_no_absurd_share(
         request, share_of_ceiling=38.75, ceiling="memory bandwidth, 4.10 GB/s", limit=Limit.MEMORY
     )
     run(ready, "64")
-    click(ready, "benchmark.view.explanation")
+    explain(ready)
     assert bars(ready, "benchmark.ceiling.bars") == {"CPU": "cached"}
     assert "cache" in text(ready, "benchmark.ceiling.sentence")
     assert "3875" not in text(ready, "benchmark.ceiling.sentence")

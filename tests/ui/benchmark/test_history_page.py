@@ -26,7 +26,7 @@ from gpu_studio.core.benchmark.history import History
 from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
 from gpu_studio.core.benchmark.standard_record import CHUNK, encode_standard, shared_json
 from gpu_studio.model.benchmark.history_model import HistoryModel
-from gpu_studio.model.pages import HISTORY, Destination
+from gpu_studio.model.pages import HISTORY, RUN, Destination
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.plots.live_plot import LivePlot
@@ -268,7 +268,9 @@ def test_runs_are_compared_named_shown_in_the_plot_and_deleted_after_asking(
     wait_until(lambda: len(drawn(ready, "benchmark.plot", "ghost")[0]) == 40)
     ready.go_to(Destination(page=HISTORY))
     click(ready, "benchmark.history.ghost")
+    ready.go_to(Destination(page=RUN))
     assert "ghost" not in drawn_keys(ready)
+    ready.go_to(Destination(page=HISTORY))
 
     click(ready, "benchmark.history.delete")
     delete = find(ready, "benchmark.history.delete", QPushButton)

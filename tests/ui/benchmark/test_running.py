@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded
-from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import (
@@ -25,12 +25,12 @@ from tests.driving.benchmark import (
 )
 from tests.driving.window import click, drawn, find, numbers, text
 from tests.fakes.run_answers import run_events, samples_of, started
+from tests.model.benchmark.plans import held_in_turns
 from tests.ui.benchmark.answers import hold, with_a_card
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pytest
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.model.studio import Studio
@@ -47,13 +47,13 @@ def test_a_run_shows_what_it_does_and_every_sample(
     click(ready, "benchmark.run")
     wait_samples(ready)
     qtbot.waitUntil(lambda: cells(ready, "CPU")[0] != "–")
+    qtbot.waitUntil(lambda: "timing" in text(ready, "benchmark.progress.text"))
     shown = text(ready, "benchmark.progress.text")
-    assert all(fact in shown for fact in ("64 × 64", "float32", "CPU", "timing"))
+    assert all(fact in shown for fact in ("64 × 64", "float32", "CPU"))
     progress = find(ready, "benchmark.progress", QProgressBar)
     assert progress.isVisible()
     assert progress.value() == 62  # a quarter of the first of four runs
-    assert progress.format() == find(ready, "benchmark.progress.text", QLabel).text()
-    assert all(fact in text(ready, "benchmark.warning") for fact in ("1.20 s", "Stop", "engine"))
+    assert all(fact in text(ready, "benchmark.warning") for fact in ("1.20 s", "Stop", "PyTorch"))
     assert not find(ready, "benchmark.run", QPushButton).isEnabled()
     assert cells(ready, Column.STAMP) == ["… timing"]
     assert "64 × 64" in text(ready, "benchmark.plot.caption")
@@ -65,7 +65,6 @@ def test_a_run_shows_what_it_does_and_every_sample(
     # The next device at the same size has a curve beside the first one.
     qtbot.waitUntil(lambda: len(drawn_keys(ready)) == 2)
     qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "cuda:0")[0]) == 8)
-    assert drawn(ready, "benchmark.plot", "cpu")[0] == [1, 2, 3, 4, 5, 6, 7, 8]
     engines.latest.go()
     # The next size begins with its own curves.
     qtbot.waitUntil(lambda: "128 × 128" in text(ready, "benchmark.plot.caption"))
@@ -75,27 +74,29 @@ def test_a_run_shows_what_it_does_and_every_sample(
     wait_over(ready)
 
 
-def test_what_a_run_hands_over_is_drawn_at_once(
-    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, monkeypatch: pytest.MonkeyPatch
+@with_a_card
+def test_each_sample_stands_at_its_time_and_a_bar_says_whose_turn_it_was(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
 ) -> None:
-    run(ready, "64")
-    plot = find(ready, "benchmark.plot", LivePlot)
-    qtbot.waitUntil(lambda: plot.plot is not None)
-    for frames in plot.findChildren(QTimer):
-        frames.stop()
-    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._SOONEST_UPDATE_MS", 0)
-    engines.scripts[RunWorkload] = hold
-    type_sizes(ready, "128")
+    engines.scripts[RunInTurns] = held_in_turns(rounds=2)
+    type_sizes(ready, "2048")
     click(ready, "benchmark.run")
-    wait_samples(ready)
-    qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "cpu")[0]) == 8)
-    click(ready, "benchmark.stop")
+    qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "cuda:0")[0]) == 16)
+    times = {device: drawn(ready, "benchmark.plot", device)[0] for device in ("cpu", "cuda:0")}
+    # CPU, card, card, CPU: each turn of eight samples ended half a second after the one before.
+    assert [times["cpu"][7], times["cpu"][15]] == [0.5, 2.0]
+    assert [times["cuda:0"][7], times["cuda:0"][15]] == [1.0, 1.5]
+    plot = find(ready, "benchmark.plot", LivePlot)
+    assert [(span.role, span.end) for span in plot._spans] == [
+        ("cpu", 0.5), ("gpu0", 1.5), ("cpu", 2.0),
+    ]  # fmt: skip
+    first, last = plot.plot.plotItem.vb.viewRange()[0]
+    assert (first, last >= 4.0) == (0.0, True), "both runs have two seconds each"
+    joined = plot._curves["cpu"].shown.joined
+    assert [at for at, leads_on in enumerate(joined[:-1]) if not leads_on] == [7]
+    engines.latest.go()
     wait_over(ready)
-
-
-def test_one_size_stays_in_the_live_view(qtbot: QtBot, ready: BenchmarkTab) -> None:
-    run(ready, "64")
-    assert find(ready, "benchmark.plot", LivePlot).isVisible()
+    qtbot.waitUntil(lambda: plot.plot.plotItem.vb.viewRange()[0][1] < 3.0)
 
 
 def test_a_view_that_was_chosen_stays(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
@@ -105,8 +106,7 @@ def test_a_view_that_was_chosen_stays(qtbot: QtBot, ready: BenchmarkTab, engines
     wait_samples(ready)
     click(ready, "benchmark.view.sizes")
     assert find(ready, "benchmark.plot.sizes", LivePlot).isVisible()
-    assert numbers(text(ready, "benchmark.plot.caption")) == []
-    click(ready, "benchmark.view.live")
+    click(ready, "benchmark.view.time")
     engines.latest.go()
     qtbot.waitUntil(lambda: len(ready.benchmark.runs) == 2)
     wait_samples(ready)
@@ -145,7 +145,7 @@ def test_an_engine_that_dies_is_reported_and_run_goes_on(
     assert "signal 11" in text(ready, "benchmark.warning")
     assert "Run" in text(ready, "benchmark.warning")
     assert cells(ready, Column.STAMP)[0] == "✔ verified"
-    assert cells(ready, Column.STAMP)[1].startswith("✖ engine")
+    assert cells(ready, Column.STAMP)[1].startswith("✖ PyTorch")
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(request)
     qtbot.waitUntil(find(ready, "benchmark.run", QPushButton).isEnabled)
     run(ready, "128")

@@ -10,7 +10,7 @@ from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import cells, run
-from tests.driving.window import click, drawn, find, text
+from tests.driving.window import click, drawn, find
 from tests.fakes.run_answers import finished, started
 from tests.ui.benchmark.answers import slow_to_reach, with_a_card
 
@@ -28,6 +28,7 @@ def test_the_crossing_is_marked_between_the_sizes_measured(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
     run(ready, "64, 512")
+    click(ready, "benchmark.view.sizes")
     plot = find(ready, "benchmark.plot.sizes", LivePlot)
     (marker,) = plot._markers
     assert marker.role == "gpu0"
@@ -35,9 +36,10 @@ def test_the_crossing_is_marked_between_the_sizes_measured(
     assert 64 < marker.x < 512
     crossing = f"{marker.x:.0f} × {marker.x:.0f}"
     assert marker.label.replace("\u202f", " ").endswith(crossing)
-    shown = text(ready, "benchmark.plot.caption")
+    shown = plot.accessibleDescription().replace("\u202f", " ")
     assert all(fact in shown for fact in ("overtakes", crossing, "64 × 64", "512 × 512"))
     run(ready, "1024, 2048")
+    click(ready, "benchmark.view.sizes")
     assert len(plot._markers) == 1
     click(ready, "benchmark.clear")
     assert (plot._markers, plot.curve_keys) == ([], ())
@@ -55,6 +57,7 @@ def test_the_crossing_is_marked_twice_where_the_copies_count(
     engines.scripts[RunWorkload] = answer
     find(ready, "benchmark.mode.transfers", QCheckBox).setChecked(True)
     run(ready, "64, 256, 512, 1024, 2048")
+    click(ready, "benchmark.view.sizes")
     plot = find(ready, "benchmark.plot.sizes", LivePlot)
     only, both = plot._markers
     assert (only.low, only.high, only.dashed) == (256, 512, False)
@@ -62,7 +65,7 @@ def test_the_crossing_is_marked_twice_where_the_copies_count(
     assert "copies" in both.label
     assert only.row != both.row  # their labels do not cover each other
     assert len(plot.curve_keys) == 3
-    shown = text(ready, "benchmark.plot.caption")
+    shown = plot.accessibleDescription().replace("\u202f", " ")
     assert shown.count("GT 1030 overtakes") == 2
     assert "copies" in shown
 
@@ -70,6 +73,7 @@ def test_the_crossing_is_marked_twice_where_the_copies_count(
 @with_a_card
 def test_no_crossing_where_the_curves_do_not_cross(qtbot: QtBot, ready: BenchmarkTab) -> None:
     run(ready, "2048, 1024")
+    click(ready, "benchmark.view.sizes")
     plot = find(ready, "benchmark.plot.sizes", LivePlot)
     assert plot._markers == []
     # and the curve goes from the smaller to the larger size, in whichever order they ran
@@ -85,13 +89,15 @@ def test_runs_of_two_workloads_are_told_apart(qtbot: QtBot, ready: BenchmarkTab)
     run(ready, "64, 128")
     qtbot.waitUntil(lambda: not view.isColumnHidden(Column.WORKLOAD))
     assert cells(ready, Column.WORKLOAD) == ["Elementwise", "Matrix product", "Matrix product"]
-    # The medians over the size are of one workload.
+    click(ready, "benchmark.view.sizes")  # the medians over the size are of one workload
     qtbot.waitUntil(lambda: find(ready, "benchmark.plot.sizes", LivePlot).plot is not None)
     assert drawn(ready, "benchmark.plot.sizes", "cpu float32")[0] == [64, 128]
 
 
 def test_a_second_precision_gets_into_the_legend(qtbot: QtBot, ready: BenchmarkTab) -> None:
     def labels() -> list[str]:
+        click(ready, "benchmark.view.sizes")
+        click(ready, "benchmark.view.sizes")
         plot = find(ready, "benchmark.plot.sizes", LivePlot)
         return [curve.label for curve in plot._curves.values()]
 

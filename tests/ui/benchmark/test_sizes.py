@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QLineEdit, QPushButton
+from PySide6.QtWidgets import QComboBox, QPushButton
 
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
@@ -17,7 +17,6 @@ from tests.ui.benchmark.answers import hold, with_a_card
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.model.settings import Settings
     from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
     from tests.fakes.scripted_engine import Engines
 
@@ -36,14 +35,14 @@ def test_a_wrong_size_gets_a_sentence_and_disables_run_alone(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines, typed: str, sentence: str
 ) -> None:
     field = type_sizes(ready, typed)
-    assert sentence in text(ready, "benchmark.sizes.error")
+    assert sentence in text(ready, "benchmark.sizes.note")
     assert field.property("invalid") is True
     assert not find(ready, "benchmark.run", QPushButton).isEnabled()
     assert find(ready, "benchmark.workload", QComboBox).isEnabled()
     qtbot.keyClick(field, Qt.Key.Key_Return)
     assert not ready.benchmark.runs
     type_sizes(ready, "64")
-    assert text(ready, "benchmark.sizes.error") == ""
+    assert "Side" in text(ready, "benchmark.sizes.note")
     assert find(ready, "benchmark.run", QPushButton).isEnabled()
 
 
@@ -58,39 +57,15 @@ def test_nothing_chosen_is_reported(qtbot: QtBot, ready: BenchmarkTab) -> None:
 
 
 @with_a_card
-def test_a_sweep_looks_closer_where_the_winner_changes(
-    qtbot: QtBot, ready: BenchmarkTab, settings: Settings
-) -> None:
+def test_one_click_looks_closer_where_the_winner_changes(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    type_sizes(ready, "128, 1024")
     click(ready, "benchmark.sweep")
-    assert not find(ready, "benchmark.sizes", QLineEdit).isVisible()
-    assert "crossover" in text(ready, "benchmark.progress.text")
-    for name, typed in (("low", "128"), ("high", "1024")):
-        field = find(ready, f"benchmark.sweep.{name}", QLineEdit)
-        field.selectAll()
-        qtbot.keyClicks(field, typed)
-    click(ready, "benchmark.run")
     wait_over(ready)
     sizes = [result.size for result in ready.benchmark.results]
     assert sizes[:8:2] == [128, 256, 512, 1024]
     assert any(256 < size < 512 for size in sizes[8:])
-    assert settings.choices.sweep
-    assert settings.choices.sweep_range == "128:1024"
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "sentence"),
-    [("64", "32", "empty"), ("", "64", "size"), ("64", "x", "“x”")],
-)
-def test_a_wrong_range_gets_a_sentence(
-    qtbot: QtBot, ready: BenchmarkTab, low: str, high: str, sentence: str
-) -> None:
-    click(ready, "benchmark.sweep")
-    find(ready, "benchmark.sweep.low", QLineEdit).setText(low)
-    find(ready, "benchmark.sweep.high", QLineEdit).setText(high)
-    assert sentence in text(ready, "benchmark.sizes.error")
-    assert not find(ready, "benchmark.run", QPushButton).isEnabled()
-    click(ready, "benchmark.sweep")  # the list is as it was
-    assert find(ready, "benchmark.run", QPushButton).isEnabled()
+    click(ready, "benchmark.devices.cpu")
+    assert not find(ready, "benchmark.sweep", QPushButton).isEnabled(), "nothing to compare with"
 
 
 def test_return_in_the_sizes_runs_and_escape_stops(
@@ -98,6 +73,7 @@ def test_return_in_the_sizes_runs_and_escape_stops(
 ) -> None:
     engines.scripts[RunWorkload] = hold
     field = type_sizes(ready, "64")
+    field.setFocus()
     qtbot.keyClick(field, Qt.Key.Key_Return)
     wait_samples(ready)
     qtbot.keyClick(field, Qt.Key.Key_Escape)

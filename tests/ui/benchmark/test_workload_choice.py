@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QPushButton, QWidget
 
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
 from gpu_studio.core.devices.access import Obstacle
@@ -35,13 +35,13 @@ def test_a_workload_brings_its_sizes_options_and_modes(
     workload = find(ready, "benchmark.workload", QComboBox)
     assert ready.findChild(QComboBox, "benchmark.option.amp") is None
     workload.setCurrentIndex(1)
-    assert text(ready, "benchmark.sizes.meaning") == train_step().size_title
+    assert text(ready, "benchmark.sizes.note") == train_step().size_title
     assert find(ready, "benchmark.sizes", QLineEdit).text() == "32, 64"
     amp = find(ready, "benchmark.option.amp", QComboBox)
     (option,) = train_step().options
     assert (amp.accessibleName(), amp.toolTip()) == (option.title, option.sentence)
     assert [amp.itemText(i) for i in range(amp.count())] == ["off", "float16", "bfloat16"]
-    click(ready, "benchmark.expert")
+    click(ready, "benchmark.expert.more")
     cold = find(ready, "benchmark.mode.cold", QCheckBox)
     assert (cold.isEnabled(), cold.toolTip()) == (False, train_step().refuses["cold"])
     amp.setCurrentIndex(1)
@@ -64,7 +64,7 @@ def test_a_workload_that_cannot_run_is_listed_with_the_reason(
     assert workload.itemText(2) != "Data parallel"  # marked as not available
     workload.setCurrentIndex(2)
     (described,) = with_training.scripts[DescribeEngine]
-    assert described.workloads[2].skipped in text(ready, "benchmark.workload.sentence")
+    assert described.workloads[2].skipped in text(ready, "benchmark.devices.note")
     assert not find(ready, "benchmark.run", QPushButton).isEnabled()
     workload.setCurrentIndex(0)
     assert find(ready, "benchmark.run", QPushButton).isEnabled()
@@ -87,7 +87,7 @@ def test_the_modes_go_into_the_requests_and_are_kept(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines, settings: Settings
 ) -> None:
     assert not find(ready, "benchmark.mode.cold", QCheckBox).isVisible()
-    click(ready, "benchmark.expert")
+    click(ready, "benchmark.expert.more")
     for mode in ("transfers", "naive", "cold", "stop_early"):
         find(ready, f"benchmark.mode.{mode}", QCheckBox).setChecked(True)
     run(ready, "64")
@@ -151,6 +151,7 @@ def test_the_last_choices_are_there_at_the_next_start(
     settings.change(workload="matmul", sizes="7, 8", dtypes=("float64",), budget_s=3.5)
     tab = BenchmarkTab(studio, theme)
     qtbot.addWidget(tab)
+    tab.show()
     studio.start()
     workload = find(tab, "benchmark.workload", QComboBox)
     qtbot.waitUntil(lambda: workload.currentData() == "matmul")
@@ -175,7 +176,8 @@ def test_a_card_that_pytorch_cannot_use_is_listed_with_the_reason(
             == [True, False, False]
         )
     )
-    reasons = [label.text() for label in devices.findChildren(QLabel) if label.isVisible()]
+    boxes = [box for box in devices.findChildren(QCheckBox) if box.isVisible()]
+    reasons = [box.accessibleDescription() for box in boxes]
     cards = ready._studio.board.cards
     assert [card.obstacle for card in cards] == [Obstacle.NO_CUDA] * 2
     assert reasons[1:] == [card.reason for card in cards]

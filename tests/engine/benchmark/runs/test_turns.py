@@ -103,6 +103,14 @@ def test_the_rounds_of_benchmarks_alternate() -> None:
     # A B B A A B …: two turns of one run follow each other, and their lines are one group.
     assert len([name for name, _ in itertools.groupby(lines)]) >= 3
     assert lines.count("left") >= 2
+    batches = only(SamplesMeasured, events)
+    ends_s = [one.ended_s for one in batches]
+    # One clock for both, from the first sample on: no two overlap.
+    assert ends_s == sorted(ends_s)
+    assert ends_s[0] >= batches[0].calls_per_sample * sum(batches[0].samples_s) * 0.9
+    for name in ("left", "right"):
+        rounds = [one.round_number for one in batches if one.run_id == name]
+        assert sorted(set(rounds)) == [*range(1, max(rounds) + 1)]
 
 
 @pytest.fixture

@@ -1,0 +1,488 @@
+"""What is chosen on the page Run, what Run would do, and what stands over the curves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from PySide6.QtCore import Signal
+
+from gpu_studio.core.benchmark.plan import Plan, Sweep, time_left_s
+from gpu_studio.core.benchmark.sizes import parse_sizes, powers_of_two
+from gpu_studio.core.benchmark.verdict import verdict_of, verdict_text
+from gpu_studio.core.device_name import CPU
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
+from gpu_studio.model.benchmark.quick_comparison import QuickComparison
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.page_model import PageModel
+from gpu_studio.model.pages import RUN
+from gpu_studio.model.run_queue import WorkState
+from gpu_studio.model.settings import Choices as Kept
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from PySide6.QtCore import QObject
+
+    from gpu_studio.core.benchmark.plan import RunPlan
+    from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.benchmark.verdict import BenchmarkVerdict
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
+    from gpu_studio.model.benchmark.benchmark import Benchmark
+    from gpu_studio.model.benchmark.history_model import HistoryModel
+    from gpu_studio.model.devices.device_board import DeviceRow
+    from gpu_studio.model.studio import Studio
+
+SHOWN_DTYPES = ("float32", "float16", "float64", "bfloat16")
+MODES = ("transfers", "naive", "sustained", "cold", "stop_early")
+STOP_AT_RELATIVE_INTERVAL = 0.02
+_BUDGETS_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+
+
+class RunChoices(msgspec.Struct, frozen=True, kw_only=True):
+    """What is chosen: a field for each control. ``without`` are the devices that are left out."""
+
+    workload: str = ""
+    sizes: str = ""
+    float32: bool = False
+    float16: bool = False
+    float64: bool = False
+    bfloat16: bool = False
+    budget_s: float = 2.0
+    transfers: bool = False
+    naive: bool = False
+    sustained: bool = False
+    cold: bool = False
+    stop_early: bool = False
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+    without: frozenset[str] = frozenset()
+    view: str = "time"
+
+
+class RunModel(PageModel):
+    """The page Run: choices, a plan of runs, and its results in words.
+
+    Args:
+        studio: its engine describes the workloads, its board the devices.
+        benchmark: makes the runs and keeps them.
+        history: has the kept run that is drawn beside the others.
+        parent: owns it.
+
+    Signals:
+        front_wanted(): the page is to come to the front.
+
+    Attributes:
+        workloads: the workloads of the engine, by name.
+        selected: the run that is shown alone; None shows the latest of each device.
+        outcome: what became of a file.
+    """
+
+    front_wanted = Signal()
+
+    def __init__(
+        self,
+        studio: Studio,
+        benchmark: Benchmark,
+        history: HistoryModel,
+        parent: QObject | None = None,
+    ) -> None:
+        kept = studio.settings.choices
+        ticked = (*kept.dtypes, *kept.modes)
+        chosen: dict[str, Any] = {name: name in ticked for name in (*SHOWN_DTYPES, *MODES)}
+        super().__init__(
+            RunChoices(
+                workload=kept.workload, sizes=kept.sizes, budget_s=kept.budget_s, **chosen
+            ),
+            parent,
+        )  # fmt: skip
+        self._studio, self.benchmark, self._history = studio, benchmark, history
+        self._comparison = QuickComparison(studio, self)
+        self.workloads: dict[str, WorkloadDescription] = {}
+        self.selected: Run | None = None
+        self.outcome = Notice()
+        self._pointed: Run | None = None
+        self._typed: dict[str, tuple[str, dict[str, str]]] = {}
+        self._verdict: tuple[int, BenchmarkVerdict | None] = (0, None)
+        history.ghost_changed.connect(self._on_ghost_changed)
+        history.notified.connect(self.tell)
+        studio.session.engine_described.connect(self._on_engine_described)
+        benchmark.runs_cleared.connect(self._on_runs_cleared)
+        benchmark.plan_changed.connect(self._show_code)
+        self.follow(
+            benchmark.plan_changed, benchmark.runs_cleared, studio.session.state_changed,
+            studio.session.engine_described, studio.board.changed,
+        )  # fmt: skip
+        self._on_engine_described()
+
+    # ── what is chosen ───────────────────────────────────────────────────────────────────────
+
+    def suited(self, choices: RunChoices) -> RunChoices:
+        """Return choices with the sizes and options that their workload had last, or has usually.
+
+        Those of the settings stay with the workload of the settings.
+        """
+        old = self.choices
+        if choices.workload == old.workload:
+            return choices
+        self._typed[old.workload] = old.sizes, old.options
+        described = self.workloads.get(choices.workload)
+        usual = ", ".join(map(str, described.sizes)) if described else choices.sizes
+        sizes, options = self._typed.get(choices.workload, (usual, {}))
+        if choices.sizes == old.sizes:
+            choices = msgspec.structs.replace(choices, sizes=sizes)
+        return msgspec.structs.replace(choices, options=options)
+
+    def on_chosen(self) -> None:
+        """Let the estimate of other choices stand alone again."""
+        self.outcome = Notice()
+
+    @property
+    def workload(self) -> WorkloadDescription | None:
+        """The chosen workload; None until the engine has described it."""
+        return self.workloads.get(self.choices.workload)
+
+    @property
+    def workload_items(self) -> list[tuple[str, str]]:
+        """The titles of the workloads with their names."""
+        return [
+            (f"{one.title} (not available)" if one.skipped else one.title, one.name)
+            for one in self.workloads.values()
+        ]
+
+    @property
+    def workload_note(self) -> Notice:
+        """What the workload does, or why it cannot run here."""
+        workload = self.workload
+        if workload is None:
+            return Notice()
+        if workload.skipped:
+            return Notice(workload.skipped, Tone.AMBER)
+        return Notice("" if workload.runs_on(CPU) else "This workload runs on GPUs only.")
+
+    @property
+    def budget_items(self) -> list[tuple[str, float]]:
+        """The times of a run to choose from."""
+        times_s = sorted({*_BUDGETS_S, self.choices.budget_s})
+        return [(f"{budget_s:g}\u202fs per run", budget_s) for budget_s in times_s]
+
+    @property
+    def devices(self) -> tuple[DeviceRow, ...]:
+        """The devices to choose from; none until the engine has described its workloads."""
+        return tuple(self._studio.board.rows) if self.workloads else ()
+
+    @property
+    def mistake(self) -> str:
+        """What is wrong with the sizes, as a sentence; empty if they are right."""
+        try:
+            parse_sizes(self.choices.sizes)
+        except StudioError as error:
+            return str(error)
+        return ""
+
+    @property
+    def sizes_note(self) -> Notice:
+        """What a size is, or what is wrong with the sizes."""
+        if self.mistake:
+            return Notice(self.mistake, Tone.FAILURE)
+        return Notice(self.workload.size_title if self.workload else "")
+
+    def offers(self, dtype: str) -> bool:
+        """Return whether the workload has this precision."""
+        return self.workload is None or dtype in self.workload.dtypes
+
+    def refusal(self, mode: str) -> str:
+        """Return why the workload refuses a way to measure; empty if it does not."""
+        return self.workload.refuses.get(mode, "") if self.workload else ""
+
+    @property
+    def summary(self) -> str:
+        """What is chosen among the options that most leave as they are."""
+        plan, usual = self.plan, Kept()
+        changed = sum(
+            (
+                plan.dtypes != usual.dtypes, plan.budget_s != usual.budget_s, len(plan.options),
+                len(self._modes),
+            )
+        )  # fmt: skip
+        parts = [*plan.dtypes, f"{plan.budget_s:g}\u202fs per run"]
+        return " · ".join([*parts, f"{changed} changed"] if changed else parts)
+
+    @property
+    def _modes(self) -> tuple[str, ...]:
+        return tuple(
+            mode for mode in MODES if getattr(self.choices, mode) and not self.refusal(mode)
+        )
+
+    @property
+    def plan(self) -> Plan:
+        """The chosen plan."""
+        chosen, modes, workload = self.choices, self._modes, self.workload
+        usable = (
+            row.address
+            for row in self.devices
+            if row.address is not None and row.identity not in chosen.without
+        )
+        return Plan(
+            workload=chosen.workload if workload else "",
+            sizes=() if self.mistake else tuple(parse_sizes(chosen.sizes)),
+            dtypes=tuple(one for one in SHOWN_DTYPES if getattr(chosen, one) and self.offers(one)),
+            devices=tuple(one for one in usable if workload is None or workload.runs_on(one)),
+            budget_s=chosen.budget_s,
+            options=chosen.options,
+            cache="cold" if "cold" in modes else "hot",
+            transfers="transfers" in modes,
+            naive="naive" in modes,
+            sustained="sustained" in modes,
+            stop_at_relative_interval=(
+                STOP_AT_RELATIVE_INTERVAL if "stop_early" in modes else None
+            ),
+        )
+
+    # ── what runs ────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def problem(self) -> str:
+        """Why nothing can run, as a sentence; empty if all choices are valid."""
+        session, plan = self._studio.session, self.plan
+        if session.state is EngineState.FAILED:
+            return "PyTorch has stopped."
+        if session.what_is_missing:
+            return session.what_is_missing
+        if self.workload is not None and self.workload.skipped:
+            return "This workload cannot run on this PC."
+        if not plan.sizes:
+            return "Fix the sizes first."
+        if not plan.dtypes:
+            return "Choose at least one precision."
+        return "" if plan.devices else "Choose at least one device."
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a plan is on its way."""
+        return self.benchmark.state.is_busy
+
+    @property
+    def can_run(self) -> bool:
+        """Whether a plan can start now."""
+        return not self.is_busy and not self.problem
+
+    @property
+    def can_stop(self) -> bool:
+        """Whether there is something to stop."""
+        return self.benchmark.state is WorkState.RUNNING
+
+    @property
+    def can_find_crossover(self) -> bool:
+        """Whether two devices can be compared at more and more sizes."""
+        devices = self.plan.devices
+        return self.can_run and CPU in devices and len(devices) > 1
+
+    @property
+    def has_stopped_engine(self) -> bool:
+        """Whether a new engine has to be started."""
+        return self._studio.session.state is EngineState.FAILED
+
+    def start_engine(self) -> None:
+        """Start a new engine."""
+        self._studio.session.start()
+
+    def run(self) -> None:
+        """Start the chosen plan, and keep the choices for the next start of the program."""
+        if self.can_run:
+            self._keep()
+            self._start(self.plan)
+
+    def find_crossover(self) -> None:
+        """Measure from the smallest to the largest size, then closer to where the winner changes.
+
+        A single size says no range: then it is that of the workload.
+        """
+        if not self.can_find_crossover:
+            return
+        self._keep()
+        plan, workload = self.plan, self.workload
+        sizes = plan.sizes if len(plan.sizes) > 1 or workload is None else workload.sizes
+        grid = tuple(powers_of_two(min(sizes), max(sizes)))
+        self._start(Sweep(msgspec.structs.replace(plan, sizes=grid)))
+
+    def compare(self) -> None:
+        """Choose and start the comparison that needs no choice, unless something runs."""
+        plan = self._comparison.plan
+        if not plan.devices or self.is_busy:
+            return
+        known = {row.address: row.identity for row in self.devices if row.address is not None}
+        plain = dict.fromkeys((*SHOWN_DTYPES, *MODES), False) | dict.fromkeys(plan.dtypes, True)
+        self.choose(workload=plan.workload)
+        self.choose(
+            sizes=", ".join(map(str, plan.sizes)),
+            budget_s=plan.budget_s,
+            options={},
+            without=frozenset(known[one] for one in known if one not in plan.devices),
+            **plain,
+        )
+        self._start(plan)
+
+    def run_again(self) -> None:
+        """Repeat the last plan."""
+        if self.benchmark.can_run_again:
+            self.on_begun()
+            self.benchmark.run_again()
+
+    def on_begun(self) -> None:
+        """Show the samples of the plan that starts now."""
+        self.selected, self.outcome = None, Notice()
+        self.choose(view="time")
+        self.changed.emit()
+
+    def escape(self) -> None:
+        """Stop what runs, or else show the runs of all devices again."""
+        if self.is_busy:
+            self.benchmark.stop()
+        else:
+            self.select(None)
+
+    def _start(self, plan: RunPlan) -> None:
+        self.on_begun()
+        self.benchmark.start(plan)
+
+    def _keep(self) -> None:
+        plan = self.plan
+        self._studio.settings.change(
+            workload=plan.workload,
+            sizes=self.choices.sizes,
+            modes=self._modes,
+            dtypes=plan.dtypes,
+            budget_s=plan.budget_s,
+        )
+
+    # ── what is shown ────────────────────────────────────────────────────────────────────────
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """All runs, oldest first."""
+        return self.benchmark.runs
+
+    @property
+    def ghost(self) -> tuple[Run, str] | None:
+        """The kept run that is drawn beside the others, with its label."""
+        return self._history.ghost
+
+    @property
+    def has_curves(self) -> bool:
+        """Whether there is something to draw."""
+        return bool(self.runs) or self.ghost is not None
+
+    @property
+    def hero(self) -> Hero:
+        """What stands over the curves."""
+        return hero_of(
+            self.benchmark,
+            self._studio.board.rows,
+            chosen=self._pointed or self.selected,
+            devices=self.plan.devices,
+            titles=self.benchmark.titles,
+        )
+
+    @property
+    def verdict(self) -> Notice:
+        """What all sizes say, as some sentences."""
+        results = self.benchmark.results
+        if self._verdict[0] != len(results):
+            self._verdict = len(results), verdict_of(results)
+        verdict = self._verdict[1]
+        words = verdict_text(
+            verdict,
+            titles=self.benchmark.titles,
+            below_headline=verdict is not None and bool(verdict.wrong) and self.hero.is_wrong,
+            can_compare=len(self._studio.board.usable) > 1,
+        )
+        # Of a result alone, the chip says what is doubtful.
+        claims = verdict is not None and bool(verdict.comparisons or verdict.wrong)
+        is_doubted = claims and verdict is not None and verdict.is_doubted
+        return Notice(words, Tone.AMBER if is_doubted else Tone.PLAIN)
+
+    @property
+    def status(self) -> Notice:
+        """What runs and how long it takes, or what Run would do."""
+        sentence = self.benchmark.sentence if self.is_busy else self._idle_sentence
+        parts = filter(None, (self.outcome.sentence, sentence))
+        return Notice("\n".join(parts), self.outcome.tone)
+
+    @property
+    def brief_status(self) -> Notice:
+        """What became of a file, or why nothing can run; the rest stands over the curves."""
+        if self.outcome.sentence or self.is_busy:
+            return self.outcome
+        return Notice(self.mistake, Tone.FAILURE) if self.mistake else Notice(self.problem)
+
+    @property
+    def warning(self) -> str:
+        """What is wrong with the present plan, or why the last one ended early."""
+        if self.is_busy:
+            return self.benchmark.warning
+        notice, planned = self.benchmark.notice, self.benchmark.planned
+        is_shown_above = not any(run.result is not None for run in planned)
+        return notice.sentence if notice.tone is Tone.FAILURE and not is_shown_above else ""
+
+    @property
+    def _idle_sentence(self) -> str:
+        notice = self.benchmark.notice
+        planned = self.problem or self._planned
+        if not notice.sentence or notice.tone is Tone.FAILURE:
+            return planned
+        return f"{notice.sentence}\nNext: {planned}"
+
+    @property
+    def _planned(self) -> str:
+        requests = self.plan.requests()
+        count, seconds = len(requests), time_left_s([], requests)
+        needs = f"{seconds:.0f}\u202fs" if seconds < 90 else f"{seconds / 60:.0f}\u202fmin"
+        return f"{count} {'run' if count == 1 else 'runs'}, about {needs}"
+
+    def select(self, run: Run | None) -> None:
+        """Show one run alone; None shows the latest of each device."""
+        self.selected, self._pointed = run, None
+        if run is not None:
+            self.choose(view="time")
+        self._show_code()
+        self.changed.emit()
+
+    def point(self, run: Run | None) -> None:
+        """Show the size of a run over the curves while the mouse is on it."""
+        if run is not self._pointed:
+            self._pointed = run
+            self.changed.emit()
+
+    def tell(self, notice: Notice) -> None:
+        """Say what became of a file, before what Run would do."""
+        self.outcome = notice
+        self.changed.emit()
+
+    # ── what happens elsewhere ───────────────────────────────────────────────────────────────
+
+    def _on_engine_described(self) -> None:
+        description = self._studio.session.description
+        if description is None:
+            return
+        self.workloads = {workload.name: workload for workload in description.workloads}
+        if self.workloads and self.choices.workload not in self.workloads:
+            self.choose(workload=next(iter(self.workloads)))
+
+    def _on_ghost_changed(self) -> None:
+        if self.ghost is not None:
+            self.choose(view="time")
+            self.front_wanted.emit()
+        self.changed.emit()
+
+    def _on_runs_cleared(self) -> None:
+        self.selected = self._pointed = None
+        self._verdict = 0, None
+        self._show_code()
+
+    def _show_code(self) -> None:
+        """Show the code of the selected run, or else of the last one."""
+        begun = (run for run in reversed(self.runs) if run.has_begun)
+        run = self.selected or next(begun, None)
+        self._studio.snippets.show(run.snippet if run is not None else "", RUN)

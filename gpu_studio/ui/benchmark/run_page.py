@@ -1,0 +1,346 @@
+"""The page Run: the same work on every device, with its curves as it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QKeySequence, QShortcut
+
+from gpu_studio.model.benchmark.run_model import SHOWN_DTYPES
+from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
+from gpu_studio.ui.benchmark.device_boxes import DeviceBoxes
+from gpu_studio.ui.benchmark.explanation import Explanation
+from gpu_studio.ui.benchmark.export_button import ExportButton
+from gpu_studio.ui.benchmark.hero_line import HeroLine
+from gpu_studio.ui.benchmark.live_view import LiveView
+from gpu_studio.ui.benchmark.size_view import SizeView
+from gpu_studio.ui.benchmark.workload_options import WorkloadOptions
+from gpu_studio.ui.page import (
+    Beside,
+    Box,
+    Columns,
+    Flow,
+    Fold,
+    Heading,
+    Line,
+    Own,
+    Page,
+    Pick,
+    Press,
+    ProgressBar,
+    Stack,
+    Switch,
+    Tick,
+    Turning,
+    Words,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from PySide6.QtCore import QObject
+    from PySide6.QtGui import QShowEvent
+    from PySide6.QtWidgets import QWidget
+
+    from gpu_studio.model.benchmark.run_model import RunModel
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.page import Part
+    from gpu_studio.ui.theme import Theme
+
+_PLOT_SHARE = 0.52  # of the window's height, at least
+_SIDE_LETTERS = 32
+_SIZES_TIP = "For example 512, 1024, 2048; or 64..4096 for every doubling. Enter runs."
+_MODES = {
+    "transfers": (
+        "Also with copies",
+        "Each card runs a second time, with the copies to and from it timed in each call.",
+    ),
+    "naive": (
+        "Also time it naively",
+        "Adds the time that a script without warm-up and synchronize would print.",
+    ),
+    "sustained": (
+        "Sustained speed",
+        "Loads the device for 15\u202fs, then times it for 15\u202fs or more without rests. "
+        "Without this, a run warms up for 0.3\u202fs and until the clock is steady: an old card "
+        "may hold a higher clock for its first 7\u202fs.",
+    ),
+    "cold": (
+        "Cold cache",
+        "Overwrites the device's cache before each call, as if the data were new to it.",
+    ),
+    "stop_early": (
+        "Stop early at ± 2 %",
+        "Ends a run early when its median is known to within 2 %.",
+    ),
+}
+_EXPERT = ("cold", "stop_early")
+
+
+class RunPage(Page):
+    """Choices at the left; the answer, the curves, why, and the table at the right.
+
+    Args:
+        studio: names the devices.
+        model: what it shows.
+        theme: gives the colors.
+        watch: opens a recording.
+        repeat: opens the published experiment.
+    """
+
+    model: RunModel
+
+    def __init__(
+        self,
+        studio: Studio,
+        model: RunModel,
+        theme: Theme,
+        watch: Callable[[], object],
+        repeat: Callable[[], object],
+    ) -> None:
+        self._studio, self._watch, self._repeat = studio, watch, repeat
+        benchmark, board = model.benchmark, studio.board
+        self._live = LiveView(benchmark, board, theme)
+        self._sizes = SizeView(benchmark, board, theme)
+        self._why = Explanation(benchmark, board, theme)
+        self._results = BenchmarkResults(benchmark, board, theme)
+        self._export = ExportButton(
+            studio, lambda: self._results.runs, lambda: self._plot, lambda: self._caption, theme,
+            head=self._portrait,
+        )  # fmt: skip
+        super().__init__("benchmark", model, theme)
+        self._results.offer_copies(self._export.copy_actions)
+        self._results.run_selected.connect(model.select)
+        self._results.run_hovered.connect(model.point)
+        self._sizes.run_pointed.connect(model.point)
+        self._export.notified.connect(model.tell)
+        model.benchmark.runs_cleared.connect(self._results.clear_selection)
+        escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._on_escape)
+        escape.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+
+    def parts(self) -> Sequence[Part]:
+        """Return the column of choices beside the result."""
+        return (
+            Beside(
+                Box(*self._choices(), name="choices"),
+                Stack(*self._result(), stretch=1),
+                side_letters=_SIDE_LETTERS,
+                stretch=1,
+            ),
+        )
+
+    def head_parts(self) -> Sequence[Part]:
+        """Return other ways to a result, and after the first run what is done with it."""
+        m = self.model
+
+        def is_empty() -> bool:
+            return not m.has_curves and bool(m.workloads)
+
+        return (
+            Press(
+                "Repeat a published test", self._repeat, name="view.published", shown=is_empty,
+                tip="Compare this PC with the GT 1030 experiment",
+            ),
+            Press(
+                "Open a recording…", self._watch, name="view.recording", shown=is_empty,
+                icon="file", tip="Watch runs from another PC",
+            ),
+            Press(
+                "Clear", m.benchmark.clear, name="clear", icon="trash",
+                shown=lambda: bool(m.runs), enabled=lambda: not m.is_busy,
+                tip="Remove these runs from the table",
+            ),
+            Own(self._export, shown=lambda: bool(m.runs)),
+        )  # fmt: skip
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Follow the height of the window."""
+        super().showEvent(event)
+        self.window().installEventFilter(self)
+        self._fit_plot()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Give the curves at least half of the window."""
+        if event.type() is QEvent.Type.Resize and watched is self.window():
+            self._fit_plot()
+        return super().eventFilter(watched, event)
+
+    def _fit_plot(self) -> None:
+        place = self._live.parentWidget()
+        if place is not None:
+            place.setMinimumHeight(round(_PLOT_SHARE * self.window().height()))
+
+    # ── the parts ────────────────────────────────────────────────────────────────────────────
+
+    def _choices(self) -> Sequence[Part]:
+        m = self.model
+
+        def is_wide() -> bool:
+            return not self.is_narrow
+
+        return (
+            Turning(
+                Flow(
+                    Press(
+                        "Run", m.run, name="run", primary=True, icon="play", key="run",
+                        enabled=lambda: m.can_run,
+                        tip=lambda: m.problem or "Time every chosen combination",
+                    ),
+                    Press(
+                        "Stop", m.benchmark.stop, name="stop", icon="stop", key="stop",
+                        enabled=lambda: m.can_stop,
+                    ),
+                ),
+                Stack(
+                    ProgressBar(
+                        "Progress of the plan", lambda: m.benchmark.progress, name="progress",
+                        shown=lambda: m.is_busy, keeps_room=True,
+                    ),
+                    Words(lambda: m.status, role="muted", name="progress.text"),
+                    shown=is_wide,
+                ),
+                Heading("Workload", shown=is_wide),
+                Pick(
+                    of="workload", title="Workload", name="workload", least_letters=14,
+                    items=lambda: m.workload_items,
+                    tip=lambda: m.workload.sentence if m.workload else "",
+                ),
+                Words(lambda: m.workload_note, role="muted", name="devices.note"),
+                Heading("Devices", shown=is_wide),
+                Own(self._device_boxes, lambda it: it.show_rows(m.devices, m.choices.without)),
+                Heading("Sizes", shown=is_wide),
+                Line(
+                    of="sizes", title="Sizes", name="sizes", tip=_SIZES_TIP,
+                    wrong=lambda: bool(m.mistake), entered=m.run, shown=is_wide,
+                ),
+                Words(lambda: m.sizes_note, role="muted", name="sizes.note", shown=is_wide),
+                Fold(*self._options(), label="More options", name="options"),
+                Words(lambda: m.summary, role="muted", name="options.summary", shown=is_wide),
+            ),
+            Words(
+                lambda: m.brief_status, role="muted", name="status", shown=lambda: self.is_narrow
+            ),
+            Words(lambda: m.warning, role="amber", name="warning"),
+            Press(
+                "Start PyTorch anew", m.start_engine, name="fresh_engine",
+                shown=lambda: m.has_stopped_engine,
+            ),
+        )  # fmt: skip
+
+    def _options(self) -> Sequence[Part]:
+        m = self.model
+        return (
+            Line(
+                of="sizes", title="Sizes", name="options.sizes", tip=_SIZES_TIP, is_titled=True,
+                wrong=lambda: bool(m.mistake), entered=m.run, shown=lambda: self.is_narrow,
+            ),
+            Own(
+                self._workload_options,
+                lambda it: it.show_workload(m.workload, m.choices.options),
+            ),
+            Heading("Precision"),
+            Flow(*map(self._dtype, SHOWN_DTYPES), name="dtype"),
+            Pick(
+                of="budget_s", title="Time per run", name="budget", items=lambda: m.budget_items,
+                tip="How long each run is timed, after setup, check and warm-up.",
+            ),
+            Heading("How to measure"),
+            *(self._mode(mode) for mode in _MODES if mode not in _EXPERT),
+            Fold(*map(self._mode, _EXPERT), label="For experts", name="expert"),
+        )  # fmt: skip
+
+    def _dtype(self, dtype: str) -> Part:
+        return Tick(
+            of=dtype, title=dtype, name=f"dtype.{dtype}",
+            enabled=lambda: self.model.offers(dtype),
+        )  # fmt: skip
+
+    def _mode(self, mode: str) -> Part:
+        title, sentence = _MODES[mode]
+        return Tick(
+            of=mode, title=title, name=f"mode.{mode}",
+            enabled=lambda: not self.model.refusal(mode),
+            tip=lambda: self.model.refusal(mode) or sentence,
+        )  # fmt: skip
+
+    def _result(self) -> Sequence[Part]:
+        m = self.model
+        hero = HeroLine(self.theme, name="benchmark.hero", act=m.run_again)
+        return (
+            Own(hero, lambda it: it.show_hero(m.hero), presented=True),
+            Box(
+                Columns(
+                    Words(
+                        lambda: self._caption, role="muted", name="plot.caption", stretch=1,
+                        presented=True,
+                    ),
+                    Press(
+                        "Find the crossover", m.find_crossover, name="sweep",
+                        enabled=lambda: m.can_find_crossover,
+                        shown=lambda: len(m.devices) > 1,
+                        tip="Measures every power of two between the smallest and the largest "
+                        "size, then closer to where the faster device changes",
+                    ),
+                    Switch(
+                        of="view", title="What the curves are over", name="view",
+                        items=(("Time", "time"), ("Size", "sizes")), presented=True,
+                    ),
+                ),
+                Own(
+                    self._live, self._show_time, stretch=1,
+                    shown=lambda: m.choices.view == "time", presented=True,
+                ),
+                Own(
+                    self._sizes, self._show_sizes, stretch=1,
+                    shown=lambda: m.choices.view == "sizes", presented=True,
+                ),
+                name="plots", stretch=1,
+            ),
+            Box(
+                Fold(
+                    Own(self._why, lambda it: it.show_run(m.selected)),
+                    label="Why?", note=Words(lambda: m.verdict, name="verdict"), name="why",
+                ),
+                shown=lambda: bool(m.runs),
+            ),
+            Own(self._results, shown=lambda: bool(m.runs)),
+        )  # fmt: skip
+
+    def _show_time(self, plot: LiveView) -> None:
+        if self._plot is plot:
+            plot.show_runs(self.model.selected, self.model.ghost)
+
+    def _show_sizes(self, plot: SizeView) -> None:
+        if self._plot is plot:
+            plot.show_results(self.model.selected)
+
+    def _device_boxes(self) -> DeviceBoxes:
+        boxes = DeviceBoxes(self.theme)
+        boxes.changed.connect(lambda without: self.model.choose(without=without))
+        return boxes
+
+    def _workload_options(self) -> WorkloadOptions:
+        options = WorkloadOptions()
+        options.changed.connect(lambda chosen: self.model.choose(options=chosen))
+        return options
+
+    # ── what is saved ────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _plot(self) -> LiveView | SizeView:
+        return self._live if self.model.choices.view == "time" else self._sizes
+
+    @property
+    def _caption(self) -> str:
+        return self._plot.caption_of(self.model.selected)
+
+    def _portrait(self) -> QWidget:
+        """Return a new widget without a parent that shows the line over the curves."""
+        line = HeroLine(self.theme, name="benchmark.hero.picture")
+        line.show_hero(self.model.hero.for_picture)
+        return line
+
+    def _on_escape(self) -> None:
+        self._results.clear_selection()
+        self.model.escape()
