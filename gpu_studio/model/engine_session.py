@@ -120,10 +120,9 @@ class EngineSession(QObject):
         environment: the settings of the first engine.
         wakes_cards: whether a new engine may wake sleeping cards by asking CUDA.
         describes: whether a new engine first describes itself. Otherwise it starts with the first
-            request, and no other one starts before the next request.
+            request, no other one starts before the next request, and one that does not end after a
+            stop is left behind; of those that describe themselves, only `restart` leaves one.
         stop_patience_ms: the time that a stopped request may take before its engine is ended.
-        leaves_hung: whether the session goes on without an engine that does not end even then;
-            otherwise only `restart` leaves it behind.
 
     Signals:
         state_changed(EngineState)
@@ -162,12 +161,10 @@ class EngineSession(QObject):
         wakes_cards: bool = True,
         describes: bool = True,
         stop_patience_ms: int | None = None,
-        leaves_hung: bool = False,
     ) -> None:
         super().__init__(parent)
         self._factory, self.environment = factory, environment or EngineEnvironment()
         self._wakes_cards, self._describes = wakes_cards, describes
-        self._leaves_hung = leaves_hung
         self.state, self.absence, self.is_released = EngineState.ABSENT, "", False
         self.line_failure: Failure | None = None
         self.description: EngineDescribed | None = None
@@ -513,7 +510,7 @@ class EngineSession(QObject):
         """End an engine that did not end its request in time."""
         if self.state is not EngineState.STOPPING:
             return
-        if self._leaves_hung:
+        if not self._describes:
             self.restart()
         elif self._engine is not None:
             self._engine.abandon()

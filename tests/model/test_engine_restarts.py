@@ -233,7 +233,7 @@ def test_an_engine_that_died_is_not_replaced_if_its_work_is_over(
 @pytest.fixture
 def plain(qapp: object, engines: Engines) -> Iterator[EngineSession]:
     """Return a session whose engine starts with its first request, without a description."""
-    session = EngineSession(engines, describes=False, leaves_hung=True)
+    session = EngineSession(engines, describes=False)
     session.start()
     yield session
     session.close()
@@ -272,13 +272,13 @@ class Hung(ScriptedEngine):
         self.calls.append("abandon")
 
 
-@pytest.mark.parametrize("leaves_hung", [True, False])
-def test_an_engine_that_hangs_after_a_stop_is_left_behind_if_the_session_may(
-    qtbot: QtBot, engines: Engines, leaves_hung: bool
+@pytest.mark.parametrize("describes", [False, True])
+def test_an_engine_that_hangs_after_a_stop_is_left_behind_if_it_only_works(
+    qtbot: QtBot, engines: Engines, describes: bool
 ) -> None:
     engines.kind = Hung
     engines.scripts[RunWorkload] = hold_deaf
-    session = EngineSession(engines, describes=False, stop_patience_ms=1, leaves_hung=leaves_hung)
+    session = EngineSession(engines, describes=describes, stop_patience_ms=1)
     session._farewell.wait_ms = 1
     session.start()
     reply = session.submit(run_request())
@@ -286,7 +286,7 @@ def test_an_engine_that_hangs_after_a_stop_is_left_behind_if_the_session_may(
     session.stop()
     hung = engines.latest
     qtbot.waitUntil(lambda: "abandon" in hung.calls)
-    if leaves_hung:
+    if not describes:
         qtbot.waitUntil(lambda: reply.is_finished)
         assert reply.last == EngineEnded(exit_code=None, stopped=True)
     else:
