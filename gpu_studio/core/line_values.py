@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from gpu_studio.core.device_name import DeviceName, address_at, address_there, pc_of
-from gpu_studio.core.messages.engine_messages import EngineDescribed, EngineEnded, Heartbeat
+from gpu_studio.core.messages.engine_messages import EngineEnded, Heartbeat
 from gpu_studio.core.messages.race_messages import FrameReady
 from gpu_studio.core.messages.run_messages import SamplesMeasured
 from gpu_studio.core.packed_frame import CHANNELS, LARGEST_FRAME_SIDE
@@ -75,12 +75,7 @@ def event_here(event: Event | Heartbeat, pc: str) -> Event | Heartbeat:
                 raise UntrustedError
             return event
     here = _with_names(event, pc)
-    if isinstance(here, EngineDescribed):
-        cards = tuple(msgspec.structs.replace(card, pc=pc) for card in here.cards)
-        return msgspec.structs.replace(here, cards=cards, pc=pc)
-    if isinstance(here, EngineEnded):
-        return msgspec.structs.replace(here, stopped=False)
-    return here
+    return msgspec.structs.replace(here, stopped=False) if isinstance(here, EngineEnded) else here
 
 
 def sensors_here(event: SensorEvent, pc: str) -> SensorEvent:
@@ -93,24 +88,17 @@ def sensors_here(event: SensorEvent, pc: str) -> SensorEvent:
     here = _with_names(event, pc)
     if isinstance(here, Inventory):
         _check_devices(here)
-        return msgspec.structs.replace(
-            here,
-            devices=tuple(msgspec.structs.replace(one, pc=pc) for one in here.devices),
-            unread_cards=tuple(msgspec.structs.replace(one, pc=pc) for one in here.unread_cards),
-        )
     return here
 
 
 def _check_devices(inventory: Inventory) -> None:
     devices = inventory.devices
     if not devices or not devices[0].is_cpu or len(devices) > _MOST_DEVICES:
-        message = "an inventory that no PC has"
-        raise UntrustedError(message)
+        raise UntrustedError("an inventory that no PC has")
     for names in ([one.identity for one in devices], [one.address for one in devices]):
         known = [name for name in names if name]
         if len(set(known)) < len(known):
-            message = "two devices with one name"
-            raise UntrustedError(message)
+            raise UntrustedError("two devices with one name")
 
 
 def _with_names(message: _Struct, pc: str) -> _Struct:
@@ -144,6 +132,8 @@ def _changed(value: Any, name: str, change: Callable[[str, str], str]) -> Any:
 def _text_here(text: str, name: str, pc: str) -> str:
     if len(text) > _LONGEST_TEXT:
         raise UntrustedError
+    if name == "pc":  # of each device, and of the engine
+        return pc
     if name in _ADDRESSES and _is_address(text):
         return address_at(pc, text)
     if not name.endswith(_SNIPPET) and name not in _OF_SEVERAL_LINES:

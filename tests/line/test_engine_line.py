@@ -47,7 +47,7 @@ def problem_of(events) -> LineProblem:
     return sentences[last.failure.message]
 
 
-def test_an_engine_there_has_the_devices_of_that_pc_and_its_runs_carry_its_name(engine):
+def test_an_engine_there_has_that_pcs_devices_and_names_and_leaves_nothing_when_it_ends(engine):
     (described,) = engine.run(DescribeEngine())
     assert isinstance(described, EngineDescribed)
     assert described.pc == "attic"
@@ -64,6 +64,10 @@ def test_an_engine_there_has_the_devices_of_that_pc_and_its_runs_carry_its_name(
     assert started.device == "attic/cpu"
     (refused,) = engine.run(ReadMemory(device="cellar/cpu"))
     assert isinstance(refused, RequestFailed)
+    family = psutil.Process(engine.pid).children(recursive=True)
+    assert family
+    engine.close()
+    assert outliving(family) == []
 
 
 def test_what_a_login_prints_is_skipped_and_what_comes_from_there_names_nothing_here(engine, play):
@@ -192,15 +196,6 @@ def test_no_ssh_is_said(there, monkeypatch, tmp_path):
     assert found.trouble.problem is LineProblem.NO_SSH
     engine = LineEngine(there)
     assert problem_of(engine.run(_READ)) is LineProblem.NO_SSH
-
-
-def test_nothing_is_left_of_an_engine_that_was_closed(engine):
-    list(engine.run(_READ))
-    family = psutil.Process(engine.pid).children(recursive=True)
-    assert family
-    engine.close()
-    _, alive = psutil.wait_procs(family, timeout=10)
-    assert not alive
 
 
 _OF_A_SHELL = pytest.mark.skipif(sys.platform == "win32", reason="a script of a POSIX shell")
