@@ -79,7 +79,9 @@ def test_a_check_survives_kill_9(environment: dict[str, str]) -> None:
         second.wait()
     end = json.loads(out.splitlines()[-1])
     assert (end["type"], end["verdict"]) == ("check_finished", "inconclusive")
-    assert [one["verdict"] for one in end["stages"]] == ["passed", "partial"]
+    first, second_stage = (one["verdict"] for one in end["stages"])
+    assert first in ("passed", "partial"), "a busy PC has less time"
+    assert second_stage == "partial"
     assert b"The program ended" in err
     assert second.returncode == 1
 

@@ -197,7 +197,8 @@ _ON_A_FULL_DISK = (1, f"gpu-studio: {os.strerror(errno.ENOSPC)}\n")
         # With a stream closed, the next file that is opened has its number.
         ("devices", ">&-", 0, ""),
         pytest.param(
-            "devices --json", "> /dev/full", *_ON_A_FULL_DISK,
+            "memory fit --parameters 7000000 --device model:4096 --json", "> /dev/full",
+            *_ON_A_FULL_DISK,
             marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux's own file"),
         ),
     ],

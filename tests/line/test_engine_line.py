@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 from types import SimpleNamespace
 
@@ -21,6 +22,7 @@ from gpu_studio.core.messages.engine_messages import (
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunFinished, RunStarted, RunWorkload
 from gpu_studio.core.other_pc import PLACES
+from gpu_studio.engine import client
 from gpu_studio.engine.client import LineEngine
 from gpu_studio.hardware.client import LineHello, LineSensors
 from tests.fakes.other_pcs import ATTIC
@@ -120,6 +122,13 @@ def test_a_hostile_pc_gets_a_sentence_and_no_more(engine, play, code):
         events = list(engine.events())
     assert problem_of(events) is LineProblem.NOT_OURS
     assert len(events) <= 2
+
+
+def test_an_answer_that_does_not_end_is_cut_off(engine, play, monkeypatch):
+    monkeypatch.setattr(client, "_MOST_ANSWER_BYTES", 10_000)
+    play("greet()\nhear(), hear()\nwhile True: say(encode(Heartbeat())), time.sleep(0.001)")
+    engine.send(_READ)
+    assert problem_of(itertools.islice(engine.events(), 1000)) is LineProblem.NOT_OURS
 
 
 @pytest.mark.parametrize(
