@@ -59,7 +59,8 @@ def claims_by_size(
     """Return the claims on a device by ascending size, for sizes measured on both.
 
     Args:
-        results: of one workload, dtype and set of options; the last result of a size counts.
+        results: of one workload, dtype and set of options; the last result of a size counts. One in
+            turns is compared with the one that it took turns with.
         device: the device to compare with the reference.
         with_transfers: use the device's runs with transfers, or those without. The reference has
             its operands in place, so all its runs count.
@@ -78,27 +79,18 @@ def claim_histories(
 ) -> dict[int, list[Claim]]:
     """Return all claims of each size, oldest first, by ascending size; see `claims_by_size`."""
     reference = reference or reference_of(device, (result.device for result in results))
-    theirs = _by_size(results, reference, False)
-    histories = {}
-    for size, ours in sorted(_by_size(results, device, with_transfers).items()):
-        by_turns = {result.turns: result for result in theirs.get(size, ())}
-        last = next(reversed(by_turns.values()), None)
-        partners = [(by_turns.get(one.turns, last), one) for one in ours]
-        measured = [claim_of(other, one) for other, one in partners if other is not None]
-        claims = [each for each in measured if each is not None]
-        if claims:
-            histories[size] = claims
-    return histories
-
-
-def _by_size(
-    results: Sequence[RunFinished], device: str, transfers: bool
-) -> dict[int, list[RunFinished]]:
-    by_size: dict[int, list[RunFinished]] = {}
-    for result in results:
-        if result.device == device and result.transfers == transfers:
-            by_size.setdefault(result.size, []).append(result)
-    return by_size
+    in_turns: dict[tuple[int, str], RunFinished] = {}
+    latest: dict[int, RunFinished] = {}
+    for one in results:
+        if one.device == reference and not one.transfers:
+            in_turns[one.size, one.turns] = latest[one.size] = one
+    histories: dict[int, list[Claim]] = {}
+    for one in results:
+        is_ours = one.device == device and one.transfers == with_transfers
+        if is_ours and one.size in latest:
+            claim = claim_of(in_turns.get((one.size, one.turns), latest[one.size]), one)
+            histories.setdefault(one.size, []).extend([claim] if claim is not None else [])
+    return {size: histories[size] for size in sorted(histories) if histories[size]}
 
 
 def crossings_of(claims: Mapping[int, Claim]) -> tuple[Crossing, ...]:

@@ -9,7 +9,8 @@ import re
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.claim import CANNOT_BE_TOLD, Outcome, claim_of, fixes_sentence
-from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.benchmark.trust import trust_of
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.texts import listed
 from gpu_studio.core.units import format_bytes, format_duration
 
@@ -104,7 +105,8 @@ def compare_ways(results: Mapping[str, RunFinished]) -> str:
     sentences = [f"Don't trust {_named(wrong)}: wrong results."] if wrong else []
     if len(right) > 1:
         sentences += [*_speed(right), *_memory(right)]
-    sentences += _doubts_of(right)
+    trust = trust_of(right.items())
+    sentences += [f"In doubt: {trust.sentence.lower()}."] if trust.tone is Tone.AMBER else []
     return " ".join(sentences)
 
 
@@ -155,33 +157,16 @@ def _memory(results: Mapping[str, RunFinished]) -> Iterable[str]:
         )
 
 
-def _doubts_of(results: Mapping[str, RunFinished]) -> Iterable[str]:
-    """Yield the first doubt of each run, each doubt once, with the runs it applies to."""
-    doubts = {label: stamp_of(result).doubts[:1] for label, result in results.items()}
-    reasons = [
-        doubt if len(labels) == len(results) else f"{doubt} ({', '.join(labels)})"
-        for doubt, labels in _labels_by(doubts).items()
-    ]
-    if reasons:
-        yield f"Some results are doubtful: {'; '.join(reasons)}."
-
-
 def findings_of(results: Mapping[str, RunFinished]) -> Sequence[str]:
     """Return the findings of the runs, each sentence once, with its run's label."""
-    findings = _labels_by({label: result.details.findings for label, result in results.items()})
-    return [
-        finding if len(labels) == len(results) else f"{', '.join(labels)}: {finding}"
-        for finding, labels in findings.items()
-    ]
-
-
-def _labels_by(texts: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    """Return the labels that each text is about."""
     labels: dict[str, list[str]] = {}
-    for label, own in texts.items():
-        for text in own:
-            labels.setdefault(text, []).append(label)
-    return labels
+    for label, result in results.items():
+        for finding in result.details.findings:
+            labels.setdefault(finding, []).append(label)
+    return [
+        finding if len(found) == len(results) else f"{', '.join(found)}: {finding}"
+        for finding, found in labels.items()
+    ]
 
 
 def _named(labels: Sequence[str]) -> str:

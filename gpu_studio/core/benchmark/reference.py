@@ -11,12 +11,11 @@ import msgspec
 
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.json_resource import read_resource
-from gpu_studio.core.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
+    from gpu_studio.core.messages.run_messages import RunFinished
 
 GT_1030 = "reference/gt_1030.json"
 
@@ -50,11 +49,6 @@ class PublishedTable(msgspec.Struct, frozen=True, kw_only=True):
     def source(self) -> str:
         """The title, author and date in one line."""
         return f"“{self.title}” by {self.author}, {self.published}"
-
-    @property
-    def took_s(self) -> float:
-        """The total time of the author's program."""
-        return sum(row.cpu_s + row.card_s for row in self.rows)
 
     def row(self, size: int) -> PublishedRow | None:
         """Return the row of a size."""
@@ -149,46 +143,3 @@ def _iterations_s(published: PublishedRow, result: RunFinished) -> float:
     if result.times.timed_s is not None and _timed_calls(result) == published.iterations:
         return result.times.timed_s
     return published.iterations * result.median_s
-
-
-def full_length(
-    table: PublishedTable, results: Sequence[RunFinished], first_number: int = 1
-) -> list[RunWorkload]:
-    """Return the runs that time exactly as many calls as the table has iterations.
-
-    Their budget is the expected time, which a budgeted run has already measured.
-
-    Args:
-        table: the published table.
-        results: the results of the experiment's budgeted runs.
-        first_number: the number of the first run.
-    """
-    lasting = any(result.sustained for result in results)
-    plan = experiment(table, (), 1.0, sustained=lasting)
-    requests: list[RunWorkload] = []
-    for row in experiment_rows(table, results):
-        for device, needed_s in row.iterations_s.items():
-            number = first_number + len(requests)
-            request = plan.request(number, row.published.size, table.dtype, device)
-            requests.append(
-                msgspec.structs.replace(
-                    request, budget_s=needed_s, calls=row.published.iterations, naive=False
-                )
-            )
-    return requests
-
-
-def full_length_sentence(table: PublishedTable, requests: Sequence[RunWorkload]) -> str:
-    """Return the expected time of the full version here, to show before it begins."""
-    needed_s = sum(request.budget_s for request in requests)
-    return (
-        f"The full version takes about {_long(needed_s)} here, plus the setup of each run. It "
-        f"took its author {_long(table.took_s)}."
-    )
-
-
-def _long(seconds: float) -> str:
-    if seconds < 100:
-        return format_duration(seconds)
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} hours"

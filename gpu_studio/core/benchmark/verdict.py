@@ -23,17 +23,16 @@ from gpu_studio.core.texts import listed
 from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpu_studio.core.benchmark.claim import Claim
     from gpu_studio.core.messages.run_messages import RunFinished
 
 
 class CardComparison(msgspec.Struct, frozen=True):
-    """A card compared with a CPU over the sizes that both have measured.
+    """A card compared with a CPU (``reference``, an address), by ascending size.
 
-    ``result`` is the card's latest, ``reference`` the name of the CPU, ``claims`` are at least one,
-    by ascending size, and ``with_transfers`` says whether the copies to and from the card count.
+    ``result`` is the card's latest; ``with_transfers``: the copies to and from the card count.
     """
 
     result: RunFinished
@@ -45,12 +44,9 @@ class CardComparison(msgspec.Struct, frozen=True):
 class BenchmarkVerdict(msgspec.Struct, frozen=True):
     """What the runs of one kind of work say.
 
-    Attributes:
-        latest: the newest result.
-        wrong: the wrong results; their devices never win, and nothing wins against them.
-        comparisons: each card's without and with copies; empty if only one device was measured.
-        options: the options of the work that differ between the results of its workload.
-        is_doubted: whether it relies on wrong results or doubtful times.
+    ``comparisons`` are each card's without and with copies; a device with ``wrong`` results has
+    none. ``options`` are those that differ between the results of the workload. ``is_doubted``:
+    it relies on wrong results or doubtful times.
     """
 
     latest: RunFinished
@@ -74,15 +70,19 @@ def verdict_of(results: Sequence[RunFinished]) -> BenchmarkVerdict | None:
     comparisons = tuple(_comparisons(alike))
     distrusted = {result.device for result in wrong}
     trusted = (one for one in comparisons if not distrusted & {one.result.device, one.reference})
-    is_doubted = bool(timing_doubts(latest))
-    if comparisons:
-        is_doubted = any(claim.doubts for one in comparisons for claim in one.claims.values())
+    claims = [claim for one in comparisons for claim in one.claims.values()]
+    doubts = [claim.doubts for claim in claims] if claims else [timing_doubts(latest)]
+    others = [one.options for one in results if one.workload == latest.workload]
     return BenchmarkVerdict(
         latest=latest,
         wrong=wrong,
         comparisons=tuple(trusted),
-        options=_differing_options(latest, results),
-        is_doubted=bool(wrong) or is_doubted,
+        options={
+            name: value
+            for name, value in latest.options.items()
+            if any(one.get(name) != value for one in others)
+        },
+        is_doubted=bool(wrong) or any(doubts),
     )
 
 
@@ -98,32 +98,20 @@ def _comparisons(results: Sequence[RunFinished]) -> Iterator[CardComparison]:
                 yield CardComparison(latest, reference, claims, with_transfers)
 
 
-def _differing_options(latest: RunFinished, results: Iterable[RunFinished]) -> dict[str, str]:
-    alike = [other for other in results if other.workload == latest.workload]
-    return {
-        name: value
-        for name, value in latest.options.items()
-        if any(other.options.get(name) != value for other in alike)
-    }
-
-
 def speed_up(result: RunFinished, results: Sequence[RunFinished]) -> Claim | None:
-    """Return the claim on a result against the CPU at the same work; None if there is none.
+    """Return the claim on a result against the CPU at the same work; None for a CPU's own.
 
-    The CPU of its own PC counts, or else that of another one; of several runs of it at the same
-    work the latest, as in the verdict. A CPU run has no claim, because it is the reference. The
-    CPU's operands are in place, so its runs can be compared with a card's runs with or without
-    transfers.
+    The latest run of the CPU of its own PC counts, or else of another one. Its operands are in
+    place, so it can be compared with a card's runs with or without copies.
     """
     if is_cpu(result.device):
         return None
-    cpus = [
-        other
-        for other in reversed(results)
+    cpus = {
+        other.device: other
+        for other in results
         if is_cpu(other.device) and other.size == result.size and same_kind(other, result)
-    ]
-    reference = reference_of(result.device, (one.device for one in cpus))
-    other = next((one for one in cpus if one.device == reference), None)
+    }
+    other = cpus.get(reference_of(result.device, cpus))
     return claim_of(other, result) if other is not None else None
 
 
@@ -143,13 +131,10 @@ def _kind_of(result: RunFinished) -> tuple[object, ...]:
 
 
 class SizeResults(msgspec.Struct, frozen=True):
-    """Every device's latest result at one size of the same kind of work.
+    """Every device's latest result at one size: the CPU first, each card without and with copies.
 
-    Attributes:
-        results: the CPU first, then each card without and with transfers.
-        wrong: the results of this kind of work, at any size, that are wrong.
-        claim: on the card in question against the CPU; None if only one of them was measured.
-        card: the result that ``claim`` is on; None without one.
+    ``wrong`` are the wrong results at any size. ``claim`` is on the ``card`` in question against
+    the CPU; both are None if only one of them was measured.
     """
 
     results: tuple[RunFinished, ...]
@@ -164,37 +149,33 @@ def results_at_size(
     """Return the results beside a chosen one, or at the largest size that can be compared.
 
     Args:
-        results: all finished runs, in their order.
-        chosen: decides the kind of work, the size, and the card in question.
-
-    Without a chosen result, the kind of work is the latest, and the card is the one with the best
-    claim. None if there are no results.
+        results: all finished runs, in their order; without any, the answer is None.
+        chosen: decides the kind of work, the size and the card in question. Without it, they are
+            the latest, and the card with the best claim.
     """
     if not results:
         return None
     latest = chosen if chosen is not None else results[-1]
     alike = [result for result in results if same_kind(result, latest)]
-    of_cpu = {result.size for result in alike if is_cpu(result.device)}
-    of_cards = {result.size for result in alike if not is_cpu(result.device)}
-    size = latest.size if chosen is not None else max(of_cpu & of_cards, default=latest.size)
+    sizes = [
+        {one.size for one in alike if is_cpu(one.device) is on_cpu} for on_cpu in (True, False)
+    ]
+    size = latest.size if chosen is not None else max(sizes[0] & sizes[1], default=latest.size)
     shown = {(result.device, result.transfers): result for result in alike if result.size == size}
     ordered = tuple(shown[key] for key in sorted(shown, key=_place))
     wrong = tuple(result for result in alike if result.verified is False)
-    compared = [
-        (not card.transfers, claims[size].sign, claims[size].ratio, claims[size], card)
-        for card in ordered
-        if not is_cpu(card.device)
-        # Every card is compared with a chosen CPU.
-        and (chosen is None or is_cpu(chosen.device) or card is shown.get(_key(chosen)))
-        and size in (claims := claims_by_size(alike, card.device, with_transfers=card.transfers))
-    ]
+    cards = [card for card in ordered if not is_cpu(card.device)]
+    if chosen is not None and not is_cpu(chosen.device):
+        cards = [card for card in cards if card is shown.get((chosen.device, chosen.transfers))]
+    claims = (
+        (claims_by_size(alike, card.device, with_transfers=card.transfers).get(size), card)
+        for card in cards
+    )
+    compared = [(claim, card) for claim, card in claims if claim is not None]
     if not compared:
         return SizeResults(ordered, wrong)
-    return SizeResults(ordered, wrong, *max(compared, key=lambda one: one[:3])[3:])
-
-
-def _key(result: RunFinished) -> tuple[str, bool]:
-    return result.device, result.transfers
+    best = max(compared, key=lambda one: (not one[1].transfers, one[0].sign, one[0].ratio))
+    return SizeResults(ordered, wrong, *best)
 
 
 def _place(key: tuple[str, bool]) -> tuple[bool, str, int, bool]:

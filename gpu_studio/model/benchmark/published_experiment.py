@@ -1,17 +1,14 @@
-"""The GT 1030 experiment: a published table beside this PC, in a short or full version."""
+"""The GT 1030 experiment: a published table beside this PC."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.reference import (
     experiment,
     experiment_rows,
-    full_length,
-    full_length_sentence,
     published_table,
 )
 from gpu_studio.core.resources import MissingResourceError
@@ -19,36 +16,15 @@ from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.devices.device_board import label_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gpu_studio.core.benchmark.plan import RunPlan
     from gpu_studio.core.benchmark.reference import ExperimentRow, PublishedTable
-    from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
+    from gpu_studio.core.messages.run_messages import RunFinished
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.studio import Studio
 
+BUDGET_S = 2.0
 _NOT_RUN = "–"
 HEAD = ("Size", "Iterations", "Post: Ryzen 7 5700G", "Post: GT 1030", "Here: CPU", "Here: GPU")
 """The columns of `PublishedExperiment.rows`."""
-
-
-class FixedRuns(msgspec.Struct, frozen=True):
-    """A `plan.RunPlan` of a fixed list of runs."""
-
-    runs: tuple[RunWorkload, ...]
-
-    def requests(self, first_number: int = 1) -> list[RunWorkload]:
-        """Return the runs, with ids counted from ``first_number``."""
-        return [
-            msgspec.structs.replace(run, run_id=f"run-{number}")
-            for number, run in enumerate(self.runs, first_number)
-        ]
-
-    def next_requests(
-        self, results: Sequence[RunFinished], first_number: int = 1
-    ) -> list[RunWorkload]:
-        """Return no further runs: all are known from the start."""
-        return []
 
 
 class PublishedExperiment(QObject):
@@ -86,17 +62,6 @@ class PublishedExperiment(QObject):
         """Whether the engine is ready and idle."""
         described = self._studio.session.description is not None
         return self.table is not None and described and not self._benchmark.state.is_busy
-
-    @property
-    def can_run_in_full(self) -> bool:
-        """Whether the time of the full version on this PC is known."""
-        return self.can_run and bool(self._full_runs())
-
-    @property
-    def full_sentence(self) -> str:
-        """The time of the full version on this PC, in words; empty before the short run."""
-        table, runs = self.table, self._full_runs()
-        return full_length_sentence(table, runs) if table and runs else ""
 
     @property
     def source(self) -> str:
@@ -139,22 +104,11 @@ class PublishedExperiment(QObject):
             if device in row.iterations_s
         )
 
-    def run(self, budget_s: float) -> None:
+    def run(self) -> None:
         """Run the published work with a time budget each; scale the times to all iterations."""
         if self.can_run and self.table is not None:
-            self._begin(experiment(self.table, self._devices(), budget_s))
-
-    def run_in_full(self) -> None:
-        """Make as many calls as the published program."""
-        if self.can_run_in_full:
-            self._begin(FixedRuns(tuple(self._full_runs())))
-
-    def _begin(self, plan: RunPlan) -> None:
-        self.begun.emit()
-        self._benchmark.start(plan)
-
-    def _full_runs(self) -> list[RunWorkload]:
-        return full_length(self.table, self._results()) if self.table else []
+            self.begun.emit()
+            self._benchmark.start(experiment(self.table, self._devices(), BUDGET_S))
 
     def _results(self) -> list[RunFinished]:
         table = self.table

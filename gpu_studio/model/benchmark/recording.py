@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.recording_writer import (
@@ -16,10 +17,13 @@ from gpu_studio.core.benchmark.recording_writer import (
 )
 from gpu_studio.core.device_name import is_cpu, name_at
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.run_messages import (  # noqa: TC001  # msgspec reads them
+    RunFinished,
+    RunWorkload,
+)
 from gpu_studio.core.program_version import program_title
 from gpu_studio.core.texts import listed
 from gpu_studio.model.benchmark.benchmark import RunSource
-from gpu_studio.model.benchmark.published_experiment import FixedRuns
 from gpu_studio.model.engine_session import EngineSession
 
 if TYPE_CHECKING:
@@ -35,6 +39,25 @@ if TYPE_CHECKING:
 RECORDING_ENDING = ".jsonl"
 OWN_PACE = 1.0
 AT_ONCE = math.inf
+
+
+class _FixedRuns(msgspec.Struct, frozen=True):
+    """A `plan.RunPlan` of a fixed list of runs."""
+
+    runs: tuple[RunWorkload, ...]
+
+    def requests(self, first_number: int = 1) -> list[RunWorkload]:
+        """Return the runs, with ids counted from ``first_number``."""
+        return [
+            msgspec.structs.replace(run, run_id=f"run-{number}")
+            for number, run in enumerate(self.runs, first_number)
+        ]
+
+    def next_requests(
+        self, results: Sequence[RunFinished], first_number: int = 1
+    ) -> list[RunWorkload]:
+        """Return no further runs: all are known from the start."""
+        return []
 
 
 class RecordingPlayer(QObject):
@@ -73,7 +96,7 @@ class RecordingPlayer(QObject):
         names = {run.request.device: run.device_name for run in recording.runs}
         self.begun.emit()
         self._benchmark.start(
-            FixedRuns(tuple(run.request for run in recording.runs)),
+            _FixedRuns(tuple(run.request for run in recording.runs)),
             RunSource(self._session, recording.label, names),
         )
 

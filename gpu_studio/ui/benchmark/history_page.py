@@ -53,7 +53,6 @@ _NOTE = (
     "The experiment times each size for 2\u202fs on this PC. “≈” marks a time scaled to the "
     "published number of iterations."
 )
-_BUDGET_S = 2.0
 
 
 class HistoryPage(Page):
@@ -137,19 +136,13 @@ class HistoryPage(Page):
         test = self.model.published
         return (
             Words(lambda: test.source, "muted", name="published.source"),
-            Flow(
-                Press("Run the GT 1030 experiment", lambda: test.run(_BUDGET_S),
-                      name="preset.gt_1030", icon="play", enabled=lambda: test.can_run,
-                      tip="Run the published work on this PC, in about half a minute"),
-                Press("Run the full version", test.run_in_full, name="preset.gt_1030.full",
-                      enabled=lambda: test.can_run_in_full,
-                      tip="Make as many calls as the published program"),
-            ),
+            Press("Run the GT 1030 experiment", test.run, name="preset.gt_1030", icon="play",
+                  enabled=lambda: test.can_run,
+                  tip="Run the published work on this PC, in about half a minute"),
             Rows("Published times and this PC's times", HEAD, lambda: test.rows,
                  tuple(range(6)), name="published.table"),
             Words(lambda: test.scaling, "muted", name="published.scaling"),
             Words(_NOTE, "muted", name="published.note"),
-            Words(lambda: test.full_sentence, "muted", name="published.full.text"),
         )  # fmt: skip
 
     def ask_files(self) -> None:

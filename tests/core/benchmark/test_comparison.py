@@ -243,11 +243,13 @@ def test_a_name_is_never_markup_or_a_formula():
 
 def test_a_spreadsheet_gets_every_figure_in_its_plain_unit():
     shown = sides(paced_device("mine"), paced_device("other", 2.0, only=("bandwidth",)))
+    named = standard_run(paced_device("other", 2.0, only=("bandwidth",)), pc_name="Lea's PC")
+    shown = [shown[0], *sides_of(named)]
     rows = list(csv.DictReader(io.StringIO(to_csv(shown))))
     assert len(rows) == 2 * len(STANDARD_1)
     mine, other, _, missing = rows[:4]
     assert (mine["unit"], float(mine["per_second"])) == ("B/s", pytest.approx(298e9))
-    assert float(other["ratio"]) == pytest.approx(2.0)
+    assert (other["pc"], float(other["ratio"])) == ("Lea's PC", pytest.approx(2.0))
     assert float(other["ci95_low"]) < float(other["per_second"]) < float(other["ci95_high"])
     assert (missing["per_second"], missing["skipped"]) == ("", "not measured")
 

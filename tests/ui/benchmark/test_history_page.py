@@ -290,8 +290,6 @@ def test_the_published_test_is_repeated_beside_its_table(ready: BenchmarkTab) ->
     ready.go_to(Destination(page=HISTORY))
     find(ready, "benchmark.published.more", QToolButton).click()
     assert "Radosław Śmigielski" in text(ready, "benchmark.published.source")
-    full = find(ready, "benchmark.preset.gt_1030.full", QPushButton)
-    assert not full.isEnabled()
     assert row(1) == ["2048 × 2048", "2048", "30.2 s", "45.5 s", "–", "–"]
     click(ready, "benchmark.preset.gt_1030")
     assert find(ready, "benchmark.plot", LivePlot).isVisible()
@@ -304,9 +302,3 @@ def test_the_published_test_is_repeated_beside_its_table(ready: BenchmarkTab) ->
     assert row(1)[4] == f"≈ {2048 * median_s:.2f} s"
     scaling = text(ready, "benchmark.published.scaling")
     assert all(fact in scaling for fact in ("CPU", "2048 × 2048", "from 160", "to 2048"))
-    # The time of the full length is told before it can begin.
-    assert "13 min" in text(ready, "benchmark.published.full.text")  # of the post's author
-    full.click()
-    wait_over(ready)
-    (whole,) = [r for r in requests_of(ready)[6:] if (r.size, r.device) == (2048, "cpu")]
-    assert whole.budget_s == pytest.approx(2048 * median_s)

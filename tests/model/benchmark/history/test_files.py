@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.benchmark.export import to_json
+from gpu_studio.core.benchmark.kept_run import decode_kept
 from gpu_studio.core.benchmark.standard_record import encode_standard
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Notice, Tone
@@ -48,6 +49,8 @@ def test_an_exported_run_can_be_imported_elsewhere(
     choose(history, 64)
     history.export_file(path)
     qtbot.waitUntil(lambda: notices == [Notice(f"Saved as {path}")])
+    assert history.entries[0].header.card  # which card it was made on stays on this PC
+    assert decode_kept(path.read_bytes()).card == ""
     history.open_files([path])
     qtbot.waitUntil(lambda: len(history.entries) == 2)
     first, second = (each.header.result for each in history.entries)
