@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 from gpu_studio.ui import theme
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.plots.live_plot import LivePlot
-from gpu_studio.ui.tabs import TabContents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,9 +103,7 @@ def pages_on_sight(monkeypatch: pytest.MonkeyPatch) -> None:
     turn_to = MainWindow._turn_to
 
     def make_and_turn_to(window: MainWindow) -> None:
-        page = window._pages[window.tabs.currentIndex()].make()
-        for part in page.later if isinstance(page, TabContents) else ():
-            part.make()
+        window._pages[window.tabs.currentIndex()].make()
         turn_to(window)
 
     monkeypatch.setattr(MainWindow, "_unmade", lambda _: None)
