@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 def numbers(pc: SoftPc, person: Person) -> list[str]:
     """Return the Switcher's name of each card, in the order of their buses."""
-    facts = (person.text(f"switcher.facts.{card.uuid}") for card in pc.cards)
-    return [fact.split()[0] for fact in facts]
+    names = [f"switcher.facts.{card.uuid}" for card in pc.cards]
+    person.until(lambda: all(map(person.text, names)))
+    return [person.text(name).split()[0] for name in names]
 
 
 def contexts(pc: SoftPc, person: Person) -> list[int]:
@@ -82,7 +83,7 @@ def test_switching_both_ways_keeps_to_the_card_and_not_to_its_number(
     every_card = person.engine
     person.click(f"switcher.visible_only.{second}")
     person.until_another_engine(every_card)
-    assert "sees 1 card." in person.text("switcher.said")
+    assert person.text("switcher.said") == "PyTorch sees 1 card now."
     assert person.engine.visible_devices == second
     person.until(lambda: numbers(pc, person) == ["hidden", "cuda:0"])
     assert "cuda:0 RTX 3060" in person.text("status")
@@ -126,8 +127,8 @@ def test_a_model_moves_between_cards_and_back(sit_down_at: SitDownAt) -> None:
         before = after
     shares = pc.use_of(engine_pid).cards
     # What came in over the bus, or from the other card, has all left again.
-    assert shares[0].copied_in_bytes >= finished.moved_bytes
-    assert shares[1].copied_out_bytes >= finished.moved_bytes
+    assert shares[1].copied_in_bytes >= finished.moved_bytes
+    assert shares[0].copied_out_bytes >= finished.moved_bytes
 
 
 def test_a_pitfall_is_broken_and_fixed_on_the_card_that_is_chosen(sit_down_at: SitDownAt) -> None:
