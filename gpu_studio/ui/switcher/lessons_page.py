@@ -250,55 +250,58 @@ class LessonList(QTreeWidget):
         blank.fill(Qt.GlobalColor.transparent)
         self._icons = {True: icon("check", theme, "good"), False: QIcon(blank)}
         self._theme = theme
-        self._shown: tuple[_Groups, str, frozenset[str]] = (), "", frozenset()
+        self._shown: tuple[_Groups, frozenset[str]] = (), frozenset()
+        self._chosen = ""
+        self._items: dict[str, QTreeWidgetItem] = {}
         theme.changed.connect(self._fill)
         self.currentItemChanged.connect(self._on_current_changed)
 
     def show_lessons(self, groups: _Groups, chosen: str, done: frozenset[str]) -> None:
-        if self._shown != (groups, chosen, done):
-            self._shown = groups, chosen, done
+        self._chosen = chosen
+        if self._shown != (groups, done):
+            self._shown = groups, done
             self._fill()
+        self._show_chosen()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
 
     def _fill(self) -> None:
-        groups, chosen, done = self._shown
-        muted = QColor(self._theme.colour("muted"))
+        groups, done = self._shown
         small = QFont(self.font())
         small.setPointSizeF(small.pointSizeF() * _HEADING_SIZE)
         small.setWeight(QFont.Weight.DemiBold)
-        beside = self.iconSize().width() + _COLUMN_GAP
-        row = self.fontMetrics().height() + _ROW_PADDING
         with QSignalBlocker(self):
             self.clear()
+            self._items = {}
             for title, group in groups:
-                if not group:
-                    continue
-                heading = QTreeWidgetItem(self, [title])
-                heading.setFlags(Qt.ItemFlag.NoItemFlags)
-                heading.setForeground(0, muted)
-                heading.setFont(0, small)
+                if group:
+                    heading = self._added(title, "")
+                    heading.setFlags(Qt.ItemFlag.NoItemFlags)
+                    heading.setFont(0, small)
                 for one in group:
-                    self._add(one, is_chosen=one.name == chosen, is_done=one.name in done)
-            for at in range(self.topLevelItemCount()):
-                item = self.topLevelItem(at)
-                if item is not None:
-                    width = self.fontMetrics().horizontalAdvance(item.text(0)) + beside
-                    item.setSizeHint(0, QSize(width, row))
-                    item.setForeground(1, muted)
+                    item = self._items[one.name] = self._added(one.title, one.shows)
+                    words = f"{one.title}: {one.shows}{', done' if one.name in done else ''}"
+                    item.setData(0, _NAME, one.name)
+                    item.setIcon(0, self._icons[one.name in done])
+                    item.setData(0, Qt.ItemDataRole.AccessibleTextRole, words)
+                    item.setToolTip(0, f"{words}\n{one.sentence}")
+        self._show_chosen()
         self._fit()
 
-    def _add(self, one: PitfallDescription, *, is_chosen: bool, is_done: bool) -> None:
-        item = QTreeWidgetItem(self, [one.title, one.shows])
-        item.setData(0, _NAME, one.name)
-        item.setIcon(0, self._icons[is_done])
-        words = f"{one.title}: {one.shows}{', done' if is_done else ''}"
-        item.setData(0, Qt.ItemDataRole.AccessibleTextRole, words)
-        item.setToolTip(0, f"{words}\n{one.sentence}")
-        if is_chosen:
-            self.setCurrentItem(item)
+    def _added(self, title: str, shows: str) -> QTreeWidgetItem:
+        item, metrics = QTreeWidgetItem(self, [title, shows]), self.fontMetrics()
+        width = metrics.horizontalAdvance(title) + self.iconSize().width() + _COLUMN_GAP
+        item.setSizeHint(0, QSize(width, metrics.height() + _ROW_PADDING))
+        item.setForeground(1 if shows else 0, QColor(self._theme.colour("muted")))
+        return item
+
+    def _show_chosen(self) -> None:
+        item = self._items.get(self._chosen)
+        if item is not None and item is not self.currentItem():
+            with QSignalBlocker(self):
+                self.setCurrentItem(item)
 
     def _fit(self) -> None:
         """Be as high as all rows: the tab scrolls."""

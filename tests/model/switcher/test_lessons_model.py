@@ -19,7 +19,7 @@ from gpu_studio.core.messages.pitfall_messages import (
     PitfallOutcome,
     RunPitfall,
 )
-from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload, WorkloadOption
+from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.switcher.pitfall_words import ChangedLine
 from gpu_studio.model.switcher.lessons_model import LessonsModel
@@ -34,7 +34,8 @@ PITFALLS = (
 )  # fmt: skip
 WORKLOADS = tuple(
     msgspec.structs.replace(
-        elementwise(), name=name, sizes=(32, 64, 128), options=(
+        elementwise(), name=name, sizes=(32, 64, 128), takes_turns=name != "data_parallel",
+        options=(
             WorkloadOption(name=option, title=option.capitalize(), sentence="", values=values),
             WorkloadOption(name="workers", title="Workers", sentence="", values=("0", "2")),
         ),
@@ -268,16 +269,17 @@ def test_a_way_that_fails_says_so_and_the_lesson_is_not_done(model, engines, qtb
     assert "dataloader" not in model.done
 
 
+@pytest.mark.parametrize("cards", [2])
 def test_a_stop_ends_the_run_and_forgets_the_others(model, engines, qtbot):
     engines.scripts[RunWorkload] = lambda _engine, request: [started(request), Pause()]
-    model.choose(lesson="dataloader")
+    model.choose(lesson="data_parallel")
     model.run()
     qtbot.waitUntil(engines.latest.paused.is_set)
     model.stop()
     qtbot.waitUntil(lambda: model.can_run)
     ((_, bars),) = model.figures
-    assert [bar.remark for bar in bars] == [RunState.STOPPED.value] * 2
-    assert len([one for one in engines.latest.requests if isinstance(one, RunInTurns)]) == 1
+    assert [bar.remark for bar in bars] == [RunState.STOPPED.value] * 3
+    assert len([one for one in engines.requests if isinstance(one, RunWorkload)]) == 1
 
 
 def test_ways_without_a_verdict_beside_other_programs_run_again(model, engines, qtbot):
