@@ -145,6 +145,8 @@ def _size_of(widget: QWidget) -> QSize:
     hint = widget.sizeHint().expandedTo(widget.minimumSizeHint())
     if widget.sizePolicy().horizontalPolicy() is QSizePolicy.Policy.Ignored:
         hint.setWidth(0)
+    elif widget.sizePolicy().hasHeightForWidth():  # its least height is that of its least width
+        hint.setHeight(widget.heightForWidth(hint.width()))
     return hint.expandedTo(widget.minimumSize()).boundedTo(widget.maximumSize())
 
 

@@ -6,7 +6,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from PySide6.QtCore import QPoint
+from PySide6.QtCore import QEvent, QPoint
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QWidget
 
@@ -161,8 +161,15 @@ class LanePlot(LivePlot):
             legend=3 if unit == "°C" else 0, zoomable=True,
         )  # fmt: skip
         self.lane: Lane | None = None
+        self._lines = _AXES[unit].lines
         self.setAccessibleName(f"{unit} over the time of the check")
-        self.setFixedHeight(_AXES[unit].lines * self.fontMetrics().height())
+        self.setFixedHeight(self._lines * self.fontMetrics().height())
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Be as high as so many lines of the text, also for an audience."""
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.FontChange:
+            self.setFixedHeight(self._lines * self.fontMetrics().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Name the marks that there is room for."""

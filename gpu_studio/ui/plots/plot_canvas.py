@@ -342,6 +342,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
             item.label.anchors = [anchor, anchor]
             item.label.orthoPos = place.across
             item.label.setFormat(level.label)
+            item.label.setVisible(bool(level.label))  # its ground would cover a curve
             item.setPos(math.log10(level.y) if self._style.logarithmic_y else level.y)
             item.label.updatePosition()
 

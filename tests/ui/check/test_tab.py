@@ -134,12 +134,15 @@ def test_a_running_check_says_what_runs_what_is_covered_and_how_hot_it_is(
 ) -> None:
     answers(engines, pause_in="memory", findings={"load": (hot_card(),)})
     before = places(tab)
+    find(tab, "check.run").setFocus()
     click(tab, "check.run")
     engine = paused(engines)
-    moved = {name for name, place in places(tab).items() if before.get(name, place) != place}
-    assert moved == {"check.tests.more"}, "it is below"
     wait_until(lambda: "Step 10 of 20" in text(tab, "check.doing"))
 
+    moved = {name for name, place in places(tab).items() if before.get(name, place) != place}
+    assert moved <= {"check.tests.more"}, "it is below"
+    assert find(tab, "check.stop").hasFocus()
+    assert find(tab, "check.chip").height() < 2 * find(tab, "check.when").height()
     assert text(tab, "check.errors") == "0 errors so far"
     assert property_of(tab, "check.errors", "tone") == "amber", "there is a doubt already"
     assert "Video memory" in text(tab, "check.doing")
