@@ -88,40 +88,40 @@ def check_round(
         end_in: the stage after whose middle nothing follows, as if the engine had ended.
         changes: fields of the end of each stage.
     """
-    name, number, found = request.check_id, request.round, findings or {}
+    found = findings or {}
     device = THIS_CPU if request.device == "cpu" else GT_1030
-    yield CheckStarted(check_id=name, round=number, device=device, fingerprint="0123456789abcdef")
+    yield CheckStarted(device=device, fingerprint="0123456789abcdef")
     begun_s = 0.0
     for stage in request.stages:
         budget_s = stage_budget_s(stage, request.budget_s)
-        yield CheckStageBegan(check_id=name, round=number, stage=stage, budget_s=budget_s)
+        yield CheckStageBegan(stage=stage, budget_s=budget_s)
         errors = 0
         for step in range(20):
             share, now_s = step / 20, begun_s + budget_s * step / 20
             if step == 10:
                 for finding in found.get(stage, ()):
                     errors += finding.count * (finding.severity == "error")
-                    yield CheckFindingMade(check_id=name, finding=finding)
+                    yield CheckFindingMade(finding=finding)
                 if pause_in == stage:
                     yield Pause()
                 if end_in == stage:
                     return
             if device.address != "cpu":
-                yield CheckVitalsRead(check_id=name, elapsed_s=now_s, vitals=vitals_at(now_s))
+                yield CheckVitalsRead(elapsed_s=now_s, vitals=vitals_at(now_s))
             yield CheckProgressed(
-                check_id=name, stage=stage, fraction=share, doing=f"Step {step + 1} of 20",
+                stage=stage, fraction=share, doing=f"Step {step + 1} of 20",
                 tested=f"{step} steps", errors=errors, elapsed_s=now_s,
                 coverage=COVERAGE if stage == "memory" and step else None,
             )  # fmt: skip
             if stop_in == stage and step == 10:
                 yield stage_finished(request, stage, "partial", errors, budget_s / 2)
-                yield CheckRoundFinished(check_id=name, round=number, is_stopped=True)
+                yield CheckRoundFinished(is_stopped=True)
                 return
         verdict = _verdict(found.get(stage, ()))
         end = stage_finished(request, stage, verdict, errors, budget_s)
         yield msgspec.structs.replace(end, **changes)
         begun_s += budget_s
-    yield CheckRoundFinished(check_id=name, round=number)
+    yield CheckRoundFinished()
 
 
 def stage_finished(
@@ -129,7 +129,7 @@ def stage_finished(
 ) -> CheckStageFinished:
     """Return the end of a stage."""
     return CheckStageFinished(
-        check_id=request.check_id, round=request.round, stage=stage, verdict=verdict,
+        stage=stage, verdict=verdict,
         tested=_TESTED[stage], errors=errors, seconds=seconds,
         coverage=COVERAGE if stage == "memory" else None,
     )  # fmt: skip

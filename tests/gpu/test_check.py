@@ -21,7 +21,7 @@ def checked(ask: Ask, card: str, *stages: StageName, plant: PlantKind | None = N
     """Return a short check."""
     run = CheckRun(CheckPlan(device=card, minutes=1, stages=stages, plant=plant), "")
     run.next_request()
-    request = RunCheck(check_id="c", device=card, stages=stages, budget_s=40.0, plant=plant)
+    request = RunCheck(device=card, stages=stages, budget_s=40.0, plant=plant)
     for event in ask(request):
         run.apply(event)
     return run

@@ -50,7 +50,7 @@ LONG_S = 3600.0
 
 
 def request(*stages: StageName, **changes: Any) -> RunCheck:
-    options = {"check_id": "c", "device": "cuda:0", "budget_s": 30.0, **changes}
+    options = {"device": "cuda:0", "budget_s": 30.0, **changes}
     return RunCheck(stages=stages or STAGE_NAMES, **options)
 
 
@@ -65,7 +65,8 @@ def checked(
     while event is None or not event.ends(asked):
         line = one.process.stdout.readline()
         result = decode_line(line) if line else EngineEnded(exit_code=one.process.wait())
-        if not hasattr(result, "check_id") and not isinstance(result, (RequestFailed, EngineEnded)):
+        is_of_check = type(result).__name__.startswith("Check")
+        if not is_of_check and not isinstance(result, (RequestFailed, EngineEnded)):
             continue
         event = result  # type: ignore[assignment]
         assert event is not None

@@ -247,7 +247,7 @@ class CheckRun(CheckState):
             self._plan_budgets()
         self.has_begun = self.is_paused = False
         return RunCheck(
-            check_id=self.check_id, device=self.plan.device,
+            device=self.plan.device,
             stages=tuple(track.name for track in self.stages if track.state != "finished"),
             budget_s=round_s(self.plan.minutes), round=self.round, plant=self.plan.plant,
         )  # fmt: skip

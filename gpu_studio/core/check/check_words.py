@@ -251,10 +251,9 @@ def running_words(run: CheckRun, label: str) -> HeroWords:
     """
     present, address = run.present, run.plan.device
     doing = "The next stage is starting." if run.elapsed_s else "Starting."
-    tested = final = ""
+    final = ""
     if present is not None:
         doing = f"Now: {stage_title(present.name, address)}. {present.doing or 'Starting'}."
-        tested = f"Covered so far: {present.tested}." if present.tested else ""
         final = "The verdict is final after the last stage."
     if run.errors:
         final = "The check goes on, to find out how many errors there are."
@@ -266,7 +265,7 @@ def running_words(run: CheckRun, label: str) -> HeroWords:
         subject=device_line(run.device) if run.device is not None else label,
         errors=Notice(errors, tone),
         doing=doing,
-        next=" ".join(filter(None, (worst or tested, final))),
+        next=f"{worst} {final}".strip(),
         when=f"{written_moment(run.started_at)} · {length_text(run.plan.minutes)}",
         planted=planted_text(run.plan.plant),
         chip=Notice("Stopping…" if run.is_stopped else _time_left(run), Tone.QUIET),

@@ -103,7 +103,6 @@ class RunCheck(Request, frozen=True, kw_only=True):
     purpose; all results of this round are then marked as planted.
     """
 
-    check_id: str
     device: str
     stages: tuple[StageName, ...] = STAGE_NAMES
     budget_s: Seconds
@@ -266,8 +265,6 @@ class CheckStarted(Event, frozen=True, kw_only=True):
     its UUID; it stays on this PC.
     """
 
-    check_id: str
-    round: PositiveCount
     device: CheckedDevice
     fingerprint: str = ""
 
@@ -278,8 +275,6 @@ class CheckStageBegan(Event, frozen=True, kw_only=True):
     If it has not tested everything once by then, it ends up to `stages.OVERTIME_S` later.
     """
 
-    check_id: str
-    round: PositiveCount
     stage: StageName
     budget_s: Seconds
 
@@ -291,7 +286,6 @@ class CheckProgressed(Event, frozen=True, kw_only=True):
     ``errors`` are those of the stage so far. ``coverage`` comes from the memory stage.
     """
 
-    check_id: str
     stage: StageName
     fraction: Fraction
     doing: Text
@@ -304,7 +298,6 @@ class CheckProgressed(Event, frozen=True, kw_only=True):
 class CheckVitalsRead(Event, frozen=True, kw_only=True):
     """The card's sensors; ``elapsed_s`` is the time since the start of the round."""
 
-    check_id: str
     elapsed_s: Seconds
     vitals: Telemetry
 
@@ -318,7 +311,6 @@ class CheckVitalsRead(Event, frozen=True, kw_only=True):
 class CheckFindingMade(Event, frozen=True, kw_only=True):
     """The check found something."""
 
-    check_id: str
     finding: CheckFinding
 
 
@@ -328,8 +320,6 @@ class CheckStageFinished(Event, frozen=True, kw_only=True):
     ``memory_rates`` come from the load.
     """
 
-    check_id: str
-    round: PositiveCount
     stage: StageName
     verdict: CheckVerdict
     tested: Text
@@ -343,8 +333,6 @@ class CheckStageFinished(Event, frozen=True, kw_only=True):
 class CheckRoundFinished(LastEvent, frozen=True, kw_only=True):
     """The last event of a round; ``is_stopped``: the user ended it early."""
 
-    check_id: str
-    round: PositiveCount
     is_stopped: bool = False
 
 

@@ -113,18 +113,13 @@ class CheckRound:
         accelerator_of(device).use(device)
         self._uuid = uuid_of(device)
         self._facts = self._checked_device(device)
-        yield CheckStarted(
-            check_id=request.check_id, round=request.round, device=self._facts,
-            fingerprint=fingerprint_of(self._uuid),
-        )  # fmt: skip
+        yield CheckStarted(device=self._facts, fingerprint=fingerprint_of(self._uuid))
         prove_kernels(device)  # after it: a card without code has a record, too
         for name in in_order(request.stages):
             if self._stop.is_set():
                 break
             yield from self._stage(name, device)
-        yield CheckRoundFinished(
-            check_id=request.check_id, round=request.round, is_stopped=self._stop.is_set()
-        )
+        yield CheckRoundFinished(is_stopped=self._stop.is_set())
 
     def _stage(self, name: StageName, device: torch.device) -> Iterator[Event]:
         request = self._request
@@ -132,9 +127,7 @@ class CheckRound:
         if name == SPARE_TIME_TO:
             # Other programs may have made the stages before it late.
             budget_s = max(budget_s + self._spare_s, _LEAST_SHARE * budget_s)
-        yield CheckStageBegan(
-            check_id=request.check_id, round=request.round, stage=name, budget_s=budget_s
-        )
+        yield CheckStageBegan(stage=name, budget_s=budget_s)
         run = StageRun(
             name, device, budget_s, plant_kind=request.plant, stop=self._stop, read=self._read,
             clock=self._clock, seed=request.round, facts=self._facts, offset_s=self._elapsed_s,
@@ -160,8 +153,7 @@ class CheckRound:
         yield from self._news(run)
         errors = sum(found.count for found in run.findings if found.severity == "error")
         yield CheckStageFinished(
-            check_id=request.check_id, round=request.round, stage=name,
-            verdict=stage_verdict(
+            stage=name, verdict=stage_verdict(
                 run.findings, has_tested=bool(run.tested), is_complete=is_whole
             ),
             tested=run.tested, errors=max(run.errors, errors), seconds=run.elapsed_s,
@@ -185,18 +177,17 @@ class CheckRound:
 
     def _news(self, run: StageRun) -> Iterator[Event]:
         """Yield the readings and findings that were not told yet."""
-        check_id = self._request.check_id
         for one in run.readings[self._readings_sent :]:
             at_s = run.offset_s + one.at_s
-            yield CheckVitalsRead(check_id=check_id, elapsed_s=at_s, vitals=one)
+            yield CheckVitalsRead(elapsed_s=at_s, vitals=one)
         for found in run.findings[self._findings_sent :]:
-            yield CheckFindingMade(check_id=check_id, finding=found)
+            yield CheckFindingMade(finding=found)
         self._readings_sent, self._findings_sent = len(run.readings), len(run.findings)
 
     def _progress(self, run: StageRun) -> CheckProgressed:
         share = run.elapsed_s / run.budget_s if run.budget_s else 1.0
         return CheckProgressed(
-            check_id=self._request.check_id, stage=run.stage, fraction=min(share, 1.0),
+            stage=run.stage, fraction=min(share, 1.0),
             doing=self._doing, tested=run.tested, errors=run.errors, elapsed_s=self._elapsed_s,
             coverage=run.coverage,
         )  # fmt: skip

@@ -201,7 +201,7 @@ def a_night() -> CheckRecord:
             vitals = msgspec.structs.replace(usual, temperature_c=97.0)
         if second == 23_456:
             vitals = msgspec.structs.replace(usual, sm_clock_mhz=139.0)
-        run.apply(CheckVitalsRead(check_id="", elapsed_s=float(second), vitals=vitals))
+        run.apply(CheckVitalsRead(elapsed_s=float(second), vitals=vitals))
     return run.record()
 
 

@@ -168,7 +168,7 @@ def test_an_error_before_the_loss_is_counted_with_it() -> None:
 def test_each_pc_has_a_cpu_of_its_own() -> None:
     def fingerprint(device: str, engines: str) -> str:
         run = CheckRun(CheckPlan(device=device, minutes=1), "")
-        run.apply(CheckStarted(check_id="", round=1, device=GT_1030, fingerprint=engines))
+        run.apply(CheckStarted(device=GT_1030, fingerprint=engines))
         return run.fingerprint
 
     assert fingerprint("cpu", "cpu") == "cpu"
@@ -270,4 +270,4 @@ def test_an_interrupted_check_that_is_not_continued_is_a_result() -> None:
 
 def test_an_engine_that_sends_an_impossible_number_is_not_believed() -> None:
     with pytest.raises(ValueError, match="impossible"):
-        CheckVitalsRead(check_id="1", elapsed_s=1.0, vitals=Telemetry(power_w=-1.0))
+        CheckVitalsRead(elapsed_s=1.0, vitals=Telemetry(power_w=-1.0))

@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.check.check_words import findings_part, record_facts, record_parts
+from gpu_studio.core.check.check_run import CheckPlan, CheckRun
+from gpu_studio.core.check.check_words import (
+    findings_part,
+    record_facts,
+    record_parts,
+    result_words,
+    running_rows,
+    running_words,
+)
 from gpu_studio.core.messages.check_messages import WrongWord
 from gpu_studio.core.pause import Pause
-from tests.fakes.check_answers import wrong_bit
-from tests.fakes.check_records import check_record
+from tests.fakes.check_answers import check_round, hot_card, wrong_bit
+from tests.fakes.check_records import STARTED_AT, check_record
 
 if TYPE_CHECKING:
     from gpu_studio.core.check.check_record import CheckRecord
@@ -73,3 +81,23 @@ def test_a_finding_has_its_wrong_bits_and_a_record_its_pauses() -> None:
     facts = facts_of(msgspec.structs.replace(check_record(), pauses=slept))
     words = "The PC slept for 1:20, or the program was stopped, 0:30 into the check"
     assert facts["Interruption"] == words
+
+
+def test_the_time_left_is_said_in_tens_of_seconds_and_no_time_after_the_plan() -> None:
+    run = CheckRun(CheckPlan(device="cpu", minutes=1), STARTED_AT)
+    request = run.next_request()
+    assert request is not None
+    for event in check_round(request, end_in="memory"):
+        run.apply(event)  # type: ignore[arg-type]  # no pause
+    assert running_words(run, "").chip.sentence == "Running, about 20 s left"
+    present = run.present
+    assert present is not None
+    present.fraction = 1.0
+    assert running_words(run, "").chip.sentence == "Running, longer than planned"
+    run.elapsed_s += 99.0
+    assert running_rows(run)[3][2] == "1:47 of 0:17"
+
+
+def test_a_result_says_its_worst_finding_and_how_many_more_there_are() -> None:
+    words = result_words(check_record({"load": (hot_card(),), "memory": (wrong_bit(),)}))
+    assert words.doing.endswith(f"{wrong_bit().sentence} 1 more finding in Details.")

@@ -53,7 +53,7 @@ def short_stages(monkeypatch: pytest.MonkeyPatch, **during: Callable[[StageRun],
 
 
 def request(**changes: Any) -> RunCheck:
-    options: dict[str, Any] = {"check_id": "c", "device": "cpu", "budget_s": 60.0, **changes}
+    options: dict[str, Any] = {"device": "cpu", "budget_s": 60.0, **changes}
     return RunCheck(**options)
 
 
@@ -78,7 +78,7 @@ def test_a_round_reports_its_stages_in_order(monkeypatch: pytest.MonkeyPatch) ->
     assert [event.stage for event in only(CheckStageBegan, events)] == ["load", "memory"]
     assert [event.verdict for event in only(CheckStageFinished, events)] == ["passed", "passed"]
     assert only(CheckProgressed, events)
-    assert events[-1] == CheckRoundFinished(check_id="c", round=1)
+    assert events[-1] == CheckRoundFinished()
 
 
 def test_a_finding_and_its_errors_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def test_a_stop_ends_the_round_with_a_partial_stage(monkeypatch: pytest.MonkeyPa
     events = events_of(request(), stop)
     ends = [(event.stage, event.verdict) for event in only(CheckStageFinished, events)]
     assert ends == [("load", "passed"), ("compute", "partial")]
-    assert events[-1] == CheckRoundFinished(check_id="c", round=1, is_stopped=True)
+    assert events[-1] == CheckRoundFinished(is_stopped=True)
 
 
 def test_a_stage_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
