@@ -169,12 +169,9 @@ class _Terminal:
             note(f"{paused_text(self._run.pauses[-1])}.")
 
     def _save(self) -> None:
-        run = self._run
-        if run.plan.plant is not None:
-            return
         self._saved_s = time.monotonic()
         try:
-            self._folder.keep_state(run.state())
+            self._folder.keep_state(self._run.state())
         except StudioError as error:
             if not self._has_warned:
                 self._has_warned = True

@@ -75,22 +75,20 @@ class CheckFolder:
     def __init__(self, folder: Path | None, boot: str = "") -> None:
         self._folder, self._boot = folder, boot
         self._turn: BinaryIO | None = None
-        self._running = ""
 
     def keep_state(self, state: CheckState) -> None:
-        """Keep the state of a check that runs in this process.
+        """Keep the state of a check that runs in this process, unless its fault is made on purpose.
 
         Raises:
             StudioError: it cannot be written.
         """
-        self._running = state.check_id
-        self._write(f"{state.check_id}{_STATE}", _KeptState(boot=self._boot, state=state))
+        if state.plan.plant is None:
+            self._write(f"{state.check_id}{_STATE}", _KeptState(boot=self._boot, state=state))
 
     def forget_state(self, check_id: str) -> None:
         """Remove the state of a check that is over, or whose end was told."""
         if self._folder is None:
             return
-        self._running = "" if self._running == check_id else self._running
         for path in self._folder.glob(f"{check_id}.*"):  # an older version kept a lock as well
             with contextlib.suppress(OSError):
                 path.unlink()
@@ -122,17 +120,19 @@ class CheckFolder:
             turn.close()
 
     def cut_off(self) -> tuple[CutOffCheck, ...]:
-        """Return the checks that were cut off, the last one first; none while another one runs."""
-        had_turn = self._turn is not None
-        if not self.claim():
+        """Return the checks that were cut off, the last one first; none while another one runs.
+
+        It is not asked while a check runs in this process.
+        """
+        states, had_turn = self._files(_STATE), self._turn is not None
+        if not states or not self.claim():
             return ()
         if not had_turn:
             self.release()
         found: list[tuple[float, CutOffCheck]] = []
-        running = self._running if had_turn else ""
-        for path in self._files(_STATE):
+        for path in states:
             stored = _decoded(path, _KeptState)
-            if stored is None or stored.state.check_id != path.stem or path.stem == running:
+            if stored is None or stored.state.check_id != path.stem:
                 continue
             is_restart = not is_same_boot(stored.boot, self._boot)
             ended = Interruption(after_s=stored.state.elapsed_s, is_restart=is_restart)

@@ -486,7 +486,7 @@ class CardCheck(PageModel):
     # ── what is kept ─────────────────────────────────────────────────────────────────────────
 
     def _keep_state(self) -> None:
-        if self.run is not None and not self.run.plan.plant:
+        if self.run is not None:
             state = self.run.state()
             self._files.add(lambda: self._folder.keep_state(state))
 
