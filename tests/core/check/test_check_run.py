@@ -226,7 +226,9 @@ def interrupted(**script: Any) -> CheckState:
 
 
 def test_an_interrupted_check_continues_after_its_last_finished_stage() -> None:
-    run = CheckRun.resumed(interrupted(), RESTART)
+    state = interrupted()
+    spans = tuple(state.spans)
+    run = CheckRun.resumed(state, RESTART)
     request = run.next_request()
     assert request is not None
     assert (request.round, request.stages) == (2, ("memory", "link"))
@@ -236,6 +238,7 @@ def test_an_interrupted_check_continues_after_its_last_finished_stage() -> None:
     record = run_all(run)
     assert record.rounds == 16
     assert record.interruptions == (RESTART,)
+    assert tuple(state.spans) == spans, "it stays as it was kept"
     # The PC restarted by itself: that is no pass.
     assert record.verdict == "inconclusive"
     assert record.sentence == "The PC restarted 41 minutes into the check."
