@@ -71,21 +71,6 @@ def test_the_first_card_is_checked_for_six_minutes(check: CardCheck, engines: En
     assert record.program.startswith("GPU Studio")
 
 
-def test_the_programs_engine_leaves_the_card_while_it_is_checked(
-    check: CardCheck, engines: Engines
-) -> None:
-    answers(engines, pause_in="memory")
-    session = check._studio.session
-    check.start()
-    wait_until(lambda: check.run and check.run.coverage)
-
-    assert session.state is EngineState.ABSENT
-    assert check.device.label == "GT 1030"
-    paused(engines).go()
-    finish(check)
-    wait_until(lambda: session.is_free)
-
-
 def paused(engines: Engines) -> ScriptedEngine:
     wait_until(lambda: any(engine.paused.is_set() for engine in engines.made))
     return next(engine for engine in engines.made if engine.paused.is_set())
@@ -112,19 +97,6 @@ def test_the_cpu_is_checked_beside_the_programs_engine(check: CardCheck, engines
     engine.go()
     assert finish(check).device.address == "cpu"
     assert requests_of(engines)[0].budget_s == 60.0
-
-
-def test_a_fault_made_on_purpose_is_marked_and_not_kept(
-    check: CardCheck, engines: Engines, tmp_path: Path
-) -> None:
-    check.choose(plant="stuck")
-    check.start()
-    record = finish(check)
-
-    assert requests_of(engines)[0].plant == record.planted == "stuck"
-    wait_until(lambda: not check._files.is_busy)
-    assert not check.kept
-    assert not (tmp_path / "checks").exists()
 
 
 def test_a_step_that_hears_no_stop_is_ended(

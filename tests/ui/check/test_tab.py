@@ -17,7 +17,6 @@ from gpu_studio.core.check.stages import PLANTED_FAULTS, PLANTED_MARK
 from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.model.pages import CHECK
 from gpu_studio.ui.check.check_curves import LanePlot
-from gpu_studio.ui.check.record_document import png_of_record
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.tabs import TABS
 from gpu_studio.ui.trust_chip import TrustChip
@@ -391,21 +390,6 @@ def test_the_devices_tab_leads_to_the_check_of_its_card(window: MainWindow) -> N
     assert in_front(window) == "Check"
     wait_until(lambda: find(window, "check.run").isEnabled())
     assert find(window, "check.device", QComboBox).currentText() == "GT 1030"
-
-
-@pytest.mark.parametrize("ending", [".png", ".json"])
-def test_a_record_dropped_on_the_window_is_shown(
-    window: MainWindow, tmp_path: Path, ending: str
-) -> None:
-    record = check_record({"memory": (wrong_bit(),)})
-    path = tmp_path / f"record{ending}"
-    path.write_bytes(encode_record(record) if ending == ".json" else png_of_record(record))
-    open_tab(window, "Memory")
-    assert drop(window, path)
-
-    wait_until(lambda: in_front(window) == "Check")
-    wait_until(lambda: text(window, "check.errors") == "1 error")
-    assert "GT 1030" in text(window, "check.subject")
 
 
 def test_a_record_dropped_while_a_check_runs_has_to_wait_and_it_is_reported(
