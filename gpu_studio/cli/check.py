@@ -23,6 +23,7 @@ from gpu_studio.core.check.check_words import (
     paused_text,
     planted_text,
     record_parts,
+    running_rows,
     when_line,
 )
 from gpu_studio.core.check.stages import (
@@ -45,7 +46,7 @@ from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.program_version import program_title
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.shared_texts import without_identifiers
-from gpu_studio.core.units import counted, format_count, format_duration, format_percent
+from gpu_studio.core.units import counted, format_percent
 from gpu_studio.hardware.cpu import boot_mark
 from gpu_studio.process.sleep_block import SleepBlock
 
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 
 _PAINTER = "gpu_studio.ui.check.record_document"
 _ENDINGS = (".png", ".pdf", ".json")
-_COLUMNS = (("stage", 22), ("verdict", 12), ("errors", -8), ("time", -8), ("tested", 60))
+_COLUMNS = (("stage", 22), ("result", 14), ("time", -6), ("tested", 60))
 # A step of a check takes a second at most, a stop has to wait for it.
 _STOP_PATIENCE_S = 5.0
 # An engine that was ended is gone within this time, unless a hung driver keeps it alive.
@@ -183,12 +184,9 @@ class _Terminal:
             print_bytes(encode(_shared(event)))
         elif isinstance(event, CheckStageFinished):
             self._work.progress.clear()
-            row = [
-                stage_title(event.stage, run.plan.device), event.verdict,
-                format_count(event.errors), format_duration(event.seconds),
-                event.tested or "nothing",
-            ]  # fmt: skip
-            print_line(self._table.row(row))
+            title = stage_title(event.stage, run.plan.device)
+            _, result, *rest = next(row for row in running_rows(run) if row[0] == title)
+            print_line(self._table.row([title, result[2:], *rest]))  # not every terminal has signs
         present = run.present
         if present is not None:
             self._work.progress.show(
