@@ -169,7 +169,6 @@ def test_the_right_card_is_checked_and_the_other_is_left_alone(
     assert run.record().device.address == "cuda:1"
     # An RTX 3060 with 1 GiB: its name fits another card.
     assert run.device is not None
-    assert run.device.identity == "differs"
     assert "memory in GiB" in run.device.contradiction
     assert run.record().verdict == "inconclusive"
 

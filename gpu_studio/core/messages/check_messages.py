@@ -43,10 +43,6 @@ CheckVerdict = Literal["passed", "failed", "inconclusive", "partial", "skipped"]
 error, but something makes the result doubtful. Partial: no error, but not everything was tested.
 Skipped: nothing was tested. Only a stage can be skipped, never a whole check."""
 
-IdentityStatus = Literal["agrees", "differs", "unknown"]
-"""Whether a card's chip, units and memory are those of its name. Unknown: the program's table does
-not have the name, or the card reports too little."""
-
 PlantKind = Literal[
     "bit", "stuck", "swap", "drop", "slow", "throttle", "hot", "late_heat", "edge", "slow_memory"
 ]
@@ -144,13 +140,6 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     uuid_tail: ShortText = ""
     untested: Text = ""
     is_laptop: bool = False
-
-    @property
-    def identity(self) -> IdentityStatus:
-        """Whether it is the card that its name claims."""
-        if self.contradiction:
-            return "differs"
-        return "agrees" if self.agreement else "unknown"
 
 
 class MemoryCoverage(msgspec.Struct, frozen=True, kw_only=True):
