@@ -63,7 +63,7 @@ class RunMarks(QObject):
         self._waiting.setSingleShot(True)
         self._waiting.timeout.connect(self._report_effect)
         session.request_submitted.connect(self._on_request_submitted)
-        sensors.reading_taken.connect(self._read)
+        sensors.reading_taken.connect(self._on_reading_taken)
 
     @property
     def running_title(self) -> str:
@@ -74,11 +74,11 @@ class RunMarks(QObject):
 
     def _on_request_submitted(self, reply: Reply) -> None:
         if isinstance(reply.request, RunWorkload):
-            reply.event_received.connect(self._receive)
+            reply.event_received.connect(self._on_run_event)
         elif self._work_title(reply.request):
-            reply.event_received.connect(self._receive_other)
+            reply.event_received.connect(self._on_other_event)
 
-    def _receive_other(self) -> None:
+    def _on_other_event(self) -> None:
         """Follow work that has no mark, because it is on several devices or in several parts."""
         reply = self.sender()
         assert isinstance(reply, Reply)
@@ -94,7 +94,7 @@ class RunMarks(QObject):
             return " and ".join(titles) + (", in turns" if len(request.runs) > 1 else "")
         return _OTHER_WORK.get(str(request.__struct_config__.tag), "")
 
-    def _receive(self) -> None:
+    def _on_run_event(self) -> None:
         reply = self.sender()
         assert isinstance(reply, Reply)
         request = reply.request
@@ -134,7 +134,7 @@ class RunMarks(QObject):
         self._waiting.start(_LONGEST_WAIT_MS)
         self.marks_changed.emit()
 
-    def _read(self, reading: Reading) -> None:
+    def _on_reading_taken(self, reading: Reading) -> None:
         mark = self._unreported
         if mark is not None and mark.ended_s is not None and reading.taken_at_s >= mark.ended_s:
             self._report_effect()

@@ -437,6 +437,7 @@ def test_an_update_is_offered_and_never_begun(qtbot, pc_with):
     assert not pc.builds.needs_attention
     assert pc.builds.planned == ("cpu",)  # its page still offers it
     pc.builds.use("cpu")
+    assert pc.builds.engine._settled.interval() > 0, "to wait is no busy loop"
     assert pc.store.wish == Wanted(("cpu",), "cpu", declined="2.13.0")
 
 
