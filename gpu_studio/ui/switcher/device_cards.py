@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRect, QSize, Qt, Signal
+from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
@@ -14,7 +14,7 @@ from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import Card, Text, button, letters, set_property, show_label
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from PySide6.QtGui import QPaintEvent, QResizeEvent
 
@@ -29,18 +29,18 @@ _SWATCH, _ICON = 34, 20
 class DeviceCards(QWidget):
     """A card for each device: below each other, or side by side where there is room.
 
-    Signals:
-        used(str): the user wants to use a device, by its identity.
-        only_shown(str): PyTorch shall see only this card.
+    Args:
+        theme: gives the colors.
+        use: switches to a device, by its identity.
+        show_only: lets PyTorch see only this card.
     """
 
-    used = Signal(str)
-    only_shown = Signal(str)
-
-    def __init__(self, theme: Theme) -> None:
+    def __init__(
+        self, theme: Theme, use: Callable[[str], None], show_only: Callable[[str], None]
+    ) -> None:
         super().__init__()
         self.setAccessibleName("Devices")
-        self._theme = theme
+        self._theme, self._use, self._show_only = theme, use, show_only
         self._cards: dict[str, DeviceCard] = {}
         self._line = QBoxLayout(QBoxLayout.Direction.TopToBottom, self)
         self._line.setContentsMargins(0, 0, 0, 0)
@@ -63,8 +63,8 @@ class DeviceCards(QWidget):
 
     def _made(self, identity: str) -> DeviceCard:
         card = DeviceCard(identity, self._theme)
-        card.use.clicked.connect(lambda: self.used.emit(identity))
-        card.only.clicked.connect(lambda: self.only_shown.emit(identity))
+        card.use.clicked.connect(lambda: self._use(identity))
+        card.only.clicked.connect(lambda: self._show_only(identity))
         self._line.addWidget(card, 1)
         return card
 
@@ -151,11 +151,8 @@ class _Swatch(QWidget):
         if address:
             painter.setBrush(color)
         painter.drawRoundedRect(self.rect().adjusted(1, 1, -1, -1), 6, 6)
-        picture = icon("cpu" if is_cpu(identity) else "card", self._theme, _ink(address))
+        ink = "on_device" if address else "muted"
+        picture = icon("cpu" if is_cpu(identity) else "card", self._theme, ink)
         place = QRect(0, 0, _ICON, _ICON)
         place.moveCenter(self.rect().center())
         picture.paint(painter, place)
-
-
-def _ink(address: str | None) -> str:
-    return "on_device" if address else "muted"

@@ -45,8 +45,8 @@ class SwitchPage(Page):
         return (
             Beside(
                 Stack(
-                    Own(self._make_cards, lambda cards: cards.show_devices(m.devices),
-                        name="cards"),
+                    Own(lambda: DeviceCards(self.theme, m.use, m.show_only),
+                        lambda cards: cards.show_devices(m.devices), name="cards"),
                     Press(lambda: m.show_all_label, m.show_all, name="show_all",
                           enabled=lambda: m.can_show_all),
                     Words(_ONLY, "muted", name="explained", shown=lambda: m.has_several_cards),
@@ -89,12 +89,6 @@ class SwitchPage(Page):
             Press("Copy as code", self._copy, name="copy", icon="copy", enabled=lambda: m.code,
                   tip="Copy the lines that use this device in your own script"),
         )  # fmt: skip
-
-    def _make_cards(self) -> DeviceCards:
-        cards = DeviceCards(self.theme)
-        cards.used.connect(self.model.use)
-        cards.only_shown.connect(self.model.show_only)
-        return cards
 
     def _make_table(self) -> QTableView:
         view = table(
