@@ -23,7 +23,6 @@ from gpu_studio.core.messages.memory_messages import (
     SegmentsRead,
     StageBegan,
 )
-from gpu_studio.core.messages.run_messages import RunStarted
 from gpu_studio.model.engine_session import EngineState
 
 if TYPE_CHECKING:
@@ -41,21 +40,15 @@ WINDOW_S = 120.0
 _STILL_S = 2.0  # the clock waits if nothing has changed for this long
 _AXES_S = (5, 6, 8, 10, 15, 20, 30, 45, 60, 90)
 _MOST_MARKS = 400
-_SAME_MARK_S = 1.0  # a loop may free at every step: one mark is enough for this long
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """An event.
-
-    ``is_start`` begins an experiment, ``is_failure`` has the color of failures, ``is_minor`` is
-    labeled last.
-    """
+    """An event; ``is_start`` begins an experiment, ``is_failure`` has the color of failures."""
 
     label: str
     at_s: float = 0.0
     is_start: bool = False
     is_failure: bool = False
-    is_minor: bool = False
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,15 +97,10 @@ class MemoryHistory:
             del self.points[:spare], self._times[:spare]
 
     def mark(self, mark: Mark, at_s: float) -> None:
-        """Keep an event; the same event soon after adds no mark."""
+        """Keep an event."""
         self._turn_clock(at_s)
         self._left_s = _STILL_S
-        mark = msgspec.structs.replace(mark, at_s=self.now_s)
-        last = self.marks[-1] if self.marks else None
-        again = None if last is None else msgspec.structs.replace(last, at_s=mark.at_s)
-        if last is not None and again == mark and mark.at_s - last.at_s < _SAME_MARK_S:
-            return
-        self.marks.append(mark)
+        self.marks.append(msgspec.structs.replace(mark, at_s=self.now_s))
         del self.marks[:-_MOST_MARKS]
 
     def _turn_clock(self, at_s: float) -> None:
@@ -168,7 +156,6 @@ _MARKS = {
     "start": Mark(label="experiment", is_start=True),
     "oom": Mark(label="out of memory", is_failure=True),
     "empty_cache": Mark(label="empty cache"),
-    "freed": Mark(label="freed", is_minor=True),
 }
 _REFUSED = Mark(label="refused by the budget", is_failure=True)
 
@@ -182,15 +169,11 @@ class EngineMemory(QObject):
         histories: of each device, by identity; the engines of a PC share them.
 
     Signals:
-        read_taken(str): a newer reading of a device is available, by the device's identity.
-        segments_taken(str): newer segments of a device are available.
-        marked(str): a device has a new mark.
+        read_taken(str): a newer reading of a device, or newer segments; by the device's identity.
         forgotten(): the engine ended, and its memory with it.
     """
 
     read_taken = Signal(str)
-    segments_taken = Signal(str)
-    marked = Signal(str)
     forgotten = Signal()
 
     def __init__(
@@ -243,9 +226,8 @@ class EngineMemory(QObject):
         return since_s is not None and self._clock() - since_s >= seconds
 
     def _mark(self, address: str, mark: Mark, at_s: float | None = None) -> None:
-        identity = self._identity_of(address)
-        self.history(identity).mark(mark, self._clock() if at_s is None else at_s)
-        self.marked.emit(identity)
+        history = self.history(self._identity_of(address))
+        history.mark(mark, self._clock() if at_s is None else at_s)
 
     def _follow(self, reply: Reply) -> None:
         reply.event_received.connect(self._receive)
@@ -255,15 +237,11 @@ class EngineMemory(QObject):
             case MemoryRead():
                 self._add_read(event)
             case SegmentsRead():
+                self._segments[self._identity_of(event.device)] = event
                 self._add_read(event.read)
-                identity = self._identity_of(event.device)
-                self._segments[identity] = event
-                self.segments_taken.emit(identity)
             case CacheEmptied():
                 self._add_read(event.before)
                 self._add_read(event.after)
-            case RunStarted():
-                self._mark(event.device, Mark(label="run"))
             case StageBegan() if self._device:
                 self._mark(self._device, Mark(label=event.stage))
             case EngineEnded():

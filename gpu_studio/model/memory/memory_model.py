@@ -58,9 +58,7 @@ class MemoryModel(QObject):
 
     Signals:
         chosen_changed(): another device is chosen, or another engine is shown.
-        memory_changed(): the engine or the sensors have a newer reading.
-        segments_changed(): newer segments are available.
-        marks_changed(): the curves have a new mark.
+        memory_changed(): the engine or the sensors have a newer reading, or newer segments.
         session_changed(): the state of an engine that measures changed.
         closing(): the program is ending: every owner of a thread waits for it.
 
@@ -71,8 +69,6 @@ class MemoryModel(QObject):
 
     chosen_changed = Signal()
     memory_changed = Signal()
-    segments_changed = Signal()
-    marks_changed = Signal()
     session_changed = Signal()
     closing = Signal()
 
@@ -103,8 +99,6 @@ class MemoryModel(QObject):
         memory = EngineMemory(self._now, self.studio.board.identity_of, histories, self)
         memory.attach(session)
         memory.read_taken.connect(self._on_memory_read)
-        memory.segments_taken.connect(self._on_segments_read)
-        memory.marked.connect(self._on_marked)
         memory.forgotten.connect(self.memory_changed)
         return memory
 
@@ -265,14 +259,6 @@ class MemoryModel(QObject):
         if identity == self.chosen.identity and self.sender() is self._memory:
             self.memory_changed.emit()
 
-    def _on_segments_read(self, identity: str) -> None:
-        if identity == self.chosen.identity and self.sender() is self._memory:
-            self.segments_changed.emit()
-
-    def _on_marked(self, identity: str) -> None:
-        if identity == self.chosen.identity and self.sender() is self._memory:
-            self.marks_changed.emit()
-
     def _on_request(self, reply: Reply) -> None:
         """Leave the card to other work."""
         if not isinstance(reply.request, _NO_WORK):
@@ -290,8 +276,6 @@ class MemoryModel(QObject):
     def _emit_all(self) -> None:
         self.chosen_changed.emit()
         self.memory_changed.emit()
-        self.segments_changed.emit()
-        self.marks_changed.emit()
 
     def _now(self) -> float:
         return time.monotonic() - self._began_s

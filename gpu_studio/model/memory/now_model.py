@@ -83,7 +83,6 @@ class NowModel(PageModel):
 
     Signals:
         own_size_wanted(): the user wants to simulate a card of a size to be asked for.
-        snapshot_saved(): where a snapshot was saved, or why it was not, has changed.
 
     Attributes:
         memory: the memory of the chosen device.
@@ -121,7 +120,6 @@ class NowModel(PageModel):
 
     @property
     def is_card(self) -> bool:
-        """Whether the chosen device is a card, real or simulated."""
         return not self.memory.chosen.is_cpu
 
     def on_chosen(self) -> None:
@@ -268,12 +266,10 @@ class NowModel(PageModel):
 
     @property
     def can_run(self) -> bool:
-        """Whether an experiment can begin now."""
         return not self.reason and self._experiment.state is OomState.IDLE
 
     @property
     def can_stop(self) -> bool:
-        """Whether an experiment can be stopped now."""
         return self._experiment.state in (OomState.WAITING, OomState.RUNNING)
 
     @property
@@ -330,7 +326,6 @@ class NowModel(PageModel):
         )
 
     def stop(self) -> None:
-        """Stop the experiment; its memory is freed."""
         self._experiment.stop()
 
     def _snapshot_path(self) -> str:
@@ -343,7 +338,6 @@ class NowModel(PageModel):
 
     @property
     def has_results(self) -> bool:
-        """Whether an experiment has ended."""
         return bool(self._experiment.results)
 
     @property
@@ -359,11 +353,9 @@ class NowModel(PageModel):
 
     @property
     def recorded(self) -> str:
-        """The file of the last experiment's history; empty without one."""
         return self._experiment.recorded
 
     def compare(self) -> None:
-        """Repeat the experiment with expandable segments."""
         self._experiment.compare()
 
     def outcome(self, place: int) -> ShownOutcome:

@@ -41,13 +41,11 @@ class SegmentModel(PageModel):
         self._saved = Notice()
         self._shows_now = False
         self.blocks: SegmentMap | None = None
+        self._drawn: SegmentsRead | None = None
         self.block = ""
         memory.closing.connect(self._snapshot.end)
         self._experiment.results_changed.connect(self._on_results)
-        for changed in (
-            self._snapshot.changed, memory.segments_changed, memory.chosen_changed,
-            memory.session_changed,
-        ):  # fmt: skip
+        for changed in (self._snapshot.changed, memory.memory_changed, memory.chosen_changed):
             changed.connect(self._on_segments)
 
     def see(self, *, is_seen: bool) -> None:
@@ -137,7 +135,7 @@ class SegmentModel(PageModel):
         """What it means for the next tensor, or where segments come from."""
         blocks, read = self.blocks, self._read
         if not blocks:
-            return self._nothing
+            return self.nothing
         holes_bytes, largest_bytes = blocks.holes_bytes, blocks.largest_hole_bytes
         if read is None:
             return f"All holes together: {format_bytes(holes_bytes)}."
@@ -173,11 +171,7 @@ class SegmentModel(PageModel):
 
     @property
     def nothing(self) -> str:
-        """What the map says without segments."""
-        return self._nothing
-
-    @property
-    def _nothing(self) -> str:
+        """Where segments come from, if there are none."""
         if self._memory.chosen.is_cpu:
             return "Only a card has segments. Choose a card on the page Now."
         return "PyTorch has not used this card's memory yet. Run an experiment on the page Now."
@@ -206,10 +200,12 @@ class SegmentModel(PageModel):
 
     def _read_map(self) -> None:
         if self._snapshot.blocks is not None:
-            self.blocks = self._snapshot.blocks
+            self.blocks, self._drawn = self._snapshot.blocks, None
             return
         read = self._read
+        if read is self._drawn and read is not None:
+            return
         try:
-            self.blocks = map_of_segments(read) if read is not None else None
+            self.blocks, self._drawn = map_of_segments(read) if read is not None else None, read
         except ValueError:
             _log.exception("The engine's segments do not fit together")

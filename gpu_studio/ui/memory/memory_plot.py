@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.units import format_bytes
-from gpu_studio.ui.plots.live_plot import Curve, CurveName, Level, LivePlot
+from gpu_studio.ui.plots.live_plot import Curve, CurveName, Level, LivePlot, Marker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from gpu_studio.model.memory.now_model import NowModel
     from gpu_studio.ui.theme import Theme
 
-_LABEL_GAP, _AXIS_WIDTH, _AXIS_HEIGHT = 16, 70, 40
+_AXIS_HEIGHT = 40
+_NEAR, _ROWS = 0.25, 3  # marks closer than this share of the axis have their labels in rows
 _LEAST_TOP_BYTES = 4 << 20
 _LEAST_LINES = 9  # of text: a lower plot is a strip
 
@@ -48,7 +49,7 @@ class MemoryPlot(LivePlot):
         self.set_y_range(0, top_bytes + self._bytes_a_line)
         can_get = f"PyTorch can get {format_bytes(ceiling_bytes or 0)}"
         self.set_levels([Level(ceiling_bytes, can_get, "muted")] if ceiling_bytes else [])
-        self.set_markers(markers(history.shown_marks, history.axis_s, self))
+        self.set_markers(markers(history.shown_marks, history.axis_s))
         self.set_names(self._curve_names())
         tank = memory.tank
         self.describe(f"Memory over time. Now: {tank.sentence}" if tank else "No readings yet.")
@@ -100,42 +101,13 @@ class MemoryPlot(LivePlot):
         ]
 
 
-def markers(marks: Sequence[Mark], axis_s: float, plot: LivePlot) -> list[tuple[float, str, str]]:
-    """Return what marks the events: place, label and color role. Important ones get labels first.
-
-    An event whose label would cross another label has none, and no line through it.
-
-    Args:
-        marks: the events in the shown time.
-        axis_s: the length of the time axis.
-        plot: has the width and the font.
-    """
-    labelled: dict[int, tuple[float, float]] = {}
-    for mark in sorted(marks, key=_importance):
-        left_s, right_s = _label_place(mark, axis_s, plot)
-        if all(right_s <= left or right <= left_s for left, right in labelled.values()):
-            labelled[id(mark)] = (left_s, right_s)
-    return [
-        (
-            mark.at_s,
-            mark.label if id(mark) in labelled else "",
-            "failure" if mark.is_failure else "accent",
-        )
-        for mark in marks
-        if id(mark) in labelled
-        or not any(left < mark.at_s < right for left, right in labelled.values())
-    ]
-
-
-def _label_place(mark: Mark, axis_s: float, plot: LivePlot) -> tuple[float, float]:
-    """Return the place of a mark's label: right of its line, or left in the right half."""
-    width = plot.fontMetrics().horizontalAdvance(mark.label) + _LABEL_GAP
-    width_s = width / max(plot.width() - _AXIS_WIDTH, 1) * axis_s
-    if mark.at_s < axis_s / 2:
-        return mark.at_s, mark.at_s + width_s
-    return mark.at_s - width_s, mark.at_s
-
-
-def _importance(mark: Mark) -> tuple[bool, bool, float]:
-    """Order marks: failures, then user actions, then automatic events; newest first."""
-    return not mark.is_failure, mark.is_minor, -mark.at_s
+def markers(marks: Sequence[Mark], axis_s: float) -> list[Marker]:
+    """Return what marks the events; the labels of near ones stand below each other."""
+    shown: list[Marker] = []
+    for mark in marks:
+        before = shown[-1] if shown else None
+        is_near = before is not None and mark.at_s - before.x < _NEAR * axis_s
+        row = (before.row + 1) % _ROWS if before is not None and is_near else 0
+        role = "failure" if mark.is_failure else "accent"
+        shown.append(Marker(mark.at_s, mark.label, role, row=row))
+    return shown

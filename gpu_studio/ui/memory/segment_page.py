@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
-from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QWidget
+from PySide6.QtWidgets import QScrollArea
 
 from gpu_studio.core.memory.segments import ALLOCATED, AWAITING_FREE, INACTIVE
 from gpu_studio.model.memory.segment_model import SegmentModel
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from PySide6.QtGui import QPaintEvent
+    from PySide6.QtWidgets import QWidget
 
     from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.ui.page import Part
@@ -127,27 +128,16 @@ class _MapArea(QScrollArea):
         self.ensureVisible(0, y + half, 0, half)
 
 
-class _LegendEntry(QWidget):
-    """A square and its meaning, which stay on one line."""
+class _LegendEntry(Text):
+    """A meaning after a square that is painted like a block."""
 
     def __init__(self, theme: Theme, state: int) -> None:
-        super().__init__()
-        line = QHBoxLayout(self)
-        line.setContentsMargins(0, 0, 0, 0)
-        line.setSpacing(_SWATCH // 2)
-        line.addWidget(_Swatch(theme, state))
-        line.addWidget(Text(_LEGEND[state], "muted"))
-
-
-class _Swatch(QWidget):
-    """A square of the legend, painted like a block."""
-
-    def __init__(self, theme: Theme, state: int) -> None:
-        super().__init__()
+        super().__init__(_LEGEND[state], "muted")
         self._theme, self._state = theme, state
-        self.setFixedSize(_SWATCH, _SWATCH)
-        theme.changed.connect(self.update)
+        self.setContentsMargins(_SWATCH + _SWATCH // 2, 0, 0, 0)
 
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the square."""
-        paint_state(QPainter(self), self._theme, self._state, [QRectF(self.rect())])
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint the square before the text."""
+        super().paintEvent(event)
+        square = QRectF(0, (self.height() - _SWATCH) / 2, _SWATCH, _SWATCH)
+        paint_state(QPainter(self), self._theme, self._state, [square])

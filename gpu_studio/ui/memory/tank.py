@@ -60,7 +60,7 @@ SWATCH = 10
 _BETWEEN = 2.0
 _LEAST_WIDTH = 3.0  # keeps a part of a few MiB visible and clickable
 _LABEL_GAP = 18.0
-_LINE_GAP = 4
+_LINE_GAP, _ABOVE_NAMES = 4, 6
 _INSIDE = 6.0  # pixels around a size in the bar
 
 
@@ -112,7 +112,11 @@ class TankBar(QWidget):
 
     def sizeHint(self) -> QSize:
         """Return the size of the bar and the names under it."""
-        return QSize(400, self.height_at(self.width()))
+        layout = self.places
+        names = 0 if self._is_small else label_height(self.fontMetrics())
+        if layout is not None:
+            names *= layout.lines
+        return QSize(400, self.bar_height + names + (_ABOVE_NAMES if names else 0))
 
     def minimumSizeHint(self) -> QSize:
         """Return the smallest usable size."""
@@ -123,27 +127,15 @@ class TankBar(QWidget):
         super().resizeEvent(event)
         self._fit_height()
 
-    def height_at(self, width: int) -> int:
-        """Return the height of the bar and its names at a width, both in pixels."""
-        if self._is_small:
-            return self.bar_height
-        layout = self._places_at(width)
-        lines = layout.lines if layout else 1
-        return self.bar_height + 6 + lines * label_height(self.fontMetrics())
-
     def _fit_height(self) -> None:
-        if self.minimumHeight() != self.sizeHint().height():
-            self.setFixedHeight(self.sizeHint().height())
+        self.setFixedHeight(self.sizeHint().height())
 
     @property
     def places(self) -> TankLayout | None:
         """The geometry of the parts; None without a tank with a size."""
-        return self._places_at(self.width())
-
-    def _places_at(self, width: int) -> TankLayout | None:
         if self.tank is None or self.tank.total_bytes <= 0:
             return None
-        return TankLayout(self.tank, width, self.bar_height, self.fontMetrics())
+        return TankLayout(self.tank, self.width(), self.bar_height, self.fontMetrics())
 
     # ── painting ─────────────────────────────────────────────────────────────────────────────
 
@@ -336,10 +328,9 @@ class TankLayout:
     def __init__(self, tank: Tank, width: int, bar_height: int, metrics: QFontMetrics) -> None:
         self._tank, self._width, self._bar_height = tank, width, bar_height
         self._label_height = label_height(metrics)
-        widths = [_label_width(part, metrics) for part in tank.parts]
         self.stretches = self._stretches()
         self.lines = 1
-        self.labels = self._labels(widths)
+        self.labels = self._labels([_label_width(part, metrics) for part in tank.parts])
 
     def part_at(self, position: QPointF) -> int:
         """Return the part whose range or name is at this point; -1 for none."""
@@ -365,7 +356,7 @@ class TankLayout:
         for width in widths:
             if x and x + width > self._width:
                 line, x = line + 1, 0.0
-            y = self._bar_height + 6.0 + line * self._label_height
+            y = self._bar_height + _ABOVE_NAMES + line * self._label_height
             labels.append(QRectF(x, y, width, self._label_height - _LINE_GAP))
             x += width + _LABEL_GAP
         self.lines = line + 1

@@ -53,12 +53,3 @@ def test_an_old_history_is_let_go():
         assert len(history.points) <= 4 * WINDOW_S + 1
     xs, _ = history.curve()
     assert xs[-1] == pytest.approx(WINDOW_S)
-
-
-def test_a_loop_that_frees_at_every_step_is_one_mark_a_second():
-    history = MemoryHistory()
-    for tenth in range(25):
-        history.mark(Mark(label="freed"), tenth / 10)
-    assert [mark.at_s for mark in history.marks] == pytest.approx([0.0, 1.0, 2.0])
-    history.mark(Mark(label="out of memory", is_failure=True), 2.5)
-    assert history.marks[-1].is_failure

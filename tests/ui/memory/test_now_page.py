@@ -320,24 +320,29 @@ def test_a_card_of_ones_own_size(tab, studio, monkeypatch, qtbot):
     assert "3000 MiB" in cards.currentText()
 
 
-def test_in_the_smallest_window_a_lesson_needs_no_scrolling(scripts, engines, settings, qtbot):
-    scripts[RunMemoryExperiment] = [AT_FAILURE, oom_finished("card_full", error_text=ERROR)]
+@pytest.fixture
+def small_window(scripts, engines, settings):
+    """The whole window of a PC with a card, as small as it may be."""
     sensors = SteadySensors(gt_1030())
     window = build_window(engine_factory=engines, sensor_source=sensors, settings=settings)
     window.resize(900, 520)
     window.show()
-    studio = window.findChild(Studio)
-    wait_ready(studio)
+    wait_ready(window.findChild(Studio))
     sensors.send(reading(gt_1030(), 1.0))
-    open_tab(window, "Memory")
-    fill_card(window)
-    qtbot.waitUntil(lambda: sees(window, "memory.oom.result"))
-    bottom = window.statusBar().mapTo(window, QPoint(0, 0)).y()
+    yield window
+    window.close()
+
+
+def test_in_the_smallest_window_a_lesson_needs_no_scrolling(small_window, scripts, qtbot):
+    scripts[RunMemoryExperiment] = [AT_FAILURE, oom_finished("card_full", error_text=ERROR)]
+    open_tab(small_window, "Memory")
+    fill_card(small_window)
+    qtbot.waitUntil(lambda: sees(small_window, "memory.oom.result"))
+    bottom = small_window.statusBar().mapTo(small_window, QPoint(0, 0)).y()
     for name in (
         "oom.size", "oom.count", "oom.dtype", "oom.budget", "oom.run", "oom.stop", "tank", "plot",
         "empty_cache",
     ):  # fmt: skip
-        part = find(window, f"memory.{name}")
+        part = find(small_window, f"memory.{name}")
         assert part.isVisible(), name
-        assert part.mapTo(window, part.rect().bottomLeft()).y() < bottom, name
-    window.close()
+        assert part.mapTo(small_window, part.rect().bottomLeft()).y() < bottom, name
