@@ -183,6 +183,14 @@ def test_only_sizes_of_both_count_and_the_latest_run_of_each() -> None:
     assert claims_by_size(results, "cuda:2") == {}
 
 
+def test_a_run_in_turns_is_compared_with_the_one_that_it_took_turns_with() -> None:
+    results = [
+        result(64, 4.0, "cpu", turns="a"), result(64, 1.0, "cuda:0", turns="a"),
+        result(64, 9.0, "cpu", turns="b"),
+    ]  # fmt: skip
+    assert claims_by_size(results, "cuda:0")[64].ratio == 4.0
+
+
 def test_transfers_are_a_curve_of_their_own_beside_the_same_cpu() -> None:
     results = [
         result(64, 4.0, "cpu"), result(64, 1.0, "cuda:0"),

@@ -139,3 +139,16 @@ def test_standard_runs_and_recordings_are_rows_that_are_selected_when_they_are_o
     history.delete()
     qtbot.waitUntil(lambda: not history.is_busy)
     assert [row.side.name for row in history.rows.values()] == ["GTX 1660"]
+
+
+def test_a_file_that_claims_the_turns_of_a_run_that_was_made_here_is_of_another_time(
+    qtbot: QtBot, benchmark: Benchmark, history: HistoryModel, tmp_path: Path
+) -> None:
+    run(qtbot, benchmark, history, 64)
+    mine = history.entries[0].header.result
+    path = tmp_path / "theirs.json"
+    path.write_bytes(kept_bytes(turns=mine.turns, options=mine.options))
+    history.open_files([path])
+    qtbot.waitUntil(lambda: len(history.entries) == 2)
+    choose(history, 64)
+    assert len({side.origin for side in history.compared.sides}) == 2
