@@ -98,6 +98,7 @@ class DeviceCard(Card):
         self._mark = Text("✔ in use", "good", name=f"switcher.mark.{identity}")
         self.use = button("", lambda: None, name=f"switcher.activate.{identity}")
         self.only = button("", lambda: None, name=f"switcher.visible_only.{identity}")
+        self.only.setToolTip("Sets CUDA_VISIBLE_DEVICES; your results stay")
         head, words = QHBoxLayout(), QVBoxLayout()
         self.column.addLayout(head)
         head.setSpacing(12)

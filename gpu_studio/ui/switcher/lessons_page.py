@@ -157,13 +157,15 @@ class LessonsPage(Page):
         return Box(
             Heading("Why"),
             Words(lambda: m.lesson and m.lesson.why, name="why"),
-            Words(lambda: m.lesson and m.lesson.remark, "amber", name="remark"),
             Heading("The fix", shown=lambda: m.lesson and m.lesson.remedy),
             Words(lambda: m.lesson and m.lesson.remedy, name="remedy"),
-            Words(lambda: m.lesson and m.lesson.source, "muted", name="source"),
-            name="why_card",
-            shown=lambda: m.lesson,
-        )
+            Fold(
+                Words(lambda: m.lesson and m.lesson.source, "muted", name="source"),
+                Words(lambda: m.lesson and m.lesson.remark, "amber", name="remark"),
+                label="Source", name="about", shown=lambda: m.lesson and m.lesson.source,
+            ),
+            name="why_card", shown=lambda: m.lesson,
+        )  # fmt: skip
 
     def _make_list(self) -> LessonList:
         lessons = LessonList(self.theme)

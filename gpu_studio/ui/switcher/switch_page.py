@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _FILES = "Tensors (*.pt *.pth *.bin *.ckpt);;All files (*)"
-_ONLY = (
-    "“Only this card” starts PyTorch anew with CUDA_VISIBLE_DEVICES: its models and "
-    "memory are lost, your results stay."
-)
+_ONLY = "“Only this card” starts PyTorch anew: its models and memory are lost."
 
 
 class SwitchPage(Page):

@@ -49,6 +49,7 @@ def test_broken_why_and_fixed(lab, engines, studio, qtbot):
     mixed = PITFALLS[0]
     assert text(lab, "switcher.lab.title") == mixed.title
     assert text(lab, "switcher.lab.why") == mixed.why
+    click(lab, "switcher.lab.about.more")
     assert text(lab, "switcher.lab.remark") == mixed.remark
     assert find(lab, "switcher.lab.broken_card").isHidden()
     buttons = [find(lab, f"switcher.lab.{name}") for name in ("break", "fix")]
