@@ -22,7 +22,6 @@ from gpu_studio.core.memory.fit import (
     OPTIMIZERS,
     ModelFit,
     TrainingPlan,
-    parse_count,
     plans_for,
 )
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at, is_modelled
@@ -32,7 +31,7 @@ from gpu_studio.core.memory.networks import (
     LARGEST_CONTEXT,
     NETWORK_NAMES,
     Network,
-    known_network,
+    network_called,
 )
 from gpu_studio.core.memory.token_speed import (
     MOST_BATCH,
@@ -42,7 +41,6 @@ from gpu_studio.core.memory.token_speed import (
     most_tokens_per_s,
     speed_words,
 )
-from gpu_studio.core.memory.weights.headers import MOST_PARAMETERS
 from gpu_studio.core.memory.weights.weights_file import ask_network
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import (
@@ -55,12 +53,15 @@ from gpu_studio.core.messages.message import Request
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.process.child_call import call_child
 
-_USUAL_PARAMETERS = 10**9
+_USUAL = Network(parameters=10**9)
 
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Print what fits on a device, and how fast a model would write; return the exit status."""
-    device, network = options.device, _network(options)
+    device, counted = options.device, options.parameters or _USUAL
+    if counted.name and options.config is not None:
+        raise WrongUseError("--config is for --weights or a number of parameters.")
+    network = ask_network(options.weights or counted, options.config, call_child)
     plan = TrainingPlan(
         optimizer=options.optimizer, is_fused=options.fused, precision=options.precision or "plain"
     )
@@ -131,17 +132,6 @@ def _values(found: ModelFit) -> dict[str, object]:
     return values | {f"speed_{key}": value for key, value in reading.items()}
 
 
-def _network(options: argparse.Namespace) -> Network:
-    """Return the network asked about; raises `StudioError` for a file that cannot be used."""
-    known = known_network(options.network or "")
-    if known is not None:
-        if options.config is not None:
-            raise WrongUseError("--config is for --weights or --parameters.")
-        return known
-    counted = Network(parameters=options.parameters or _USUAL_PARAMETERS)
-    return ask_network(options.weights or counted, options.config, call_child)
-
-
 def _last(
     work: CommandEngine, request: Request, is_answer: Callable[[Any], bool], failed: str
 ) -> Any:
@@ -189,20 +179,21 @@ def _measured(work: CommandEngine, device: str) -> Bandwidth | None:
     return bandwidth_of(result)
 
 
-def _parameters(text: str) -> int:
-    count = parse_count(text)
-    if count is None or not 1 <= count <= MOST_PARAMETERS:
-        raise ValueError(f"“{text[:20]}” is not a number such as 7B, 350M or 1e9")
-    return count
+def _network(text: str) -> Network:
+    network = network_called(text)
+    if network is None:
+        names = ", ".join(NETWORK_NAMES)
+        raise ValueError(f"“{text[:20]}” is neither a number such as 7B or 1e9, nor {names}")
+    return network
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     network = parser.add_mutually_exclusive_group()
     network.add_argument(
-        "--parameters", metavar="N", type=types.checked(_parameters),
-        help="parameter count, such as 7B (default: 1e9)",
+        "--parameters", "--network", metavar="N", type=types.checked(_network),
+        help="number of parameters, such as 7B (default: 1e9), or a known network: "
+        + ", ".join(NETWORK_NAMES),
     )  # fmt: skip
-    network.add_argument("--network", choices=NETWORK_NAMES, help="a known network")
     network.add_argument(
         "--weights", "--file", metavar="FILE", type=Path,
         help="the network of a safetensors or GGUF file, or of any part of a split one",

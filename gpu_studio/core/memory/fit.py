@@ -13,8 +13,6 @@ The term with s² is the attention's scores, which fused attention does not keep
 
 from __future__ import annotations
 
-import math
-import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -319,23 +317,3 @@ def _count(number: int) -> str:
         if number >= size:
             return f"{number / size:g} {word}"
     return str(number)
-
-
-_SCALES = {
-    "": 1, "k": 10**3, "thousand": 10**3, "m": 10**6, "million": 10**6, "b": 10**9, "g": 10**9,
-    "billion": 10**9, "t": 10**12, "trillion": 10**12,
-}  # fmt: skip
-_COUNT = re.compile(r"(\d+(?:\.\d+)?(?:e\d{1,2})?)([a-z]*)", re.ASCII)
-
-
-def parse_count(text: str) -> int | None:
-    """Return a number of parameters as people write it: ``7B``, ``350 M``, ``1e9``, ``1,000``.
-
-    None for anything else.
-    """
-    plain = re.sub(r"[\s,_'’]", "", text.strip().lower())
-    match = _COUNT.fullmatch(plain)
-    if match is None or match[2] not in _SCALES:
-        return None
-    count = float(match[1]) * _SCALES[match[2]]
-    return round(count) if math.isfinite(count) else None

@@ -5,6 +5,8 @@ Well-known ones are here by their names; `read_weights` has those in files.
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -12,6 +14,7 @@ import msgspec
 AS_IN_FILE = "as in the file"
 """The type of a file's weights as they are, beside the keys of `KEPT_TYPES`."""
 LARGEST_CONTEXT = 1 << 30
+MOST_PARAMETERS = 10**14
 USUAL_CONTEXT = 4096
 _Amount = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 _Width = Annotated[int, msgspec.Meta(ge=0, le=1 << 24)]
@@ -127,7 +130,31 @@ NETWORK_NAMES = tuple(network.name for network in _NETWORKS)
 """The names of the known networks, from few parameters to many."""
 
 
-def known_network(name: str) -> Network | None:
-    """Return a network by its name, in upper or lower case; None if it is not known."""
-    wanted = name.strip().casefold()
-    return next((one for one in _NETWORKS if one.name.casefold() == wanted), None)
+_SCALES = {
+    "": 1, "k": 10**3, "thousand": 10**3, "m": 10**6, "million": 10**6, "b": 10**9, "g": 10**9,
+    "billion": 10**9, "t": 10**12, "trillion": 10**12,
+}  # fmt: skip
+_COUNT = re.compile(r"(\d+(?:\.\d+)?(?:e\d{1,2})?)([a-z]*)", re.ASCII)
+
+
+def _count_of(text: str) -> int | None:
+    """Return a number of parameters as people write it: ``7B``, ``350 M``, ``1e9``, ``1,000``.
+
+    None for anything else.
+    """
+    plain = re.sub(r"[\s,_'’]", "", text.strip().lower())
+    match = _COUNT.fullmatch(plain)
+    if match is None or match[2] not in _SCALES:
+        return None
+    count = float(match[1]) * _SCALES[match[2]]
+    return round(count) if math.isfinite(count) else None
+
+
+def network_called(text: str) -> Network | None:
+    """Return a known network by its name, or one by its number of parameters; None for neither."""
+    wanted = text.strip().casefold()
+    known = next((one for one in _NETWORKS if one.name.casefold() == wanted), None)
+    count = _count_of(text)
+    if known is not None or not count or count > MOST_PARAMETERS:
+        return known
+    return Network(parameters=count)

@@ -62,11 +62,6 @@ class TokenReading(msgspec.Struct, frozen=True, kw_only=True):
         """The bytes that a step reads; it writes one token for each text."""
         return self.weights_bytes - self.idle_bytes + self.cache_bytes
 
-    @property
-    def kept_bytes(self) -> int:
-        """The memory of weights and cache."""
-        return self.weights_bytes + self.cache_bytes
-
 
 def token_reading(
     network: Network, kind: str, context: int | None = None, batch: int = 1

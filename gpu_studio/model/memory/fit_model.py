@@ -11,12 +11,11 @@ import msgspec
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.core.memory.allocator.options import checked_configuration
 from gpu_studio.core.memory.answer import FitAnswer, FitVerdict
-from gpu_studio.core.memory.fit import ModelFit, TrainingPlan, parse_count, plans_for
+from gpu_studio.core.memory.fit import ModelFit, TrainingPlan, plans_for
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
-from gpu_studio.core.memory.networks import AS_IN_FILE, KEPT_TYPES, Network, known_network
+from gpu_studio.core.memory.networks import AS_IN_FILE, KEPT_TYPES, Network, network_called
 from gpu_studio.core.memory.oom_reader import MOST_FILE_BYTES, decoded_text, explain_oom_text
 from gpu_studio.core.memory.token_speed import speed_words
-from gpu_studio.core.memory.weights.headers import MOST_PARAMETERS
 from gpu_studio.core.memory.weights.weights_file import ask_network
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.texts import file_name
@@ -93,21 +92,18 @@ class FitChoices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Question(NamedTuple):
-    """A network on a card."""
-
-    way: str
-    network: Network | Path
-    config: Path | None
-    dtype: str
-    plan: TrainingPlan
-    tokens: int
-    batch: int
-    card: ModelledCardChoice
+    choices: FitChoices
+    card: ModelledCardChoice | None
 
     @property
-    def path(self) -> Path | None:
-        """The file to read; None for none."""
-        return self.network if isinstance(self.network, Path) else self.config
+    def subject(self) -> Network | Path | str | None:
+        """A network, its file, or the text of an error; None if there is nothing to ask."""
+        if self.choices.way == ERROR:
+            return self.choices.text.strip() or None
+        if self.card is None:
+            return None
+        is_file = self.choices.way == FILE
+        return self.choices.file if is_file else network_called(self.choices.parameters)
 
 
 class _Found(NamedTuple):
@@ -135,7 +131,7 @@ class FitModel(PageModel):
         self._reading = Latest(self)
         self._reading.succeeded.connect(self.paste)
         self._reading.failed.connect(self._on_failed)
-        self._wanted: _Question | str | None = None
+        self._wanted: _Question | None = None
         self._found: _Found | None = None
         self._read: tuple[tuple[Network | Path, Path | None], Network] | None = None
         self._trouble = Notice()
@@ -198,30 +194,12 @@ class FitModel(PageModel):
                     card_bytes=card.total_bytes, other_bytes=card.context_bytes, conf=chosen.conf
                 )
             return
-        question = chosen.text.strip() or None if chosen.way == ERROR else self._question
-        if question is None:
+        question = _Question(chosen, card)
+        if question.subject is None:
             self._latest.drop()
         elif question != self._wanted:
             self._latest.ask(partial(self._work, question, self._device))
         self._wanted = question
-
-    @property
-    def _question(self) -> _Question | None:
-        chosen, card = self.choices, self._card
-        network = self._network if chosen.way == NUMBER else chosen.file
-        if network is None or card is None:
-            return None
-        return _Question(
-            chosen.way, network, chosen.config, chosen.dtype, chosen.optimizer, chosen.tokens,
-            chosen.batch, card,
-        )  # fmt: skip
-
-    @property
-    def _network(self) -> Network | None:
-        text = self.choices.parameters
-        count = parse_count(text)
-        counted = Network(parameters=count) if count and count <= MOST_PARAMETERS else None
-        return known_network(text) or counted
 
     @property
     def _device(self) -> DeviceRow:
@@ -255,25 +233,19 @@ class FitModel(PageModel):
         others = min(round(self.choices.others_gib * _GIB), card.total_bytes)
         return msgspec.structs.replace(card, context_bytes=others)
 
-    def _work(
-        self, question: _Question | str, device: DeviceRow, is_over: Callable[[], bool]
-    ) -> _Found:
+    def _work(self, question: _Question, device: DeviceRow, is_over: Callable[[], bool]) -> _Found:
         """Return the answer; in a thread."""
-        if isinstance(question, str):
-            explained = explain_oom_text(question)
+        (chosen, card), subject = question, question.subject
+        if isinstance(subject, str) or subject is None or card is None:
+            explained = explain_oom_text(chosen.text)
             answer = explained.answer if explained is not None else _NO_ERROR
-            return _Found(ERROR, answer, device)
-        fit = ModelFit(
-            question.card, self._opened(question, is_over), question.dtype, question.plan,
-            question.tokens or None, question.batch,
-        )  # fmt: skip
-        return _Found(question.way, fit.answer(is_ram=device.is_cpu), device, fit)
-
-    def _opened(self, question: _Question, is_over: Callable[[], bool]) -> Network:
-        asked = (question.network, question.config)
+            return _Found(chosen.way, answer, device)
+        asked = (subject, chosen.config)
         if self._read is None or self._read[0] != asked:
             self._read = asked, ask_network(*asked, call_child, is_over)
-        return self._read[1]
+        network, tokens = self._read[1], chosen.tokens or None
+        fit = ModelFit(card, network, chosen.dtype, chosen.optimizer, tokens, chosen.batch)
+        return _Found(chosen.way, fit.answer(is_ram=device.is_cpu), device, fit)
 
     def _on_answered(self, found: _Found) -> None:
         self._found, self._trouble = found, Notice()
@@ -287,8 +259,9 @@ class FitModel(PageModel):
         self.changed.emit()
 
     def _on_delayed(self) -> None:
-        wanted = self._wanted
-        if isinstance(wanted, _Question) and (path := wanted.path) is not None:
+        subject = self._wanted.subject if self._wanted is not None else None
+        path = subject if isinstance(subject, Path) else self.choices.config
+        if path is not None and not isinstance(subject, str):
             self._trouble = Notice(opening(path))
             self.changed.emit()
 
@@ -337,7 +310,7 @@ class FitModel(PageModel):
     @property
     def is_network_wrong(self) -> bool:
         """Whether the network that was typed is none."""
-        return self.choices.way == NUMBER and self._network is None
+        return self.choices.way == NUMBER and network_called(self.choices.parameters) is None
 
     @property
     def conf_error(self) -> str:

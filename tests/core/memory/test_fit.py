@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.memory.fit import ModelFit, TrainingPlan, parse_count, plans_for
+from gpu_studio.core.memory.fit import ModelFit, TrainingPlan, plans_for
 from gpu_studio.core.memory.modelled_cards import (
     ModelledCardChoice,
     card_at,
     modelled_card_table,
     modelled_cards,
 )
-from gpu_studio.core.memory.networks import Network, known_network
+from gpu_studio.core.memory.networks import Network, network_called
 from gpu_studio.core.notice import Tone
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -24,7 +24,7 @@ def card_with(free_bytes: int) -> ModelledCardChoice:
 
 
 def known(name: str) -> Network:
-    network = known_network(name)
+    network = network_called(name)
     assert network is not None
     return network
 
@@ -137,7 +137,8 @@ def test_a_picture_has_the_patches_that_its_network_was_made_for():
     ],
 )  # fmt: skip
 def test_a_number_of_parameters_is_read_as_people_write_it(text, count):
-    assert parse_count(text) == count
+    network = network_called(text)
+    assert (None if network is None else network.parameters) == count
 
 
 def test_amp_needs_half_of_the_activations():

@@ -20,11 +20,6 @@ OLD_HINT = (
     " If reserved memory is >> allocated memory try setting max_split_size_mb to avoid "
     "fragmentation.  See documentation for Memory Management and PYTORCH_CUDA_ALLOC_CONF"
 )
-HINT = (
-    " If reserved but unallocated memory is large try setting {key}=expandable_segments:True to "
-    "avoid fragmentation.  See documentation for Memory Management  (https://pytorch.org/docs/"
-    "stable/notes/cuda.html#environment-variables)"
-)
 CAPACITY = (
     "CUDA out of memory. Tried to allocate {tried}. GPU {gpu} has a total {word} of {total} of "
     "which {free} is free. {processes}{allowed}Of the allocated memory {allocated} is allocated by "
@@ -78,15 +73,6 @@ TEXTS: dict[str, tuple[str, OomNumbers]] = {
             allocated_bytes=round(2.01 * GIB), unallocated_bytes=round(3.33 * GIB), device_index=1,
         ),
     ),
-    "1.4 reserved in total": (
-        "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 1.95 GiB total "
-        "capacity; 1.75 GiB already allocated; 3.81 MiB free; 1.76 GiB reserved in total by "
-        "PyTorch)",
-        OomNumbers(
-            tried_bytes=20 * MIB, total_bytes=round(1.95 * GIB), free_bytes=round(3.81 * MIB),
-            allocated_bytes=round(1.75 * GIB), reserved_bytes=round(1.76 * GIB), device_index=0,
-        ),
-    ),
     "2.0 with a limit": (
         "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; "
         "1.95 GiB total capacity; 490.00 MiB already allocated; 1.40 GiB free; 512.00 MiB allowed; "
@@ -100,9 +86,6 @@ TEXTS: dict[str, tuple[str, OomNumbers]] = {
     "2.1 this process": (
         newer(word="capacty", processes=OWN),
         usual(in_use_bytes=round(1.79 * GIB)),
-    ),
-    "2.3 with a limit": (
-        newer(allowed="1.50 GiB allowed; "), usual(limit_bytes=round(1.5 * GIB)),
     ),
     "2.4 private pools": (newer(private=PRIVATE), usual(private_pools_bytes=64 * MIB)),
     "2.5 other processes": (
@@ -129,14 +112,10 @@ TEXTS: dict[str, tuple[str, OomNumbers]] = {
     "2.9 a driver that does not know": (
         newer(free="17179869184.00 GiB"), usual(free_bytes=None),
     ),
-    "2.10 the new name": (newer() + HINT.format(key="PYTORCH_ALLOC_CONF"), usual()),
     "2.12 rejected": (
         "CUDA out of memory. Allocation was preemptively rejected because it would exceed "
         "per_process_memory_fraction limit. Requested size: 64.00 MiB",
         OomNumbers(tried_bytes=64 * MIB),
-    ),
-    "an exbibyte": (
-        "CUDA out of memory. Tried to allocate more than 1EB memory.", OomNumbers(),
     ),
     "cudaMallocAsync": (
         "Allocation on device 1 would exceed allowed memory. (out of memory)\n"
@@ -153,10 +132,6 @@ TEXTS: dict[str, tuple[str, OomNumbers]] = {
         "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: "
         "you tried to allocate 4398046511104 bytes. Error code 12 (Cannot allocate memory)",
         OomNumbers(tried_bytes=4398046511104),
-    ),
-    "the driver alone": (
-        "torch.AcceleratorError: CUDA error: out of memory\nCUDA kernel errors might be "
-        "asynchronously reported at some other API call", OomNumbers(),
     ),
 }  # fmt: skip
 

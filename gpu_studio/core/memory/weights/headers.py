@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple, NoReturn
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.memory.networks import MOST_PARAMETERS
 from gpu_studio.core.texts import plain_text
 from gpu_studio.core.units import format_bytes
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 MAGIC = b"GGUF"
 MOST_TENSORS = 300_000  # the largest published mixtures of experts have half of that
-MOST_PARAMETERS = 10**14
 _LENGTH_BYTES, _LONGEST_JSON = 8, 100_000_000
 _LONGEST_GGUF = 256 << 20  # a large vocabulary takes 10 MB
 _LONGEST_TEXT, _MOST_SIDES, _MOST_ALIGNMENT = 0xFFFF, 8, 1 << 20

@@ -17,10 +17,9 @@ import msgspec
 
 from gpu_studio.core.child_question import Limits, ask_child
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.networks import ModelConfig, Network
+from gpu_studio.core.memory.networks import MOST_PARAMETERS, ModelConfig, Network
 from gpu_studio.core.memory.weights.headers import (
     MAGIC,
-    MOST_PARAMETERS,
     FileTensor,
     read_gguf,
     read_safetensors,
