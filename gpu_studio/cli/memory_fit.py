@@ -97,7 +97,7 @@ def _print(options: argparse.Namespace, found: ModelFit, bandwidth: Bandwidth | 
         print_json(
             values
             | {
-                "sentence": answer.sentence,
+                "sentence": ". ".join(one.notice.sentence for one in answer.verdicts),
                 "bound_tokens_per_s": most_tokens_per_s(found.reading, bandwidth),
                 "bandwidth_bytes_per_s": bandwidth.bytes_per_s if bandwidth else None,
                 "speed_sentence": speed[0],

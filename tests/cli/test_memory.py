@@ -220,7 +220,7 @@ def test_fit_of_a_known_network_and_of_a_file(type_in: Any, tmp_path: Path):
     status, lines, _ = type_in("fit", "--device", "model:1996", "--network", "ResNet-18")
     assert status == 0
     text = "\n".join(lines).replace("\u202f", " ")
-    assert "ResNet-18 in float32 needs 44.6 MiB." in text
+    assert "Needs 44.6 MiB for its weights." in text
     assert "11.6895 million parameters" in text
     path = tmp_path / "one.safetensors"
     write_safetensors(path, {"weight": ("F32", (4096, 4096))})

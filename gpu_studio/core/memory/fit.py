@@ -220,19 +220,17 @@ class ModelFit(msgspec.Struct, frozen=True):
         """Return the answer in words; the PC's RAM is only for using the network."""
         kind = "as in the file" if self.dtype == AS_IN_FILE else f"in {self.dtype}"
         network = self.network.name or f"A network of {_count(self.network.parameters)} parameters"
-        needs = f"{network} {kind} needs {self.inference.range_text}."
         where = " into the PC's RAM" if is_ram else ""
         of = "" if self.reading.cache_bytes else " for its weights"
         verdicts = [_verdict(f"The model{{}}{where}", self.inference, self.card, of)]
         training = self.training
         if training is not None and not is_ram:
-            rest = "" if self.has_activations else " and its activations, which are not known"
-            needs += f" Training with {self.plan.words} needs {training.range_text}{rest}."
             verdicts.append(self._training_verdict(training))
         elif not is_ram:
             no = Notice("Training is not possible", Tone.QUIET)
             verdicts.append(FitVerdict(no, told=f"PyTorch does not train it {kind}."))
-        return FitAnswer(tuple(verdicts), needs, tuple(self._steps()), self._details())
+        steps = tuple(self._steps())
+        return FitAnswer(tuple(verdicts), f"{network} {kind}.", steps, self._details())
 
     def _training_verdict(self, need: MemoryNeed) -> FitVerdict:
         what = f"Training with {self.plan.words}"
@@ -252,7 +250,7 @@ class ModelFit(msgspec.Struct, frozen=True):
                 f"The activations are those of a batch of {texts} tokens, by the formula of "
                 "Korthikanti et al. 2022."
             )
-        count = f"{_count(self.network.parameters)} parameters."
+        count = f"{_count(self.network.parameters)} parameters. A line marks the end of the card."
         return " ".join(filter(None, (count, reading.words, reading.unknown_cache, activations)))
 
     def _steps(self) -> Iterator[Step]:
@@ -296,9 +294,7 @@ def _verdict(what: str, need: MemoryNeed, card: ModelledCardChoice, of: str) -> 
     elif need.fits is None:
         may = f"? {what.format(' may fit')}: nearly all of the room is needed"
         notice = Notice(may, Tone.AMBER)
-    tank = need.tank(card)
-    beyond = "" if tank.card_bytes is None else " The line marks the end of the card."
-    return FitVerdict(notice, tank, f"Needs {need.range_text}{of}.{beyond}")
+    return FitVerdict(notice, need.tank(card), f"Needs {need.range_text}{of}.")
 
 
 def _trained_type(network: Network, dtype: str) -> str | None:

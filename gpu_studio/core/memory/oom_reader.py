@@ -342,7 +342,7 @@ def _words(error: str, numbers: OomNumbers) -> dict[str, str]:
     sizes = {
         "tried": numbers.tried_bytes, "total": numbers.total_bytes, "free": numbers.free_bytes,
         "limit": numbers.limit_bytes, "other": numbers.other_bytes, "others": others or None,
-        "held": held_bytes(numbers) or None, "holes": _holes(numbers)[0],
+        "held": _held(numbers) or None, "holes": _holes(numbers)[0],
         "elsewhere": None if others else _elsewhere(numbers) or None,
         "alone": numbers.total_bytes if numbers.free_bytes is None else None,
     }  # fmt: skip
@@ -365,7 +365,7 @@ def _words(error: str, numbers: OomNumbers) -> dict[str, str]:
 # ── numbers ──────────────────────────────────────────────────────────────────────────────────
 
 
-def held_bytes(numbers: OomNumbers) -> int | None:
+def _held(numbers: OomNumbers) -> int | None:
     """Return the memory that the program held, if the text has it."""
     if numbers.in_use_bytes is numbers.reserved_bytes is numbers.allocated_bytes is None:
         return None
@@ -380,7 +380,7 @@ def _reserved(numbers: OomNumbers) -> int:
 
 def _elsewhere(numbers: OomNumbers) -> int:
     """Return the part of the card that neither the program held nor was free; 0 if unknown."""
-    held = held_bytes(numbers)
+    held = _held(numbers)
     if numbers.total_bytes is None or numbers.free_bytes is None or held is None:
         return 0
     return max(0, numbers.total_bytes - numbers.free_bytes - held)
@@ -400,12 +400,12 @@ def _kind_by_numbers(error: str, numbers: OomNumbers) -> str:
     tried, total, free = numbers.tried_bytes or 0, numbers.total_bytes or 0, numbers.free_bytes
     if total and tried > total:
         return "too_large"
-    if total and (held_bytes(numbers) or 0) > total + total // 64:  # beyond the rounding
+    if total and (_held(numbers) or 0) > total + total // 64:  # beyond the rounding
         return "spilled"
     if free is None:
         return "unknown"
     elsewhere = _elsewhere(numbers)
-    is_elsewhere = elsewhere > max(held_bytes(numbers) or 0, total // 2)
+    is_elsewhere = elsewhere > max(_held(numbers) or 0, total // 2)
     is_elsewhere = is_elsewhere and tried <= free + elsewhere
     # The last part of a card, a few MiB up to a percent or two, goes to no program.
     is_last_part = free <= min(max(total // 64, 64 << 20), 512 << 20)
@@ -433,7 +433,7 @@ def _kind_without_room(numbers: OomNumbers, tried: int, free: int, *, is_elsewhe
         return "over_budget"
     others = sum(process.bytes for process in numbers.processes)
     # In a container, PyTorch may list itself among the others.
-    is_sound = (held_bytes(numbers) or 0) + others + free <= total + total // 64
+    is_sound = (_held(numbers) or 0) + others + free <= total + total // 64
     if others and is_sound and tried <= min(free + others, room) + holes:
         return "others"
     return "others" if is_elsewhere and not others and tried <= room else "card_full"

@@ -209,14 +209,8 @@ def is_out_of_memory(text: str) -> bool:
     If NVML does not answer, PyTorch fails inside its own error report. Then it raises a
     RuntimeError with an assertion of CUDACachingAllocator.cpp about ``NVML_SUCCESS`` instead.
     """
-    if is_nvml_assertion(text):
-        return True
-    return any(sign in text for sign in _SIGNS)
-
-
-def is_nvml_assertion(text: str) -> bool:
-    """Return whether PyTorch could not report the error because NVML did not answer."""
-    return "NVML_SUCCESS" in text and "CUDACachingAllocator" in text
+    is_nvml_assertion = "NVML_SUCCESS" in text and "CUDACachingAllocator" in text
+    return is_nvml_assertion or any(sign in text for sign in _SIGNS)
 
 
 def _processes(letters: str) -> tuple[GpuProcessBytes, ...]:

@@ -69,7 +69,8 @@ def test_every_plan_has_its_own_need(plan: TrainingPlan, dtype: str, bytes_each:
     need = ModelFit(GT_1030, BILLION, dtype, plan).training
     assert need is not None
     assert need.least_bytes == bytes_each * 10**9
-    assert plan.words in ModelFit(GT_1030, BILLION, dtype, plan).answer().sentence
+    verdict = ModelFit(GT_1030, BILLION, dtype, plan).answer().verdicts[1]
+    assert plan.words in verdict.notice.sentence
 
 
 @pytest.mark.parametrize(("precision", "dtype"), [("masters", "float32"), ("amp", "bfloat16")])

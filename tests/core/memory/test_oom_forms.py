@@ -111,10 +111,6 @@ FORMS: dict[str, tuple[str, str, str]] = {
         IN_WINDOWS + old("34.00 MiB", "12.00 GiB", "1.02 GiB", "9.85 GiB", "1.10 GiB"),
         "had_room", "34 MiB 9.85 GiB 12 GiB 1.10 GiB",
     ),
-    "on AMD": (
-        new("2.00 MiB", "287.98 GiB", "203.00 GiB", "68.00 GiB", "14.90 GiB", maker="HIP"),
-        "had_room", "2 MiB 203 GiB 288 GiB 82.9 GiB",
-    ),
     # Spilled into RAM.
     "13.98 GiB on a card of 8": (
         new("66.00 MiB", "8.00 GiB", "0 bytes", "13.98 GiB", "3.20 MiB"),
@@ -151,10 +147,6 @@ FORMS: dict[str, tuple[str, str, str]] = {
         "torch.OutOfMemoryError: XPU out of memory. Tried to allocate 256.00 MiB. GPU 0 has a "
         "total capacity of 11.93 GiB of which 10.92 GiB is free. 244.00 MiB allowed; ...",
         "over_budget", "256 MiB 10.9 GiB 11.9 GiB 244 MiB",
-    ),
-    "larger than the card, on AMD": (
-        new("16.00 GiB", "15.24 GiB", "15.09 GiB", "0 bytes", "0 bytes", maker="HIP"),
-        "too_large", "16 GiB 15.1 GiB 15.2 GiB 4 GiB",
     ),
     "larger than the card, on Intel": (
         new("32.00 GiB", "11.59 GiB", "9.01 GiB", "0 bytes", "0 bytes", maker="XPU"),
@@ -197,10 +189,6 @@ FORMS: dict[str, tuple[str, str, str]] = {
         ) + WATERMARK,
         "mac", "770 MiB 5.50 GiB 1.10 GiB 6.80 GiB",
     ),
-    "Apple, mostly Metal": (
-        apple("MPS allocated: 1.40 GB, other allocations: 7.42 GB, max allowed: 9.07 GB", "2 GB"),
-        "mac", "2 GiB 1.40 GiB 7.42 GiB 9.07 GiB",
-    ),
     "Apple, first form": (
         apple("currently allocated: 17.90 GB, max allowed: 18.13 GB", "300.00 MB"),
         "mac", "300 MiB 17.9 GiB 18.1 GiB",
@@ -231,11 +219,6 @@ FORMS: dict[str, tuple[str, str, str]] = {
     "Intel, the PC": (
         "Native API returns: 38 (UR_RESULT_ERROR_OUT_OF_HOST_MEMORY)",
         "ram", "",
-    ),
-    "Intel, PyTorch's own": (
-        new("600.00 MiB", "11.59 GiB", "310.00 MiB", "11.10 GiB", "8.00 MiB", maker="XPU")
-        + " Please use `empty_cache` to release all unoccupied cached memory.",
-        "card_full", "600 MiB 310 MiB 11.6 GiB 11.1 GiB",
     ),
     "Intel, one piece": (
         new("4.66 GiB", "5.65 GiB", "5.65 GiB", "195.50 KiB", "1.81 MiB", maker="XPU"),

@@ -7,7 +7,6 @@ from gpu_studio.core.memory.oom_text import (
     MOST_CHARACTERS,
     GpuProcessBytes,
     OomNumbers,
-    is_nvml_assertion,
     is_out_of_memory,
     read_oom_text,
     rounding_bytes,
@@ -154,7 +153,6 @@ def test_every_text_is_read(text: str, numbers: OomNumbers):
 )
 def test_what_means_that_memory_ended(text: str):
     assert is_out_of_memory(text)
-    assert is_nvml_assertion(text) == ("NVML" in text)
 
 
 @texts
