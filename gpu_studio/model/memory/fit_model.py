@@ -169,18 +169,19 @@ class FitModel(PageModel):
         self.choose(text=text[-LONGEST_TEXT:], is_cut=len(text) > LONGEST_TEXT)
 
     def on_seen(self) -> None:
-        """FitAnswer for the card chosen meanwhile."""
+        """Answer for the card chosen meanwhile; its memory is read once."""
+        self.memory.poll()
         self._ask()
 
     def on_chosen(self) -> None:
-        """FitAnswer for the choices; the tab follows a chosen device."""
+        """Answer for the choices; the tab follows a chosen device."""
         self._trouble = Notice()
         if self.choices.card not in (OWN, self.memory.chosen.identity):
             self.memory.devices.choose(self.choices.card)
         self._ask()
 
     def close(self) -> None:
-        """FitAnswer no more, and wait for the threads."""
+        """Answer no more, and wait for the threads."""
         for latest in (self._latest, self._reading, self.what_if):
             latest.close()
 
@@ -267,7 +268,8 @@ class FitModel(PageModel):
 
     def _on_device_chosen(self) -> None:
         self.choose(card=self.memory.chosen.identity)
-        self._ask()
+        if self.is_seen:
+            self.on_seen()
 
     def _on_history_opened(self) -> None:
         """Begin with the recorded setting."""

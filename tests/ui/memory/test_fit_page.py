@@ -22,6 +22,7 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
+from gpu_studio.model.latest import Latest
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.model.pages import FIT, MEMORY, NOW, SEGMENTS, Destination
 from gpu_studio.ui.memory.fit_page import FitPage
@@ -135,6 +136,7 @@ def test_training_with_its_activations_fits_or_not(simulated, qtbot):
     qtbot.waitUntil(lambda: training(simulated).startswith("✖ Training with SGD does not fit"))
     steps = table(simulated, "memory.fit.steps")
     assert [row[0] for row in steps[:2]] == ["A batch of 4", "A batch of 1"]
+    assert "SGD with momentum" not in str(steps)  # it would need more
 
 
 def test_the_optimizer_and_its_way_decide_what_training_needs(simulated, qtbot):
@@ -161,6 +163,13 @@ def test_a_number_that_is_none_is_refused_in_place(page):
     ask(page, "7B")
     assert text(page, "memory.fit.reason") == ""
     assert network.lineEdit().property("invalid") is False
+
+
+def test_a_hidden_page_works_nothing_out(page, qtbot):
+    qtbot.waitUntil(lambda: verdict(page) != "")
+    page.hide()
+    page.model.choose(batch=2)
+    assert not any(one.is_busy for one in page.model.findChildren(Latest))
 
 
 def test_a_card_and_what_others_hold_are_chosen_here_or_in_the_tab(page, memory, qtbot):
@@ -215,7 +224,7 @@ def test_a_copy_of_the_benchmark_is_enough(page, ready_studio, qtbot, monkeypatc
 def test_the_pcs_ram_has_a_speed_and_no_training(page, memory, qtbot):
     memory.devices.choose("cpu")
     memory.poll()
-    ask(page, "1B", "4-bit")
+    ask(page, "1B", "float16")
     qtbot.waitUntil(lambda: "into the PC's RAM" in verdict(page))
     click(page, "memory.speed.measure")
     qtbot.waitUntil(lambda: "tokens a second on the CPU" in speed(page))
@@ -255,7 +264,7 @@ def test_a_file_is_asked_about_in_its_own_types(page, qtbot, monkeypatch, tmp_pa
     qtbot.waitUntil(lambda: "does not train" in text(page, "memory.fit.training.told"))
     click(page, "memory.fit.way.number")
     assert dtype.findText("as in the file") < 0
-    assert dtype.currentText() == "float16"
+    assert dtype.currentText() == page.model.choices.dtype == "float16"
     packed = write_safetensors(tmp_path / "packed.safetensors", {"q": ("I32", (4096, 512))})
     open_file(page, monkeypatch, packed)
     qtbot.waitUntil(lambda: "packed.safetensors" in text(page, "memory.fit.sentence"))

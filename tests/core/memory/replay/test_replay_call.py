@@ -87,6 +87,20 @@ def test_a_history_of_which_the_model_knows_all_needs_no_doubt(history: OpenedHi
     assert not trust_notice(msgspec.structs.replace(more, was_full=True)).sentence
 
 
+def test_a_large_file_may_take_longer(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    path.write_bytes(b"\0" * (4 << 20))
+    given: list[object] = []
+
+    def noted(*_: object, **limits: object) -> ChildAnswer:
+        given.append(limits["longest_s"])
+        return ChildAnswer(is_late=True)
+
+    with pytest.raises(StudioError, match="longer than 22 s"):
+        ask(OpenSegments(path=os.fsencode(path)), noted)
+    assert given == [22.0]
+
+
 def test_segments_are_opened_with_or_without_a_history(tmp_path: Path) -> None:
     training = TrainingHistory()
     training.run(1, layers=2)
