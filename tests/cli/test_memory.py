@@ -65,7 +65,7 @@ def test_explain_in_words(type_in: Any, tmp_path: Path):
     status, lines, _ = type_in("explain", str(path))
     assert status == 0
     assert lines[0] == "Fragmented."
-    assert any(line.strip().startswith("Tensors") for line in lines)
+    assert any(line.strip().startswith("Allocated") for line in lines)
     assert any("two decimals" in line for line in lines)
     assert any("expandable_segments:True" in line for line in lines)
 
@@ -90,7 +90,7 @@ def test_explain_says_what_lay_beyond_the_card(type_in: Any, tmp_path: Path):
     path.write_text(newer(total="8.00 GiB", free="0 bytes", allocated="14.00 GiB"))
     _, lines, _ = type_in("explain", str(path))
     words = [line.strip().replace("\u202f", " ") for line in lines]
-    assert any(line.startswith("Tensors") and "14 GiB" in line for line in words)
+    assert any(line.startswith("Allocated") and "14 GiB" in line for line in words)
     assert "6.01 GiB of this is beyond 8 GiB." in words
 
 

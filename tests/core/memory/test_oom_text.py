@@ -56,14 +56,6 @@ def usual(**changes: object) -> OomNumbers:
 
 # By the version that writes it; up to 1.3 "cached" is what no tensor holds.
 TEXTS: dict[str, tuple[str, OomNumbers]] = {
-    "1.0 cached": (
-        "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 1.95 GiB total "
-        "capacity; 1.41 GiB already allocated; 5.81 MiB free; 46.50 KiB cached)",
-        OomNumbers(
-            tried_bytes=20 * MIB, total_bytes=round(1.95 * GIB), free_bytes=round(5.81 * MIB),
-            allocated_bytes=round(1.41 * GIB), unallocated_bytes=47616, device_index=0,
-        ),
-    ),
     "1.3 more cached than allocated": (
         "RuntimeError: CUDA out of memory. Tried to allocate 844.00 MiB (GPU 1; 6.00 GiB total "
         "capacity; 2.01 GiB already allocated; 844.80 KiB free; 3.33 GiB cached)",
@@ -82,11 +74,6 @@ TEXTS: dict[str, tuple[str, OomNumbers]] = {
             device_index=0,
         ),
     ),
-    "2.1 this process": (
-        newer(word="capacty", processes=OWN),
-        usual(in_use_bytes=round(1.79 * GIB)),
-    ),
-    "2.4 private pools": (newer(private=PRIVATE), usual(private_pools_bytes=64 * MIB)),
     "2.5 other processes": (
         newer(
             gpu="2",
@@ -111,11 +98,6 @@ TEXTS: dict[str, tuple[str, OomNumbers]] = {
     "2.9 a driver that does not know": (
         newer(free="17179869184.00 GiB"), usual(free_bytes=None),
     ),
-    "2.12 rejected": (
-        "CUDA out of memory. Allocation was preemptively rejected because it would exceed "
-        "per_process_memory_fraction limit. Requested size: 64.00 MiB",
-        OomNumbers(tried_bytes=64 * MIB),
-    ),
     "cudaMallocAsync": (
         "Allocation on device 1 would exceed allowed memory. (out of memory)\n"
         "Currently allocated     : 1.50 GiB\nRequested               : 512.00 MiB\n"
@@ -126,11 +108,6 @@ TEXTS: dict[str, tuple[str, OomNumbers]] = {
             tried_bytes=512 * MIB, total_bytes=round(1.95 * GIB), free_bytes=round(3.25 * MIB),
             allocated_bytes=round(1.5 * GIB), device_index=1,
         ),
-    ),
-    "the CPU": (
-        "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: "
-        "you tried to allocate 4398046511104 bytes. Error code 12 (Cannot allocate memory)",
-        OomNumbers(tried_bytes=4398046511104),
     ),
 }  # fmt: skip
 

@@ -71,7 +71,7 @@ def simulated(memory, page):
 @pytest.fixture
 def path(tmp_path):
     """A recorded history."""
-    training = TrainingHistory(batch=8)
+    training = TrainingHistory(batch=8, conf="max_split_size_mb:512")
     training.run(2, layers=6)
     training.write(tmp_path / "train.pickle")
     return tmp_path / "train.pickle"
@@ -350,6 +350,8 @@ def test_of_a_long_log_only_the_end_is_pasted(page, qtbot, tmp_path):
 
 def test_a_history_is_answered_for_each_choice(page, path, qtbot):
     page.model.open_file(path)
+    conf = find(page, "memory.what_if.conf", QComboBox)
+    qtbot.waitUntil(lambda: conf.currentText() == "max_split_size_mb:512")  # as recorded
     choose_data(page, "memory.fit.card", "own")
     find(page, "memory.fit.own", QDoubleSpinBox).setValue(0.75)
     find(page, "memory.fit.others", QDoubleSpinBox).setValue(0.2)
@@ -363,7 +365,7 @@ def test_a_history_is_answered_for_each_choice(page, path, qtbot):
     qtbot.waitUntil(lambda: verdict(page) == "✔ It fits on 80 GiB")
     find(page, "memory.fit.others", QDoubleSpinBox).setValue(2.2)
     qtbot.waitUntil(lambda: text(page, "memory.fit.sentence") not in ("", smallest))
-    find(page, "memory.what_if.conf", QComboBox).setCurrentText("max_split_size_mb:3")
+    conf.setCurrentText("max_split_size_mb:3")
     assert "max_split_size_mb" in text(page, "memory.fit.reason")
 
 

@@ -96,7 +96,7 @@ def _tank(found: WhatIf) -> Tank | None:
     free_bytes = found.card_bytes - found.other_bytes - found.peak_reserved_bytes
     sizes = (
         ("others", "In use", found.other_bytes, "by CUDA itself and by other programs"),
-        ("tensors", "Tensors", found.peak_reserved_bytes - holes, "at the recorded peak"),
+        ("tensors", "Allocated", found.peak_reserved_bytes - holes, "at the recorded peak"),
         ("holes", "Reserved, empty", holes, "PyTorch keeps it for new tensors"),
         ("free", "Free", max(free_bytes, 0), "left at the peak"),
     )
