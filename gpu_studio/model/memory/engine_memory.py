@@ -97,10 +97,12 @@ class MemoryHistory:
             del self.points[:spare], self._times[:spare]
 
     def mark(self, mark: Mark, at_s: float) -> None:
-        """Keep an event."""
+        """Keep an event; that of a reading comes again with its segments."""
         self._turn_clock(at_s)
         self._left_s = _STILL_S
-        self.marks.append(msgspec.structs.replace(mark, at_s=self.now_s))
+        kept = msgspec.structs.replace(mark, at_s=self.now_s)
+        if not self.marks or self.marks[-1] != kept:
+            self.marks.append(kept)
         del self.marks[:-_MOST_MARKS]
 
     def _turn_clock(self, at_s: float) -> None:

@@ -18,7 +18,7 @@ from gpu_studio.core.units import format_bytes
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.memory_devices import choice_title
 from gpu_studio.model.memory.memory_model import predict_emptying
-from gpu_studio.model.memory.oom_experiment import COUNTS, EXPANDABLE, SIZES, OomState
+from gpu_studio.model.memory.oom_experiment import EXPANDABLE, OomState
 from gpu_studio.model.page_model import PageModel
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 WATCH_S = 2.5  # long enough to watch, short enough to wait for
 CUSTOM = "custom"
+_SIZES = (64, 256, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
+_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 1024, None)
 OWN_SIZE = "own"
 _FRAME_MS = 50  # an experiment reads its memory more often
 _SHARES = (25, 50, 75, 100)  # of the free memory; the last one is the whole card
@@ -86,13 +88,14 @@ class NowModel(PageModel):
 
     Attributes:
         memory: the memory of the chosen device.
+        experiment: its last experiment.
     """
 
     own_size_wanted = Signal()
 
     def __init__(self, memory: MemoryModel, parent: QObject | None = None) -> None:
         super().__init__(NowChoices(card=memory.chosen.identity), parent)
-        self.memory, self._experiment = memory, memory.experiment
+        self.memory, self.experiment = memory, memory.experiment
         self._free_bytes: int | None = None
         self._folder: QTemporaryDir | None = None
         self._filled_cards: set[str] = set()  # the user agreed to fill these
@@ -103,10 +106,10 @@ class NowModel(PageModel):
         self._frame.timeout.connect(self._on_followed)
         memory.memory_changed.connect(self._on_memory)
         memory.chosen_changed.connect(self._on_device)
-        self._experiment.results_changed.connect(self._on_results)
+        self.experiment.results_changed.connect(self._on_results)
         self.follow(
             memory.devices.choices_changed, memory.session_changed, memory.emptying.changed,
-            self._experiment.state_changed, self._experiment.outcome_changed,
+            self.experiment.state_changed, self.experiment.outcome_changed,
         )  # fmt: skip
 
     # ── the device ───────────────────────────────────────────────────────────────────────────
@@ -139,7 +142,7 @@ class NowModel(PageModel):
 
     def see(self, *, is_seen: bool) -> None:
         """Read the memory while the page is visible; then leave the card to others."""
-        self._experiment.keeps_engine = is_seen
+        self.experiment.keeps_engine = is_seen
         if is_seen:
             if self.memory.records_next:
                 self.memory.records_next = False
@@ -147,7 +150,7 @@ class NowModel(PageModel):
             self.memory.watch()
         else:
             self.memory.unwatch()
-            self._experiment.end_engine()
+            self.experiment.end_engine()
         super().see(is_seen=is_seen)
 
     def _on_device(self) -> None:
@@ -240,9 +243,9 @@ class NowModel(PageModel):
     def sizes(self) -> list[tuple[str, int]]:
         """The sides to choose from, each as the memory of its tensor."""
         item_bytes = ITEM_BYTES[self.choices.dtype]
-        return [(format_bytes(item_bytes * size**2), size) for size in SIZES]
+        return [(format_bytes(item_bytes * size**2), size) for size in _SIZES]
 
-    counts = tuple(("until it fails" if one is None else str(one), one) for one in COUNTS)
+    counts = tuple(("until it fails" if one is None else str(one), one) for one in _COUNTS)
     dtypes = DTYPES
     # The two with a lesson of their own first; the sliders begin as the post's experiment.
     presets = tuple(
@@ -266,11 +269,11 @@ class NowModel(PageModel):
 
     @property
     def can_run(self) -> bool:
-        return not self.reason and self._experiment.state is OomState.IDLE
+        return not self.reason and self.experiment.state is OomState.IDLE
 
     @property
     def can_stop(self) -> bool:
-        return self._experiment.state in (OomState.WAITING, OomState.RUNNING)
+        return self.experiment.state in (OomState.WAITING, OomState.RUNNING)
 
     @property
     def can_record(self) -> bool:
@@ -313,7 +316,7 @@ class NowModel(PageModel):
         budget_bytes = None
         if choices.budget not in (_USUAL_SHARE, _SHARES[-1]) and self._free_bytes is not None:
             budget_bytes = self._free_bytes * choices.budget // 100
-        self._experiment.run(
+        self.experiment.run(
             RunMemoryExperiment(
                 preset=preset,
                 device=address,
@@ -325,9 +328,6 @@ class NowModel(PageModel):
             )
         )
 
-    def stop(self) -> None:
-        self._experiment.stop()
-
     def _snapshot_path(self) -> str:
         """Return the path for an unsaved snapshot; it is deleted when the program ends."""
         if self._folder is None:
@@ -338,25 +338,13 @@ class NowModel(PageModel):
 
     @property
     def has_results(self) -> bool:
-        return bool(self._experiment.results)
-
-    @property
-    def can_compare(self) -> bool:
-        """Whether the last experiment can be repeated with expandable segments."""
-        return self._experiment.can_compare
+        return bool(self.experiment.results)
 
     @property
     def has_segments(self) -> bool:
         """Whether the segments of the failed moment can be shown."""
-        results = self._experiment.results
+        results = self.experiment.results
         return bool(results) and results[-1].segments is not None
-
-    @property
-    def recorded(self) -> str:
-        return self._experiment.recorded
-
-    def compare(self) -> None:
-        self._experiment.compare()
 
     def outcome(self, place: int) -> ShownOutcome:
         """Return what the first or the second experiment came to, or how it stands.
@@ -364,18 +352,18 @@ class NowModel(PageModel):
         Args:
             place: 0 or 1; the second one is the same with other options.
         """
-        results, request = self._experiment.results, self._experiment.request
+        results, request = self.experiment.results, self.experiment.request
         if place < len(results):
             if place not in self._shown:
                 self._shown[place] = self._outcome_of(results[place])
             return self._shown[place]
-        notice = self._experiment.outcome
+        notice = self.experiment.outcome
         if place > len(results) or request is None or notice is None:
             return _NOTHING
         return ShownOutcome(notice, EXPANDABLE if place else _DEFAULT_CONF)
 
     def _on_results(self) -> None:
-        if not self._experiment.results:
+        if not self.experiment.results:
             self._shown = {}
         self.changed.emit()
 

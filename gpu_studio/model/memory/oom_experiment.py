@@ -30,11 +30,6 @@ if TYPE_CHECKING:
 
 EXPANDABLE = "expandable_segments:True"
 _RANKS = {"held": 1, "oom": 2}  # of the marks of a `MemoryRead`: the highest is kept
-WATCH_S = 2.5  # long enough to watch, short enough to wait for
-
-SIZES = (64, 256, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
-# None is "until it fails".
-COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 1024, None)
 
 
 class LabResult(msgspec.Struct, frozen=True, kw_only=True):

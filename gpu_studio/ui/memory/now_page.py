@@ -105,7 +105,10 @@ class NowPage(Page):
                     "Run", self._runs(CUSTOM), name="oom.run", primary=True, key="run",
                     enabled=self._can_run, tip="Make these tensors, and keep them",
                 ),
-                Press("Stop", m.stop, name="oom.stop", key="stop", enabled=lambda: m.can_stop),
+                Press(
+                    "Stop", m.experiment.stop, name="oom.stop", key="stop",
+                    enabled=lambda: m.can_stop,
+                ),
             ),
             Words(lambda: m.reason, "muted", name="oom.reason"),
             Heading("Try also"),
@@ -172,7 +175,10 @@ class NowPage(Page):
             Box(
                 Flow(
                     Words(lambda: m.free, "headline", name="free", wraps=False, presented=True),
-                    Words(lambda: m.free_of, "muted", name="free_of", wraps=False, stretch=1),
+                    Words(
+                        lambda: m.free_of, "muted", name="free_of", wraps=False, stretch=1,
+                        presented=True,
+                    ),
                     Pick(
                         of="card", title="Device whose memory is shown", name="card",
                         items=lambda: m.cards, least_letters=20,
@@ -208,11 +214,13 @@ class NowPage(Page):
                     shown=lambda: m.has_segments, tip="The segment map of that moment",
                 ),
                 Press(
-                    "Try with expandable_segments", m.compare, name="oom.compare",
-                    enabled=lambda: m.can_compare, shown=lambda: m.has_results, tip=_EXPANDABLE,
+                    "Try with expandable_segments", m.experiment.compare, name="oom.compare",
+                    enabled=lambda: m.experiment.can_compare, shown=lambda: m.has_results,
+                    tip=_EXPANDABLE,
                 ),
                 Press(
-                    "What if…", self._replay, name="oom.what_if", shown=lambda: bool(m.recorded),
+                    "What if…", self._replay, name="oom.what_if",
+                    shown=lambda: bool(m.experiment.recorded),
                     tip="Play the recorded history on a card of another size",
                 ),
             ),
@@ -249,4 +257,4 @@ class NowPage(Page):
         )  # fmt: skip
 
     def _replay(self) -> None:
-        self.history_wanted.emit(Path(self.model.recorded))
+        self.history_wanted.emit(Path(self.model.experiment.recorded))

@@ -55,7 +55,7 @@ _LOOKS = {
     "free": ("other", "empty"),
 }
 
-BAR_HEIGHT, _SMALL_HEIGHT = 34, 24
+_LINES, _SMALL_LINES = 2.1, 1.5  # of text, in the bar's height
 SWATCH = 10
 _BETWEEN = 2.0
 _LEAST_WIDTH = 3.0  # keeps a part of a few MiB visible and clickable
@@ -88,7 +88,6 @@ class TankBar(QWidget):
         super().__init__(parent)
         self.setObjectName(name)
         self._theme, self._is_small = theme, is_small
-        self.bar_height = _SMALL_HEIGHT if is_small else BAR_HEIGHT
         self.tank: Tank | None = None
         self._current = -1
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -109,6 +108,11 @@ class TankBar(QWidget):
         if self._current >= 0:
             self._describe_part()
         self.update()
+
+    @property
+    def bar_height(self) -> int:
+        """The height of the bar alone, in pixels."""
+        return round((_SMALL_LINES if self._is_small else _LINES) * self.fontMetrics().height())
 
     def sizeHint(self) -> QSize:
         """Return the size of the bar and the names under it."""

@@ -42,7 +42,8 @@ def test_the_axis_begins_with_the_last_experiment_and_grows_with_it():
     xs, _ = history.curve()
     assert (xs[0], xs[-1]) == (0.0, 7.0)
     assert history.axis_s == 8.0
-    history.mark(Mark(label="out of memory", is_failure=True), 107.0)
+    for _ in ("a reading", "its segments"):
+        history.mark(Mark(label="out of memory", is_failure=True), 107.0)
     assert [mark.at_s for mark in history.shown_marks] == [7.0]
 
 

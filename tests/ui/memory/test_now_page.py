@@ -13,7 +13,6 @@ from gpu_studio.core.memory.outcome import outcome_notice
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
-    EmptyCache,
     ReadMemory,
     RunMemoryExperiment,
 )
@@ -25,7 +24,7 @@ from tests.driving.memory import MIB, fill_card, run, start
 from tests.driving.window import click, find, open_tab, plain, sees, text, wait_ready
 from tests.engine.answers import only
 from tests.fakes.descriptions import described_with_cuda
-from tests.fakes.memory_answers import cache_emptied, memory_read, no_context, oom_finished
+from tests.fakes.memory_answers import memory_read, no_context, oom_finished
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, two_cards
 from tests.fakes.scripted_engine import Pause
 
@@ -222,18 +221,6 @@ def test_a_recorded_history_leads_to_the_segments_and_is_saved_there(
 
 
 # ── now ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_empty_cache_says_what_it_will_free_and_then_what_it_freed(tab, scripts, studio, qtbot):
-    before = memory_read(allocated=100, reserved=336, releasable_bytes=128 * MIB)
-    scripts[ReadMemory] = [before]
-    after = cache_emptied(before, 128)
-    scripts[EmptyCache] = [after]
-    start(tab, studio)
-    qtbot.waitUntil(lambda: text(tab, "memory.cache") == "frees 128 MiB")
-    scripts[ReadMemory] = [memory_read(allocated=100, reserved=208, releasable_bytes=0)]
-    click(tab, "memory.empty_cache")
-    qtbot.waitUntil(lambda: text(tab, "memory.cache") == "freed 128 MiB")
 
 
 def test_the_curves_stand_under_what_pytorch_can_get(tab, studio, qtbot):
