@@ -161,7 +161,8 @@ class TankBar(QWidget):
         for part, stretch in zip(self.tank.parts, layout.stretches, strict=True):
             if stretch.width() > 0:
                 self._paint_part(painter, part.key, stretch)
-                self._paint_size(painter, part, stretch)
+                if self.tank.card_bytes is None:  # the hatch would lie over it
+                    self._paint_size(painter, part, stretch)
         painter.restore()
         self._paint_end(painter)
         if self.hasFocus():
