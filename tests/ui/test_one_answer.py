@@ -14,8 +14,8 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.model.memory.memory_model import MemoryModel
+from gpu_studio.model.memory.now_model import NowModel
 from gpu_studio.ui.benchmark.device_boxes import DeviceBoxes
-from gpu_studio.ui.memory.memory_tab import what_is_shown
 from gpu_studio.ui.race.race_tab import RaceTab
 from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
 from tests.fakes.descriptions import described_with_cuda
@@ -95,7 +95,7 @@ def test_the_memory_tab_shows_the_drivers_numbers_and_the_reason(ready_studio: S
     memory.devices.choose(OLD)
     memory.poll()
     assert ready_studio.session.is_free, "nothing is asked of a card without code"
-    assert REASON in what_is_shown(memory, ready_studio.session)
+    assert REASON in NowModel(memory, memory).reason
 
 
 def test_the_switcher_moves_nothing_to_it(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> None:

@@ -14,14 +14,13 @@ from PySide6.QtCore import (
     Qt,
 )
 
-from gpu_studio.core.benchmark.ceilings import believed_share, share_text
+from gpu_studio.core.benchmark.ceilings import share_text
 from gpu_studio.core.benchmark.crossover import reference_of
 from gpu_studio.core.benchmark.run import (
     RunState,
     describe_run,
     mode_words,
     sign_of,
-    spread_text,
 )
 from gpu_studio.core.benchmark.verdict import speed_up
 from gpu_studio.core.messages.run_messages import SQUARE
@@ -62,29 +61,15 @@ class Column(IntEnum):
     SIZE = 1
     DTYPE = 2
     MODE = 3
-    IQR = 4
-    SAMPLES = 5
-    THROUGHPUT = 6
-    CEILING = 7
-    FASTER = 8
-    STAMP = 9
+    FASTER = 4
+    STAMP = 5
 
-
-OF_ONE_RUN = (Column.IQR, Column.SAMPLES, Column.THROUGHPUT, Column.CEILING)
-"""The columns that say something about one run: empty in a row of several."""
 
 _HEAD = {
     Column.WORKLOAD: ("Workload", "The work that ran"),
     Column.SIZE: ("Size", "Work per call; each workload explains its sizes"),
     Column.DTYPE: ("Precision", "Data type of the numbers"),
     Column.MODE: ("Mode", "Options of the workload, cold cache"),
-    Column.IQR: (
-        "IQR",
-        "How much the times varied: the range of their middle half, as a share of the median",
-    ),
-    Column.SAMPLES: ("Samples", "Number of timed batches of calls"),
-    Column.THROUGHPUT: ("Throughput", "Work per second, from the median"),
-    Column.CEILING: ("% of peak", "Throughput as a share of this device's peak"),
     Column.FASTER: ("Faster", "Which device is faster for the same work, and how many times"),
     Column.STAMP: ("Trust", "Whether you can trust the numbers, and if not, why"),
 }
@@ -120,15 +105,21 @@ class _Row:
         return next(iter(self.runs.values()))
 
     @property
-    def only(self) -> Run | None:
-        """Return the run of a row that has one."""
-        return self.first if len(self.runs) == 1 else None
-
-    @property
     def latest(self) -> Run:
         """Return the run that began last, or else the one that will be first."""
         begun = [run for run in self.runs.values() if run.has_begun]
         return begun[-1] if begun else self.first
+
+
+def facts_of(run: Run, board: DeviceBoard, benchmark: Benchmark) -> list[str]:
+    """Return all that is known about a run, a sentence a line."""
+    title = benchmark.title_of(run.request.workload)
+    lines = describe_run(run, run_label(run, board.rows), title)
+    if (result := run.result) is not None:
+        share = share_text(result)
+        of_peak = f", {share} of this device's peak" if share else ""
+        lines.append(f"{format_rate(result.throughput, result.throughput_unit)}{of_peak}.")
+    return lines
 
 
 class ResultsTable(QAbstractTableModel):
@@ -261,9 +252,7 @@ class ResultsTable(QAbstractTableModel):
 
         A current run has no numbers as keys, so that its row does not move around.
         """
-        run, only = row.first, row.only
-        result, summary = (only.result, only.summary) if only else (None, None)
-        ended = summary if only and only.state.is_over else None
+        run = row.first
         faster = self._fastest(row)
         lead = faster[0].said_ratio if faster else None
         size = run.size_label if run.size_text != SQUARE else str(run.request.size)
@@ -272,24 +261,6 @@ class ResultsTable(QAbstractTableModel):
             Column.SIZE: (size, run.request.size),
             Column.DTYPE: _text(run.request.dtype),
             Column.MODE: _text(mode_words(run, with_copies=False)),
-            Column.IQR: (
-                spread_text(summary.iqr_s, summary.median_s, summary.samples)
-                if summary
-                else _NOTHING,
-                ended.relative_iqr if ended else None,
-            ),
-            Column.SAMPLES: (
-                str(len(only.series)) if only and summary else _NOTHING,
-                ended.samples if ended else None,
-            ),
-            Column.THROUGHPUT: (
-                format_rate(result.throughput, result.throughput_unit) if result else _NOTHING,
-                result.throughput if result else None,
-            ),
-            Column.CEILING: (
-                (share_text(result) if result else "") or _NOTHING,
-                believed_share(result) if result else None,
-            ),
             Column.FASTER: (self._faster_words(*faster) if faster else _NOTHING, lead),
             Column.STAMP: _text(sign_of(max(row.runs.values(), key=_concern))),
         }
@@ -330,8 +301,7 @@ class ResultsTable(QAbstractTableModel):
         shown = [self.run(number, column)] if is_of_one else self.runs(number)
         lines: list[str] = []
         for run in shown:
-            label = run_label(run, self._board.rows)
-            lines += describe_run(run, label, self._benchmark.title_of(run.request.workload))
+            lines += facts_of(run, self._board, self._benchmark)
         return rich_tip(lines)
 
 

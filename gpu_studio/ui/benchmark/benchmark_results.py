@@ -8,16 +8,15 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence, QShortcut
 from PySide6.QtWidgets import QHeaderView, QMenu
 
-from gpu_studio.core.benchmark.run import describe_run, mode_words
+from gpu_studio.core.benchmark.run import mode_words
 from gpu_studio.model.benchmark.results_table import (
     ADDRESS_ROLE,
-    OF_ONE_RUN,
     RUN_ORDER,
     Column,
     ResultsTable,
     SortedResults,
+    facts_of,
 )
-from gpu_studio.model.benchmark.run_labels import run_label
 from gpu_studio.ui.benchmark.swatch import SwatchDelegate
 from gpu_studio.ui.parts import Card, Text, letters, show_whole_rows, table
 from gpu_studio.ui.scroll_page import keep_row_in_view
@@ -34,12 +33,8 @@ if TYPE_CHECKING:
 
 
 # Hidden in this order in a narrow window; the details of a run show them as well.
-_SPARE_COLUMNS = (
-    Column.SAMPLES, Column.MODE, Column.IQR, Column.THROUGHPUT, Column.DTYPE, Column.CEILING,
-)  # fmt: skip
-# Texts that appear during a run, after its row was fitted.
-_LONGEST_TEXTS = {Column.IQR: "1888 %", Column.SAMPLES: "8888"}
-_LONGEST_MEDIAN = "888 ms"
+_SPARE_COLUMNS = (Column.MODE, Column.DTYPE)
+_LONGEST_MEDIAN = "888 ms"  # it appears during a run, after its row was fitted
 _CELL_PADDING = 24  # pixels
 _FITTED_ROWS = 40  # a thousand would hold the window
 _DETAIL_LINES = 4
@@ -182,8 +177,7 @@ class BenchmarkResults(Card):
     def _describe(self, run: Run | None) -> None:
         lines = []
         if run is not None:
-            label = run_label(run, self._board.rows)
-            lines = describe_run(run, label, self._benchmark.title_of(run.request.workload))
+            lines = facts_of(run, self._board, self._benchmark)
         self._details.setText("\n".join(lines))
         self._details.setVisible(bool(lines))
 
@@ -239,30 +233,24 @@ class BenchmarkResults(Card):
         """Show the medians of a device that is new left of what is said about all of them."""
         header = self._table.horizontalHeader()
         for column in range(first, last + 1):
-            header.moveSection(header.visualIndex(column), header.visualIndex(Column.IQR))
+            header.moveSection(header.visualIndex(column), header.visualIndex(Column.FASTER))
 
     def _fit_columns(self) -> None:
         """Make every text fit; a narrow window hides columns that the details repeat."""
         self._fitting.stop()
         runs = self.runs
         medians = range(len(Column), self._model.columnCount())
-        results = [run.result for run in runs if run.result is not None]
         unused: dict[int, bool] = {
             Column.WORKLOAD: len({run.request.workload for run in runs}) < 2,
             Column.DTYPE: len({run.request.dtype for run in runs}) < 2,
             Column.MODE: not any(mode_words(run, with_copies=False) for run in runs),
-            Column.CEILING: all(result.reached is None for result in results),
             Column.FASTER: len({run.request.device for run in runs}) < 2,
         }
-        if len(medians) > 1:
-            unused |= dict.fromkeys(OF_ONE_RUN, True)
         for column in Column:
             self._table.setColumnHidden(column, unused.get(column, False))
         self._table.resizeColumnsToContents()
-        longest_texts = [(number, _LONGEST_MEDIAN) for number in medians]
-        longest_texts += _LONGEST_TEXTS.items()
-        for number, longest in longest_texts:
-            width = self._table.fontMetrics().horizontalAdvance(longest) + _CELL_PADDING
+        width = self._table.fontMetrics().horizontalAdvance(_LONGEST_MEDIAN) + _CELL_PADDING
+        for number in medians:
             self._table.setColumnWidth(number, max(self._table.columnWidth(number), width))
         least, most = (letters(self._table, count) for count in _STAMP_LETTERS)
         stamp = max(least, min(self._table.sizeHintForColumn(Column.STAMP), most))

@@ -24,7 +24,7 @@ from gpu_studio.ui.result_bars import BarPart, ResultBar, ResultBars
 from gpu_studio.ui.scroll_page import PageColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike
     from PySide6.QtGui import QShowEvent
@@ -49,19 +49,26 @@ _PLOT_HEIGHT = 190
 
 
 class Explanation(PageColumn):
-    """Shows the selected or latest result, and the others of the same work beside it."""
+    """Shows the selected or latest result, and the others of the same work beside it.
+
+    Args:
+        benchmark: its results.
+        board: names the devices.
+        theme: gives the colors.
+        selected: returns the run to explain; None explains the one that finished last.
+    """
 
     def __init__(
         self,
         benchmark: Benchmark,
         board: DeviceBoard,
         theme: Theme,
-        parent: QWidget | None = None,
+        selected: Callable[[], Run | None],
     ) -> None:
-        super().__init__("The result explained", parent)
+        super().__init__("The result explained")
         self.setObjectName("benchmark.explanation")
         self._benchmark, self._board, self._theme = benchmark, board, theme
-        self._selected: Run | None = None
+        self._selected = selected
         self._shown: list[object] = []
         self._is_filled = False
 
@@ -92,11 +99,9 @@ class Explanation(PageColumn):
         )  # fmt: skip
         return " · ".join(part for part in parts if part)
 
-    def show_run(self, run: Run | None) -> None:
-        """Explain one run; None explains the run that finished last."""
-        self._selected = run
-        state = [self._run, len(self._benchmark.results), self._board.rows]
-        if state != self._shown and self.isVisible():
+    def update_run(self) -> None:
+        """Explain another run, or the same one beside new results."""
+        if [self._run, len(self._benchmark.results), self._board.rows] != self._shown:
             self._show()
 
     # ── its cards ────────────────────────────────────────────────────────────────────────────
@@ -139,8 +144,9 @@ class Explanation(PageColumn):
 
     @property
     def _run(self) -> Run | None:
-        if self._selected is not None and self._selected.result is not None:
-            return self._selected
+        selected = self._selected()
+        if selected is not None and selected.result is not None:
+            return selected
         finished = (run for run in reversed(self._benchmark.runs) if run.result is not None)
         return next(finished, None)
 

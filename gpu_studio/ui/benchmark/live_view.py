@@ -156,7 +156,7 @@ class LiveView(LivePlot):
         end_s = max(ends_s, default=0.0)
         if any(not run.state.is_over for run in runs):
             end_s = max(sum(run.request.budget_s for run in runs), _GROWTH * end_s)
-        self.set_x_range(0.0, _axis_end(max(end_s, _SHORTEST_S)))
+        self.set_x_range(0.0, _axis_end(max(end_s, _SHORTEST_S) if ends_s else 1.0))
 
     def _label(self, run: Run) -> str:
         label = run_label(run, self._board.rows)

@@ -103,7 +103,7 @@ class RunPage(Page):
         benchmark, board = model.benchmark, studio.board
         self._live = LiveView(benchmark, board, theme)
         self._sizes = SizeView(benchmark, board, theme)
-        self._why = Explanation(benchmark, board, theme)
+        self._why = Explanation(benchmark, board, theme, lambda: model.selected)
         self._results = BenchmarkResults(benchmark, board, theme)
         self._export = ExportButton(
             studio, lambda: self._results.runs, lambda: self._plot, lambda: self._caption, theme,
@@ -299,7 +299,7 @@ class RunPage(Page):
             ),
             Box(
                 Fold(
-                    Own(self._why, lambda it: it.show_run(m.selected)),
+                    Own(self._why, self._explain),
                     label="Why?", note=Words(lambda: m.verdict, name="verdict"), name="why",
                 ),
                 shown=lambda: bool(m.runs),
@@ -314,6 +314,10 @@ class RunPage(Page):
     def _show_sizes(self, plot: SizeView) -> None:
         if self._plot is plot:
             plot.show_results(self.model.selected)
+
+    def _explain(self, why: Explanation) -> None:
+        if why.isVisible():
+            why.update_run()
 
     def _device_boxes(self) -> DeviceBoxes:
         boxes = DeviceBoxes(self.theme)

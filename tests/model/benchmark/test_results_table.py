@@ -14,10 +14,10 @@ from gpu_studio.core.messages.run_messages import (
 )
 from gpu_studio.model.benchmark.results_table import (
     ADDRESS_ROLE,
-    OF_ONE_RUN,
     Column,
     ResultsTable,
     SortedResults,
+    facts_of,
 )
 from tests.fakes.pc import gt_1030
 from tests.fakes.run_answers import batch, run_events, started
@@ -104,18 +104,15 @@ def texts(table: ResultsTable, row: int) -> list[str]:
 def test_a_run_is_a_row_from_its_beginning_to_its_stamp(runs: Runs, table: ResultsTable) -> None:
     run = runs.begin(device="cuda:0")
     assert texts(table, 0) == [
-        "Elementwise", "512", "float32", "", "–", "–", "–", "–", "–", "… waiting", "–",
+        "Elementwise", "512", "float32", "", "–", "… waiting", "–",
     ]  # fmt: skip
     run.apply(started(run.request))
     runs.tell(run, RunPhaseChanged(run_id="0", phase="warm-up"))
     assert texts(table, 0)[Column.STAMP] == "… warm-up"
     runs.tell(run, batch(run.request, (0.001, 0.002, 0.003), spent_s=0.1))
-    assert texts(table, 0)[Column.IQR : Column.THROUGHPUT] == ["50 %", "3"]
     assert texts(table, 0)[MEDIAN] == "2.00 ms"
     runs.finish(run)
-    assert texts(table, 0)[Column.IQR :] == [
-        "0.6 %", "43", "2.32 GB/s", "–", "–", "✔ verified", "226 µs",
-    ]  # fmt: skip
+    assert texts(table, 0)[Column.FASTER :] == ["–", "✔ verified", "226 µs"]
 
 
 def heads(table: ResultsTable) -> list[str]:
@@ -138,8 +135,6 @@ def test_a_size_is_a_row_with_the_medians_of_all_devices(runs: Runs, table: Resu
         runs.finish(run, turns="turns", rounds_s=(seconds,) * 12)
     assert [texts(table, 1)[column] for column in (MEDIAN, MEDIAN + 1)] == ["–", "–"]
     assert all(text != "–" for text in texts(table, 0)[MEDIAN:])
-    # What is of one run is of none here.
-    assert {texts(table, 0)[column] for column in OF_ONE_RUN} == {"–"}
     # A median is its own run; elsewhere the latest speaks for its row.
     columns = (MEDIAN, MEDIAN + 1, MEDIAN + 2, Column.SIZE)
     assert [table.run(0, column) for column in columns] == [
@@ -201,7 +196,9 @@ def test_only_a_median_has_an_address(runs: Runs, table: ResultsTable) -> None:
     assert table.index(0, Column.SIZE).data(ADDRESS_ROLE) is None
 
 
-def test_the_mode_and_the_ceiling_are_cells(runs: Runs, table: ResultsTable) -> None:
+def test_the_mode_is_a_cell_and_the_share_of_the_peak_a_fact(
+    runs: Runs, table: ResultsTable
+) -> None:
     request = RunWorkload(
         run_id="0", workload="train_step", device="cuda:0", size=64, dtype="float32",
         options={"way": "batch_by_batch"}, cache="cold", transfers=True,
@@ -211,7 +208,8 @@ def test_the_mode_and_the_ceiling_are_cells(runs: Runs, table: ResultsTable) -> 
     runs.run_begun.emit(run)
     assert texts(table, 0)[Column.MODE] == "batch by batch, cold cache"
     runs.finish(run, share_of_ceiling=0.74, size_text="batch {size}")
-    assert texts(table, 0)[Column.CEILING] == "74 %"
+    facts = facts_of(run, table._board, runs)
+    assert "74 % of this device's peak" in facts[-1].replace("\u202f", " ")
 
 
 def test_a_size_is_written_as_its_workload_does(runs: Runs, table: ResultsTable) -> None:

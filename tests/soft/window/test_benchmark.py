@@ -25,8 +25,9 @@ def stamps(person: Person) -> list[str]:
 
 
 def counts(person: Person) -> list[int]:
-    """Return how many samples each size of one device has; 10,000 is written with a comma."""
-    return [int(count.replace(",", "")) for count in person.column(RESULTS, "Samples")]
+    """Return how many samples each run has."""
+    tab = person.window.findChild(BenchmarkTab)
+    return [len(run.series) for run in tab.benchmark.runs]
 
 
 def drawn(person: Person, device: str) -> int:

@@ -10,11 +10,12 @@ import pytest
 from PySide6.QtGui import QAction, QColor, QGuiApplication, QImage, QPalette
 from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QWidget
 
+from gpu_studio.core.units import local_now, shown_moment
 from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.benchmark.export_button import ExportButton
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import run
-from tests.driving.window import click, find, text
+from tests.driving.window import click, find, text, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,6 +126,24 @@ def test_the_top_of_the_page_is_painted_above_the_plot(
     below = picture.copy(0, red[-1] + 1, picture.width(), picture.height())
     colors = {below.pixel(x, y) for x in range(below.width()) for y in range(0, below.height(), 3)}
     assert len(colors) > 9
+
+
+def test_a_picture_says_which_program_made_it_and_when(
+    ready: BenchmarkTab, chosen_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def read(page: QWidget, *_args: object, **_changes: object) -> bytes:
+        said.extend(label.text() for label in page.findChildren(QLabel))
+        return b"picture"
+
+    monkeypatch.setattr("gpu_studio.ui.benchmark.export_button.picture_of", read)
+    run(ready, "64")
+    plot = find(ready, "benchmark.plot", LivePlot)
+    wait_until(lambda: plot.plot is not None)
+    export(ready, "png")
+    assert said[-1].startswith("GPU Studio ")
+    assert shown_moment(local_now())[:10] in said[-1]
 
 
 def red_block() -> QWidget:

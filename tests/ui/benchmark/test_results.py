@@ -177,18 +177,6 @@ def test_the_table_is_as_tall_as_its_rows_and_the_page_scrolls_to_a_chosen_one(
     assert view.verticalScrollBar().maximum() == 0
 
 
-def test_a_narrow_window_gives_up_the_number_of_samples_first(
-    qtbot: QtBot, ready: BenchmarkTab
-) -> None:
-    run(ready, "64")
-    view = find(ready, "benchmark.results", QTableView)
-    assert not view.isColumnHidden(Column.SAMPLES)
-    ready.window().resize(430, 600)
-    qtbot.waitUntil(lambda: view.isColumnHidden(Column.SAMPLES))
-    ready.window().resize(1240, 720)
-    qtbot.waitUntil(lambda: not view.isColumnHidden(Column.SAMPLES))
-
-
 def test_a_table_that_was_hidden_when_its_first_run_began_has_its_columns(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines
 ) -> None:
@@ -201,8 +189,7 @@ def test_a_table_that_was_hidden_when_its_first_run_began_has_its_columns(
     click(ready, "benchmark.run")
     qtbot.waitUntil(engines.latest.paused.is_set)
     assert view.isVisible()
-    for column in (Column.IQR, Column.SAMPLES, Column.THROUGHPUT):
-        assert not view.isColumnHidden(column)
+    assert not view.isColumnHidden(Column.STAMP)
     engines.latest.go()
     wait_over(ready)
 
