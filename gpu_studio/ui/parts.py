@@ -200,6 +200,12 @@ def section(text: str) -> Text:
     return Text(text.upper(), "section")
 
 
+def show_tip(widget: QWidget, tip: str) -> None:
+    """Give a widget a tool tip, which a screen reader reads as well."""
+    widget.setToolTip(plain_tip(tip))
+    widget.setAccessibleDescription(tip)
+
+
 class Table(QTableView):
     """A table that shows the full text of a cut-off cell or heading in a tool tip."""
 

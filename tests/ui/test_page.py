@@ -24,26 +24,9 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.model.page_model import PageModel
-from gpu_studio.ui.page import (
-    Beside,
-    Box,
-    ChosenRows,
-    Fold,
-    Later,
-    Line,
-    Number,
-    Page,
-    Pick,
-    Press,
-    ProgressBar,
-    Rows,
-    Slide,
-    Stack,
-    Switch,
-    Tick,
-    Turning,
-    Words,
-)
+from gpu_studio.ui.page import Beside, Box, Fold, Later, Page, Stack, Turning
+from gpu_studio.ui.page_controls import ChosenRows, Line, Number, Pick, Slide, Switch, Tick
+from gpu_studio.ui.page_parts import Press, ProgressBar, Rows, Words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

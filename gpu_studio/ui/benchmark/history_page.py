@@ -10,19 +10,9 @@ from PySide6.QtWidgets import QInputDialog
 from gpu_studio.model.benchmark.published_experiment import HEAD
 from gpu_studio.model.benchmark.recording import AT_ONCE, OWN_PACE
 from gpu_studio.ui.eliding import RoomText
-from gpu_studio.ui.page import (
-    Box,
-    ChosenRows,
-    Columns,
-    Flow,
-    Fold,
-    Own,
-    Page,
-    Pick,
-    Press,
-    Rows,
-    Words,
-)
+from gpu_studio.ui.page import Box, Columns, Flow, Fold, Own, Page
+from gpu_studio.ui.page_controls import ChosenRows, Pick
+from gpu_studio.ui.page_parts import Press, Rows, Words
 from gpu_studio.ui.saving import ask_open_paths, ask_save_path
 from gpu_studio.ui.standard_page import standard_dialog
 from gpu_studio.ui.trust_chip import TrustChip

@@ -16,25 +16,9 @@ from gpu_studio.ui.benchmark.hero_line import HeroLine
 from gpu_studio.ui.benchmark.live_view import LiveView
 from gpu_studio.ui.benchmark.size_view import SizeView
 from gpu_studio.ui.benchmark.workload_options import WorkloadOptions
-from gpu_studio.ui.page import (
-    Beside,
-    Box,
-    Columns,
-    Flow,
-    Fold,
-    Heading,
-    Line,
-    Own,
-    Page,
-    Pick,
-    Press,
-    ProgressBar,
-    Stack,
-    Switch,
-    Tick,
-    Turning,
-    Words,
-)
+from gpu_studio.ui.page import Beside, Box, Columns, Flow, Fold, Own, Page, Stack, Turning
+from gpu_studio.ui.page_controls import Line, Pick, Switch, Tick
+from gpu_studio.ui.page_parts import Heading, Press, ProgressBar, Words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

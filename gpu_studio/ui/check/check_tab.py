@@ -20,7 +20,9 @@ from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.ui.check.check_curves import CheckCurves, lanes_of
 from gpu_studio.ui.check.record_document import save_record
-from gpu_studio.ui.page import Box, Flow, Fold, Heading, More, Own, Page, Pick, Press, Rows, Words
+from gpu_studio.ui.page import Box, Flow, Fold, Own, Page
+from gpu_studio.ui.page_controls import Pick
+from gpu_studio.ui.page_parts import Heading, More, Press, Rows, Words
 from gpu_studio.ui.parts import GAP, MARGIN
 from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.tabs import TabContents

@@ -20,22 +20,9 @@ from gpu_studio.model.run_queue import WorkState
 from gpu_studio.ui.devices.device_list import DeviceListView
 from gpu_studio.ui.devices.notice_lines import NoticeLines, ToneSign
 from gpu_studio.ui.devices.sensor_rows import SensorRows
-from gpu_studio.ui.page import (
-    Box,
-    Columns,
-    Flow,
-    Fold,
-    Heading,
-    Later,
-    More,
-    Own,
-    Page,
-    Pick,
-    Press,
-    ProgressBar,
-    Rows,
-    Words,
-)
+from gpu_studio.ui.page import Box, Columns, Flow, Fold, Later, Own, Page
+from gpu_studio.ui.page_controls import Pick
+from gpu_studio.ui.page_parts import Heading, More, Press, ProgressBar, Rows, Words
 from gpu_studio.ui.parts import GAP, MARGIN
 from gpu_studio.ui.tabs import TabContents
 

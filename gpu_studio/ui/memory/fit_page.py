@@ -26,24 +26,9 @@ from gpu_studio.model.memory.fit_model import (
 )
 from gpu_studio.model.pages import FIT
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.page import (
-    Beside,
-    Box,
-    Columns,
-    Flow,
-    Fold,
-    Heading,
-    More,
-    Number,
-    Own,
-    Page,
-    Pick,
-    Press,
-    Rows,
-    Stack,
-    Switch,
-    Words,
-)
+from gpu_studio.ui.page import Beside, Box, Columns, Flow, Fold, Own, Page, Stack
+from gpu_studio.ui.page_controls import Number, Pick, Switch
+from gpu_studio.ui.page_parts import Heading, More, Press, Rows, Words
 from gpu_studio.ui.parts import letters
 from gpu_studio.ui.saving import ask_open_path
 

@@ -12,21 +12,9 @@ from gpu_studio.core.memory.modelled_cards import LEAST_MIB, MOST_MIB
 from gpu_studio.model.memory.now_model import CUSTOM, NowModel
 from gpu_studio.ui.memory.memory_plot import MemoryPlot
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.page import (
-    Box,
-    Columns,
-    Flow,
-    Fold,
-    Heading,
-    Own,
-    Page,
-    Pick,
-    Press,
-    Slide,
-    Stack,
-    Tick,
-    Words,
-)
+from gpu_studio.ui.page import Box, Columns, Flow, Fold, Own, Page, Stack
+from gpu_studio.ui.page_controls import Pick, Slide, Tick
+from gpu_studio.ui.page_parts import Heading, Press, Words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

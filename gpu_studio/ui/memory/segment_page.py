@@ -13,7 +13,8 @@ from PySide6.QtWidgets import QScrollArea
 from gpu_studio.core.memory.segments import ALLOCATED, AWAITING_FREE, INACTIVE
 from gpu_studio.model.memory.segment_model import SegmentModel
 from gpu_studio.ui.memory.segment_map import SegmentMapView, paint_state
-from gpu_studio.ui.page import Box, Flow, Own, Page, Press, Words
+from gpu_studio.ui.page import Box, Flow, Own, Page
+from gpu_studio.ui.page_parts import Press, Words
 from gpu_studio.ui.parts import Text
 from gpu_studio.ui.saving import ask_open_path, ask_save_path
 

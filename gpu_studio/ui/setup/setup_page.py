@@ -18,20 +18,9 @@ from gpu_studio.core.wheel_table import CPU_TAG, download_size
 from gpu_studio.model import setup_words as words
 from gpu_studio.model.setup_words import SetupModel
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.page import (
-    Box,
-    Columns,
-    Flow,
-    Fold,
-    Heading,
-    Own,
-    Page,
-    Pick,
-    Press,
-    ProgressBar,
-    Stack,
-    Words,
-)
+from gpu_studio.ui.page import Box, Columns, Flow, Fold, Own, Page, Stack
+from gpu_studio.ui.page_controls import Pick
+from gpu_studio.ui.page_parts import Heading, Press, ProgressBar, Words
 from gpu_studio.ui.parts import GAP, MARGIN
 
 if TYPE_CHECKING:

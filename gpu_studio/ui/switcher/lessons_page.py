@@ -11,21 +11,9 @@ from PySide6.QtWidgets import QFrame, QTreeWidget, QTreeWidgetItem, QVBoxLayout,
 from gpu_studio.core.notice import Action, action_label
 from gpu_studio.model.switcher.lessons_model import WORK
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.page import (
-    Box,
-    Columns,
-    Flow,
-    Fold,
-    Heading,
-    Later,
-    Own,
-    Page,
-    Pick,
-    Press,
-    Rows,
-    Stack,
-    Words,
-)
+from gpu_studio.ui.page import Box, Columns, Flow, Fold, Later, Own, Page, Stack
+from gpu_studio.ui.page_controls import Pick
+from gpu_studio.ui.page_parts import Heading, Press, Rows, Words
 from gpu_studio.ui.parts import Text, letters
 from gpu_studio.ui.plots.curve_set import LossPlot
 from gpu_studio.ui.result_bars import BarPart, ResultBar, ResultBars

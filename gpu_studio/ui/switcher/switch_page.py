@@ -9,7 +9,9 @@ from PySide6.QtWidgets import QHeaderView, QStyledItemDelegate
 
 from gpu_studio.model.switcher.placement_table import DEVICE_ROLE, NAME
 from gpu_studio.model.switcher.switch_model import MATRICES, SIZES, TYPES
-from gpu_studio.ui.page import Beside, Box, Flow, Heading, Own, Page, Pick, Press, Stack, Words
+from gpu_studio.ui.page import Beside, Box, Flow, Own, Page, Stack
+from gpu_studio.ui.page_controls import Pick
+from gpu_studio.ui.page_parts import Heading, Press, Words
 from gpu_studio.ui.parts import show_whole_rows, table
 from gpu_studio.ui.saving import ask_open_path
 from gpu_studio.ui.switcher.device_cards import DeviceCards

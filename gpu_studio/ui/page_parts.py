@@ -1,0 +1,202 @@
+"""The words, buttons and tables of a described page; see `page`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtWidgets import (
+    QMenu,
+    QProgressBar,
+    QPushButton,
+    QWidget,
+)
+
+from gpu_studio.core.notice import Notice
+from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.icons import icon
+from gpu_studio.ui.page_keys import runs, saves, stops
+from gpu_studio.ui.parts import (
+    Role,
+    Text,
+    button,
+    section,
+    set_property,
+    show_whole_rows,
+    table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from PySide6.QtGui import QIcon
+
+    from gpu_studio.ui.page import Page, Read
+from gpu_studio.ui.page import Part
+
+_STEPS = 1000  # of a bar of progress
+_KEYS = {"run": runs, "stop": stops, "save": saves}
+
+
+@dataclass(eq=False, repr=False)
+class Words(Part):
+    """A text or a notice, hidden while it is empty."""
+
+    text: Read | str
+    role: Role = ""
+    wraps: bool = True
+
+    def make(self, page: Page) -> QWidget:
+        label = Text("", self.role, wraps=self.wraps)
+
+        def update() -> None:
+            said = self.text() if callable(self.text) else self.text
+            notice = said if isinstance(said, Notice) else Notice(said or "")
+            label.setText(notice.sentence)
+            label.set_tone(notice.tone)
+
+        page.updates.append(update)
+        return label
+
+    def is_filled(self, widget: Text) -> bool:
+        return bool(widget.text())
+
+
+@dataclass(eq=False, repr=False)
+class Heading(Part):
+    """The small heading above a group."""
+
+    text: str
+
+    def make(self, page: Page) -> QWidget:
+        return section(self.text)
+
+
+@dataclass(eq=False, repr=False)
+class Press(Part):
+    """A button; ``label`` may be a function, and an empty label hides it.
+
+    ``primary`` may be a function as well, where another button may come first. ``key`` is what
+    presses it as well: run, stop or save. ``link`` looks like a link.
+    """
+
+    is_compact = True
+
+    label: Read | str
+    clicked: Callable[[], object]
+    enabled: Read | None = None
+    primary: Read | bool = False
+    icon: str = ""
+    key: str = ""
+    link: Read | bool = False
+
+    def make(self, page: Page) -> QWidget:
+        label, primary = self.label, self.primary
+        text = "" if callable(label) else label
+        pressed = button(text, self.clicked, primary=primary is True)
+        link = self.link
+        pressed.setProperty("link", link is True)
+        if callable(link):
+            page.updates.append(lambda: set_property(pressed, "link", bool(link())))
+        if self.icon:
+            pressed.setIcon(self._picture(page, is_primary=primary is True))
+        if callable(primary):
+            page.updates.append(lambda: self._dress(page, pressed, is_primary=bool(primary())))
+        if callable(label):
+            page.updates.append(lambda: _call(pressed, label()))
+        enabled = self.enabled
+        if enabled is not None:
+            page.presses.append((pressed, enabled))
+        if self.key:
+            _KEYS[self.key](pressed)
+        return pressed
+
+    def is_filled(self, widget: QPushButton) -> bool:
+        return bool(widget.text())
+
+    def show_tip(self, widget: Any, tip: str) -> None:
+        super().show_tip(widget, tip)
+        if self.key:
+            _KEYS[self.key](widget)  # the tool tip names the key
+
+    def _picture(self, page: Page, *, is_primary: bool) -> QIcon:
+        return icon(self.icon, page.theme, *(("on_accent",) if is_primary else ()))
+
+    def _dress(self, page: Page, pressed: QPushButton, *, is_primary: bool) -> None:
+        if pressed.property("primary") is not is_primary:
+            set_property(pressed, "primary", is_primary)
+            if self.icon:
+                pressed.setIcon(self._picture(page, is_primary=is_primary))
+
+
+def _call(pressed: QPushButton, text: str) -> None:
+    pressed.setText(text)
+    pressed.setAccessibleName(text)
+
+
+@dataclass(eq=False, repr=False)
+class More(Part):
+    """A button with a menu; ``items`` returns pairs of a text and what it does, None is a line."""
+
+    is_compact = True
+
+    label: str
+    items: Read
+    icon: str = ""
+
+    def make(self, page: Page) -> QWidget:
+        pressed = QPushButton(self.label)
+        pressed.setAccessibleName(self.label)
+        if self.icon:
+            pressed.setIcon(icon(self.icon, page.theme))
+        menu = QMenu(pressed)
+        pressed.setMenu(menu)
+
+        def fill() -> None:
+            menu.clear()
+            for item in self.items():
+                if item is None:
+                    menu.addSeparator()
+                    continue
+                text, does = item
+                menu.addAction(text, does).setEnabled(does is not None)
+
+        menu.aboutToShow.connect(fill)
+        return pressed
+
+
+@dataclass(eq=False, repr=False)
+class Rows(Part):
+    """A table of texts as high as its rows; ``numbers`` are the columns of numbers."""
+
+    label: str
+    head: Sequence[str]
+    rows: Read
+    numbers: Sequence[int] = ()
+
+    def make(self, page: Page) -> QWidget:
+        rows = TextRows(self.head, self.numbers, page)
+        view = table(rows, name=f"{page.name}.{self.name}", accessible_name=self.label)
+
+        def update() -> None:
+            rows.set_rows(self.rows())
+            show_whole_rows(view)
+
+        page.updates.append(update)
+        return view
+
+
+@dataclass(eq=False, repr=False)
+class ProgressBar(Part):
+    """A bar; ``share`` returns how much is done, 0 to 1."""
+
+    label: str
+    share: Read
+
+    def make(self, page: Page) -> QWidget:
+        bar = QProgressBar()
+        bar.setRange(0, _STEPS)
+        bar.setTextVisible(False)
+        bar.setAccessibleName(self.label)
+        page.updates.append(lambda: bar.setValue(round(_STEPS * self.share())))
+        return bar
