@@ -16,7 +16,7 @@ from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed
 from gpu_studio.core.messages.memory_messages import EmptyCache
-from gpu_studio.core.messages.race_messages import FrameReady, Showing
+from gpu_studio.core.messages.race_messages import Showing
 from gpu_studio.core.messages.run_messages import (
     RunFinished,
     RunStarted,
@@ -31,7 +31,6 @@ from gpu_studio.core.protocol import encode_all
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.core.race.side import RaceSide, RaceTrack, kept_frames
-from gpu_studio.core.race.verdict import judge
 from gpu_studio.engine.devices.description import describe_engine
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.recorded_engine import RecordedEngine
@@ -198,19 +197,6 @@ def test_every_contestant_gets_its_own_run_again(runs: list[Run]):
         assert last.outcome == run.result.outcome
         assert last.conditions.cpu_threads == run.result.conditions.cpu_threads
         assert last.recording == "Test: a race"
-
-
-def test_a_replayed_race_says_that_it_is_one(runs: list[Run]):
-    engine = RecordedEngine(recorded(runs), speed=float("inf"))
-    replayed = []
-    for run in runs:
-        ghost = Run(run.request)
-        for event in engine.run(run.request):
-            assert not isinstance(event, FrameReady)  # a recording leaves the frames out
-            ghost.apply(event)
-        replayed.append(ghost)
-    finished = judge(LEARN, replayed).finished
-    assert {one.recording for one in finished.contestants} == {"Test: a race"}
 
 
 def test_a_contestant_is_kept_with_its_way(runs: list[Run]):

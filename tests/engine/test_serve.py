@@ -22,7 +22,6 @@ from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunFinished,
-    RunPhaseChanged,
     RunStopped,
     SamplesMeasured,
 )
@@ -89,23 +88,6 @@ def test_a_stop_ends_a_run_and_the_samples_so_far_are_there(child: EngineChild):
     events = child.ask(run_request(budget_s=3600.0), stop_at_first_samples)
     samples = sum(len(event.samples_s) for event in only(SamplesMeasured, events))
     assert events[-1] == RunStopped(run_id="r1", samples=samples)
-
-
-def test_a_stop_ends_a_run_before_its_timing(child: EngineChild):
-    def stop_at_warm_up(event: Event) -> None:
-        if isinstance(event, RunPhaseChanged) and event.phase == "warm-up":
-            child.send(encode(Stop()))
-
-    events = child.ask(run_request(budget_s=3600.0), stop_at_warm_up)
-    assert isinstance(events[-1], RunStopped)
-
-
-def test_a_late_stop_ends_nothing_else(child: EngineChild):
-    child.send(encode(Stop()))
-    assert isinstance(child.ask(run_request())[-1], RunFinished)
-    child.send(encode(Stop()))
-    child.send(encode(Stop()))
-    assert isinstance(child.ask(run_request())[-1], RunFinished)
 
 
 def test_a_stop_right_after_its_request_is_never_lost(child: EngineChild):

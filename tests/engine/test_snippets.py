@@ -157,16 +157,6 @@ def test_a_pitfalls_snippet_for_a_card_names_that_card(pitfall: Pitfall, part: s
     assert max(map(len, snippet.splitlines())) <= 100
 
 
-_ABOUT_CUDA = {"old_amp_import", "visible_devices_too_late"}
-
-
-@pytest.mark.parametrize("part", ["broken", "fixed"])
-def test_a_pitfalls_snippet_for_another_makers_card_does_not_ask_cuda(part: str):
-    for pitfall in PITFALLS:
-        if pitfall.description.name not in _ABOUT_CUDA:
-            assert "torch.cuda" not in pitfall.snippet(part, "xpu:0"), pitfall.description.name
-
-
 @pytest.fixture
 def cards(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     def have(count: int) -> None:

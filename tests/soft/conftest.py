@@ -33,9 +33,7 @@ _OLD_CARDS_PART = {
     "test_devices.py",
     "test_engine.py",
     "test_engine_memory.py",
-    "test_engine_moves.py",
     "test_memory.py",
-    "test_work.py",
 }
 
 

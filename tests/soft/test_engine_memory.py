@@ -9,7 +9,7 @@ import pytest
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, Stop
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
     CacheEmptied,
@@ -21,14 +21,12 @@ from gpu_studio.core.messages.memory_messages import (
 )
 from gpu_studio.core.messages.placement_messages import PlaceModel
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
-from gpu_studio.core.protocol import encode
 from gpu_studio.engine.client import ProcessEngine
 from tests.engine.answers import only, run_request
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import MODERN_1996_MIB
 
 if TYPE_CHECKING:
-    from gpu_studio.core.messages.message import Event
     from tests.soft.conftest import MakePc, StartEngine
 
 
@@ -87,19 +85,6 @@ def test_a_budget_ends_it_with_the_card_not_full(soft_pc: MakePc, engine: StartE
     assert finished.reserved_bytes == 64 * MIB
     # Afterwards the budget is gone: this takes 176 MiB.
     assert isinstance(one.ask(run_of(2048))[-1], RunFinished)
-
-
-def test_an_experiment_can_be_stopped(soft_pc: MakePc, engine: StartEngine) -> None:
-    one = engine(soft_pc(MODERN_1996_MIB))
-
-    def stop_at_first_tensor(event: Event) -> None:
-        if isinstance(event, MemoryRead) and event.mark == "allocated":
-            one.send(encode(Stop()))
-
-    events = one.ask(breaking(size=16, count=1_000_000), stop_at_first_tensor)
-    assert events[-1].outcome == "stopped"
-    assert 0 < events[-1].tensors < 1_000_000
-    assert only(MemoryRead, events)[-1].allocated_bytes == 0
 
 
 def test_an_engine_killed_in_the_middle_is_an_end_and_a_fresh_one_fills_the_card(

@@ -10,32 +10,12 @@ import pytest
 
 from tests.soft.child import ChildEndedError, NoAnswerError, RaisedError
 from tests.softcards.cards import MIB
-from tests.softcards.catalogue import GT_1030, MODERN_1996_MIB, RTX_3060
+from tests.softcards.catalogue import RTX_3060
 
 if TYPE_CHECKING:
     from tests.soft.conftest import MakeChild, MakePc
 
 READY = "x = torch.ones(16, device='cuda'); torch.cuda.synchronize()"
-
-
-@pytest.mark.parametrize(
-    ("code", "text"),
-    [
-        (100, "no CUDA-capable device is detected"),
-        (999, "CUDA unknown error"),
-        (803, "system has unsupported display driver / cuda driver combination"),
-        (35, "driver"),
-    ],
-)
-def test_cuda_refuses_to_start(code: int, text: str, soft_pc: MakePc, child: MakeChild) -> None:
-    pc = soft_pc(RTX_3060)
-    pc.fault("cudaGetDeviceCount", code)
-    one = child(pc)
-    assert one.run("torch.cuda.is_available()") is False
-    warned = one.run("[str(w.message) for w in warned]")
-    assert any(text in message for message in warned) or code == 100
-    with pytest.raises(RaisedError):
-        one.run("torch.empty(1, device='cuda')")
 
 
 @pytest.mark.parametrize("code", [700, 702, 719])
@@ -75,17 +55,6 @@ def test_a_late_error_comes_only_once_its_kernel_has_run(soft_pc: MakePc, child:
         one.run("torch.cuda.synchronize()")
 
 
-def test_an_error_that_is_not_sticky_passes(soft_pc: MakePc, child: MakeChild) -> None:
-    pc = soft_pc(RTX_3060)
-    one = child(pc)
-    one.run(READY)
-    pc.fault("launch", 701)
-    with pytest.raises(RaisedError, match="too many resources requested for launch"):
-        one.run("x.add_(1)")
-    pc.clear_faults()
-    one.run("x.add_(1); torch.cuda.synchronize()")
-
-
 def test_an_error_in_the_device_guard_aborts_the_process(soft_pc: MakePc, child: MakeChild) -> None:
     pc = soft_pc(RTX_3060, RTX_3060)
     one = child(pc)
@@ -120,52 +89,6 @@ def test_a_lost_card_fails_in_cuda_and_nvml(soft_pc: MakePc, child: MakeChild) -
         child(pc).run("torch.empty(1, device='cuda')")
 
 
-@pytest.mark.cuda13
-def test_a_card_without_code_fails_at_its_first_kernel(soft_pc: MakePc, child: MakeChild) -> None:
-    one = child(soft_pc(GT_1030))
-    assert one.run("torch.cuda.is_available()") is True
-    assert (
-        one.run("x = torch.empty(16, device='cuda'); x.cpu(); torch.cuda.memory_allocated()") == 512
-    )
-    with pytest.raises(RaisedError) as raised:
-        one.run("x.add_(1)")
-    assert raised.value.kind == "AcceleratorError"
-    assert raised.value.code == 209
-    assert "no kernel image is available for execution on the device" in raised.value.text
-    with pytest.raises(RaisedError):
-        one.run("torch.empty(8, 8, device='cuda') @ torch.empty(8, 8, device='cuda')")
-    warned = one.run("[str(w.message) for w in warned]")
-    assert any("compute capability (CC) 6.1" in message for message in warned)
-
-
-@pytest.mark.cuda12
-@pytest.mark.parametrize(("capability", "works"), [("5.0", True), ("6.1", True), ("3.5", False)])
-def test_cuda_12_has_code_from_maxwell_on(
-    capability: str, works: bool, soft_pc: MakePc, child: MakeChild
-) -> None:
-    one = child(soft_pc(replace(GT_1030, compute_capability=capability)))
-    if works:
-        one.run(READY)
-    else:
-        with pytest.raises(RaisedError, match="no kernel image is available"):
-            one.run(READY)
-
-
-@pytest.mark.parametrize("name", ["cudaMalloc", "cudaMemGetInfo", "cudaDeviceSynchronize"])
-def test_any_entry_can_fail(name: str, soft_pc: MakePc, child: MakeChild) -> None:
-    pc = soft_pc(RTX_3060)
-    one = child(pc)
-    one.run(READY)
-    pc.fault(name, 999)
-    call = {
-        "cudaMalloc": "torch.empty(64 * MIB, device='cuda')",
-        "cudaMemGetInfo": "torch.cuda.mem_get_info()",
-        "cudaDeviceSynchronize": "torch.cuda.synchronize()",
-    }[name]
-    with pytest.raises(RaisedError, match="unknown error"):
-        one.run(call)
-
-
 def test_an_allocation_fails_after_some_have_succeeded(soft_pc: MakePc, child: MakeChild) -> None:
     pc = soft_pc(RTX_3060)
     one = child(pc)
@@ -188,38 +111,3 @@ def test_a_call_that_hangs_is_ended_by_killing_the_process(
     one.kill()
     free, total = child(pc).run("torch.cuda.mem_get_info()")
     assert free == total - 60 * MIB
-
-
-def test_out_of_memory_with_a_broken_nvml_is_another_error(
-    soft_pc: MakePc, child: MakeChild
-) -> None:
-    """PyTorch up to 2.13 asserts that NVML answers when it words an out-of-memory error."""
-    pc = soft_pc(MODERN_1996_MIB)
-    one = child(pc)
-    one.run(READY)
-    pc.fault("nvmlDeviceGetComputeRunningProcesses*", 3)
-    with pytest.raises(RaisedError) as raised:
-        one.run("torch.empty(4096 * MIB, device='cuda')")
-    assert raised.value.kind == "RuntimeError"
-    assert "NVML_SUCCESS == r INTERNAL ASSERT FAILED" in raised.value.text
-
-
-def test_a_forked_child_is_refused(soft_pc: MakePc, child: MakeChild) -> None:
-    one = child(soft_pc(RTX_3060))
-    one.run(READY)
-    text = one.run(
-        """
-        import multiprocessing
-        def work(queue):
-            try:
-                torch.ones(1, device="cuda")
-            except RuntimeError as error:
-                queue.put(str(error))
-        context = multiprocessing.get_context("fork")
-        queue = context.SimpleQueue()
-        process = context.Process(target=work, args=(queue,))
-        process.start()
-        queue.get()
-        """
-    )
-    assert "Cannot re-initialize CUDA in forked subprocess" in text

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.soft.child import RaisedError
-from tests.softcards.cards import MIB, Other
-from tests.softcards.catalogue import GT_1030, GTX_1650, MODERN_1996_MIB, RTX_3060
+from tests.softcards.cards import MIB
+from tests.softcards.catalogue import GT_1030, MODERN_1996_MIB
 
 if TYPE_CHECKING:
     from tests.soft.conftest import MakeChild, MakePc
@@ -32,19 +32,6 @@ def fill(number):
     for _ in range(number):
         kept.append(torch.empty(8192, 8192, device="cuda"))
 """
-
-
-def test_empty_cache_gives_back_what_is_reserved(soft_pc: MakePc, child: MakeChild) -> None:
-    pc = soft_pc(MODERN_1996_MIB)
-    one = child(pc)
-    one.run("x = torch.empty(100 * MIB, dtype=torch.uint8, device='cuda')")
-    assert one.run(ALLOCATOR) == [100 * MIB, 100 * MIB]
-    one.run("del x")
-    assert one.run(ALLOCATOR) == [0, 100 * MIB]
-    assert pc.use_of(one.pid).cards[0].size_bytes == CONTEXT + 100 * MIB
-    one.run("torch.cuda.empty_cache()")
-    assert one.run(ALLOCATOR) == [0, 0]
-    assert pc.use_of(one.pid).cards[0].size_bytes == CONTEXT
 
 
 def test_cuda_and_nvml_agree(soft_pc: MakePc, child: MakeChild) -> None:
@@ -143,21 +130,6 @@ def test_memory_taken_by_others_in_the_middle(soft_pc: MakePc, child: MakeChild)
     assert one.run(ALLOCATOR) == [768 * MIB, 768 * MIB]
 
 
-def test_another_programs_memory_is_listed(soft_pc: MakePc, child: MakeChild) -> None:
-    pc = soft_pc(RTX_3060)
-    pc.set_others(0, Other(1, 300 * MIB, graphics=True), Other(2, 500 * MIB))
-    one = child(pc)
-    found = one.run(
-        NVML
-        + """
-        [[[p.pid, p.usedGpuMemory] for p in list_of(handle)] for list_of in (
-            pynvml.nvmlDeviceGetGraphicsRunningProcesses,
-            pynvml.nvmlDeviceGetComputeRunningProcesses)] + [split.used]
-        """.replace("\n        ", "\n")
-    )
-    assert found == [[[1, 300 * MIB]], [[2, 500 * MIB]], 800 * MIB]
-
-
 def test_a_fraction_bounds_the_process(soft_pc: MakePc, child: MakeChild) -> None:
     one = child(soft_pc(MODERN_1996_MIB))
     one.run("torch.cuda.set_per_process_memory_fraction(0.25)\n" + FILL + "fill(1)")
@@ -168,15 +140,6 @@ def test_a_fraction_bounds_the_process(soft_pc: MakePc, child: MakeChild) -> Non
     one.run("torch.cuda.set_per_process_memory_fraction(1.0); fill(1)")
 
 
-def test_memory_is_counted_on_the_card_it_is_on(soft_pc: MakePc, child: MakeChild) -> None:
-    pc = soft_pc(GTX_1650, RTX_3060)
-    one = child(pc, CUDA_DEVICE_ORDER="PCI_BUS_ID")
-    one.run("x = torch.empty(100 * MIB, dtype=torch.uint8, device='cuda:1')")
-    assert one.run("[torch.cuda.memory_allocated(d) for d in (0, 1)]") == [0, 100 * MIB]
-    sizes = [card.size_bytes for card in pc.use_of(one.pid).cards]
-    assert sizes == [0, CONTEXT + 100 * MIB]
-
-
 def test_a_context_that_does_not_fit_is_out_of_memory(soft_pc: MakePc, child: MakeChild) -> None:
     pc = soft_pc(MODERN_1996_MIB)
     pc.set(0, other_bytes=1990 * MIB)
@@ -184,9 +147,3 @@ def test_a_context_that_does_not_fit_is_out_of_memory(soft_pc: MakePc, child: Ma
     with pytest.raises(RaisedError) as raised:
         one.run("torch.empty(1, device='cuda')")
     assert raised.value.text.startswith("CUDA error: out of memory")
-
-
-def test_pinned_memory_is_distinguished_from_pageable(soft_pc: MakePc, child: MakeChild) -> None:
-    one = child(soft_pc(RTX_3060))
-    assert one.run("torch.empty(64, pin_memory=True).is_pinned()") is True
-    assert one.run("torch.empty(64).is_pinned()") is False

@@ -137,14 +137,6 @@ def test_a_soft_card_and_the_modelled_one_report_the_same(engine: Any, conf: str
             compare(one, model, preset, whole_card)
 
 
-def test_expandable_segments_mend_the_fragmentation(engine: Any) -> None:
-    outcomes = {
-        conf: engine(conf).ask(experiment("fragmentation", "cuda:0"))[-1].outcome
-        for conf in ("", EXPANDABLE)
-    }
-    assert outcomes == {"": "fragmented", EXPANDABLE: "fits"}
-
-
 WAITING = """
 import os, time
 from gpu_studio.engine.memory import cuda_memory
@@ -254,12 +246,6 @@ def test_segments_are_reported_of_a_card_in_use(engine: Any) -> None:
     (read,) = one.ask(ReadSegments(device="cuda:0"))
     assert read.sizes == (256 * MIB,) * 5
     assert read.block_states == "2" * 5
-
-
-def test_thousands_of_blocks_are_reported(engine: Any) -> None:
-    events = engine().ask(experiment("many_small", "cuda:0", whole_card=True))
-    last = only(SegmentsRead, events)[-1]
-    assert len(last.block_sizes) == 7744
 
 
 def test_the_terminal_reports_the_same_of_both(pc: Any, tmp_path: Path) -> None:

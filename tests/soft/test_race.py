@@ -57,15 +57,6 @@ def test_a_race_ends_with_wrong_results_and_its_frames(
     assert track.picture_at(1e9).rows
 
 
-def test_every_dtype_of_a_picture_ends(soft_pc: MakePc, engine: StartEngine) -> None:
-    one = engine(soft_pc(GTX_1650))
-    for dtype in ("float16", "float32"):
-        (request,) = race_requests(LEARN, 16, [Contestant(device="cuda:0", dtype=dtype)], 0.2)
-        result = one.ask(request)[-1]
-        assert isinstance(result, RunFinished), (dtype, result)
-        assert result.dtype == dtype
-
-
 def test_the_cpu_does_not_win_against_wrong_results(soft_pc: MakePc, engine: StartEngine) -> None:
     one = engine(soft_pc(GTX_1650))
     runs = []

@@ -165,26 +165,6 @@ def test_asking_and_waiting_are_told_apart(very_slow: None, engine: EngineChild)
     assert result.median_s >= 0.99 * _VERY_SLOW_S
 
 
-@pytest.mark.parametrize(
-    ("workload", "size", "options"),
-    [
-        ("tiny_linear", 64, {"outputs": "1"}),
-        ("linear", 100, {}),
-        ("elementwise", 512, {"form": "fused"}),
-    ],
-)
-def test_it_runs_on_the_card_it_was_asked_for(
-    pc: SoftPc, engine: EngineChild, workload: str, size: int, options: dict[str, str]
-) -> None:
-    before = used(pc, engine)
-    result = run_on(engine, "cuda:1", workload=workload, size=size, options=options)
-    after = used(pc, engine)
-    assert after[1].launches - before[1].launches > result.samples * result.calls_per_sample
-    assert after[0] == before[0]
-    assert result.options == options
-    assert result.reached.share > 0
-
-
 def test_what_a_card_needs_in_the_cpus_memory_is_refused_in_a_sentence(
     engine: EngineChild,
 ) -> None:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import json
-import subprocess
-import sys
-import threading
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import psutil
 import pytest
 
 from gpu_studio.core.devices.devices import Inventory, Reading
 from gpu_studio.hardware.client import SensorReader
-from tests.patience import PATIENCE_S, until
-from tests.softcards.cards import MIB, NOT_AVAILABLE, Other, SoftPc
+from tests.patience import PATIENCE_S
+from tests.softcards.cards import MIB, Other, SoftPc
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
 if TYPE_CHECKING:
@@ -84,29 +79,6 @@ def test_sensors_move(soft_pc: MakePc, read: Callable[[SoftPc], Read]):
     (process,) = card.processes
     assert (process.pid, process.kind) == (1, "compute and graphics")
     assert process.memory_bytes == 300 * MIB
-
-
-def test_a_sensor_that_is_refused_later_becomes_none(
-    soft_pc: MakePc, read: Callable[[SoftPc], Read]
-):
-    pc = soft_pc(RTX_3060)
-    _, stream, _ = read(pc)
-    assert later(stream).cards[0].telemetry.power_w == 12.5
-    pc.set(0, power_mw=None, used_bytes=NOT_AVAILABLE)
-    telemetry = later(stream).cards[0].telemetry
-    assert telemetry.power_w is None
-    assert telemetry.memory_used_bytes is None
-    assert telemetry.fan_percent == 35
-
-
-def test_one_card_of_two_is_lost(soft_pc: MakePc, read: Callable[[SoftPc], Read]):
-    pc = soft_pc(GTX_1650, RTX_3060)
-    _, stream, _ = read(pc)
-    pc.set(1, lost=1)
-    saved, lost = later(stream).cards
-    assert saved.error is None
-    assert lost.error is not None
-    assert "lost" in lost.error
 
 
 def until_found(stream: Iterator[Inventory | Reading]) -> Inventory:
@@ -194,63 +166,66 @@ def test_a_driver_that_does_not_start(
     assert later(stream).cards == ()
 
 
-def test_a_name_that_is_not_utf_8(soft_pc: MakePc, read: Callable[[SoftPc], Read]):
-    pc = soft_pc(RTX_3060)
-    pc.set(0, name=b"NVIDIA \xf8\xff")
-    _, _, inventory = read(pc)
-    assert inventory.cards[0].name == "NVIDIA card"
-    assert inventory.cards[0].cuda_cores == 3584
+# ── the hot spot and the memory's temperature, through a soft NVAPI
+
+HEAT = {"temperature_c": 60, "hotspot_c": 72, "memory_temperature_c": 84}
+Heat = list[tuple[float | None, float | None]]
 
 
-def test_a_driver_call_that_never_returns_does_not_hold_the_window(
+def heat_of(stream: Iterator[Inventory | Reading]) -> Heat:
+    """The whole degrees of each card's hot spot and memory, in a reading that began after this."""
+    reading = later(stream)
+    assert all(card.error is None for card in reading.cards)
+    assert all(card.telemetry.temperature_c is not None for card in reading.cards)
+    return [
+        tuple(
+            None if value is None else int(value)
+            for value in (card.telemetry.hotspot_c, card.telemetry.memory_temperature_c)
+        )
+        for card in reading.cards
+    ]  # type: ignore[return-value]
+
+
+def test_each_card_has_its_own_whatever_nvapi_s_order(
     soft_pc: MakePc, read: Callable[[SoftPc], Read]
-):
+) -> None:
+    pc = soft_pc(GT_1030, GTX_1650, RTX_3060)
+    pc.set(0, temperature_c=40, hotspot_c=47)
+    pc.set(1, hotspot_c=None)
+    pc.set(2, **HEAT)
+    _, stream, inventory = read(pc)
+    assert inventory.cards[2].telemetry.hotspot_c is not None
+    assert heat_of(stream) == [(47, None), (None, None), (72, 84)]
+    pc.set(2, hotspot_c=95)
+    assert heat_of(stream)[2] == (95, 84)
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [("NvAPI_Initialize", {"code": -1}), ("NvAPI_Initialize", {"hang": True}),
+     ("NvAPI_GPU_ThermChannelGetStatus", {"code": -104}),
+     ("NvAPI_GPU_ThermChannelGetStatus", {"code": 11}),
+     ("NvAPI_GPU_ThermChannelGetInfo", {"hang": True})],
+    ids=["fails", "hangs", "refuses", "crashes", "hangs later"],
+)  # fmt: skip
+def test_a_broken_nvapi_costs_the_readings_nothing(
+    soft_pc: MakePc, read: Callable[[SoftPc], Read], function: str, options: dict[str, Any]
+) -> None:
     pc = soft_pc(RTX_3060)
-    reader, stream, _ = read(pc)
-    seen: list[Reading] = []
-    listening = threading.Thread(target=lambda: seen.extend(stream))
-    listening.start()
-    pc.fault("nvmlDeviceGetPowerUsage", hang=True)
-
-    def silent_readings() -> list[Reading]:
-        return [one for one in seen if isinstance(one, Reading) and one.cards[0].error_code]
-
-    until(silent_readings)
-    silent = silent_readings()
-    assert silent[-1].cards[0].error_code == "silent"
-    assert silent[-1].cpu.memory_used_bytes
-    assert reader.pid is not None
-    child = psutil.Process(reader.pid)
-    assert child.is_running()
-    reader.close()
-    listening.join(PATIENCE_S)
-    assert not listening.is_alive()
-    assert not child.is_running()
+    pc.set(0, **HEAT)
+    pc.fault(function, **options)
+    _, stream, _ = read(pc)
+    assert heat_of(stream) == [(None, None)]
 
 
-@pytest.mark.cuda13
-def test_the_terminal_names_the_build_for_a_card_without_code(soft_pc: MakePc):
-    pc = soft_pc(GT_1030, RTX_3060)
-    done = subprocess.run(
-        [sys.executable, "-m", "gpu_studio", "devices"],
-        env=pc.env, capture_output=True, encoding="utf-8", timeout=400, check=True,
-    )  # fmt: skip
-    assert "no code for your GT 1030 (6.1): install the cu126 build" in done.stdout
-    assert "PyTorch can use your RTX 3060." in done.stdout
-
-
-def test_the_terminal_benchmarks_a_card(soft_pc: MakePc):
+def test_a_call_that_hangs_later_ends_the_hot_spot_and_nothing_else(
+    soft_pc: MakePc, read: Callable[[SoftPc], Read]
+) -> None:
     pc = soft_pc(RTX_3060)
-    done = subprocess.run(
-        [sys.executable, "-m", "gpu_studio", "bench", "elementwise", "--size", "64", "--device",
-         "cpu,cuda:0", "--budget-s", "0.05", "--json"],
-        env=pc.env, capture_output=True, encoding="utf-8", timeout=400, check=False,
-    )  # fmt: skip
-    events = [json.loads(line) for line in done.stdout.splitlines()]
-    results = {event["device"]: event for event in events if event["type"] == "run_finished"}
-    assert results["cpu"]["verified"] is True
-    # A soft card computes nothing, and the check says so.
-    assert results["cuda:0"]["verified"] is False
-    assert results["cuda:0"]["device_name"] == "NVIDIA GeForce RTX 3060"
-    assert results["cuda:0"]["conditions"]["other_processes"] is False
-    assert done.returncode == 0
+    pc.set(0, **HEAT)
+    _, stream, _ = read(pc)
+    assert heat_of(stream) == [(72, 84)]
+    pc.fault("NvAPI_GPU_ThermChannelGetStatus", hang=True)
+    assert heat_of(stream) == [(None, None)]
+    pc.clear_faults()
+    assert heat_of(stream) == [(None, None)]

@@ -77,16 +77,6 @@ def test_a_move_reports_what_it_took_of_allocator_and_card(engine: EngineChild) 
     assert (again.allocated_delta_bytes, again.card_delta_bytes) == (0, 0)
 
 
-def test_half_takes_half_on_the_card(engine: EngineChild) -> None:
-    whole = engine.ask(PlaceModel(model="linear_1000", device="cuda:1"))
-    half = engine.ask(PlaceModel(model="linear_1000", device="cuda:1", dtype="float16"))
-    sizes = [sum(row.bytes for row in only(PlaceRow, events)) for events in (whole, half)]
-    assert sizes[1] == sizes[0] / 2
-    assert {row.dtype for row in only(PlaceRow, half)} == {"float16"}
-    assert half[-1].allocated_delta_bytes < 0
-    assert half[-1].moved_bytes == 0
-
-
 def test_a_file_goes_to_a_card_and_comes_back_bit_for_bit(
     engine: EngineChild, tmp_path: Path
 ) -> None:

@@ -1,59 +1,87 @@
-"""The terminal's commands with cards: what PyTorch holds, a model there and back, the cache."""
+"""The terminal's commands with cards: what PyTorch holds, a sweep, and a recording of it."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pytest
-import torch
-
+from gpu_studio.core.benchmark.recording import read_recording
+from tests.softcards.cards import DRIVERS
 from tests.softcards.catalogue import GT_1030, RTX_3060
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.soft.conftest import MakePc
 
-    Typed = Callable[..., list[dict[str, Any]]]
-
 ROOT = Path(__file__).resolve().parents[2]
-MATRIX_BYTES = 4 * 1024**2
 
 
-@pytest.fixture
-def typed(soft_pc: MakePc, tmp_path: Path) -> Typed:
-    """Return the objects that a command prints on a PC with two cards."""
-    pc = soft_pc(GT_1030, RTX_3060)
-    home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
-
-    def typed(*arguments: str) -> list[dict[str, Any]]:
-        done = subprocess.run(
-            [sys.executable, "-m", "gpu_studio", *arguments, "--json"],
-            env=pc.env | home, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False,
-        )  # fmt: skip
-        return [json.loads(line) for line in done.stdout.splitlines()]
-
-    return typed
+def home_in(folder: Path) -> dict[str, str]:
+    return dict.fromkeys(("HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"), str(folder))
 
 
-def test_devices_report_what_pytorch_holds_of_each_card(typed: Typed) -> None:
-    (found,) = typed("devices")
+def test_devices_report_what_pytorch_holds_of_each_card(soft_pc: MakePc, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gpu_studio", "devices", "--json"],
+        env=soft_pc(GT_1030, RTX_3060).env | home_in(tmp_path), cwd=ROOT, capture_output=True,
+        text=True, timeout=200, check=False,
+    )  # fmt: skip
     listed = [
-        (one["kind"], one["allocated_bytes"], one["reserved_bytes"]) for one in found["devices"]
+        (one["kind"], one["allocated_bytes"], one["reserved_bytes"])
+        for one in json.loads(done.stdout)["devices"]
     ]
     assert listed == [("cpu", None, None), ("cuda", 0, 0), ("cuda", 0, 0)]
 
 
-def test_a_file_goes_to_a_card_and_back(typed: Typed, tmp_path: Path) -> None:
-    path = tmp_path / "weights.pt"
-    torch.save({"weight": torch.ones(64, 64)}, path)
-    events = typed("place", str(path), "--device", "cuda:1", "--then", "cpu")
-    rows = [event for event in events if event["type"] == "place_row"]
-    ways = {(row["device_before"], row["device_after"]) for row in rows}
-    assert ways == {("cpu", "cuda:1"), ("cuda:1", "cpu")}
-    there = next(event for event in events if event["type"] == "place_finished")
-    assert there["allocated_delta_bytes"] > 0
+def test_a_sweep_over_wrong_results_claims_no_crossover(soft_pc: MakePc, tmp_path: Path) -> None:
+    """A soft card's kernels compute nothing, so its times must not make it a winner.
+
+    Fourteen kernels of 0.1 ms: 1.4 ms a call at any size, which a CPU needs between 64 and 2048.
+    """
+    pc = soft_pc(replace(RTX_3060, kernel_ms=0.1))
+    home = home_in(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "gpu_studio", "bench", "elementwise", "--sweep", "64:2048",
+         "--budget-s", "0.05", "--json"],
+        env=pc.env | home, cwd=ROOT, capture_output=True, text=True, timeout=400, check=True,
+    )  # fmt: skip
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    results = [event for event in events if event["type"] == "run_finished"]
+    assert [end["size"] for end in results[:12:2]] == [64, 128, 256, 512, 1024, 2048]
+    assert len(results) == 12  # and no finer sizes: there is nothing to enclose
+    cards = [end for end in results if end["device"] == "cuda:0"]
+    assert all(end["median_s"] > 1.39e-3 for end in cards)
+    assert not any(end["verified"] for end in cards)
+    assert "overtakes" not in done.stderr
+    assert "wrong results" in done.stderr
+    assert len(list((tmp_path / "gpu-studio" / "history").iterdir())) == len(results)
+
+
+def test_a_recording_of_these_cards_says_that_they_are_simulated(
+    soft_pc: MakePc, tmp_path: Path
+) -> None:
+    pc = soft_pc(RTX_3060)
+    home = home_in(tmp_path)
+    file = tmp_path / "run.jsonl"
+
+    def bench(*arguments: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-m", "gpu_studio", "bench", *arguments],
+            env=pc.env | home, cwd=ROOT, capture_output=True, text=True, timeout=100, check=True,
+        ).stdout  # fmt: skip
+
+    bench("matmul", "--size", "64", "--budget-s", "0.05", "--no-history", "--record", str(file))
+    recording = read_recording(file)
+    assert recording.label.startswith("simulated card: RTX 3060 with ")
+    assert recording.header.driver_version in {version for version, _ in DRIVERS.values()}
+    assert {run.device_name for run in recording.runs if run.request.device != "cpu"} == {
+        "NVIDIA GeForce RTX 3060"
+    }
+    content = file.read_text(encoding="utf-8")
+    assert "GPU-" not in content  # no card's UUID
+    output = bench("replay", str(file), "--at-once")
+    assert "simulated: the times do not belong to a real card." in output
+    assert "On this PC" not in output

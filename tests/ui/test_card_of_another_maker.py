@@ -11,7 +11,7 @@ from gpu_studio.engine import client
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from tests.core.devices.test_build_findings import GEFORCE, RADEON, RYZEN
-from tests.engine.accelerators.test_second_accelerator import pytestmark as needs_backends
+from tests.engine.accelerators.test_makers import pytestmark as needs_backends
 from tests.engine.answers import run_request
 from tests.fakes.pc import SteadySensors
 from tests.patience import PATIENCE_S

@@ -11,6 +11,7 @@ from gpu_studio.core.benchmark.standard_record import (  # noqa: TC001  # msgspe
     StandardRun,
 )
 from gpu_studio.core.benchmark.trust import trust_of
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.messages.run_messages import (  # noqa: TC001  # msgspec reads them
     RunFinished,
@@ -86,7 +87,7 @@ def sides_of(run: StandardRun, *, is_here: bool = False) -> tuple[Side, ...]:
 
 def usual_side(sides: Sequence[Side], kind: str = "card") -> Side:
     """Return a run's first card, or the CPU if that is asked for, or is all there is."""
-    wanted = (one for one in sides if one.device and one.device.is_cpu == (kind == "cpu"))
+    wanted = (one for one in sides if one.device and one.device.is_cpu == is_cpu(kind))
     return next(wanted, sides[0])
 
 

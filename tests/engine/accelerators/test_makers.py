@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -28,14 +29,18 @@ from gpu_studio.core.messages.memory_messages import (
     RunMemoryExperiment,
 )
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed, PitfallFinished, RunPitfall
-from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceModel
+from gpu_studio.core.messages.placement_messages import (
+    DeviceUsed,
+    PlaceFinished,
+    PlaceModel,
+    UseDevice,
+)
 from gpu_studio.core.messages.race_messages import RaceParameters
-from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunHeat
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunHeat, RunStarted
 from gpu_studio.core.protocol import decode_event, encode
 from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.workloads.registry import PICTURES, WORKLOADS
 from tests.engine.accelerators import quick_stand_in
-from tests.engine.accelerators.test_second_accelerator import pytestmark as needs_backends
 from tests.engine.answers import only, run_request
 from tests.patience import PATIENCE_S
 
@@ -44,7 +49,12 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.message import Event, Request
 
-pytestmark = needs_backends
+BACKENDS = importlib.util.find_spec("torch.utils.backend_registration")
+pytestmark = pytest.mark.skipif(
+    BACKENDS is None
+    or b"privateuseone_for_python" not in BACKENDS.loader.get_data(BACKENDS.origin),
+    reason="this PyTorch lets no Python stand in for a device",
+)
 MIB = 1 << 20
 # It takes seconds and needs nothing of a card that train_step does not.
 SLOW = "dataloader"
@@ -76,6 +86,8 @@ def requests_to(device: str, snapshot: Path) -> list[Request]:
     ]  # fmt: skip
     return [
         DescribeEngine(),
+        UseDevice(device=device),
+        run_request(device="cuda:0"),
         PlaceModel(model="linear_10", device=device),
         RunMemoryExperiment(
             preset="custom", device=device, plan=AllocationPlan(size=2048), budget_bytes=128 * MIB,
@@ -126,6 +138,7 @@ def test_everything_is_answered_on_the_cards_of(maker, snapshot, events):
     for name in NAMES:
         _runs_or_says_why_not(maker, events, name)
     _says_what_it_is_built_for(maker, events)
+    _is_the_current_card_and_no_other_is_there(maker, events)
     _moves_a_model_and_counts_its_memory(events)
     _ends_a_full_budget_in_an_error_that_is_read(events, snapshot)
     _reads_the_allocators_counters(maker, events)
@@ -183,6 +196,16 @@ def _says_what_it_is_built_for(maker, events):
     assert [card.architecture for card in described.cards] == {
         "amd": ["gfx1036", "gfx1032"], "intel": [None],
     }[maker]  # fmt: skip
+
+
+def _is_the_current_card_and_no_other_is_there(maker, events):
+    (used,) = only(DeviceUsed, events)
+    assert used.device == f"{maker}:0"
+    assert f"torch.{maker}.set_device(0)" in used.snippet
+    snippets = {one.run_id: one.snippet for one in only(RunStarted, events)}
+    assert f'torch.{maker}.synchronize("{maker}:0")' in snippets["launch"]
+    refused = only(RunFailed, events)[0].failure.message
+    assert refused.startswith(f"There is no cuda:0 here; there are cpu, {maker}:0")
 
 
 def _moves_a_model_and_counts_its_memory(events):

@@ -2,13 +2,21 @@ from __future__ import annotations
 
 import gc
 import random
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
 from gpu_studio.engine.benchmark import timing
-from gpu_studio.engine.benchmark.timing import choose_calls, warm_up, warm_up_again
+from gpu_studio.engine.benchmark.timing import (
+    LINE_PERIOD_S,
+    RESTING_LINE_PERIOD_S,
+    Pace,
+    choose_calls,
+    warm_up,
+    warm_up_again,
+)
 from gpu_studio.engine.stopwatch import CpuStopwatch
 
 if TYPE_CHECKING:
@@ -194,3 +202,60 @@ def test_a_slow_call_is_warm_after_its_first(clock: Clock):
 def test_a_clock_that_never_comes_back_ends_the_wait(clock: Clock):
     warm_up_again(clock.call_taking(0.1), CPU, 0.01, lambda: 300.0, 1500.0, never)
     assert 2.6 <= clock.now_s <= 2.9
+
+
+class Wall:
+    """Stands for the clock on the wall, and for everything that waits by it."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.rests_s: list[float] = []
+
+    def perf_counter(self) -> float:
+        return self.now_s
+
+    def wait(self, timeout_s: float) -> bool:
+        self.rests_s.append(timeout_s)
+        self.now_s += timeout_s
+        return False
+
+
+@pytest.fixture
+def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
+    wall = Wall()
+    monkeypatch.setattr(timing, "time", wall)
+    return wall
+
+
+@pytest.mark.parametrize(
+    ("rest_s", "period_s"), [(0.0, LINE_PERIOD_S), (0.04, RESTING_LINE_PERIOD_S)]
+)
+def test_a_line_is_due_a_period_after_it_began(wall: Wall, rest_s: float, period_s: float):
+    pace = Pace(rest_s, wall)
+    wall.now_s += 0.99 * period_s
+    assert not pace.is_due()
+    wall.now_s += 0.02 * period_s
+    assert pace.is_due()
+    pace.begin_line()
+    assert not pace.is_due()
+
+
+def test_only_a_paced_run_rests(wall: Wall):
+    assert not Pace(0.0, wall).rest()
+    assert wall.rests_s == []
+    assert Pace(0.04, wall).rest()
+    assert wall.rests_s == [0.04]
+
+
+def test_a_stop_ends_a_rest():
+    stop = threading.Event()
+    stop.set()
+    Pace(3600.0, stop).rest()
+
+
+@pytest.mark.parametrize(
+    ("rest_s", "batch_s", "untimed"),
+    [(0.04, 0.002, True), (0.04, 0.05, False), (0.0, 0.002, False)],
+)
+def test_a_short_batch_finds_its_pace_untimed(rest_s: float, batch_s: float, untimed: bool):
+    assert Pace(rest_s, threading.Event()).needs_untimed(batch_s) is untimed

@@ -6,7 +6,6 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
-from gpu_studio.engine.workloads.call import FunctionCall
 from gpu_studio.engine.workloads.case import make_case, refuse_mode
 
 CPU = torch.device("cpu")
@@ -64,22 +63,3 @@ def test_a_device_of_another_kind_is_refused():
     for_cards = msgspec.structs.replace(SORTS, device_kinds=("cuda",))
     with pytest.raises(StudioError, match="sort does not run on cpu, only on NVIDIA cards"):
         make_case(for_cards, CPU, 8)
-
-
-def test_a_case_knows_its_names_and_sizes():
-    case = make_case(SORTS, CPU, 8, "float16")
-    assert (case.address, case.dtype_name, case.item_bytes) == ("cpu", "float16", 2)
-    assert not case.is_on_card
-    moved = case.on(torch.device("cuda", 1)).at(16)
-    assert (moved.address, moved.size, moved.options) == ("cuda:1", 16, case.options)
-    assert moved.is_on_card
-
-
-def test_a_function_is_timed_without_anything_around_it():
-    def nothing() -> None:
-        return None
-
-    call = FunctionCall(nothing)
-    assert call.function is nothing
-    assert call.elapsed_s() is None
-    assert (call.parts_s(), call.curves(), call.findings()) == ({}, {}, ())

@@ -79,19 +79,6 @@ def test_each_form_counts_what_pytorch_does(form: str):
     assert counted.most_alive * 24 * 24 * 4 == work.memory_bytes
 
 
-def test_the_fused_form_moves_less_than_half():
-    statements, fused = (Elementwise().work(case_of(form)) for form in ("statements", "fused"))
-    assert fused.bytes_moved < statements.bytes_moved / 2
-    assert fused.memory_bytes < statements.memory_bytes / 2
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("size", [1, 7, 600])
-def test_the_fused_form_is_verified_against_the_same_result(dtype: str, size: int):
-    verification = Elementwise().verify(case_of("fused", size, dtype))
-    assert verification.verified, verification.sentence
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     ("form", "operation"),

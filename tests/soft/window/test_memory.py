@@ -115,17 +115,6 @@ def test_fill_fail_free_and_empty_without_a_change_of_page(sit_down_at: SitDownA
     person.until(lambda: tank(person)["free"] > 1900)
 
 
-def test_a_budget_leaves_a_quarter_of_the_card(sit_down_at: SitDownAt) -> None:
-    _, person = sit_down_at(TWO_GIB)
-    person.open_tab("Memory")
-    person.press("memory.oom.budget", Qt.Key.Key_Left)
-    finished = run_experiment(person)
-    assert finished.outcome == "over_budget"
-    assert finished.budget_bytes is not None
-    assert finished.tensors == finished.budget_bytes // TENSOR == 5
-    assert person.text("memory.oom.headline") == "Over the budget."
-
-
 def test_empty_cache_frees_what_it_said_and_nvidia_smi_agrees(sit_down_at: SitDownAt) -> None:
     pc, person = sit_down_at(TWO_GIB)
     person.open_tab("Memory")

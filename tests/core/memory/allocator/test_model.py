@@ -9,8 +9,8 @@ import pytest
 
 from gpu_studio.core.memory.allocator.blocks import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
+from tests.core.memory.allocator.allocator_cases import CASES, EXPANDABLE, Case
 from tests.core.memory.allocator.allocator_trace import EDGES, RECORD, SETTINGS, follow, reserved_at
-from tests.soft.test_allocator import CASES, EXPANDABLE, Case
 
 if TYPE_CHECKING:
     from gpu_studio.core.memory.allocator.blocks import Block

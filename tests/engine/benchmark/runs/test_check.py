@@ -33,7 +33,7 @@ def test_a_large_result_that_would_take_long_to_check_is_not(monkeypatch: pytest
     assert result.verified is None
     assert "too long to check" in result.verification
     assert "all of 512 × 512" in result.verification
-    assert stamp_of(result).words[0] == "not checked"
+    assert "not checked" in stamp_of(result).words
 
 
 def test_a_wrong_small_result_condemns_a_large_one_that_takes_long(

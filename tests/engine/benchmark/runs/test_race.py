@@ -18,7 +18,6 @@ from gpu_studio.core.messages.run_messages import (
     RunFinished,
     RunInTurns,
     RunPhaseChanged,
-    RunStopped,
     SamplesMeasured,
 )
 from gpu_studio.core.packed_frame import PackedFrame
@@ -167,17 +166,6 @@ def test_every_sample_is_sent_once(dispatcher: Dispatcher):
     events = ask(race(showing=Showing()), dispatcher)
     sent = [one for line in only(SamplesMeasured, events) for one in line.samples_s]
     assert len(sent) == finished(events).samples
-
-
-def test_a_stop_ends_it_between_two_steps():
-    stop = threading.Event()
-    events = []
-    for event in Dispatcher().run(race(calls=1_000_000), stop):
-        events.append(event)
-        if isinstance(event, SamplesMeasured):
-            stop.set()
-    assert isinstance(events[-1], RunStopped)
-    assert events[-1].samples > 0
 
 
 @pytest.mark.parametrize("failing", [16, 24])

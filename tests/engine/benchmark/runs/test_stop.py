@@ -19,21 +19,23 @@ from gpu_studio.engine.benchmark import run
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.matmul import Matmul
 from tests.engine.answers import only, run_request
-from tests.engine.benchmark.runs.stopping import stop_when
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import torch
 
     from gpu_studio.core.messages.message import Event
 
 
-def test_a_run_of_many_calls_can_be_stopped_between_two():
-    events = stop_when(lambda event: isinstance(event, SamplesMeasured), calls=1_000_000)
-    assert isinstance(events[-1], RunStopped)
-    taken = [
-        event.calls_per_sample * len(event.samples_s) for event in only(SamplesMeasured, events)
-    ]
-    assert 0 < sum(taken) < 1_000_000
+def stop_when(wanted: Callable[[object], bool], **changes: object) -> list[object]:
+    stop = threading.Event()
+    events = []
+    for event in Dispatcher().run(run_request(budget_s=60.0, **changes), stop):
+        events.append(event)
+        if wanted(event):
+            stop.set()
+    return events
 
 
 def test_a_stop_in_a_rest_ends_the_run():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -13,7 +14,7 @@ import torch
 
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.run_messages import RunFinished
-from gpu_studio.engine import replica_group
+from gpu_studio.engine import replica, replica_group
 from gpu_studio.engine.replica import Share
 from gpu_studio.engine.replica_group import ReplicaGroup, backends_for
 from gpu_studio.engine.workloads import replicated
@@ -111,3 +112,36 @@ def test_cards_talk_by_nccl_where_there_is_one(monkeypatch: pytest.MonkeyPatch):
     assert backends_for("cpu") == ("gloo",)
     monkeypatch.setattr(torch.distributed, "is_nccl_available", lambda: False)
     assert backends_for("cuda:0") == ("gloo",)
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the events in order; another process took 7 s for a step."""
+    order: list[str] = []
+
+    def all_reduce(tensor: torch.Tensor, op: object = None, group: object = None) -> None:
+        order.append("exchange")
+        if op is torch.distributed.ReduceOp.MAX:
+            tensor.clamp_(min=7.0)
+
+    def clock() -> float:
+        order.append("clock")
+        return float(len(order))
+
+    monkeypatch.setattr(replica.dist, "all_reduce", all_reduce)
+    monkeypatch.setattr(replica, "time", SimpleNamespace(perf_counter=clock))
+    monkeypatch.setattr(replica.Team, "_step", lambda team: order.append("step"))
+    monkeypatch.setattr(replica.Team, "_share_cores", lambda team: None)
+    return order
+
+
+def test_the_clock_sees_the_step_alone(seen: list[str]):
+    team = object.__new__(replica.Team)
+    team._group, team._device = None, torch.device("cpu")
+    answer = team.timed_step()
+    first = seen.index("clock")
+    last = len(seen) - 1 - seen[::-1].index("clock")
+    assert seen[first : last + 1] == ["clock", "step", "clock"]
+    assert seen[0] == "exchange"  # all have met before
+    # The step is over when the slowest process has done it, not when the first has.
+    assert answer.elapsed_s == 7.0

@@ -1,55 +1,13 @@
-"""PyTorch's allocator on a soft card gives the byte counts its rules promise.
+"""Calls of PyTorch's allocator and the byte counts that its rules promise.
 
-Every case is a list of steps and of what must hold at its end; sizes are bytes. The rules are those
-that the project's allocator model follows.
+Every case is a list of steps and of what must hold at its end; sizes are bytes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-import pytest
-
-from tests.softcards.cards import MIB
-from tests.softcards.catalogue import MODERN_1996_MIB
-
-if TYPE_CHECKING:
-    from tests.soft.conftest import MakeChild, MakePc
-
-STEPS = """
-kept = {}
-def steps(sequence):
-    for step in sequence:
-        verb, *rest = step
-        if verb == "malloc":
-            name, size = rest
-            kept[name] = torch.empty(size, dtype=torch.uint8, device="cuda")
-        elif verb == "free":
-            del kept[rest[0]]
-        elif verb == "out of memory":
-            try:
-                torch.empty(rest[0], dtype=torch.uint8, device="cuda")
-                raise AssertionError("it fitted")
-            except torch.OutOfMemoryError:
-                pass
-        elif verb == "fraction":
-            torch.cuda.set_per_process_memory_fraction(rest[0])
-        elif verb == "empty_cache":
-            torch.cuda.empty_cache()
-        else:
-            raise ValueError(verb)
-    stats = torch.cuda.memory_stats()
-    return {
-        "allocated": stats["allocated_bytes.all.current"],
-        "reserved": stats["reserved_bytes.all.current"],
-        "split_bytes": stats["inactive_split_bytes.all.current"],
-        "splits": stats["inactive_split.all.current"],
-        "segments": stats["segment.all.current"],
-        "retries": stats["num_alloc_retries"],
-        "ooms": stats["num_ooms"],
-    }
-"""
+MIB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -180,15 +138,6 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_allocator_keeps_its_rules(case: Case, soft_pc: MakePc, child: MakeChild) -> None:
-    pc = soft_pc(MODERN_1996_MIB)
-    pc.set(0, total_bytes=case.total_mib * MIB, other_bytes=case.other_mib * MIB)
-    one = child(pc, **({"PYTORCH_CUDA_ALLOC_CONF": case.options} if case.options else {}))
-    found = one.run(f"{STEPS}\nsteps({case.sequence!r})")
-    assert {key: found[key] for key in case.expected} == case.expected
-
-
 EXPANDABLE = [
     (("malloc", "a", 1), 512, 2097152),
     (("malloc", "b", MIB), 1049088, 2097152),
@@ -210,27 +159,3 @@ EXPANDABLE = [
     (("empty_cache",), 526385664, 528482304),
     (("malloc", "i", 450 * MIB), 998244864, 1010827264),
 ]
-
-
-def test_expandable_segments_grow_and_shrink(soft_pc: MakePc, child: MakeChild) -> None:
-    pc = soft_pc(MODERN_1996_MIB)
-    one = child(pc, PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
-    one.run(STEPS)
-    for number, (step, allocated, reserved) in enumerate(EXPANDABLE):
-        found = one.run(f"steps([{step!r}])")
-        seen = f"after step {number}, {step}"
-        assert allocated in (None, found["allocated"]), seen
-        assert reserved in (None, found["reserved"]), seen
-        assert pc.use_of(one.pid).cards[0].size_bytes == 60 * MIB + found["reserved"], seen
-        assert found["split_bytes"] == found["splits"] == found["segments"] == 0, seen
-
-
-def test_expandable_segments_run_out_of_memory(soft_pc: MakePc, child: MakeChild) -> None:
-    one = child(soft_pc(MODERN_1996_MIB), PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
-    found = one.run(f"{STEPS}\nsteps([('malloc', 'a', 1000 * MIB), ('out of memory', 1000 * MIB)])")
-    assert (found["allocated"], found["ooms"]) == (1000 * MIB, 1)
-
-
-def test_contents_survive_in_expandable_segments(soft_pc: MakePc, child: MakeChild) -> None:
-    one = child(soft_pc(MODERN_1996_MIB), PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
-    assert one.run("x = torch.arange(1 << 22); torch.equal(x.cuda().cpu(), x)") is True
