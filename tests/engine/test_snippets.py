@@ -157,6 +157,16 @@ def test_a_pitfalls_snippet_for_a_card_names_that_card(pitfall: Pitfall, part: s
     assert max(map(len, snippet.splitlines())) <= 100
 
 
+_ABOUT_CUDA = {"old_amp_import", "visible_devices_too_late"}
+
+
+@pytest.mark.parametrize("part", ["broken", "fixed"])
+def test_a_pitfalls_snippet_for_another_makers_card_does_not_ask_cuda(part: str):
+    for pitfall in PITFALLS:
+        if pitfall.description.name not in _ABOUT_CUDA:
+            assert "torch.cuda" not in pitfall.snippet(part, "xpu:0"), pitfall.description.name
+
+
 @pytest.fixture
 def cards(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     def have(count: int) -> None:
@@ -185,7 +195,7 @@ def test_on_a_pc_with_several_cards_a_snippet_begins_with_their_order(cards: Cal
 
 def test_the_lines_for_a_chosen_device_make_a_tensor_there(capsys: pytest.CaptureFixture[str]):
     assert run_snippet(snippet_for_device("cpu"), capsys) == "made on cpu\n"
-    assert run_snippet(snippet_for_device("meta"), capsys) == "made on meta\n"
+    assert "torch.xpu.set_device(device)" in snippet_for_device("xpu:1")
 
 
 def test_where_cards_are_hidden_a_snippet_hides_them_as_well(
