@@ -256,12 +256,13 @@ class Sparkline(QWidget):
             return
         step = max(len(span.values) // _MOST_POINTS, 1)
         low, high = span.scale
+        extent = high - low if high > low else 1.0  # all values may be the same
         part: list[QPointF] = []
         for time_s, value in zip(
             span.times_s[::step].tolist(), span.values[::step].tolist(), strict=True
         ):
             if value == value:  # a gap is not a number
-                share = min(max((value - low) / (high - low), 0.0), 1.0)
+                share = min(max((value - low) / extent, 0.0), 1.0)
                 part.append(QPointF(self._x(time_s), 1 + (1 - share) * (self.height() - 2)))
             elif part:
                 yield part

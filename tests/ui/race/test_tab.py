@@ -405,7 +405,7 @@ def test_full_screen_is_the_race_alone_again_and_again_until_esc(
     stage = tab._stage
     assert stage.isFullScreen()
     assert not stage.page.findChildren(QPushButton)
-    assert "engine is starting" in text(stage.page, "race.stage.detail")
+    assert "PyTorch is starting" in text(stage.page, "race.stage.detail")
     engines.latest.go()
     wait_until(lambda: tab.race.can_run)
     tab.race.start()
