@@ -64,6 +64,7 @@ from gpu_studio.hardware.client import SensorReader
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
+from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.theme import styled_application
 from tests.driving.window import find, wait_ready, wait_until
@@ -469,8 +470,8 @@ class Walk:
         tabs.setCurrentIndex(0)
         _turn()
         find(self.window, "benchmark.clear", QAbstractButton).click()
-        results = find(self.window, "benchmark.results", QTableView).model()
-        wait_until(lambda: results.rowCount() == 0)
+        benchmark = self.window.findChild(BenchmarkTab).benchmark
+        wait_until(lambda: not benchmark.runs)
         # Another picture: the frames of a race take up to 192 MiB.
         for picture in ("grow", "learn"):
             find(self.window, f"race.picture.{picture}", QAbstractButton).click()
