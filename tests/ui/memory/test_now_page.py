@@ -290,7 +290,7 @@ def test_two_cards_are_chosen_between(tab, engines, studio, qtbot):
     assert [cards.itemText(i) for i in range(3)] == [
         "This PC's RAM", "cuda:0 GT 1030", "cuda:1 RTX 3060",
     ]  # fmt: skip
-    assert cards.currentIndex() == 1
+    qtbot.waitUntil(lambda: cards.currentIndex() == 1)  # once PyTorch is known
     cards.setFocus()
     qtbot.keyClick(cards, Qt.Key.Key_Down)
     qtbot.waitUntil(lambda: engines.requests[-1] == ReadMemory(device="cuda:1"))

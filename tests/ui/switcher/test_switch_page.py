@@ -14,6 +14,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.placement_messages import PlaceModel, UseDevice
 from gpu_studio.model.switcher.placement_table import AFTER, BEFORE, NAME
 from gpu_studio.ui.switcher import switch_page
+from tests.driving.pages import settle
 from tests.driving.window import click, find, places, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import gt_1030
@@ -45,6 +46,7 @@ def test_a_device_that_is_used_has_a_mark_and_no_button_and_nothing_moves(tab, s
     assert find(tab, f"switcher.mark.{FIRST}").isVisible()
     assert find(tab, use(FIRST)).isHidden()
     stays = [use("cpu"), f"switcher.visible_only.{SECOND}", "switcher.model", "switcher.move"]
+    settle()  # the layout of the first paint may still be on its way
     before = places(tab)
     click(tab, use(SECOND))
     qtbot.waitUntil(lambda: "same output" in text(tab, "switcher.proof"))
