@@ -57,6 +57,16 @@ def _chosen(page: Page, of: str) -> Any:
     return getattr(page.model.choices, of)
 
 
+def _follow(page: Page, of: str, control: QWidget, show: Callable[[Any], object]) -> None:
+    """Show a choice in its control, which does not choose it again."""
+
+    def update() -> None:
+        with QSignalBlocker(control):
+            show(_chosen(page, of))
+
+    page.updates.append(update)
+
+
 def _pairs(items: Read | Sequence[Any]) -> list[tuple[str, Any]]:
     offered = items() if callable(items) else items
     return [one if isinstance(one, tuple) else (one, one) for one in offered]
@@ -179,11 +189,7 @@ class Number(_Control):
         box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # the wheel is the page's
         box.setCorrectionMode(QAbstractSpinBox.CorrectionMode.CorrectToNearestValue)
 
-        def update() -> None:
-            with QSignalBlocker(box):
-                box.setValue(_chosen(page, self.of))
-
-        page.updates.append(update)
+        _follow(page, self.of, box, box.setValue)
         box.valueChanged.connect(_choose(page, self.of))
         return _titled(page, self, box)
 
@@ -263,11 +269,7 @@ class Tick(_Control):
     def make(self, page: Page) -> QWidget:
         box = QCheckBox(self.title)
 
-        def update() -> None:
-            with QSignalBlocker(box):
-                box.setChecked(_chosen(page, self.of))
-
-        page.updates.append(update)
+        _follow(page, self.of, box, box.setChecked)
         box.toggled.connect(_choose(page, self.of))
         return _titled(page, self, box)
 

@@ -86,7 +86,7 @@ def open_results(
     content = read_results(path, is_over)
     if is_recording(content):
         return decode_recording(content, path.name, is_over)
-    return import_results(path, imported_at, is_over)
+    return _decoded(content, path.name)
 
 
 def results_of(recording: Recording, imported_at: str) -> list[KeptRun]:
@@ -116,9 +116,14 @@ def import_results(
         StudioError: the file is refused; the sentence says why.
     """
     content = read_results(path, is_over)
-    label = clean_name(f"imported from {path.name}")
     if is_recording(content):
         return results_of(decode_recording(content, path.name, is_over), imported_at)
+    return _decoded(content, path.name)
+
+
+def _decoded(content: bytes, file_name: str) -> list[KeptRun]:
+    """Return the results in an export or a file of the history, labeled with the file's name."""
+    label = clean_name(f"imported from {file_name}")
     probe = decode_json(content, _Probe)
     if bytes(probe.runs):
         kept = _from_export(content)
