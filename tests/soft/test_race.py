@@ -18,6 +18,7 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
     SamplesMeasured,
 )
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import GROW, LEARN, PICTURES
 from gpu_studio.core.race.side import RaceTrack
@@ -68,7 +69,7 @@ def test_the_cpu_does_not_win_against_wrong_results(soft_pc: MakePc, engine: Sta
     verdict = judge(LEARN, runs)
     assert (verdict.finished.leader, verdict.finished.undecided) == (None, True)
     assert [one.verified for one in verdict.finished.contestants] == [True, False]
-    assert verdict.doubts  # amber
+    assert verdict.trust.tone is Tone.FAILURE
 
 
 def test_a_card_that_is_lost_in_the_middle_leaves_its_frames(

@@ -79,6 +79,7 @@ def sit_down(
         reader = SensorReader(period_s=_PERIOD_S, log_path=log)
         window = build_window(sensor_source=reader, settings=settings, log_path=log)
         qtbot.addWidget(window)
+        window.resize(1280, 800)  # the screen of the platform offscreen has 800 pixels
         window.show()
         opened.append(Person(qtbot, window))
         return opened[-1]

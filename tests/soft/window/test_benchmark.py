@@ -43,7 +43,7 @@ def see_it_grow(person: Person, device: str) -> None:
     assert stamps(person)[-1] == "… timing"
 
 
-def test_cpu_and_card_draw_every_sample_and_a_wrong_card_ends_amber(
+def test_cpu_and_card_draw_every_sample_and_a_wrong_card_ends_in_failure(
     sit_down_at: SitDownAt,
 ) -> None:
     pc, person = sit_down_at(GTX_1650)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 LONGEST_RACE_S = 300.0
 
 
-def test_a_race_against_a_wrong_card_ends_amber_with_both_pictures(
+def test_a_race_against_a_wrong_card_ends_in_failure_with_both_pictures(
     sit_down_at: SitDownAt,
 ) -> None:
     _, person = sit_down_at(GTX_1650)
@@ -25,7 +25,7 @@ def test_a_race_against_a_wrong_card_ends_amber_with_both_pictures(
     person.until(lambda: person.sees("race.trust"), LONGEST_RACE_S)
 
     assert "wrong" in person.text("race.sentence")
-    assert person.property_of("race.trust", "tone") == "amber"
+    assert person.property_of("race.trust", "tone") == "failure"
     for side in ("left", "right"):
         assert person.find(RacePicture, f"race.{side}.picture").image is not None
         assert person.text(f"race.{side}.steps") != "0"
