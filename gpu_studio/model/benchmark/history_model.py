@@ -237,7 +237,7 @@ class HistoryModel(PageModel):
         elif entry is not None:
             reason = difference(results[-1], entry.header.result) if results else ""
             if reason:
-                self._say(Notice(reason, Tone.FAILURE))
+                self._show_notice(Notice(reason, Tone.FAILURE))
             else:
                 load = partial(self._history.load, entry.key)
                 self._files.add(load, partial(self._on_loaded, entry.key), keeps=False)
@@ -337,7 +337,7 @@ class HistoryModel(PageModel):
         kept = self.ghost[0].result if self.ghost is not None else None
         reason = difference(run.result, kept) if kept is not None else ""
         if reason:
-            self._say(Notice(f"Overlay removed. {reason}"))
+            self._show_notice(Notice(f"Overlay removed. {reason}"))
             self.end_ghost()
 
     def _on_done(self, _answer: object) -> None:
@@ -376,7 +376,9 @@ class HistoryModel(PageModel):
                 refused.append(f"The results in {file_name(path)} are here already.")
             else:
                 opened.append(found)
-        self._say(Notice(" ".join(dict.fromkeys(refused)), Tone.AMBER if refused else Tone.PLAIN))
+        self._show_notice(
+            Notice(" ".join(dict.fromkeys(refused)), Tone.AMBER if refused else Tone.PLAIN)
+        )
         if opened:
             self.refresh()  # this PC's own standard run stands beside those in files
             self._files.add(lambda: opened, self._on_opened)
@@ -407,27 +409,27 @@ class HistoryModel(PageModel):
         what = f"{result.workload} on {result.device_name}"
         if len(imported) > 1:
             what = f"{len(imported)} results, the first is {what}"
-        self._say(Notice(f"Kept: {what}. Label: “{result.recording}”."))
+        self._show_notice(Notice(f"Kept: {what}. Label: “{result.recording}”."))
         self.refresh()
 
     def _on_exported(self, path: Path) -> None:
-        self._say(Notice(f"Saved as {path}"))
+        self._show_notice(Notice(f"Saved as {path}"))
 
     def _on_saved(self, count: int) -> None:
         self._trouble = ""
-        self._say(Notice(f"{counted(count, 'run')} saved."))
+        self._show_notice(Notice(f"{counted(count, 'run')} saved."))
         self.refresh()
 
     def _on_loaded(self, key: str, kept: KeptRun) -> None:
         run = run_of(kept)
         run.card = kept_card(kept, self._board)
         self.ghost, self._ghost_key = (run, _ghost_label(kept)), key
-        self._say(Notice("Shown on the live plot."))
+        self._show_notice(Notice("Shown on the live plot."))
         self.ghost_changed.emit()
 
     def _on_delayed(self) -> None:
         if self._waiting:
-            self._say(Notice(opening(next(iter(self._waiting))), Tone.QUIET))
+            self._show_notice(Notice(opening(next(iter(self._waiting))), Tone.QUIET))
 
     def _on_failed(self, failure: Failure) -> None:
         self._waiting.clear()
@@ -436,11 +438,11 @@ class HistoryModel(PageModel):
             mistake = f"The history failed: {mistake}"
         if self._history.pending:
             self._trouble = mistake
-        self._say(Notice(mistake, Tone.FAILURE))
+        self._show_notice(Notice(mistake, Tone.FAILURE))
         if self._contents is None or self._history.pending:
             self.refresh()
 
-    def _say(self, notice: Notice) -> None:
+    def _show_notice(self, notice: Notice) -> None:
         self.notice = notice
         self.notified.emit(notice)
         self.changed.emit()

@@ -106,7 +106,7 @@ class RunModel(PageModel):
         self._typed: dict[str, tuple[str, dict[str, str]]] = {}
         self._verdict: tuple[int, BenchmarkVerdict | None] = (0, None)
         history.ghost_changed.connect(self._on_ghost_changed)
-        history.notified.connect(self.tell)
+        history.notified.connect(self.on_notified)
         studio.session.engine_described.connect(self._on_engine_described)
         benchmark.runs_cleared.connect(self._on_runs_cleared)
         benchmark.plan_changed.connect(self._show_code)
@@ -455,7 +455,7 @@ class RunModel(PageModel):
             self._pointed = run
             self.changed.emit()
 
-    def tell(self, notice: Notice) -> None:
+    def on_notified(self, notice: Notice) -> None:
         """Say what became of a file, before what Run would do."""
         self.outcome = notice
         self.changed.emit()

@@ -98,7 +98,7 @@ class RunPage(Page):
         self._results.run_selected.connect(model.select)
         self._results.run_hovered.connect(model.point)
         self._sizes.run_pointed.connect(model.point)
-        self._export.notified.connect(model.tell)
+        self._export.notified.connect(model.on_notified)
         model.benchmark.runs_cleared.connect(self._results.clear_selection)
         escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._on_escape)
         escape.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
