@@ -4,13 +4,6 @@ A run has twelve rounds in 2 s. Between two of them, another run works for half 
 the part of the noise that drifts: independent from sample to sample, AR(1) with a correlation time,
 or bursts of another program. What comes less often than a few times in a run cannot be in its
 interval: with a correlation time of 1 s, or three bursts of 0.1 s in a run, 88 to 92 of 100 do.
-
-Simulated timings whose true median is known: how often does the interval contain it?
-
-A run has twelve rounds in 2 s. Between two of them, another run works for half a second. `LEVEL` is
-the part of the noise that drifts: independent from sample to sample, AR(1) with a correlation time,
-or bursts of another program. What comes less often than a few times in a run cannot be in its
-interval: with a correlation time of 1 s, or three bursts of 0.1 s in a run, 88 to 92 of 100 do.
 """
 
 from __future__ import annotations

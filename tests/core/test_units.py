@@ -1,7 +1,4 @@
-"""Times in ISO 8601.
-
-Times in ISO 8601.
-"""
+"""Times in ISO 8601."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The build for AMD's and Intel's chips, for each system and Python, and beside NVIDIA's cards.
-
-The build for AMD's and Intel's chips, for each system and Python, and beside NVIDIA's cards.
-"""
+"""The build for AMD's and Intel's chips, for each system and Python, and beside NVIDIA's cards."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The CPU's readings for a check: only what the system measures.
-
-The CPU's readings for a check: only what the system measures.
-"""
+"""The CPU's readings for a check: only what the system measures."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 EXPECTED: dict[str, str] = {
     **dict.fromkeys(
         (
-            "tests/hardware/test_watchdog.py::test_this_process_has_a_name_and_a_user",
-            "tests/hardware/test_watchdog.py::test_windows_puts_the_pc_before_the_user",
-            "tests/hardware/test_watchdog.py::test_a_process_that_ended_is_not_remembered",
+            "tests/hardware/test_reader.py::test_this_process_has_a_name_and_a_user",
+            "tests/hardware/test_reader.py::test_windows_puts_the_pc_before_the_user",
+            "tests/hardware/test_reader.py::test_a_process_that_ended_is_not_remembered",
         ),
         "psutil asks NtQuerySystemInformation for a process's name, which Wine refuses (error 87)",
     ),

@@ -51,26 +51,7 @@ def test_the_ceiling_that_allows_the_least_decides() -> None:
     sent = share_of_ceiling(SLOW, 4e-3, bytes_moved=2e8, link_bytes=1e7)
     assert sent is not None
     assert (sent.share, sent.limit) == (pytest.approx(0.625), Limit.LINK)
-
-
-@pytest.mark.parametrize(
-    ("limit", "words"),
-    [
-        (Limit.ARITHMETIC, "peak arithmetic, "),
-        (Limit.MEMORY, "memory bandwidth, "),
-        (Limit.LINK, "PCIe link, "),
-    ],
-)
-def test_a_ceiling_s_words_name_it(limit: Limit, words: str) -> None:
-    amounts = {
-        Limit.ARITHMETIC: "operations",
-        Limit.MEMORY: "bytes_moved",
-        Limit.LINK: "link_bytes",
-    }
-    share = share_of_ceiling(SLOW, 1.0, **{amounts[limit]: 1.0})
-    assert share is not None
-    assert share.limit is limit
-    assert share.ceiling.startswith(words)
+    assert sent.ceiling.startswith("PCIe link, ")
 
 
 def test_what_is_not_known_gives_no_share() -> None:
@@ -391,7 +372,7 @@ def test_the_peaks_of_every_card_are_the_published_ones() -> None:
         one.name: peaks
         for one in CARDS
         if (peaks := found[one.name]) is None
-        or peaks.arithmetic_flops["float32"] != pytest.approx(one.tflops * 1e12, rel=0.015)
+        or peaks.arithmetic_flops["float32"] != pytest.approx(one.tflops * 1e12, rel=0.005)
         or peaks.memory_bytes_per_s != pytest.approx(one.gb_per_s * 1e9, rel=0.01)
     }
     assert not other

@@ -1,12 +1,24 @@
+"""What the tables know of cards: their chips, names, colors and links."""
+
 from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 
 import pytest
 
+from gpu_studio.core.devices.card_colors import MOST_CARDS, with_cards
 from gpu_studio.core.devices.cards import chip_of, driver_branches, known_card
+from gpu_studio.core.devices.gpu_chips import (
+    chip_for_target,
+    gfx_target,
+    gpu_chip,
+    product_name,
+)
+from gpu_studio.core.devices.link import link_bytes_per_s
 from gpu_studio.core.devices.peaks import known_capabilities
+from gpu_studio.core.json_resource import read_resource
 from gpu_studio.core.resources import resource_path
 
 TABLE = json.loads(resource_path("cards.json").read_text(encoding="utf-8"))
@@ -55,3 +67,101 @@ def test_the_table_is_of_one_piece_and_names_its_sources():
     known = {f"{major}.{minor}" for major, minor in known_capabilities()} | {"2.0", "2.1"}
     assert capabilities <= known
     assert set(TABLE["sources"]) == set(TABLE) - {"about", "sources"}
+
+
+@pytest.mark.parametrize(
+    ("maker", "device_id", "target"),
+    [("AMD", 0x73FF, "gfx1032"), ("AMD", 0x67DF, "gfx803"), ("AMD", 0x687F, "gfx900"),
+     ("AMD", 0x747E, "gfx1101"), ("AMD", 0x15BF, "gfx1103"), ("AMD", 0x163F, "gfx1033"),
+     ("AMD", 0x6818, "gfx601"), ("AMD", 0x7550, "gfx1201"), ("AMD", 0x1586, "gfx1151"),
+     ("AMD", 0x740F, "gfx90a"), ("Intel", 0x56A5, "dg2"), ("Intel", 0xE20B, "bmg"),
+     ("Intel", 0x9A49, "tgl"), ("Intel", 0x7D55, "mtl"), ("Intel", 0xB080, "ptl"),
+     ("AMD", 0xE20B, None), ("AMD", 0xFFFF, None), ("Intel", None, None)],
+)  # fmt: skip
+def test_a_device_id_names_the_chip_of_its_maker(maker, device_id, target):
+    chip = gpu_chip(maker, device_id)
+    assert (chip.target if chip else None) == target
+
+
+def test_every_device_id_belongs_to_one_chip_of_its_maker():
+    uses = Counter(
+        (chip["maker"], device_id)
+        for chip in read_resource("gpu_chips.json", dict)["chips"]
+        for ends in (text.split("-") for text in chip.get("device_ids", ()))
+        for device_id in range(int(ends[0], 16), int(ends[-1], 16) + 1)
+    )
+    assert len(uses) > 700
+    assert max(uses.values()) == 1
+
+
+@pytest.mark.parametrize(
+    ("version", "target"),
+    [(100302, "gfx1032"), (110000, "gfx1100"), (110501, "gfx1151"), (120001, "gfx1201"),
+     (90010, "gfx90a"), (90012, "gfx90c"), (90402, "gfx942"), (90500, "gfx950"), (80003, "gfx803")],
+)  # fmt: skip
+def test_linux_number_of_a_target_is_llvms_name_of_it(version, target):
+    assert gfx_target(version) == target
+    chip = chip_for_target(target)
+    assert chip is not None
+    assert chip.target == target
+
+
+@pytest.mark.parametrize(
+    ("vendor_id", "device_id", "revision", "name"),
+    [
+        (0x1002, 0x73FF, 0xC7, "Radeon RX 6600"),
+        (0x1002, 0x73FF, 0xC1, "Radeon RX 6600 XT"),
+        (0x1002, 0x73FF, None, "Radeon RX 6600/6600 XT/6600M"),
+        (0x1002, 0x73FF, 0x01, "Radeon RX 6600/6600 XT/6600M"),
+        (0x1002, 0x15BF, 0xC4, "Radeon 780M"),
+        (0x1002, 0x163F, None, "Custom GPU 0405"),  # all its revisions have one name
+        (0x8086, 0x56A5, 0x05, "Arc A380"),
+        (0x10DE, 0x2504, None, "GeForce RTX 3060 Lite Hash Rate"),
+        (0x1AF4, 0x1050, None, "Virtio GPU"),
+        (0x1002, 0xFFFF, None, ""),
+    ],
+)
+def test_a_card_has_the_name_under_which_it_is_sold(vendor_id, device_id, revision, name):
+    assert product_name(vendor_id, device_id, revision) == name
+
+
+@pytest.mark.parametrize(
+    ("known", "present", "colors"),
+    [
+        ((), "AB", "AB"),
+        ("AB", "BA", "AB"),
+        ("AB", "B", "AB"),
+        ("AB", "CB", "ABC"),
+        ("ABC", "BD", "DBC"),
+        ("ABC", "ABCD", "ABCD"),
+        ("AA", "A", "A"),
+    ],
+    ids=["first", "swapped", "one is out", "replaced", "no color is free", "four", "twice"],
+)
+def test_a_card_keeps_its_color(known: tuple[str, ...] | str, present: str, colors: str) -> None:
+    assert with_cards(tuple(known), tuple(present)) == tuple(colors)
+
+
+def test_the_list_is_bounded() -> None:
+    assert len(with_cards((), [str(number) for number in range(40)])) == MOST_CARDS
+
+
+@pytest.mark.parametrize(
+    ("generation", "width", "gb_per_s"),
+    [
+        (1, 1, 0.25),
+        (1, 16, 4.0),
+        (3, 4, 3.94),
+        (3, 16, 15.75),
+        (4, 16, 31.5),
+        (5, 16, 63.0),
+        (6, 16, 121.0),
+    ],
+)
+def test_a_link_carries_what_its_lanes_carry(generation, width, gb_per_s):
+    assert link_bytes_per_s(generation, width) == pytest.approx(gb_per_s * 1e9, rel=0.002)
+
+
+@pytest.mark.parametrize("link", [(None, 16), (3, None), (3, 0), (99, 16)])
+def test_an_unknown_link_has_no_limit(link):
+    assert link_bytes_per_s(*link) is None

@@ -20,33 +20,6 @@ def peaks_of(capability, sm_count, sm_mhz, bus_bits, memory_mhz, name=""):
 
 
 @pytest.mark.parametrize(
-    ("card", "float32_tflops", "memory_gb_per_s"),
-    [
-        (("6.1", 3, 1468, 64, 3004), 1.13, 48.1),  # GT 1030 GDDR5
-        (("6.1", 3, 1379, 64, 1050), 1.06, 16.8),  # GT 1030 DDR4
-        (("5.2", 13, 1178, 256, 3506), 3.92, 224.4),  # GTX 970
-        (("7.5", 68, 1545, 352, 7000), 13.45, 616),  # RTX 2080 Ti
-        (("8.6", 82, 1695, 384, 9751), 35.58, 936),  # RTX 3090
-        (("8.9", 128, 2520, 384, 10501), 82.58, 1008),  # RTX 4090
-        (("12.0", 170, 2407, 512, 14001), 104.75, 1792),  # RTX 5090
-        (("9.0", 132, 1980, 5120, 2619), 66.9, 3352),  # H100 SXM
-        (("6.1", 28, 1582, 352, 5505), 11.34, 484),  # GTX 1080 Ti, GDDR5X
-        (("6.0", 56, 1480, 4096, 715), 10.6, 732),  # P100 SXM2
-        (("7.5", 40, 1590, 256, 5001), 8.14, 320),  # T4
-        (("8.6", 48, 1710, 256, 7001), 21.01, 448),  # RTX 3080 laptop, 150 W
-        (("8.6", 26, 1200, 192, 6001), 7.99, 288),  # RTX A2000
-        (("8.9", 60, 2040, 192, 6251), 31.33, 300),  # L4
-        (("8.9", 142, 2490, 384, 9001), 90.5, 864),  # L40
-        (("8.6", 72, 1695, 384, 6251), 31.2, 600),  # A10
-    ],
-)
-def test_float32_and_memory_are_what_the_maker_states(card, float32_tflops, memory_gb_per_s):
-    found = peaks_of(*card)
-    assert found.best_flops("float32") == pytest.approx(float32_tflops * 1e12, rel=0.005)
-    assert found.memory_bytes_per_s == pytest.approx(memory_gb_per_s * 1e9, rel=0.005)
-
-
-@pytest.mark.parametrize(
     ("card", "dtype", "tflops"),
     [
         (("7.0", 80, 1530, 4096, 877, "Tesla V100"), "float16", 125.3),

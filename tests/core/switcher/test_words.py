@@ -1,0 +1,280 @@
+"""What the Switcher says of moves, and of a fix, whichever way the numbers went."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gpu_studio.core.devices.finding import untested_sentence
+from gpu_studio.core.devices.link import Link
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.engine_messages import EngineEnded
+from gpu_studio.core.messages.pitfall_messages import Figure, PitfallOutcome
+from gpu_studio.core.messages.placement_messages import FileInspected, TensorsPlaced
+from gpu_studio.core.switcher.pitfall_words import (
+    ChangedLine,
+    changed_lines,
+    compare_parts,
+    is_even,
+)
+from gpu_studio.core.switcher.placement_words import (
+    describe_file,
+    explain_end,
+    explain_failure,
+    explain_move,
+    explain_tensors,
+)
+from gpu_studio.core.switcher.whole_snippet import (
+    complete,
+    runs_as_it_stands,
+    snippet_for_device,
+)
+from tests.fakes.switching_answers import place_finished
+
+
+def plain(text):
+    return text.replace("\u202f", " ")
+
+
+def test_a_move_reports_bytes_time_allocator_and_proof():
+    assert plain(explain_move(place_finished())) == (
+        "84 KiB moved in 210 µs  ·  410 MB/s  ·  allocated +86,528 bytes  ·  "
+        "same input, same output (largest difference 2.4e-7)"
+    )
+
+
+def test_a_move_to_a_card_that_nobody_has_tried_says_so():
+    sentence = untested_sentence("AMD")
+    assert explain_move(place_finished(untested=sentence)).endswith(f"  ·  {sentence}")
+
+
+def test_a_move_back_frees():
+    sentence = plain(explain_move(place_finished(allocated_delta_bytes=-86_528)))
+    assert "allocated -86,528 bytes" in sentence
+
+
+def test_on_the_cpu_nothing_moves_and_nothing_is_counted():
+    sentence = explain_move(
+        place_finished(
+            device="cpu", moved_bytes=0, allocated_delta_bytes=None, largest_difference=0.0
+        )
+    )
+    assert sentence == (
+        "Nothing had to move: all 15 tensors are on cpu  ·  "
+        "same input, same output (largest difference 0)"
+    )
+    one = explain_move(place_finished(device="cpu", moved_bytes=0, tensors=1, dtype="bfloat16"))
+    assert one.startswith(
+        "Nothing had to move: the 1 tensor is on cpu, floating-point ones bfloat16 now  ·  "
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"same_output": False, "largest_difference": 0.031},
+            "different output: largest difference 0.031, more than the 1.0e-5 that rounding",
+        ),
+        ({"same_output": False, "largest_difference": None}, "is now NaN"),
+        ({"same_output": None, "largest_difference": None}, "not compared"),
+    ],
+)
+def test_a_move_that_is_not_proved_says_so(changes, words):
+    sentence = explain_move(place_finished(**changes))
+    assert words in sentence
+    assert "same output" not in sentence
+
+
+@pytest.mark.parametrize("kind", list(FailureKind))
+def test_every_failure_keeps_the_engines_sentence_and_has_a_next_step(kind):
+    sentence = explain_failure(Failure(kind, "cuda:7 is not there: this PC has cuda:0 to cuda:1."))
+    assert sentence.startswith("cuda:7 is not there: this PC has cuda:0 to cuda:1. ")
+    assert sentence.count(".") >= 2
+
+
+def test_an_engine_that_ended_is_reported():
+    assert "signal 9" in explain_end(EngineEnded(exit_code=-9))
+    assert "before it answered" in explain_end(EngineEnded(exit_code=None, stopped=True))
+
+
+def test_the_bandwidth_is_set_against_the_link():
+    link = Link(generation=3, width=4)
+    large = place_finished(moved_bytes=1_969_200_000, elapsed_s=1.0)
+    assert "1.97 GB/s, 50 % of the 3.94 GB/s of the card's link (PCIe gen 3 × 4)" in plain(
+        explain_move(large, link)
+    )
+    assert "copy overhead" not in explain_move(large, link)
+    assert "so few bytes, most of the time is copy overhead" in explain_move(place_finished(), link)
+
+
+def test_a_move_over_an_unknown_link_is_not_compared_with_it():
+    unknown = explain_move(place_finished(), Link(generation=9, width=16))
+    assert "410\u202fMB/s  ·" in unknown
+
+
+def test_all_three_deltas_of_memory_are_reported():
+    sentence = plain(explain_move(place_finished(reserved_delta_bytes=2 << 20, card_delta_bytes=0)))
+    assert "reserved +2,097,152 bytes  ·  on the card +0 bytes" in sentence
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"tolerance": 0.0, "largest_difference": 0.0}, "identical to the file bit for bit"),
+        ({"tolerance": 0.01, "largest_difference": 0.002}, "except for rounding"),
+        ({"same_output": False, "tolerance": 0.01}, "too large or too small for the new type"),
+        ({"same_output": False, "tolerance": 0.0}, "different from the file"),
+    ],
+)
+def test_a_files_proof_is_its_values(changes, sentence):
+    assert sentence in explain_move(place_finished(proof="values", **changes))
+
+
+def test_a_file_is_described_before_it_is_opened():
+    inspected = FileInspected(
+        path="x.pt", size_bytes=3 << 20, tensors=2, tensor_bytes=2 << 20, left_out=1
+    )
+    assert plain(describe_file(inspected)) == (
+        "3 MiB on disk, 2 tensors of 2 MiB in memory. 1 other value in it will be left out. "
+        "PyTorch opens it with weights_only, which runs no code."
+    )
+
+
+def test_both_ways_of_placing_tensors_are_reported():
+    placed = TensorsPlaced(
+        device="cuda:1", size=1000, dtype="float32", moved_bytes=4_000_000, cpu_made_s=0.004,
+        moved_s=0.002, made_s=0.0001, same_values=True, result_device="cuda:1",
+        allocated_delta_bytes=8_000_000,
+    )  # fmt: skip
+    sentence = plain(explain_tensors(placed, Link(generation=3, width=4)))
+    assert "x: made on the CPU in 4.00 ms, moved in 2.00 ms" in sentence
+    assert "w: made on cuda:1 in 100 µs" in sentence
+    assert "2.00 GB/s, 51 % of" in sentence
+    assert "allocated +8,000,000 bytes" in sentence
+    assert sentence.endswith("bit for bit  ·  their product is on cuda:1")
+
+
+OTHERWISE = "Workers cost time."
+
+
+def outcome(part: str, *figures: Figure) -> PitfallOutcome:
+    return PitfallOutcome(part=part, sentence="It was measured.", figures=figures)
+
+
+def compared(
+    before: float, after: float, aim: str = "less", *, unit: str = "s", is_disturbed: bool = False
+) -> str:
+    broken, fixed = (
+        outcome(part, Figure(name="wait_s", title="Waiting", value=value, unit=unit, aim=aim))
+        for part, value in (("broken", before), ("fixed", after))
+    )
+    broken = msgspec.structs.replace(broken, is_disturbed=is_disturbed)
+    return compare_parts(OTHERWISE, broken, fixed).replace("\u202f", " ")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "aim", "words"),
+    [
+        (2.0, 1.0, "less", "With the fix: waiting 1.00 s instead of 2.00 s."),
+        (1.0, 2.0, "more", "With the fix: waiting 2.00 s instead of 1.00 s."),
+        (1.0, 2.0, "less", "The fix did not help here: waiting 2.00 s instead of 1.00 s. Workers"),
+        (2.0, 1.0, "more", "The fix did not help here: waiting 1.00 s instead of 2.00 s. Workers"),
+        (1.0, 0.97, "less", "The fix did not help here: waiting 970 ms instead of 1.00 s. Workers"),
+        (0.0, 0.0, "less", "The fix did not help here: waiting 0 s instead of 0 s. Workers"),
+    ],
+)
+def test_the_sentence_follows_the_numbers(before: float, after: float, aim: str, words: str):
+    assert compared(before, after, aim).startswith(words)
+
+
+def test_beside_other_programs_a_fix_is_doubtful_and_none_is_said_not_to_help():
+    good, bad = compared(2.0, 1.0, is_disturbed=True), compared(1.0, 2.0, is_disturbed=True)
+    assert good.endswith("1.00 s instead of 2.00 s. Doubtful: other programs kept the CPU busy.")
+    assert bad.startswith("Whether the fix helps here cannot be told: other programs")
+    assert bad.endswith("With the fix: waiting 2.00 s instead of 1.00 s.")
+    counted = compared(2, 1, unit="", is_disturbed=True)
+    assert counted == "With the fix: waiting 1 instead of 2."
+
+
+def test_a_figure_without_an_aim_or_without_a_twin_is_left_out():
+    assert compared(2.0, 1.0, aim="") == ""
+    broken = outcome("broken", Figure(name="a", title="A", value=1.0, aim="less"))
+    fixed = outcome("fixed", Figure(name="b", title="B", value=1.0, aim="less"))
+    assert compare_parts(OTHERWISE, broken, fixed) == ""
+    assert compare_parts(OTHERWISE, broken, None) == compare_parts(OTHERWISE, None, fixed) == ""
+
+
+def test_where_one_number_got_better_and_another_worse_both_are_reported():
+    broken, fixed = (
+        outcome(
+            part,
+            Figure(name="wait", title="Waiting", value=wait, aim="less"),
+            Figure(name="whole", title="All", value=whole, aim="less"),
+        )
+        for part, wait, whole in (("broken", 4.0, 5.0), ("fixed", 1.0, 7.0))
+    )
+    assert compare_parts(OTHERWISE, broken, fixed) == (
+        "The fix helped only partly here: waiting 1 instead of 4; all 7 instead of 5. "
+        "Workers cost time."
+    )
+
+
+def test_what_is_too_close_is_not_called_different():
+    assert is_even(1.0, 1.05)
+    assert is_even(0.0, 0.0)
+    assert not is_even(1.0, 1.06)
+    assert not is_even(0.0, 1e-9)
+
+
+def test_each_place_has_its_removed_and_its_added_lines():
+    before = "import torch\n\nmodel(x)\nkeep = 1\n    a = 1\n"
+    after = "import torch\n\nwith torch.no_grad():\n    model(x)\nkeep = 1\n    a = 2\n    b = 3\n"
+    assert changed_lines(before, after) == (
+        (
+            ChangedLine(False, "model(x)"),
+            ChangedLine(True, "with torch.no_grad():"),
+            ChangedLine(True, "    model(x)"),
+        ),
+        (ChangedLine(False, "a = 1"), ChangedLine(True, "a = 2"), ChangedLine(True, "b = 3")),
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("", ""), ("a\n", "a\n"), ("a\nb\n", "a\n\n   \nb"), ("a", "a\n")]
+)
+def test_blank_lines_are_no_change(before, after):
+    assert changed_lines(before, after) == ()
+
+
+ORDER = 'os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"'
+
+
+@pytest.mark.parametrize(
+    ("address", "device_count", "visible_devices", "begins"),
+    [
+        ("cpu", 2, None, "import torch\n\ndevice"),
+        ("cuda:0", 0, None, "import torch\n\ndevice"),
+        ("cuda:0", 1, None, "import torch\n\ndevice"),
+        ("cuda:0", 0, "", "import torch\n\ndevice"),
+        ("cuda:1", 2, None, f"import os\n\n{ORDER}\n\nimport torch\n\ndevice"),
+        (
+            "cuda:0", 1, "GPU-1",
+            f"import os\n\n{ORDER}\nos.environ[\"CUDA_VISIBLE_DEVICES\"] = 'GPU-1'\n\nimport torch",
+        ),
+    ],
+)  # fmt: skip
+def test_a_snippet_sees_the_cards_as_the_engine_does(
+    address: str, device_count: int, visible_devices: str | None, begins: str
+):
+    whole = complete(
+        snippet_for_device(address), device_count=device_count, visible_devices=visible_devices
+    )
+    assert whole.startswith(begins)
+    assert f'torch.device("{address}")' in whole
+
+
+def test_what_has_to_be_a_file_of_several_processes_cannot_be_pasted():
+    assert runs_as_it_stands("import torch\n# Save this as a file")
+    assert runs_as_it_stands("")
+    assert not runs_as_it_stands("# Save this as share.py, then: torchrun share.py\nimport os\n")
