@@ -4,8 +4,8 @@ The pairs take turns in one engine, as the program compares devices; with ``--ap
 requests one after the other, as in two sittings; with ``--race``, two contestants of one thread.
 ``--busy N`` keeps N processes computing beside them. ``--slower`` gives the second side half as
 many elements more: then the first one should win in at least 80 of 100 pairs. Ends with the number
-of winners, how often both intervals contain the median of all medians, and the share of pairs that
-were called busy.
+of winners and their ratios, how often both intervals contain the median of all medians, and the
+share of runs that were called busy.
 
     python -m tests.bench.alike --pairs 200 --workload elementwise --size 512 --busy 2 --apart
 """
@@ -84,6 +84,8 @@ def main() -> None:
     parser.add_argument("--slower", action="store_true")
     parser.add_argument("--race", choices=[picture.name for picture in PICTURES])
     options = parser.parse_args()
+    if options.race and options.slower:
+        parser.error("both contestants of a race have the same size")
     beside = [multiprocessing.Process(target=keep_busy, daemon=True) for _ in range(options.busy)]
     for process in beside:
         process.start()
@@ -95,12 +97,14 @@ def main() -> None:
         for process in beside:
             process.kill()
     claims = [pair.claim for pair in pairs if pair.claim is not None]
-    winners = sum(claim.sign != 0 for claim in claims)
+    winners = [claim for claim in claims if claim.sign]
     results = [result for pair in pairs for result in pair.results]
     middle_s = statistics.median(result.median_s for result in results)
     held = sum(low <= middle_s <= high for low, high in (one.ci95_s for one in results))
     busy = sum(bool(result.conditions.other_processes) for result in results)
-    print(f"winners: {winners} of {len(claims)} pairs")
+    print(f"winners: {len(winners)} of {len(claims)} pairs")
+    for claim in winners:
+        print(f"  {claim.ratio:.2f}, {claim.low:.2f} to {claim.high:.2f}, {claim.words}")
     print(f"intervals that contain the median of all medians: {held} of {len(results)}")
     print(f"runs beside other programs: {busy} of {len(results)}")
 
