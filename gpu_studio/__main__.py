@@ -39,7 +39,7 @@ def load_window() -> Callable[..., int]:
     """Import the window, and collect no garbage until it is painted.
 
     What is imported and made until then stays: looking through it again and again would be 5 % of
-    the time until the first paint. `model.collector` takes over there.
+    the time until the first paint. `app.collect_in_its_thread` takes over there.
     """
     gc.disable()
     from gpu_studio.app import main as open_window

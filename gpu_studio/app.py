@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import logging
 import os
 import signal
@@ -63,7 +64,7 @@ _WITHOUT_FONT = (
     "commands, such as “{command}”, work without a font."
 )
 _WHEELS = "GPU_STUDIO_WHEELS"  # for an installation without a person: in a school, in a test
-_TIDY_EVERY_MS, _TURN_EVERY_MS = 3_600_000, 500
+_TIDY_EVERY_MS, _TURN_EVERY_MS, _COLLECT_EVERY_MS = 3_600_000, 500, 500
 
 APP_ID = "gpu-studio"
 
@@ -195,6 +196,7 @@ def main() -> int:
         sleep_blocker=SleepBlock("Measuring or installing"),
     )
     window.painted.connect(give_large_back)
+    collect_in_its_thread(window)
     sys.excepthook = _report_unexpected
     _close_on_signals(window)
     application.commitDataRequest.connect(window.note_system_end)
@@ -238,6 +240,25 @@ def _repeat(window: MainWindow, work: Callable[[], None], every_ms: int) -> None
     timer = QTimer(window)
     timer.timeout.connect(work)
     timer.start(every_ms)
+
+
+def collect_in_its_thread(window: MainWindow) -> None:
+    """Collect garbage in the window's thread only, from now on.
+
+    Python collects in any thread that allocates, so a worker's might destroy QObjects of the window
+    with timers, which may only be destroyed in their own thread: the program would crash. What is
+    made with the window stays, and is left out: to scan it each time would block the window.
+    """
+    gc.disable()
+    window.painted.connect(gc.freeze)
+    window.completed.connect(gc.freeze)
+    _repeat(window, _collect, _COLLECT_EVERY_MS)
+
+
+def _collect() -> None:
+    due = [most < count for count, most in zip(gc.get_count(), gc.get_threshold(), strict=True)]
+    if any(due):
+        gc.collect(max(generation for generation, is_due in enumerate(due) if is_due))
 
 
 def remove_killed_windows_folders() -> None:

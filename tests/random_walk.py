@@ -59,7 +59,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.app import build_window
+from gpu_studio.app import build_window, collect_in_its_thread
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.settings import Settings
@@ -342,6 +342,7 @@ class Account:
 
         lines = traceback.format_exception(type(error), error, trace)
         self.trouble.append("".join(lines) + f"after {list(self.last_steps)}")
+        sys.stderr.write(f"{self.trouble[-1]}\n")  # it may end the walk
 
     def _hear(self, kind: object, _context: object, message: str) -> None:
         if not message.startswith(_KNOWN_MESSAGES):
@@ -364,6 +365,7 @@ class Walk:
             log_path=folder / "log",
             data_folder=folder / "data",  # in memory alone, each result would be one more
         )
+        collect_in_its_thread(self.window)
         self.window.show()
         self._studio = self.window.findChild(Studio)
         self._dialogs = QTimer(self.window)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QObject, Signal
 
 from gpu_studio import app
 from gpu_studio.app import _keep_small, remove_killed_windows_folders
@@ -232,6 +234,47 @@ sys.exit(gc.isenabled() or collected != [now["collections"] for now in gc.get_st
 
 def test_no_garbage_is_collected_before_the_first_paint():
     subprocess.run([sys.executable, "-c", _LOADED], timeout=PATIENCE_S, check=True)
+
+
+class Window(QObject):
+    painted, completed = Signal(), Signal()
+
+
+class Knot:
+    """Garbage that only the cycle collector finds; notes the thread that destroyed it."""
+
+    def __init__(self, destroyed_in: list[int]) -> None:
+        self._me, self._destroyed_in = self, destroyed_in
+
+    def __del__(self) -> None:
+        self._destroyed_in.append(threading.get_ident())
+
+
+def test_garbage_is_destroyed_in_the_windows_thread(qtbot, monkeypatch):
+    monkeypatch.setattr(app, "_COLLECT_EVERY_MS", 10)
+    gc.enable()
+    window = Window()
+    app.collect_in_its_thread(window)
+    window.painted.emit()
+    destroyed_in: list[int] = []
+    Knot(destroyed_in)
+    is_over = threading.Event()
+
+    def allocate() -> None:
+        collected: list[list[int]] = []
+        while not is_over.is_set():
+            collected.append([])
+            if len(collected) > 100_000:
+                collected.clear()
+
+    thread = threading.Thread(target=allocate)
+    thread.start()
+    try:
+        qtbot.waitUntil(lambda: bool(destroyed_in))
+    finally:
+        is_over.set()
+        thread.join()
+    assert destroyed_in == [threading.get_ident()]
 
 
 def test_a_log_that_has_grown_large_is_put_aside_and_a_small_one_goes_on(tmp_path):

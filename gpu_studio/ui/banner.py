@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit
 
 from gpu_studio.core.notice import Tone, action_label
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.page_keys import put_last
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, show_label
 
 if TYPE_CHECKING:
@@ -71,10 +70,6 @@ class Banner(Card):
     def sentence(self) -> str:
         """The shown sentence; empty while hidden."""
         return self._sentence.text() if not self.isHidden() else ""
-
-    def move_to_end(self) -> None:
-        """Put the buttons last in Tab order, even if other widgets are created later."""
-        put_last(self.window(), *self._buttons, self._command)
 
     def show_headline(self, headline: Headline) -> None:
         """Show a sentence with its detail, a command to copy, and two buttons."""

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QToolButton
 
 from gpu_studio.core.switcher.whole_snippet import runs_as_it_stands
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.page_keys import put_last
 from gpu_studio.ui.parts import GAP, Card, Text, button
 
 if TYPE_CHECKING:
@@ -76,10 +75,6 @@ class CodeDrawer(Card):
         pages.installEventFilter(self)
         pages.tabBar().installEventFilter(self)
         self.hide()
-
-    def move_to_end(self) -> None:
-        """Put the drawer last in Tab order, even if other widgets are created later."""
-        put_last(self.window(), self._copy, self._close, self._text)
 
     def setVisible(self, visible: bool) -> None:
         """Keep the menu, the button and the keyboard's place in step."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QHelpEvent, QPainter
-from PySide6.QtWidgets import QComboBox, QStyle, QStyleOptionComboBox, QStylePainter, QToolTip
+from PySide6.QtWidgets import QComboBox, QStyle, QStyleOptionComboBox, QToolTip
 
 from gpu_studio.model.text_rows import plain_tip
 from gpu_studio.ui.parts import Text, letters
@@ -160,7 +160,9 @@ class ElidingCombo(ComboBox):
     @property
     def is_elided(self) -> bool:
         """Whether the text is cut off."""
-        return self.fontMetrics().horizontalAdvance(self.currentText()) > self._room()
+        option = QStyleOptionComboBox()
+        self.initStyleOption(option)
+        return bool(option.currentText != self.currentText())
 
     def event(self, event: QEvent) -> bool:
         """Show the full text in a tool tip if it is cut off."""
@@ -169,25 +171,13 @@ class ElidingCombo(ComboBox):
             return True
         return super().event(event)
 
-    def _room(self) -> int:
-        option = QStyleOptionComboBox()
-        self.initStyleOption(option)
-        field = self.style().subControlRect(
-            QStyle.ComplexControl.CC_ComboBox, option,
-            QStyle.SubControl.SC_ComboBoxEditField, self,
-        )  # fmt: skip
-        return field.width() - 2 * _LABEL_EDGE
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the frame, and as much of the text as fits."""
-        painter = QStylePainter(self)
-        option = QStyleOptionComboBox()
-        self.initStyleOption(option)
-        option.currentText = self.fontMetrics().elidedText(
-            option.currentText, Qt.TextElideMode.ElideRight, self._room()
-        )
-        painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
-        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
+    def initStyleOption(self, option: QStyleOptionComboBox) -> None:
+        """Let Qt paint as much of the text as fits."""
+        super().initStyleOption(option)
+        parts, style = QStyle.SubControl, QStyle.ComplexControl.CC_ComboBox
+        field = self.style().subControlRect(style, option, parts.SC_ComboBoxEditField, self)
+        room, mode = field.width() - 2 * _LABEL_EDGE, Qt.TextElideMode.ElideRight
+        option.currentText = self.fontMetrics().elidedText(option.currentText, mode, room)
 
 
 def narrow_combo(name: str, accessible_name: str, least_letters: int = 8) -> ElidingCombo:

@@ -22,7 +22,6 @@ class FlowRow(QWidget):
         widgets: the widgets to place.
         fills: the widget that takes the remaining width of its line; without one, the widgets
             are left-aligned.
-        centred: whether to center them instead.
         spacing: pixels between two widgets.
     """
 
@@ -30,12 +29,11 @@ class FlowRow(QWidget):
         self,
         *widgets: QWidget,
         fills: QWidget | None = None,
-        centred: bool = False,
         spacing: int = 8,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._fills, self._is_centred, self._spacing = fills, centred, spacing
+        self._fills, self._spacing = fills, spacing
         self._widgets: list[QWidget] = []
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
@@ -55,9 +53,9 @@ class FlowRow(QWidget):
         self._widgets.append(widget)
         self.updateGeometry()
 
-    def set_widgets(self, *widgets: QWidget, fills: QWidget | None = None) -> None:
+    def set_widgets(self, *widgets: QWidget) -> None:
         """Place these widgets from now on; others from before already have another parent."""
-        self._widgets, self._fills = [], fills
+        self._widgets = []
         for widget in widgets:
             self.add(widget)
         self.updateGeometry()
@@ -126,7 +124,7 @@ class FlowRow(QWidget):
             height = _height_of(line)
             taken = sum(size.width() for _, size in line) + self._spacing * (len(line) - 1)
             spare = max(self.width() - taken, 0)
-            left = spare // 2 if self._is_centred else 0
+            left = 0
             for widget, size in line:
                 width = size.width() + (spare if widget is self._fills else 0)
                 above = (height - size.height()) // 2

@@ -18,13 +18,11 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.notice import Action
-from gpu_studio.model.collector import Collector
 from gpu_studio.model.pages import CHECK, DEVICES, Destination
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.menus import fill_menus
-from gpu_studio.ui.page_keys import PageKey, press
 from gpu_studio.ui.parts import MARGIN, SCROLL_BAR, resize_on_screen
 from gpu_studio.ui.scroll_page import LazyPage, TabScroll, idle_work
 from gpu_studio.ui.status import EffectLine, StatusLine
@@ -53,6 +51,7 @@ class MainWindow(QMainWindow):
 
     Signals:
         painted(): for the first time; what the first paint does not need can be done now.
+        completed(): all its pages are made.
 
     Args:
         studio: the shown state; the window owns it from now on.
@@ -64,6 +63,7 @@ class MainWindow(QMainWindow):
     """
 
     painted = Signal()
+    completed = Signal()
 
     def __init__(
         self,
@@ -79,7 +79,6 @@ class MainWindow(QMainWindow):
         self._studio, self._theme = studio, theme
         self._is_painted = self._has_started = self._is_closed = False
         self._tabs_after_paint = tabs_after_paint
-        self._collector = Collector(self)
         studio.setParent(self)
         theme.setParent(self)
         studio.board.changed.connect(self._show_cards)  # before any page hears of it
@@ -164,7 +163,6 @@ class MainWindow(QMainWindow):
         super().paintEvent(event)
         if not self._is_painted:
             self._is_painted = True
-            self._collector.start()
             idle_work().add(self, self.painted.emit, self._go_on)
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -185,13 +183,11 @@ class MainWindow(QMainWindow):
             self._studio.sensors.set_watched(not self.isMinimized())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Let Esc stop what runs in front, or else close the code, or leave the full screen."""
+        """Let Esc leave the full screen, or else close the code."""
         if event.key() != Qt.Key.Key_Escape:
             super().keyPressEvent(event)
         elif self.tabs.isHidden():
             self._hide_setup()
-        elif press(self.tabs.currentWidget(), PageKey.STOP):
-            return
         elif self._is_presented:
             self.present(is_presented=False)
         elif not self._code.isHidden():
@@ -238,8 +234,15 @@ class MainWindow(QMainWindow):
 
     def _order_keys(self) -> None:
         """Let Tab reach what is below the pages and beside them after all pages."""
-        self.banner.move_to_end()
-        self._code.move_to_end()
+        none, direct = Qt.FocusPolicy.NoFocus, Qt.FindChildOption.FindDirectChildrenOnly
+        for place in (self.banner, self._code):
+            for widget in place.findChildren(QWidget, options=direct):
+                last = self.previousInFocusChain()
+                while last is not None and last.focusPolicy() is none:
+                    last = last.previousInFocusChain()
+                # Qt puts nothing beside a widget that does not accept focus.
+                if last is not None and last is not widget and widget.focusPolicy() is not none:
+                    self.setTabOrder(last, widget)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """End all work and processes: nothing outlives the window."""
@@ -252,7 +255,6 @@ class MainWindow(QMainWindow):
         geometry = base64.b64encode(self.saveGeometry().data()).decode("ascii")
         self._studio.settings.change(window_geometry=geometry, tab=self._front().tab)
         self._studio.close()
-        self._collector.stop()
         super().closeEvent(event)
 
     def _fill_tabs(self) -> None:
@@ -373,7 +375,7 @@ class MainWindow(QMainWindow):
         elif self._tabs_after_paint and (page := self._unmade_page()) is not None:
             page.make_next()
         else:
-            self._collector.freeze()
+            self.completed.emit()
             return
         idle_work().add(self, self._go_on)
 

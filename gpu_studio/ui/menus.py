@@ -1,4 +1,4 @@
-"""The window's menus: files, the look, what runs, PyTorch, and help."""
+"""The window's menus: files, the look, PyTorch, and help."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from PySide6.QtWidgets import QMessageBox
 
 from gpu_studio.core.packaged_parts import licenses_text, packaged_parts
 from gpu_studio.model.settings import TEXT_SIZES, THEMES
-from gpu_studio.ui.page_keys import PageKey, can_press, press
 from gpu_studio.ui.tabs import TABS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from PySide6.QtWidgets import QMainWindow, QMenu, QTabWidget, QWidget
@@ -48,7 +47,7 @@ def fill_menus(
         log_path: the log; None if there is none.
     """
     bar = window.menuBar()
-    _add_files(bar.addMenu("&File"), window, studio, tabs, open_file)
+    _add_files(bar.addMenu("&File"), window, studio, open_file)
     view = bar.addMenu("&View")
     _add_tabs(view, tabs)
     view.addSeparator()
@@ -58,7 +57,6 @@ def fill_menus(
     _add_text_sizes(view, window, studio.settings)
     view.addSeparator()
     _add_themes(view, studio)
-    _add_running(bar.addMenu("&Run"), tabs)
     pytorch = bar.addMenu("&PyTorch")
     pytorch.addAction("Start PyTorch &anew", studio.session.restart)
     if studio.builds is not None:
@@ -78,15 +76,10 @@ def _add_files(
     menu: QMenu,
     window: QMainWindow,
     studio: Studio,
-    tabs: QTabWidget,
     open_file: Callable[[], None],
 ) -> None:
     opening = menu.addAction("&Open…", QKeySequence.StandardKey.Open, open_file)
     opening.setObjectName("menu.open")
-
-    saving = menu.addAction("&Save…", PageKey.SAVE.keys, _presses(tabs, PageKey.SAVE))
-    saving.setObjectName("menu.save")
-    _enable_while_open(menu, tabs, {saving: PageKey.SAVE})
     menu.addSeparator()
     _add_ending(menu, studio)
     menu.addSeparator()
@@ -128,36 +121,6 @@ def _change_text(settings: Settings, step: int) -> None:
     beyond = [size for size in TEXT_SIZES if (size - now) * step > 0]
     if beyond:
         settings.change(text_size=min(beyond) if step > 0 else max(beyond))
-
-
-def _add_running(menu: QMenu, tabs: QTabWidget) -> None:
-    """Add the actions for what is in front; a key asks the page, not the menu."""
-    running = menu.addAction("&Run this page", _presses(tabs, PageKey.RUN))
-    running.setObjectName("menu.run")
-    running.setShortcuts([PageKey.RUN.keys, QKeySequence("Ctrl+Enter")])
-    # The window itself takes Esc: as a shortcut here it would be taken from lists and dialogs.
-    stopping = menu.addAction(f"&Stop\t{PageKey.STOP.words}", _presses(tabs, PageKey.STOP))
-    stopping.setObjectName("menu.stop")
-    _enable_while_open(menu, tabs, {running: PageKey.RUN, stopping: PageKey.STOP})
-
-
-def _presses(tabs: QTabWidget, key: PageKey) -> Callable[[], object]:
-    return lambda: press(tabs.currentWidget(), key)
-
-
-def _enable_while_open(menu: QMenu, tabs: QTabWidget, actions: Mapping[QAction, PageKey]) -> None:
-    """Show in an open menu what is possible; while it is closed, the keys ask the page."""
-
-    def update() -> None:
-        for action, key in actions.items():
-            action.setEnabled(can_press(tabs.currentWidget(), key))
-
-    def enable() -> None:
-        for action in actions:
-            action.setEnabled(True)
-
-    menu.aboutToShow.connect(update)
-    menu.aboutToHide.connect(enable)
 
 
 def _add_themes(menu: QMenu, studio: Studio) -> None:

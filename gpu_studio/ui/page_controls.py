@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from gpu_studio.ui.page import Page, Read
 from gpu_studio.ui.page import Part
 
+_MOST_ROWS = 8  # of a table to choose from; more of them scroll
+
 
 def _choose(page: Page, of: str) -> Callable[[object], None]:
     return lambda value: page.model.choose(**{of: value})
@@ -330,7 +332,6 @@ class ChosenRows(_Control):
         rows: returns the texts of the rows by their keys.
         numbers: the columns of numbers.
         wide: the column that takes the spare width; its texts end in "…" without room.
-        most_rows: of more rows, it scrolls.
         opened: called when a row is opened, by Enter or two clicks.
         deleted: called when Delete is pressed.
     """
@@ -339,7 +340,6 @@ class ChosenRows(_Control):
     rows: Read
     numbers: Sequence[int] = ()
     wide: int = 0
-    most_rows: int = 8
     opened: Callable[[], object] | None = None
     deleted: Callable[[], object] | None = None
 
@@ -359,7 +359,7 @@ class ChosenRows(_Control):
             found = self.rows()
             keys[:] = found
             rows.set_rows([*found.values()])
-            view.setFixedHeight(height_of_rows(view, min(max(len(keys), 1), self.most_rows)))
+            view.setFixedHeight(height_of_rows(view, min(max(len(keys), 1), _MOST_ROWS)))
             if selected() != (wanted := _chosen(page, self.of)):
                 select = QItemSelection()
                 for at in (at for at, key in enumerate(keys) if key in wanted):

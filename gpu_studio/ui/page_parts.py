@@ -15,15 +15,16 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.notice import Notice
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.page_keys import runs, saves, stops
 from gpu_studio.ui.parts import (
     Role,
     Text,
     button,
+    press_by_key,
     section,
     set_property,
     show_whole_rows,
     table,
+    with_key,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 from gpu_studio.ui.page import Part
 
 _STEPS = 1000  # of a bar of progress
-_KEYS = {"run": runs, "stop": stops, "save": saves}
 
 
 @dataclass(eq=False, repr=False)
@@ -108,16 +108,14 @@ class Press(Part):
         if enabled is not None:
             page.presses.append((pressed, enabled))
         if self.key:
-            _KEYS[self.key](pressed)
+            press_by_key(pressed, self.key)
         return pressed
 
     def is_filled(self, widget: QPushButton) -> bool:
         return bool(widget.text())
 
     def show_tip(self, widget: Any, tip: str) -> None:
-        super().show_tip(widget, tip)
-        if self.key:
-            _KEYS[self.key](widget)  # the tool tip names the key
+        super().show_tip(widget, with_key(tip, self.key) if self.key else tip)
 
     def _picture(self, page: Page, *, is_primary: bool) -> QIcon:
         return icon(self.icon, page.theme, *(("on_accent",) if is_primary else ()))

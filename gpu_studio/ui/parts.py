@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Literal
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt
-from PySide6.QtGui import QFont, QFontMetrics, QHelpEvent
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetrics, QHelpEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
@@ -25,10 +24,9 @@ from gpu_studio.model.text_rows import plain_tip
 from gpu_studio.ui.theme import HERO_SIZES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from PySide6.QtCore import QAbstractItemModel
-    from PySide6.QtGui import QShowEvent
 
     from gpu_studio.core.notice import Notice, Tone
 
@@ -41,8 +39,9 @@ Role = Literal[
     "amber", "good", "",
 ]  # fmt: skip
 
+# What presses the buttons of a page, by what they do; the first is named to the user.
+KEYS = {"run": ("Ctrl+Return", "Ctrl+Enter"), "stop": ("Esc",), "save": ("Ctrl+S",)}
 _ROW_PADDING = 15
-_LEAST_ROWS = 2  # fewer rows are no table: the others are reached by scrolling
 
 
 class Card(QFrame):
@@ -138,6 +137,20 @@ def button(
     return widget
 
 
+def press_by_key(pressed: QPushButton, does: str) -> None:
+    """Let the key for what a button does press it while it can be pressed, and name the key."""
+    shortcut = QShortcut(QKeySequence(), pressed)
+    shortcut.setKeys([QKeySequence(key) for key in KEYS[does]])
+    shortcut.activated.connect(pressed.click)
+    pressed.setToolTip(with_key(pressed.toolTip(), does))
+
+
+def with_key(tip: str, does: str) -> str:
+    """Return a tool tip with the key for what a button does, as this system writes it."""
+    words = QKeySequence(KEYS[does][0]).toString(QKeySequence.SequenceFormat.NativeText)
+    return f"{tip} ({words})".lstrip()
+
+
 def show_label(shown: QPushButton, text: str) -> None:
     """Show a button under a name; without one, hide it."""
     if text:
@@ -159,24 +172,6 @@ def keep_room(*widgets: QWidget) -> None:
         widget.setSizePolicy(policy)
 
 
-@contextlib.contextmanager
-def laid_out_once(page: QWidget) -> Iterator[None]:
-    """Lay a page out once after many changes.
-
-    Qt lays out all that is around a widget at once whenever one comes: a page with five new cards
-    five times.
-    """
-    layout = page.layout()
-    was_enabled = layout is not None and layout.isEnabled()
-    if layout is not None:
-        layout.setEnabled(False)  # the layout that Qt has posted meanwhile comes after this
-    try:
-        yield
-    finally:
-        if layout is not None:
-            layout.setEnabled(was_enabled)
-
-
 def letters(widget: QWidget, count: int) -> int:
     """Return the width of a number of lower-case letters in a widget's font, in pixels."""
     return round(count * widget.fontMetrics().horizontalAdvance(_ALPHABET) / len(_ALPHABET))
@@ -188,11 +183,6 @@ def rule() -> QFrame:
     widget.setProperty("rule", True)
     widget.setFixedHeight(1)
     return widget
-
-
-def without_mnemonic(text: str) -> str:
-    """Return a text for a button or a box that has no mnemonic: a single & would be one."""
-    return text.replace("&", "&&")
 
 
 def section(text: str) -> Text:
@@ -207,12 +197,7 @@ def show_tip(widget: QWidget, tip: str) -> None:
 
 
 class Table(QTableView):
-    """A table that shows the full text of a cut-off cell or heading in a tool tip."""
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Watch the headings: a hidden table before the first paint needs no viewport of Qt."""
-        super().showEvent(event)
-        self.horizontalHeader().viewport().installEventFilter(self)
+    """A table that shows the full text of a cut-off cell in a tool tip."""
 
     def viewportEvent(self, event: QEvent) -> bool:
         """Show the full text of a cut-off cell."""
@@ -220,29 +205,10 @@ class Table(QTableView):
             index = self.indexAt(event.pos())
             if index.isValid() and not index.data(Qt.ItemDataRole.ToolTipRole):
                 is_cut = self.sizeHintForIndex(index).width() > self.columnWidth(index.column())
-                return _show_tip(event, str(index.data()) if is_cut else "", self)
+                text = plain_tip(str(index.data())) if is_cut else ""
+                QToolTip.showText(event.globalPos(), text, self)
+                return True
         return super().viewportEvent(event)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Show the full text of a cut-off heading."""
-        header = self.horizontalHeader()
-        is_tip = event.type() is QEvent.Type.ToolTip and watched is header.viewport()
-        if is_tip and isinstance(event, QHelpEvent):
-            section = header.logicalIndexAt(event.pos())
-            roles = Qt.ItemDataRole
-            shown = {
-                role: self.model().headerData(section, Qt.Orientation.Horizontal, role)
-                for role in (roles.DisplayRole, roles.ToolTipRole)
-            }
-            is_cut = header.sectionSizeHint(section) > header.sectionSize(section)
-            if is_cut and not shown[roles.ToolTipRole]:
-                return _show_tip(event, str(shown[roles.DisplayRole]), self)
-        return super().eventFilter(watched, event)
-
-
-def _show_tip(event: QHelpEvent, text: str, widget: QWidget) -> bool:
-    QToolTip.showText(event.globalPos(), plain_tip(text) if text else "", widget)
-    return True
 
 
 def table(model: QAbstractItemModel, *, name: str, accessible_name: str) -> QTableView:
@@ -277,46 +243,16 @@ def set_property(widget: QWidget, name: str, value: object) -> None:
         widget.style().polish(widget)
 
 
-def height_of_rows(view: QTableView, rows: int | None = None, width: int | None = None) -> int:
-    """Return the height of a table that shows a number of complete rows, in pixels.
-
-    Args:
-        view: a table whose rows have the same height.
-        rows: the number of rows; None for all.
-        width: the future width of the table, in pixels; None for the current width.
-    """
+def height_of_rows(view: QTableView, rows: int | None = None) -> int:
+    """Return the height of a table that shows a number of complete rows, or all, in pixels."""
     bar = view.horizontalScrollBar()
     frame = 2 * view.frameWidth() + view.horizontalHeader().sizeHint().height()
-    if bar.maximum() > 0 if width is None else _needs_bar(view, width):
+    if bar.maximum() > 0:
         frame += bar.sizeHint().height()
     rows = view.model().rowCount() if rows is None else rows
     return frame + view.verticalHeader().defaultSectionSize() * rows
 
 
-def _needs_bar(view: QTableView, width: int) -> bool:
-    """Return whether columns that fit their contents exceed a width in total."""
-    header = view.horizontalHeader()
-    # The last column takes the remaining width.
-    columns = [c for c in range(view.model().columnCount()) if not view.isColumnHidden(c)][:-1]
-    wanted = [max(view.sizeHintForColumn(c), header.sectionSizeHint(c)) for c in columns]
-    return sum(wanted) + header.minimumSectionSize() > width - 2 * view.frameWidth()
-
-
-def show_whole_rows(view: QTableView, room: int | None = None, *, width: int | None = None) -> None:
-    """Fit a table's height to its rows, or to the rows that fit.
-
-    Args:
-        view: a table whose rows have the same height.
-        room: the largest height, in pixels; None for no limit. If there is less room later, the
-            table can shrink to a few rows.
-        width: the future width, in pixels; None for the current width.
-    """
-    rows = view.model().rowCount()
-    if room is None:
-        view.setFixedHeight(height_of_rows(view, rows, width))
-        return
-    least = min(rows, _LEAST_ROWS)
-    fitting = (room - height_of_rows(view, 0, width)) // view.verticalHeader().defaultSectionSize()
-    view.setSizeAdjustPolicy(view.SizeAdjustPolicy.AdjustToContents)
-    view.setMinimumHeight(height_of_rows(view, least, width))
-    view.setMaximumHeight(height_of_rows(view, max(min(rows, fitting), least), width))
+def show_whole_rows(view: QTableView) -> None:
+    """Make a table as high as its rows."""
+    view.setFixedHeight(height_of_rows(view))

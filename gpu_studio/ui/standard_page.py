@@ -34,7 +34,7 @@ from gpu_studio.core.units import format_percent, shown_moment
 from gpu_studio.ui.benchmark.swatch import SIDE, swatch
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, laid_out_once, set_property
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, set_property
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
 from gpu_studio.ui.saving import painting_theme, picture_of
 from gpu_studio.ui.share_dialog import ShareDialog, ShareForm
@@ -74,11 +74,10 @@ class StandardPage(QWidget):
         contents = QWidget()
         if sides:
             self._fill(contents, sides[: len(SIDE_ROLES)])
-        with laid_out_once(self):
-            self._column.replaceWidget(self._contents, contents)
-            self._contents.hide()
-            self._contents.deleteLater()  # one of its buttons may be what was pressed
-            self._contents = contents
+        self._column.replaceWidget(self._contents, contents)
+        self._contents.hide()
+        self._contents.deleteLater()  # one of its buttons may be what was pressed
+        self._contents = contents
 
     def _fill(self, contents: QWidget, sides: Sequence[Side]) -> None:
         works, names, roles = compared_works(sides), side_names(sides), _side_roles(sides)

@@ -58,14 +58,6 @@ def test_the_filling_one_takes_what_is_left(buttons, make):
     assert buttons[1].width() > 500
 
 
-def test_a_row_in_the_middle_leaves_as_much_on_both_sides(buttons, make):
-    row = FlowRow(*buttons, centred=True)
-    make(row, 1000)
-    after = row.width() - 1 - buttons[-1].geometry().right()
-    assert abs(buttons[0].x() - after) <= 1
-    assert buttons[0].x() > 0
-
-
 @pytest.mark.parametrize("width", [1000, 160])
 def test_a_control_that_came_while_the_page_was_hidden_covers_no_other(buttons, make, width):
     """Qt asks a hidden page for no new layout."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,8 +25,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.pitfall_messages import RunPitfall
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui.page_keys import runs
-from gpu_studio.ui.parts import button
+from gpu_studio.ui.parts import button, press_by_key
 from gpu_studio.ui.race.race_stage import RaceStage
 from gpu_studio.ui.tabs import TABS
 from tests.driving.window import click, find, open_page, open_tab, sees, write
@@ -119,25 +117,6 @@ def test_ctrl_return_runs_a_pitfall_and_esc_stops_it(qtbot, window, engines):
     qtbot.waitUntil(lambda: not find(window, "switcher.lab.stop").isVisible())
 
 
-def test_the_menu_runs_what_is_in_front_and_offers_only_what_is_possible(qtbot, window, engines):
-    engines.scripts[RunPitfall] = lambda _engine, request: [pitfall_finished(request)]
-    run, stop = (find_action(window, f"menu.{name}") for name in ("run", "stop"))
-    open_tab(window, "Devices")
-    run.associatedObjects()[0].aboutToShow.emit()
-    assert not stop.isEnabled()
-    run.associatedObjects()[0].aboutToHide.emit()
-    assert run.isEnabled(), "its key works on the other tabs"
-    open_tab(window, "Switcher")
-    open_page(window, "switcher.pages", "Lessons")
-    qtbot.waitUntil(find(window, "switcher.lab.break", QPushButton).isEnabled)
-    run.trigger()
-    qtbot.waitUntil(lambda: bool(asked(engines, RunPitfall)))
-
-
-def find_action(window, name) -> QAction:
-    return next(one for one in window.findChildren(QAction) if one.objectName() == name)
-
-
 def test_return_in_the_sizes_and_ctrl_return_elsewhere_run_the_benchmark(qtbot, window, engines):
     open_tab(window, "Benchmark")
     qtbot.waitUntil(find(window, "benchmark.run", QPushButton).isEnabled)
@@ -154,32 +133,17 @@ def test_return_in_the_sizes_and_ctrl_return_elsewhere_run_the_benchmark(qtbot, 
     qtbot.waitUntil(find(window, "benchmark.run", QPushButton).isEnabled)
 
 
-def test_of_two_buttons_ctrl_return_presses_the_one_in_the_card_with_the_focus(qtbot, window):
+def test_the_key_for_saving_presses_a_button_while_it_can_be_pressed(qtbot, window):
     pressed = []
-
-    def press(name, _checked=False):
-        pressed.append(name)
-
-    page = QWidget()
-    column = QVBoxLayout(page)
-    for name in ("first", "second"):
-        card = QWidget()
-        column.addWidget(card)
-        inside = QVBoxLayout(card)
-        created = button("Run", partial(press, name), name=name)
-        runs(created)
-        inside.addWidget(created)
-        inside.addWidget(QCheckBox("An option of it"))
-    tabs = find(window, "tabs", QTabWidget)
-    place = tabs.currentWidget()
-    before = place.takeWidget()
-    place.show_page(page)
-    before.setParent(page)  # hidden, and deleted with the page
-    tabs.tabBar().setFocus()
-    key(qtbot, window, Qt.Key.Key_Return, ctrl=True)
-    page.findChildren(QCheckBox)[1].setFocus()
-    key(qtbot, window, Qt.Key.Key_Return, ctrl=True)
-    assert pressed == ["first", "second"]
+    save = button("Save", lambda: pressed.append(True))
+    press_by_key(save, "save")
+    assert "Ctrl+S" in save.toolTip()
+    find(window, "tabs", QTabWidget).currentWidget().widget().layout().addWidget(save)
+    for is_enabled, is_shown in ((True, True), (False, True), (True, False)):
+        save.setEnabled(is_enabled)
+        save.setVisible(is_shown)
+        key(qtbot, window, Qt.Key.Key_S, ctrl=True)
+    assert pressed == [True]
 
 
 def test_tab_goes_through_each_page_before_the_code(qtbot, window):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QTimer
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
     QApplication,
@@ -16,15 +15,12 @@ from PySide6.QtWidgets import (
 from gpu_studio.app import build_window
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.program_form import typed
-from gpu_studio.model.collector import Collector
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.pages import BENCHMARK, MEMORY
 from gpu_studio.model.settings import Choices, Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
-from gpu_studio.ui.page_keys import PageKey, saves
-from gpu_studio.ui.parts import button
 from gpu_studio.ui.scroll_page import LazyPage, idle_work
 from gpu_studio.ui.switcher.device_cards import DeviceCard
 from gpu_studio.ui.tabs import TABS
@@ -163,7 +159,6 @@ def test_closed_before_all_its_pages_are_made_it_makes_no_more(
     window.show()
     qtbot.waitUntil(lambda: len(pages) == made and idle_work().is_done)
     assert len(pages) == made
-    assert not window.findChild(Collector).findChild(QTimer).isActive()
 
 
 def test_closing_keeps_the_tab_and_the_place(qtbot, make_window, settings):
@@ -369,18 +364,3 @@ def test_a_file_is_opened_from_the_menu_on_its_tab(qtbot, make_window, tmp_path,
         window.findChild(QAction, "menu.open").trigger()
         qtbot.waitUntil(is_answered)
     assert asked[0][2]  # the folder where people keep such files
-
-
-def test_the_key_for_saving_presses_what_saves_the_page(qtbot, make_window, monkeypatch):
-    window = shown(qtbot, make_window())
-    page = window.tabs.currentWidget().widget()
-    pressed = []
-    save = button("Save", lambda: pressed.append(True))
-    saves(save)
-    page.layout().addWidget(save)
-    save.show()
-    assert PageKey.SAVE.words in save.toolTip()
-    window.findChild(QAction, "menu.save").trigger()
-    save.setEnabled(False)
-    window.findChild(QAction, "menu.save").trigger()
-    assert pressed == [True]

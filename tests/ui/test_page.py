@@ -119,7 +119,7 @@ class SizePage(Page):
                     ),
                     ChosenRows(
                         of="rows", title="Rows", name="rows", head=("Row", "Text"), wide=1,
-                        rows=lambda: {key: (key, key * 9) for key in m.listed}, most_rows=3,
+                        rows=lambda: {key: (key, key * 9) for key in m.listed},
                         deleted=m.press,
                     ),
                     Fold(
@@ -224,7 +224,7 @@ def test_selected_rows_are_chosen_by_their_keys_and_stay_so_as_rows_come(page: S
     assert [index.row() for index in view.selectionModel().selectedRows()] == [2]
     page.model.listed = [str(number) for number in range(50)]
     page.model.choose(rows=())
-    assert view.height() == height
+    assert view.height() < 3 * height, "many of them scroll"
     click(0)
     QTest.keyClick(view, Qt.Key.Key_Delete)
     assert page.model.pressed == 1

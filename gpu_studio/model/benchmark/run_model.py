@@ -336,13 +336,6 @@ class RunModel(PageModel):
         self.choose(view="time")
         self.changed.emit()
 
-    def escape(self) -> None:
-        """Stop what runs, or else show the runs of all devices again."""
-        if self.is_busy:
-            self.benchmark.stop()
-        else:
-            self.select(None)
-
     def _start(self, plan: RunPlan) -> None:
         self.on_begun()
         self.benchmark.start(plan)

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QWidget
 from gpu_studio.model.text_rows import plain_tip
 from gpu_studio.ui.benchmark.swatch import SIDE, swatch
 from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.parts import GAP, without_mnemonic
+from gpu_studio.ui.parts import GAP
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -55,7 +55,7 @@ class DeviceBoxes(FlowRow):
                 box.setChecked(row.address is not None and row.identity not in without)
 
     def _made(self, row: DeviceRow) -> QCheckBox:
-        box = QCheckBox(without_mnemonic(row.label))
+        box = QCheckBox(_without_mnemonic(row.label))
         box.setObjectName(f"benchmark.devices.{row.address or row.identity}")
         role = self._theme.device_role(row.address) if row.address else "other"
         box.setIcon(swatch(self._theme, role, self.devicePixelRatioF()))
@@ -77,3 +77,7 @@ class DeviceBoxes(FlowRow):
 
 def _shown(row: DeviceRow) -> tuple[str | None, ...]:
     return row.identity, row.label, row.name, row.address, row.reason
+
+
+def _without_mnemonic(text: str) -> str:
+    return text.replace("&", "&&")

@@ -15,8 +15,7 @@ from gpu_studio.core.program_version import program_title
 from gpu_studio.core.units import local_now, shown_moment
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING, recording_from
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.page_keys import saves
-from gpu_studio.ui.parts import GAP, Text
+from gpu_studio.ui.parts import GAP, Text, press_by_key
 from gpu_studio.ui.saving import picture_of, save_as
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ class ExportButton(QPushButton):
         self._menu.addSeparator()
         self._add("png", "Plot as &PNG…", self._save_png)
         self.setMenu(self._menu)
-        saves(self)
+        press_by_key(self, "save")
 
     def _add(self, name: str, text: str, act: Callable[[], None]) -> QAction:
         action = self._menu.addAction(text, act)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QKeySequence, QShortcut
 
 from gpu_studio.model.benchmark.run_model import SHOWN_DTYPES
 from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from PySide6.QtCore import QObject
-    from PySide6.QtGui import QShowEvent
+    from PySide6.QtGui import QKeyEvent, QShowEvent
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.model.benchmark.run_model import RunModel
@@ -100,8 +99,6 @@ class RunPage(Page):
         self._sizes.run_pointed.connect(model.point)
         self._export.notified.connect(model.on_notified)
         model.benchmark.runs_cleared.connect(self._results.clear_selection)
-        escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._on_escape)
-        escape.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
 
     def parts(self) -> Sequence[Part]:
         """Return the column of choices beside the result."""
@@ -329,6 +326,10 @@ class RunPage(Page):
         line.show_hero(self.model.hero.for_picture)
         return line
 
-    def _on_escape(self) -> None:
-        self._results.clear_selection()
-        self.model.escape()
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Let Esc show the runs of all devices again."""
+        if event.key() == Qt.Key.Key_Escape and self.model.selected is not None:
+            self._results.clear_selection()
+            self.model.select(None)
+        else:
+            super().keyPressEvent(event)

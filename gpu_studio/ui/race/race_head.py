@@ -14,8 +14,7 @@ from gpu_studio.model.text_rows import plain_tip
 from gpu_studio.ui.eliding import narrow_combo, show_items
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.page_keys import runs, saves, stops
-from gpu_studio.ui.parts import Text, button, show_label
+from gpu_studio.ui.parts import Text, button, press_by_key, show_label
 from gpu_studio.ui.saving import ask_open_path
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class RaceHead(FlowRow):
         self._save = self._action("Save", None, "race.save", "export")
         self._save.setToolTip("Save this race to post, or to watch and race against on another PC")
         self._save.setMenu(self._save_menu())
-        saves(self._save)
+        press_by_key(self._save, "save")
         self.of_result = self._replay, self._save
         full = self._action(
             "Full screen", self.full_screen_wanted.emit, "race.full_screen", "full_screen"
@@ -74,9 +73,9 @@ class RaceHead(FlowRow):
         full.setToolTip("Only pictures, clocks and result, again and again; Esc ends it")
         self._run = button("Run race", race.start, name="race.run", primary=True)
         self._run.setIcon(icon("flag", theme, "on_accent"))
-        runs(self._run)
+        press_by_key(self._run, "run")
         self._stop = self._action("Stop race", race.stop, "race.stop", "stop")
-        stops(self._stop)
+        press_by_key(self._stop, "stop")
         for widget in (
             self._pictures, self._run, self._stop, full, self._photo, self._open, gap,
         ):  # fmt: skip
