@@ -6,6 +6,7 @@ The x axis is the time since the first sample of this size; a bar on it says who
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,7 @@ from gpu_studio.core.benchmark.turns import turns_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import counted, format_duration
 from gpu_studio.model.benchmark.run_labels import run_label
-from gpu_studio.ui.plots.curve_set import CurveSet, Look
-from gpu_studio.ui.plots.live_plot import Level, LivePlot, Span
+from gpu_studio.ui.plots.live_plot import Curve, Level, LivePlot, Span
 from gpu_studio.ui.plots.plot_curve import Pieces
 
 if TYPE_CHECKING:
@@ -26,15 +26,17 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.benchmark.turns import Turn
+    from gpu_studio.core.series import Series
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.devices.device_board import DeviceBoard
-    from gpu_studio.ui.plots.live_plot import CurveSource
     from gpu_studio.ui.theme import Theme
 
 _GHOST = "ghost"
 # Color is not the only difference: a card's points are squares.
 _CPU_DOTS, _CARD_DOTS = "o", "s"
 _SHORTEST_S = 1e-6  # of an axis
+_LEAST, _LEAST_DECADES = 1e-12, 0.3  # the shortest time; a factor of two fills the plot
+_NAME_ROOM, _STEP = 0.3, 0.1  # of the span at each end; decades
 _GROWTH = 1.05  # of the axis beyond the last sample, while a run takes longer than its budget
 
 
@@ -53,7 +55,6 @@ class LiveView(LivePlot):
             name="benchmark.plot",
             x_unit="s",
             y_unit="s",
-            steady=True,
             logarithmic_y=True,
             zoomable=True,
             empty="The time of each call appears here while it runs.",
@@ -65,8 +66,6 @@ class LiveView(LivePlot):
         self._selected: Run | None = None
         self._ghost: tuple[Run, str] | None = None
         self._recording: str | None = None
-        self._shown = CurveSet(self)
-        self._turns: list[Turn] = []
 
     def caption_of(self, selected: Run | None) -> str:
         """Return what the plot shows of one run, or of each device's latest, in words."""
@@ -89,14 +88,22 @@ class LiveView(LivePlot):
         """Show the samples of one run, or of each device's latest; and a kept run behind them."""
         if selected is not self._selected:
             self.show_all()
-            self._shown.show({})  # restores the order
+            self.show_curves({})  # restores the order
         self._selected, self._ghost = selected, ghost
         runs = self._runs_in_question(selected)
-        self._turns = turns_of([run for run in runs if run.is_clocked])
-        self._show_samples(runs)
-        self._show_medians(runs)
-        self._show_time(runs)
-        self._describe(runs)
+        named = [(self._label(run), run) for run in runs]
+        if ghost is not None and self._is_raced:
+            named.append((f"overlay: {ghost[1]}", ghost[0]))
+        turns = turns_of([run for run in runs if run.is_clocked])
+        self._show_samples(runs, named, turns)
+        # A bar shows whose turn it was.
+        self.set_spans(
+            [Span(turn.begin_s, turn.end_s, self._theme.run_role(turn.run)) for turn in turns]
+        )
+        self._show_axes(runs, [run.series for _, run in named if len(run.series)])
+        self.set_levels([_level(*one, self._theme) for one in named if one[1].summary is not None])
+        medians = ", ".join(_median_words(*one) for one in named if one[1].summary is not None)
+        self.setAccessibleDescription(f"{self.caption_of(selected)}: {medians or 'no samples yet'}")
 
     def _runs_in_question(self, selected: Run | None) -> list[Run]:
         """Return the selected run, or each device's latest run of the current work."""
@@ -121,73 +128,45 @@ class LiveView(LivePlot):
         )
         return same and ours.options.items() <= theirs.options.items()
 
-    def _show_samples(self, runs: Sequence[Run]) -> None:
-        curves: dict[str, tuple[Look, CurveSource]] = {}
+    def _show_samples(
+        self, runs: Sequence[Run], named: Sequence[tuple[str, Run]], turns: Sequence[Turn]
+    ) -> None:
+        curves: dict[str, Curve] = {}
         recording = runs[-1].recording if runs else None
         if self._selected is None and runs and recording == self._recording:
             # A device that has not reached this size yet keeps its place, without samples.
             curves = {
-                key: (look, _nothing) for key, look in self._shown.looks.items() if key != _GHOST
-            }
+                key: replace(curve, source=_nothing)
+                for key, curve in self._curves.items() if key != _GHOST
+            }  # fmt: skip
         self._recording = recording
-        for run in runs:
-            address = run.request.device
-            look = Look(
-                self._label(run),
-                self._theme.run_role(run),
-                dashed=run.request.transfers,
-                dots=_CPU_DOTS if is_cpu(address) else _CARD_DOTS,
-            )
-            starts = [turn.first for turn in self._turns if turn.run is run and turn.first]
-            curves[_key(run)] = (look, partial(_samples, run, starts))
-        if self._ghost is not None and self._is_raced:
-            run, label = self._ghost
-            ghost = Look(f"overlay: {label}", self._theme.run_role(run), faint=True)
-            curves = {_GHOST: (ghost, partial(_samples, run, ())), **curves}
-        self._shown.show(curves)
+        for (label, run), own in zip(named, [*runs, None], strict=False):
+            role = self._theme.run_role(run)
+            if own is None:
+                ghost = Curve(label, role, partial(Pieces, run.series, ()), faint=True)
+                curves = {_GHOST: ghost, **curves}
+                continue
+            starts = [turn.first for turn in turns if turn.run is run and turn.first]
+            dots = _CPU_DOTS if is_cpu(run.request.device) else _CARD_DOTS
+            curves[_key(run)] = Curve(
+                label, role, partial(Pieces, run.series, starts),
+                dashed=run.request.transfers, dots=dots,
+            )  # fmt: skip
+        self.show_curves(curves)
 
-    def _show_time(self, runs: Sequence[Run]) -> None:
-        """Show whose turn it was, on an axis as long as the measurement of this size."""
-        self.set_spans(
-            [Span(turn.begin_s, turn.end_s, self._theme.run_role(turn.run)) for turn in self._turns]
-        )
-        shown = [*runs, *([self._ghost[0]] if self._ghost is not None and self._is_raced else [])]
-        ends_s = [float(run.series.times[-1]) for run in shown if len(run.series)]
-        end_s = max(ends_s, default=0.0)
+    def _show_axes(self, runs: Sequence[Run], shown: Sequence[Series]) -> None:
+        """Show all samples, on an axis as long as the measurement of this size."""
+        end_s = max((float(one.times[-1]) for one in shown), default=0.0)
         if any(not run.state.is_over for run in runs):
             end_s = max(sum(run.request.budget_s for run in runs), _GROWTH * end_s)
-        self.set_x_range(0.0, _axis_end(max(end_s, _SHORTEST_S) if ends_s else 1.0))
+        self.set_x_range(0.0, _axis_end(max(end_s, _SHORTEST_S) if shown else 1.0))
+        if shown:
+            lowest = min(float(one.values.min()) for one in shown)
+            self.set_y_range(*_decades(lowest, max(float(one.values.max()) for one in shown)))
 
     def _label(self, run: Run) -> str:
         label = run_label(run, self._board.rows)
         return f"{label} · with copies" if run.request.transfers else label
-
-    def _describe(self, runs: Sequence[Run]) -> None:
-        sentences = [_median_words(self._label(run), run) for run in runs]
-        if self._ghost is not None and self._is_raced:
-            run, label = self._ghost
-            sentences.append(_median_words(f"overlay {label}", run))
-        medians = ", ".join(sentence for sentence in sentences if sentence)
-        self.describe(f"{self.caption_of(self._selected)}: {medians or 'no samples yet'}")
-
-    def _show_medians(self, runs: Sequence[Run]) -> None:
-        """Draw a line at each median, with the device's name."""
-        named = [(self._label(run), run) for run in runs]
-        if self._ghost is not None and self._is_raced:
-            run, label = self._ghost
-            named.append((f"overlay: {label}", run))
-        self.set_levels(
-            [
-                Level(
-                    run.summary.median_s,
-                    f"{label} {format_duration(run.summary.median_s)}"
-                    + ("" if run.state.is_over else " so far"),
-                    self._theme.run_role(run),
-                )
-                for label, run in named
-                if run.summary is not None
-            ]
-        )
 
 
 def _work(run: Run) -> Sequence[object]:
@@ -202,15 +181,18 @@ def _key(run: Run) -> str:
     return f"{run.request.device}{' with copies' if run.request.transfers else ''}"
 
 
+def _level(label: str, run: Run, theme: Theme) -> Level:
+    """Return a line at a run's median, with the device's name."""
+    assert run.summary is not None
+    median = format_duration(run.summary.median_s)
+    so_far = "" if run.state.is_over else " so far"
+    return Level(run.summary.median_s, f"{label} {median}{so_far}", theme.run_role(run))
+
+
 def _median_words(label: str, run: Run) -> str:
-    if run.summary is None:
-        return ""
+    assert run.summary is not None
     samples = counted(len(run.series), "sample")
     return f"{label}: median {format_duration(run.summary.median_s)} of {samples}"
-
-
-def _samples(run: Run, starts: Sequence[int]) -> Pieces:
-    return Pieces(run.series, starts)
 
 
 def _nothing() -> tuple[ArrayLike, ArrayLike]:
@@ -221,3 +203,12 @@ def _axis_end(end_s: float) -> float:
     """Return the end of an axis that moves in steps, each a tenth of its decade."""
     step = 10.0 ** math.floor(math.log10(end_s)) / 2
     return math.ceil(end_s / step) * step
+
+
+def _decades(lowest: float, highest: float) -> tuple[float, float]:
+    """Return the ends of a logarithmic axis that moves in steps, with room for names."""
+    low, high = (math.log10(max(value, _LEAST)) for value in (lowest, highest))
+    span = max(high - low, _LEAST_DECADES)
+    middle, aside = (low + high) / 2, (0.5 + _NAME_ROOM) * span
+    ends = math.floor((middle - aside) / _STEP) * _STEP, math.ceil((middle + aside) / _STEP) * _STEP
+    return 10.0 ** ends[0], 10.0 ** ends[1]

@@ -13,8 +13,7 @@ from gpu_studio.core.benchmark.verdict import crossover_sentences, same_kind, ve
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.benchmark.run_labels import result_label
-from gpu_studio.ui.plots.curve_set import CurveSet, Look
-from gpu_studio.ui.plots.live_plot import LivePlot, Marker
+from gpu_studio.ui.plots.live_plot import Curve, CurveName, LivePlot, Marker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,10 +25,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import RunFinished
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.devices.device_board import DeviceBoard
-    from gpu_studio.ui.plots.live_plot import CurveSource
     from gpu_studio.ui.theme import Theme
 
-_LEGEND_COLUMNS = 3
 # One for each curve, so that color is not the only difference.
 _SYMBOLS = ("o", "s", "t1", "d", "p", "h", "star", "t", "+", "x", "t2", "t3")
 
@@ -59,14 +56,13 @@ class SizeView(LivePlot):
             logarithmic=True,
             zoomable=True,
             empty="The median time of each size appears here.",
-            legend=_LEGEND_COLUMNS,
+            legend=0,
             parent=parent,
         )
         self.setAccessibleName("Median time per call by size")
         self._benchmark, self._board = benchmark, board
         self._selected: Run | None = None
         self._drawn: list[int] = []
-        self._shown = CurveSet(self)
         self.pointed.connect(self._point)
 
     def caption_of(self, selected: Run | None) -> str:
@@ -91,21 +87,26 @@ class SizeView(LivePlot):
             curve = (result.device, result.dtype, result.transfers)
             medians.setdefault(curve, {})[result.size] = result
         several = len({dtype for _, dtype, _ in medians}) > 1
-        curves: dict[str, tuple[Look, CurveSource]] = {}
+        curves: dict[str, Curve] = {}
+        named: list[tuple[Curve, list[RunFinished]]] = []
         for curve, symbol in zip(sorted(medians), _SYMBOLS, strict=False):
             device, dtype, transfers = curve
             by_size = [medians[curve][size] for size in sorted(medians[curve])]
             label = self._label(by_size[-1], dtype if several else "")
             dashed = transfers or by_size[-1].recording is not None
-            look = Look(label, self._theme.device_role(device), symbol, dashed=dashed)
-            key = f"{device} {dtype}{' with copies' if transfers else ''}"
-            curves[key] = (look, partial(_columns, by_size))
-        self._shown.show(curves)
+            shown = Curve(
+                label, self._theme.device_role(device), partial(_columns, by_size),
+                symbol=symbol, dashed=dashed,
+            )  # fmt: skip
+            curves[f"{device} {dtype}{' with copies' if transfers else ''}"] = shown
+            named.append((shown, by_size))
+        self.show_curves(curves)
+        self.set_names(_names(named))
         self.set_markers(list(self._markers_of(self._marked(results))))
         if results:
             self.set_x_label(_meaning(results[-1].size_text))
         sentences = crossover_sentences(verdict_of(self._marked(results)))
-        self.describe(
+        self.setAccessibleDescription(
             " ".join([self.caption_of(selected), *sentences, self._medians_text(results)])
         )
 
@@ -172,6 +173,18 @@ class SizeView(LivePlot):
             return
         nearest = min(shown, key=lambda result: abs(math.log(result.size / x)))
         self.run_pointed.emit(next(run for run in self._benchmark.runs if run.result is nearest))
+
+
+def _names(curves: Sequence[tuple[Curve, Sequence[RunFinished]]]) -> list[CurveName]:
+    """Return the curves' names, that of the highest above it; each further one a size earlier."""
+    highest_first = sorted(curves, key=lambda one: -one[1][-1].median_s)
+    names = []
+    for rank, (curve, by_size) in enumerate(highest_first):
+        at = by_size[-1 - min(max(rank, 1), len(by_size) - 1)]
+        names.append(
+            CurveName(at.size, at.median_s, curve.label, curve.role, rank == 0, rises=True)
+        )
+    return names
 
 
 def _meaning(size_text: str) -> str:

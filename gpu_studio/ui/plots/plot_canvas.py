@@ -6,24 +6,19 @@ It is imported after the first paint: pyqtgraph takes 130 ms, and numpy before i
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QGuiApplication
-from PySide6.QtWidgets import QGraphicsGridLayout
 
-from gpu_studio.core.units import (
-    format_bytes,
-    format_duration,
-    format_gib,
-    format_rate,
-    three_digits,
-)
+from gpu_studio.core.units import format_duration
 from gpu_studio.ui.plots.plot_curve import ink
+from gpu_studio.ui.plots.plot_style import value_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from PySide6.QtGui import QPainter, QWheelEvent
     from PySide6.QtWidgets import QWidget
@@ -36,17 +31,13 @@ END_ROOM = 16  # pixels that a label may extend beyond an axis' end
 _FEWEST_PIXELS = {"bottom": 60, "left": 24}  # between two labeled ticks
 _MOST_LABELS = {"bottom": 30, "left": 9}  # more in a high plot are a ruler, not a picture
 _SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
-_SECONDS_APART = (5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1200.0)
-_GIB_DECIMALS = 4  # at most; the zeros at the end go
 _DECADES = (1.0, 2.0, 5.0)
 
 
 class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
-    """An axis whose ticks include the unit.
+    """An axis whose ticks include the unit, if it is one of time or of bytes.
 
-    Units: ``""``, ``"s"``, ``"ago"`` (counted back from the end), ``"bytes"``, ``"GiB"`` (of
-    bytes), ``"B/s"``, ``"%"``, ``"°C"``, ``"W"``, ``"MHz"``, ``"count"`` (whole numbers), or
-    ``"size"`` (powers of two if it is logarithmic).
+    ``"count"`` are whole numbers, ``"size"`` are powers of two if the axis is logarithmic.
     """
 
     def __init__(self, orientation: str, unit: str, *, logarithmic: bool = False) -> None:
@@ -54,13 +45,7 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
         self.enableAutoSIPrefix(False)
         self._unit = unit
         self._is_logarithmic = logarithmic
-        self._end = 0.0
         self.setStyle(tickLength=-4)
-
-    def set_unit(self, unit: str) -> None:
-        """Change the unit."""
-        self._unit, self.picture = unit, None  # its labels are painted anew
-        self.update()
 
     def tickValues(
         self, minimum: float, maximum: float, size: float
@@ -74,18 +59,12 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
             if self._unit == "size":
                 return [(None, _powers(minimum, maximum, math.log10(2), most))]
             return [(None, _decades(minimum, maximum, most))]
-        if self._unit in ("bytes", "GiB"):
+        if self._unit == "bytes":
             step = _binary_step((maximum - minimum) / most)
         else:
             step = _round_step((maximum - minimum) / most)
         if self._unit == "count":
             step = max(step, 1.0)
-        if self._unit == "ago":
-            # Counted from the end, so that the grid stays still while the curve moves.
-            self._end = maximum
-            step = next((s for s in _SECONDS_APART if s >= (maximum - minimum) / most), step)
-            steps = range(int((maximum - minimum) / step) + 1)
-            return [(step, [maximum - i * step for i in steps])]
         first = math.ceil(minimum / step)
         return [(step, [i * step for i in range(first, math.floor(maximum / step) + 1)])]
 
@@ -97,31 +76,10 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
 
     def tickStrings(self, values: list[float], _scale: float, spacing: float | None) -> list[str]:
         """Return the ticks' labels, with enough digits to tell neighbors apart."""
-        if spacing and self._unit not in ("ago", "bytes", "GiB", "B/s", "size"):
+        if spacing and self._unit not in ("bytes", "size"):
             return _even(values, spacing, is_time=self._unit == "s")
-        return [self._label(10**value if self._is_logarithmic else value) for value in values]
-
-    def _label(self, value: float) -> str:
-        if self._unit == "ago":
-            seconds = round(self._end - value)
-            if not seconds:
-                return "now"
-            if seconds >= 120 and seconds % 60 == 0:
-                return f"−{seconds // 60}\u202fmin"
-            return f"−{seconds}\u202fs"
-        if abs(value) < 1e-15:
-            return "0"
-        if self._unit == "s":
-            return _plain(format_duration(value))
-        if self._unit == "bytes":
-            return format_bytes(value)
-        if self._unit == "GiB":
-            return _plain(format_gib(value, _GIB_DECIMALS))
-        if self._unit == "B/s":
-            return _plain(format_rate(value, "B/s"))
-        if self._unit == "size" or abs(value) >= 1000:
-            return f"{value:.0f}"
-        return _plain(three_digits(value))
+        shown = [10**value if self._is_logarithmic else value for value in values]
+        return [_plain(value_text(value, self._unit)) if value else "0" for value in shown]
 
 
 def _even(values: list[float], spacing: float, *, is_time: bool) -> list[str]:
@@ -173,7 +131,6 @@ def _decades(minimum: float, maximum: float, most: int) -> list[float]:
 
 
 _LEGEND_ROW = 22  # pixels
-_LEGEND_SAMPLE = 20 + 2 * 25  # pixels: pyqtgraph's sample of the curve, and its gaps
 _TOP_LABEL, _LABEL_STEP = 0.93, 0.14  # of the plot's height
 _LABEL_PADDING = 10  # pixels, above and below a label
 _BAND_ALPHA = 40
@@ -219,16 +176,9 @@ class _SpanBar(pg.GraphicsObject):  # type: ignore[misc]  # pyqtgraph has no typ
 class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
     """An empty plot.
 
-    Signals:
-        clicked(float): the x of a click with the left button.
-
     Attributes:
-        marker_items: the vertical lines and their bands.
-        level_items: the horizontal lines.
-        name_items: the names of curves.
+        mark_items: what is drawn beside the curves: markers with their bands, levels, names.
     """
-
-    clicked = Signal(float)
 
     def __init__(self, style: AxesStyle, parent: QWidget) -> None:
         axes = {
@@ -237,11 +187,9 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         }
         super().__init__(parent, axisItems=axes, background=None, enableMenu=False)
         self._style = style
-        self._markers: Sequence[Marker] = ()
-        self.marker_items: list[Any] = []
-        self.level_items: list[Any] = []
-        self.name_items: list[Any] = []
-        self._spans: _SpanBar | None = None
+        self._marks: dict[str, tuple[Sequence[Any], Theme]] = {}
+        self.mark_items: dict[str, list[Any]] = defaultdict(list)
+        self._bar = _SpanBar(self.plotItem.vb)
         # Lets the card behind it show: a cached background has the window's color.
         self.viewport().setAutoFillBackground(False)
         self.setCacheMode(self.CacheModeFlag.CacheNone)
@@ -250,7 +198,6 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         self.showGrid(x=True, y=True, alpha=0.25)
         self.plotItem.layout.setContentsMargins(1, END_ROOM // 2, END_ROOM, 1)
         self.plotItem.vb.sigResized.connect(self._place_labels)
-        self.scene().sigMouseClicked.connect(self._click)
         self.setLogMode(x=style.logarithmic, y=style.logarithmic_y)
         if style.x_label:
             self.setLabel("bottom", style.x_label)
@@ -273,17 +220,6 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         else:
             event.ignore()
 
-    def _click(self, event: Any) -> None:
-        box = self.plotItem.vb
-        if event.button() is Qt.MouseButton.LeftButton and not event.double():
-            place = event.scenePos()
-            if box.sceneBoundingRect().contains(place):
-                self.clicked.emit(float(box.mapSceneToView(place).x()))
-
-    def set_x_unit(self, unit: str) -> None:
-        """Set the number format of the x axis."""
-        self.getAxis("bottom").set_unit(unit)
-
     def recolour(self, theme: Theme) -> None:
         """Draw axes and legend in the theme's colors."""
         muted = theme.colour("muted")
@@ -299,45 +235,36 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
             if self._style.legend_columns == 1:
                 legend.setBrush(_ground(theme))
 
-    def place_legend(self, room: int) -> None:
-        """Give a legend above the plot the height of as many rows as its labels need.
+    def place_legend(self) -> None:
+        """Make room for a legend above the plot."""
+        if self._style.legend_columns > 1 and self.plotItem.legend.items:
+            self.plotItem.layout.setContentsMargins(1, _LEGEND_ROW, END_ROOM, 1)
+            self.plotItem.legend.anchor((0, 0), (0, 0), offset=(_LEGEND_ROW, -_LEGEND_ROW // 2))
 
-        Args:
-            room: the available width, in pixels.
-        """
-        most = self._style.legend_columns
-        if most > 1:
-            item = self.plotItem
-            columns = _columns_for(item.legend, most, room - 2 * _LEGEND_ROW)
-            if columns != item.legend.columnCount:
-                _arrange_legend(item.legend, columns)
-            rows = -(-len(item.legend.items) // columns)
-            item.layout.setContentsMargins(1, max(END_ROOM // 2, rows * _LEGEND_ROW), END_ROOM, 1)
-            item.legend.anchor((0, 0), (0, 0), offset=(_LEGEND_ROW, -_LEGEND_ROW // 2))
-
-    def show_markers(self, markers: Sequence[Marker], theme: Theme) -> None:
-        """Draw vertical lines; they replace the ones before."""
-        for item in self.marker_items:
+    def show_marks(self, kind: str, marks: Sequence[Any], theme: Theme) -> None:
+        """Draw markers, levels, names or spans; they replace the ones before of their kind."""
+        if kind == "spans":
+            self._bar.show_spans(marks, theme)
+            return
+        before, self._marks[kind] = self._marks.get(kind), (marks, theme)
+        if kind == "levels" and before is not None and _looks(*before) == _looks(marks, theme):
+            self._move_levels(marks)
+            return
+        for item in self.mark_items[kind]:
             self.removeItem(item)
-        self._markers = markers
-        self.marker_items = [item for one in markers for item in self._marker_items(one, theme)]
-        for item in self.marker_items:
+        make: dict[str, Callable[[Any, Theme], list[Any]]] = {
+            "markers": self._marker_items, "levels": _level_items, "names": self._name_items,
+        }  # fmt: skip
+        self.mark_items[kind] = [item for mark in marks for item in make[kind](mark, theme)]
+        for item in self.mark_items[kind]:
             self.addItem(item, ignoreBounds=True)
+        if kind == "levels":
+            self._move_levels(marks)
 
-    def show_levels(self, levels: Sequence[Level], theme: Theme) -> None:
-        """Draw horizontal lines; they replace the ones before."""
-        for item in self.level_items:
-            self.removeItem(item)
-        self.level_items = [_level_item(level, theme) for level in levels]
-        for item in self.level_items:
-            item.setZValue(_LINE_LAYER)
-            self.addItem(item, ignoreBounds=True)
-        self.move_levels(levels)
-
-    def move_levels(self, levels: Sequence[Level]) -> None:
+    def _move_levels(self, levels: Sequence[Level]) -> None:
         """Move the lines and rename them: a run's median so far changes with each batch."""
         places = _level_places([level.y for level in levels])
-        for item, level, place in zip(self.level_items, levels, places, strict=False):
+        for item, level, place in zip(self.mark_items["levels"], levels, places, strict=True):
             anchor = (place.across, 1.0 if place.is_above else 0.0)
             item.label.anchors = [anchor, anchor]
             item.label.orthoPos = place.across
@@ -346,29 +273,19 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
             item.setPos(math.log10(level.y) if self._style.logarithmic_y else level.y)
             item.label.updatePosition()
 
-    def show_names(self, names: Sequence[CurveName], theme: Theme) -> None:
-        """Write names of curves beside points of them; they replace the ones before."""
-        for item in self.name_items:
-            self.removeItem(item)
+    def _name_items(self, name: CurveName, theme: Theme) -> list[Any]:
+        x = math.log10(name.x) if self._style.logarithmic else name.x
+        y = math.log10(name.y) if self._style.logarithmic_y else name.y
         (left, right), _ = self.plotItem.vb.viewRange()
-        self.name_items = []
-        for name in names:
-            is_right = name.x > (left + right) / 2
-            item = pg.TextItem(
-                name.label,
-                color=QColor(theme.colour(ink(name.role))),
-                anchor=(1.0 if is_right else 0.0, 1.0 if name.is_above else 0.0),
-            )
-            item.setPos(name.x, name.y)
-            item.setZValue(_LINE_LAYER)
-            self.addItem(item, ignoreBounds=True)
-            self.name_items.append(item)
-
-    def show_spans(self, spans: Sequence[Span], theme: Theme) -> None:
-        """Color parts of the x axis; they replace the ones before."""
-        if self._spans is None:
-            self._spans = _SpanBar(self.plotItem.vb)
-        self._spans.show_spans(spans, theme)
+        is_at_left = name.is_above if name.rises else x > (left + right) / 2
+        item = pg.TextItem(
+            name.label,
+            color=QColor(theme.colour(ink(name.role))),
+            anchor=(1.0 if is_at_left else 0.0, 1.0 if name.is_above else 0.0),
+        )
+        item.setPos(x, y)
+        item.setZValue(_LINE_LAYER)
+        return [item]
 
     def _marker_items(self, marker: Marker, theme: Theme) -> list[Any]:
         """Return a marker's line, and its band if it has one."""
@@ -401,8 +318,9 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
 
     def _place_labels(self) -> None:
         """Keep the rows of the markers' labels apart in a plot of another height."""
-        rows = {marker.label: marker.row for marker in self._markers if marker.row}
-        for item in self.marker_items if rows else ():
+        markers = self._marks["markers"][0] if "markers" in self._marks else ()
+        rows = {marker.label: marker.row for marker in markers if marker.row}
+        for item in self.mark_items["markers"] if rows else ():
             label = getattr(item, "label", None)
             if label is not None and label.format in rows:
                 label.setPosition(self._label_position(rows[label.format]))
@@ -440,14 +358,21 @@ def _level_places(ys: Sequence[float]) -> list[_LevelPlace]:
     return places
 
 
-def _level_item(level: Level, theme: Theme) -> Any:
+def _looks(levels: Sequence[Level], theme: Theme) -> list[object]:
+    """Return what levels keep when they move."""
+    return [(level.role, level.dashed, theme.is_dark) for level in levels]
+
+
+def _level_items(level: Level, theme: Theme) -> list[Any]:
     """Return a level's line with its name, which have no place yet."""
     colour = QColor(theme.colour(ink(level.role)))
     style = Qt.PenStyle.DashLine if level.dashed else Qt.PenStyle.SolidLine
-    return pg.InfiniteLine(
+    line = pg.InfiniteLine(
         angle=0, pen=pg.mkPen(colour, style=style), label=level.label,
         labelOpts={"color": colour, "movable": False, "fill": _ground(theme)},
     )  # fmt: skip
+    line.setZValue(_LINE_LAYER)
+    return [line]
 
 
 def _ground(theme: Theme) -> QColor:
@@ -455,29 +380,3 @@ def _ground(theme: Theme) -> QColor:
     ground = QColor(theme.colour("card"))
     ground.setAlpha(200)
     return ground
-
-
-def _columns_for(legend: pg.LegendItem, most: int, room: float) -> int:
-    """Return the number of labels that fit side by side, at least one."""
-    widths = [label.itemRect().width() + _LEGEND_SAMPLE for _, label in legend.items]
-    for columns in range(most, 1, -1):
-        if sum(max(widths[at::columns], default=0) for at in range(columns)) <= room:
-            return columns
-    return 1
-
-
-def _arrange_legend(legend: pg.LegendItem, columns: int) -> None:
-    """Lay out a legend's labels again: its own layout never drops columns."""
-    layout = QGraphicsGridLayout()
-    layout.setHorizontalSpacing(legend.layout.horizontalSpacing())
-    layout.setVerticalSpacing(legend.layout.verticalSpacing())
-    for at in range(legend.layout.count() - 1, -1, -1):
-        legend.layout.removeAt(at)
-    legend.setLayout(layout)
-    legend.layout, legend.columnCount, legend.rowCount = layout, columns, 1
-    for at, (sample, label) in enumerate(legend.items):
-        row, column = divmod(at, columns)
-        layout.addItem(sample, row, 2 * column)
-        layout.addItem(label, row, 2 * column + 1)
-        legend.rowCount = row + 1
-    legend.updateSize()

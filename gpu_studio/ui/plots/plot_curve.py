@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PySide6.QtCore import Qt
@@ -55,6 +56,7 @@ class Points(NamedTuple):
     joined: NDArray[np.bool_] | None = None
 
 
+@dataclass(eq=False)
 class Curve:
     """A curve that a plot draws under one key.
 
@@ -73,40 +75,38 @@ class Curve:
         gaps: a NaN in y leaves a gap.
     """
 
-    def __init__(
-        self,
-        label: str,
-        role: str,
-        source: CurveSource,
-        *,
-        dashed: bool = False,
-        symbol: str | None = None,
-        filled: bool = False,
-        stepped: bool = False,
-        smooth: bool = False,
-        faint: bool = False,
-        gaps: bool = False,
-        dots: str | None = None,
-    ) -> None:
-        self.label, self.role, self.source = label, role, source
-        self.dashed, self.symbol, self.filled, self.stepped = dashed, symbol, filled, stepped
-        self.smooth = smooth or symbol is not None
-        self.faint, self.gaps, self.dots = faint, gaps, dots
-        self.item: pg.PlotDataItem | None = None
-        self.shown: Points | None = None
-        self.last_x = -math.inf
+    label: str
+    role: str
+    source: CurveSource
+    _: KW_ONLY
+    dashed: bool = False
+    symbol: str | None = None
+    dots: str | None = None
+    filled: bool = False
+    smooth: bool = False
+    stepped: bool = False
+    faint: bool = False
+    gaps: bool = False
+    item: pg.PlotDataItem | None = field(default=None, init=False)
+    shown: Points | None = field(default=None, init=False)
+
+    @property
+    def look(self) -> list[object]:
+        """All that is drawn of it but its points."""
+        looks = (one.name for one in fields(self) if one.init and one.name != "source")
+        return [getattr(self, name) for name in looks]
 
     def options(self, theme: Theme) -> dict[str, Any]:
         """Return pyqtgraph's drawing options, in the theme's colors."""
         import pyqtgraph as pg  # 130 ms
 
-        colour = QColor(theme.colour(ink(self.role)))
+        colour, is_thick = QColor(theme.colour(ink(self.role))), self.smooth or bool(self.symbol)
         style = Qt.PenStyle.DashLine if self.dashed else Qt.PenStyle.SolidLine
         if self.faint:  # blended by hand: a pen with alpha takes a hundred times as long
             colour = _mixed(colour, QColor(theme.colour("card")))
         options: dict[str, Any] = {
-            "pen": pg.mkPen(colour, width=2 if self.smooth else 1, style=style),
-            "antialias": self.smooth,
+            "pen": pg.mkPen(colour, width=2 if is_thick else 1, style=style),
+            "antialias": is_thick,
             "skipFiniteCheck": True,
         }
         if self.symbol is not None:
@@ -160,7 +160,6 @@ class Curve:
         if isinstance(pieces, Pieces):
             series, starts = pieces
             times = series.times
-            self.last_x = float(times[-1]) if len(series) else -math.inf
             first, last = _positions(sight, times)
             state = (id(series), len(series), len(starts), first, last, sight.most_points)
             if state == drawn:

@@ -10,14 +10,8 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QToolTip
 
-from gpu_studio.core.units import (
-    format_bytes,
-    format_duration,
-    format_gib,
-    format_rate,
-    three_digits,
-)
 from gpu_studio.model.text_rows import rich_tip
+from gpu_studio.ui.plots.plot_style import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -98,13 +92,13 @@ def reading_lines(curves: Iterable[Curve], style: AxesStyle, x: float, reach: fl
     for curve in curves:
         found = _nearest(curve, x, logarithmic=style.logarithmic)
         if found is not None and found[0] <= reach:
-            value = reading_text(found[2], style.y_unit)
+            value = value_text(found[2], style.y_unit)
             nearest.append((found[0], found[1], ": ".join(filter(None, (curve.label, value)))))
     if not nearest:
         return []
-    at = reading_text(min(nearest)[1], style.x_unit)
-    head = at if style.x_unit in ("ago", "size") else f"{style.x_label} {at}".strip()
-    return [*([] if style.x_unit == "ago" else [head]), *(line for _, _, line in nearest)]
+    at = value_text(min(nearest)[1], style.x_unit)
+    head = at if style.x_unit == "size" else f"{style.x_label} {at}".strip()
+    return [head, *(line for _, _, line in nearest)]
 
 
 def _nearest(curve: Curve, x: float, *, logarithmic: bool) -> tuple[float, float, float] | None:
@@ -118,21 +112,3 @@ def _nearest(curve: Curve, x: float, *, logarithmic: bool) -> tuple[float, float
     if not math.isfinite(apart[at]):
         return None
     return float(apart[at]), float(xs[at]), float(ys[at])
-
-
-def reading_text(value: float, unit: str) -> str:
-    """Return a value with its unit, as the axes write it."""
-    match unit:
-        case "s":
-            return format_duration(value)
-        case "bytes":
-            return format_bytes(value)
-        case "GiB":
-            return format_gib(value)
-        case "B/s":
-            return format_rate(value, unit)
-        case "size" | "count":
-            return f"{value:.0f}"
-        case "" | "ago":
-            return three_digits(value)
-    return f"{three_digits(value)}\u202f{unit}"

@@ -1,8 +1,24 @@
-"""What a plot shows beside its curves: the style of its axes, and lines across it."""
+"""The units of a plot's axes, and what it shows beside its curves."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+from gpu_studio.core.units import format_bytes, format_duration, three_digits
+
+
+def value_text(value: float, unit: str) -> str:
+    """Return a value with its unit, as the axes write it."""
+    match unit:
+        case "s":
+            return format_duration(value)
+        case "bytes":
+            return format_bytes(value)
+        case "size" | "count":
+            return f"{value:.0f}"
+        case "":
+            return three_digits(value)
+    return f"{three_digits(value)}\u202f{unit}"
 
 
 class AxesStyle(NamedTuple):
@@ -52,17 +68,17 @@ class Level(NamedTuple):
     role: str
     dashed: bool = True
 
-    @property
-    def look(self) -> tuple[str, bool]:
-        """What a line keeps when it moves."""
-        return self.role, self.dashed
-
 
 class CurveName(NamedTuple):
-    """A curve's name beside a point of it: above or below, at the side that has more room."""
+    """A curve's name beside a point of it, above or below.
+
+    Of a curve that ``rises`` it stands at the side where that one is away from it: at the left
+    above, at the right below. Else it stands where there is more room.
+    """
 
     x: float
     y: float
     label: str
     role: str
     is_above: bool = True
+    rises: bool = False

@@ -30,6 +30,9 @@ _ASIDE = 0.5  # of the visible range, beyond the ends of everything
 _FARTHER = 1.001  # of everything: a rounded whole is not a step out of it
 
 
+_LEAST_SHARE = 1e-4  # of everything: closer, the numbers of an axis have too many digits
+
+
 class Ends(NamedTuple):
     """The ends of an axis, in its own unit: decades if it is logarithmic."""
 
@@ -37,26 +40,12 @@ class Ends(NamedTuple):
     high: float
 
 
-class Whole(NamedTuple):
-    """What a plot shows if nothing is hidden, and the least that it shows of each axis.
-
-    Attributes:
-        x, y: the ends of both axes.
-        least_x, least_y: the shortest span of each that its numbers can tell apart.
-    """
-
-    x: Ends
-    y: Ends
-    least_x: float
-    least_y: float
-
-
 class PlotZoom(QObject):
     """The part of a plot that the user has zoomed to.
 
     Args:
         place: the plot's widget.
-        whole: returns what the plot shows if nothing is hidden.
+        whole: returns the ends of both axes if nothing is hidden.
 
     Signals:
         changed(): another part is visible.
@@ -67,7 +56,7 @@ class PlotZoom(QObject):
 
     changed = Signal()
 
-    def __init__(self, place: QWidget, whole: Callable[[], Whole]) -> None:
+    def __init__(self, place: QWidget, whole: Callable[[], tuple[Ends, Ends]]) -> None:
         super().__init__(place)
         self._place, self._whole = place, whole
         self._plot: pg.PlotWidget | None = None
@@ -133,8 +122,8 @@ class PlotZoom(QObject):
         box = self._plot.plotItem.vb
         whole = self._whole()
         xs, ys = (Ends(*ends) for ends in box.viewRange())
-        x, y = _within(xs, whole.x, whole.least_x), _within(ys, whole.y, whole.least_y)
-        if (x, y) == (whole.x, whole.y):
+        x, y = _within(xs, whole[0]), _within(ys, whole[1])
+        if (x, y) == whole:
             self.show_all()
             return
         if (x, y) != (xs, ys):
@@ -149,13 +138,13 @@ class PlotZoom(QObject):
         self._all.move(self._place.width() - self._all.width() - _MARGIN, _MARGIN)
 
 
-def _within(ends: Ends, whole: Ends, least: float) -> Ends:
+def _within(ends: Ends, whole: Ends) -> Ends:
     """Return a part of an axis, resized and moved back to the whole; all of it if it is larger."""
     room, span = whole.high - whole.low, ends.high - ends.low
     if span > _FARTHER * room:
         return whole
     middle = (ends.low + ends.high) / 2
-    span = max(span, min(least, room))
+    span = max(span, _LEAST_SHARE * room)
     aside = _ASIDE * span
     low = min(max(middle - span / 2, whole.low - aside), whole.high - span + aside)
     return Ends(low, low + span)

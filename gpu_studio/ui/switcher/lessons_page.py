@@ -15,7 +15,7 @@ from gpu_studio.ui.page import Box, Columns, Flow, Fold, Later, Own, Page, Stack
 from gpu_studio.ui.page_controls import Pick
 from gpu_studio.ui.page_parts import Heading, Press, Rows, Words
 from gpu_studio.ui.parts import Text, letters
-from gpu_studio.ui.plots.curve_set import LossPlot
+from gpu_studio.ui.plots.loss_plot import LossPlot
 from gpu_studio.ui.result_bars import BarPart, ResultBar, ResultBars
 from gpu_studio.ui.switcher.changed_code import ChangedCode
 
@@ -121,7 +121,7 @@ class LessonsPage(Page):
             Heading("How busy the device was", shown=lambda: m.busy),
             Own(lambda: ResultBars(self.theme, name="switcher.lab.busy", is_dense=True, full=1),
                 self._show_busy, shown=lambda: m.busy),
-            Later(lambda: (Own(self._make_plot, lambda plot: plot.show_curves(m.losses),
+            Later(lambda: (Own(self._make_plot, lambda plot: plot.show_losses(m.losses),
                                name="loss"),), shown=lambda: m.losses),
             Fold(Words(lambda: m.busy_note, name="busy.note"),
                  Words(lambda: m.findings, name="findings"),

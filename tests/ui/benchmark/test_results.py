@@ -135,7 +135,7 @@ def test_selecting_a_row_shows_that_run(qtbot: QtBot, ready: BenchmarkTab) -> No
     qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "cuda:0")[0]) == 40)
     selected = ready.benchmark.runs[1]
     assert selected.result is not None
-    (level,) = find(ready, "benchmark.plot", LivePlot)._levels
+    (level,) = find(ready, "benchmark.plot", LivePlot).marks["levels"]
     assert level.y == selected.result.median_s
     assert "GT 1030" in level.label
     assert "4 calls" in text(ready, "benchmark.plot.caption")

@@ -87,11 +87,15 @@ def test_each_sample_stands_at_its_time_and_a_bar_says_whose_turn_it_was(
     assert [times["cpu"][7], times["cpu"][15]] == [0.5, 2.0]
     assert [times["cuda:0"][7], times["cuda:0"][15]] == [1.0, 1.5]
     plot = find(ready, "benchmark.plot", LivePlot)
-    assert [(span.role, span.end) for span in plot._spans] == [
+    assert [(span.role, span.end) for span in plot.marks["spans"]] == [
         ("cpu", 0.5), ("gpu0", 1.5), ("cpu", 2.0),
     ]  # fmt: skip
     first, last = plot.plot.plotItem.vb.viewRange()[0]
     assert (first, last >= 4.0) == (0.0, True), "both runs have two seconds each"
+    low, high = (10**end for end in plot.plot.plotItem.vb.viewRange()[1])
+    every = [s for device in ("cpu", "cuda:0") for s in drawn(ready, "benchmark.plot", device)[1]]
+    assert low < min(every) < max(every) < high
+    assert high > 2 * low, "a spread of 1 % does not fill the plot"
     joined = plot._curves["cpu"].shown.joined
     assert [at for at, leads_on in enumerate(joined[:-1]) if not leads_on] == [7]
     engines.latest.go()

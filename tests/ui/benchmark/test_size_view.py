@@ -30,19 +30,20 @@ def test_the_crossing_is_marked_between_the_sizes_measured(
     run(ready, "64, 512")
     click(ready, "benchmark.view.sizes")
     plot = find(ready, "benchmark.plot.sizes", LivePlot)
-    (marker,) = plot._markers
+    (marker,) = plot.marks["markers"]
     assert marker.role == "gpu0"
     assert (marker.low, marker.high) == (64, 512)
     assert 64 < marker.x < 512
+    assert {(name.label, name.x) for name in plot.marks["names"]} == {("CPU", 64), ("GT 1030", 64)}
     crossing = f"{marker.x:.0f} × {marker.x:.0f}"
     assert marker.label.replace("\u202f", " ").endswith(crossing)
     shown = plot.accessibleDescription().replace("\u202f", " ")
     assert all(fact in shown for fact in ("overtakes", crossing, "64 × 64", "512 × 512"))
     run(ready, "1024, 2048")
     click(ready, "benchmark.view.sizes")
-    assert len(plot._markers) == 1
+    assert len(plot.marks["markers"]) == 1
     click(ready, "benchmark.clear")
-    assert (plot._markers, plot.curve_keys) == ([], ())
+    assert (plot.marks["markers"], plot.curve_keys) == ([], ())
 
 
 @with_a_card
@@ -59,7 +60,7 @@ def test_the_crossing_is_marked_twice_where_the_copies_count(
     run(ready, "64, 256, 512, 1024, 2048")
     click(ready, "benchmark.view.sizes")
     plot = find(ready, "benchmark.plot.sizes", LivePlot)
-    only, both = plot._markers
+    only, both = plot.marks["markers"]
     assert (only.low, only.high, only.dashed) == (256, 512, False)
     assert (both.low, both.high, both.dashed) == (512, 1024, True)
     assert "copies" in both.label
@@ -75,7 +76,7 @@ def test_no_crossing_where_the_curves_do_not_cross(qtbot: QtBot, ready: Benchmar
     run(ready, "2048, 1024")
     click(ready, "benchmark.view.sizes")
     plot = find(ready, "benchmark.plot.sizes", LivePlot)
-    assert plot._markers == []
+    assert plot.marks["markers"] == []
     # and the curve goes from the smaller to the larger size, in whichever order they ran
     qtbot.waitUntil(lambda: plot.plot is not None)
     assert drawn(ready, "benchmark.plot.sizes", "cpu float32")[0] == [1024, 2048]

@@ -79,7 +79,7 @@ def test_no_name_of_a_stage_covers_another_one(qtbot: QtBot, theme: Theme, width
     qtbot.addWidget(plot)
     plot.resize(width, plot.height())
     plot.show_lane(lanes_of(check_record())[0])
-    labels = [item.label for item in plot.lay_out().marker_items if hasattr(item, "label")]
+    labels = [item.label for item in plot.lay_out().mark_items["markers"] if hasattr(item, "label")]
     places = {label.format: label.mapRectToScene(label.boundingRect()) for label in labels}
     assert len(places) >= 4
     covered = [

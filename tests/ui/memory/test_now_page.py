@@ -45,7 +45,8 @@ def parts(tab, name="memory.tank"):
 def names(tab):
     """The names on the curves."""
     plot = find(tab, "memory.plot", LivePlot)
-    return [plain(item.toPlainText()) for item in plot.plot.name_items] if plot.plot else []
+    items = plot.plot.mark_items["names"] if plot.plot else []
+    return [plain(item.toPlainText()) for item in items]
 
 
 # ── experiments ──────────────────────────────────────────────────────────────────────────────────
@@ -226,9 +227,10 @@ def test_a_recorded_history_leads_to_the_segments_and_is_saved_there(
 def test_the_curves_stand_under_what_pytorch_can_get(tab, studio, qtbot):
     start(tab, studio)
     plot = find(tab, "memory.plot", LivePlot)
-    qtbot.waitUntil(lambda: plot.plot is not None and bool(plot._levels))
+    qtbot.waitUntil(lambda: plot.plot is not None and bool(plot.marks["levels"]))
     assert set(plot.curve_keys) == {"allocated", "reserved"}
-    assert plain(plot._levels[0].label) == "PyTorch can get 1.62 GiB"  # 120 MiB and 1.50 GiB
+    # 120 MiB and 1.50 GiB
+    assert plain(plot.marks["levels"][0].label) == "PyTorch can get 1.62 GiB"
     assert "Allocated 100 MiB" in plain(plot.accessibleDescription())
 
 

@@ -4,12 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QGraphicsTextItem, QToolTip
 
-from gpu_studio.ui.plots.live_plot import Curve, CurveName, Level, LivePlot, Marker, SteadyRange
+from gpu_studio.ui.plots.live_plot import Curve, CurveName, Level, LivePlot, Marker
 from tests.driving.window import move_mouse
 from tests.ui.plots.drawn import drawn, spiky
 
@@ -68,31 +66,6 @@ def test_a_label_from_outside_is_not_read_as_html(shown):
     assert label.item.toPlainText() == evil
 
 
-def test_labels_are_read_whole_in_any_width(qtbot, shown):
-    plot = shown(legend=3)
-    for number in range(4):
-        name = f"RTX 3060, recorded · with copies {number}"
-        plot.set_curve(name, Curve(name, "cpu", lambda: ([0, 1], [1, 2])))
-    legend = plot.plot.plotItem.legend
-    label_width = round(legend.items[0][1].itemRect().width())
-
-    def rows():
-        legend.layout.activate()
-        return len({round(label.sceneBoundingRect().top()) for _, label in legend.items})
-
-    # Three side by side, two, one, and three again.
-    for width, count in (
-        (4 * label_width + 400, 2), (2 * label_width + 200, 2), (label_width + 150, 4),
-        (4 * label_width + 400, 2),
-    ):  # fmt: skip
-        plot.resize(width, 300)
-        qtbot.waitUntil(lambda width=width: plot.plot.width() == width - 2 * plot.frameWidth())
-        assert rows() == count
-        assert all(label.sceneBoundingRect().right() <= width for _, label in legend.items)
-    plot.remove_curve("RTX 3060, recorded · with copies 3")
-    assert rows() == 1
-
-
 def test_the_theme_recolours_curves(shown, settings, theme):
     plot = shown()
     plot.set_curve("a", Curve("A", "gpu0", lambda: ([0, 1], [1, 2])))
@@ -120,39 +93,20 @@ def test_a_hidden_plot_follows_the_theme_when_it_is_shown(shown, settings, theme
 
 def test_markers_come_and_go(shown):
     plot = shown()
-    plot.set_markers([(1.0, "run", "muted"), (2.0, "out of memory", "failure")])
-    assert [item.value() for item in plot.plot.marker_items] == [1.0, 2.0]
+    plot.set_markers([Marker(1.0, "run", "muted"), Marker(2.0, "out of memory", "failure")])
+    assert [item.value() for item in plot.plot.mark_items["markers"]] == [1.0, 2.0]
     plot.clear()
-    assert plot.plot.marker_items == []
+    assert plot.plot.mark_items["markers"] == []
 
 
 def test_a_mark_without_a_label_draws_no_text(shown):
     plot = shown()
     texts = []
-    for markers in ([(1.0, "", "muted")], [(1.0, "run", "muted")]):
-        plot.set_markers(markers)
+    for label in ("", "run"):
+        plot.set_markers([Marker(1.0, label, "muted")])
         items = plot.plot.scene().items()
         texts.append(sum(isinstance(item, QGraphicsTextItem) for item in items))
     assert texts[1] == texts[0] + 1
-
-
-def test_steady_axes_hold_the_data_and_move_in_steps(qtbot, shown):
-    values = [1.0, 1.2, 0.9]
-    plot = shown(steady=True)
-    plot.set_curve("a", Curve("A", "cpu", lambda: (range(len(values)), values)))
-    plot.refresh()
-    before = plot.plot.viewRange()
-    assert before[0][0] <= 0 < 2 <= before[0][1]
-    assert before[1][0] <= 0.9 < 1.2 <= before[1][1]
-    values[2:] = [1.1, 1.0]
-    values.pop()
-    plot.refresh()
-    assert plot.plot.viewRange() == before
-    values += [1.0] * 20 + [9.0]
-    plot.refresh()
-    (_, right), (_, top) = plot.plot.viewRange()
-    assert right >= len(values) - 1
-    assert top >= 9.0
 
 
 def test_a_middle_point_that_changed_is_drawn_where_points_are_few(qtbot, shown):
@@ -169,7 +123,7 @@ def test_a_middle_point_that_changed_is_drawn_where_points_are_few(qtbot, shown)
 
 def test_of_a_long_series_every_spike_is_drawn_while_it_grows(shown):
     series = spiky()
-    plot = shown(steady=True, zoomable=True)
+    plot = shown(zoomable=True)
     plot.set_curve("a", Curve("A", "cpu", lambda: series))
     xs, ys = drawn(plot, "a")
     assert set(xs[ys == 5.0]) == {10, 100_001, 200_000}
@@ -180,21 +134,10 @@ def test_of_a_long_series_every_spike_is_drawn_while_it_grows(shown):
     assert set(xs[ys == 7.0]) == {200_002}
 
 
-def test_the_axes_hold_a_curve_that_does_not_grow_any_more(shown):
-    low, high = [1.0, 1.1], [100.0, 101.0]
-    plot = shown(steady=True)
-    plot.set_curve("high", Curve("A", "cpu", lambda: (range(len(high)), high)))
-    plot.set_curve("low", Curve("B", "gpu0", lambda: (range(len(low)), low)))
-    for _ in range(3):
-        low.append(1.0)
-        plot.refresh()
-    assert plot.plot.viewRange()[1][1] >= 101.0
-
-
 def test_a_band_shows_how_uncertain_a_mark_is(shown):
     plot = shown(logarithmic=True, x_unit="size")
     plot.set_markers([Marker(1000.0, "crossover", "gpu0", low=800.0, high=1250.0)])
-    band, line = plot.plot.marker_items
+    band, line = plot.plot.mark_items["markers"]
     assert line.value() == pytest.approx(3.0)
     assert band.getRegion() == pytest.approx((np.log10(800), np.log10(1250)))
 
@@ -212,7 +155,7 @@ def label_places(plot):
     """Return where the names of lines are drawn."""
     return [
         item.label.mapRectToScene(item.label.boundingRect())
-        for item in (*plot.plot.level_items, *plot.plot.marker_items)
+        for item in (*plot.plot.mark_items["levels"], *plot.plot.mark_items["markers"])
         if getattr(item, "label", None) is not None
     ]
 
@@ -237,14 +180,14 @@ def test_a_level_that_moves_keeps_its_line(qtbot, shown):
     """A median so far moves many times in a run; each new line would cost the loop a turn."""
     plot = shown(logarithmic_y=True, legend=0)
     plot.set_levels([Level(1e-3, "A", "gpu0"), Level(1e-2, "B", "cpu")])
-    lines = list(plot.plot.level_items)
+    lines = list(plot.plot.mark_items["levels"])
     plot.set_levels([Level(1e-1, "A so far", "gpu0"), Level(1e-2, "B", "cpu")])
-    assert plot.plot.level_items == lines
+    assert plot.plot.mark_items["levels"] == lines
     assert [line.value() for line in lines] == pytest.approx([-1, -2])
     assert [line.label.toPlainText() for line in lines] == ["A so far", "B"]
     qtbot.waitUntil(lambda: label_places(plot)[0].top() < label_places(plot)[1].top())
     plot.set_levels([Level(1e-2, "B", "cpu")])
-    assert [line.label.toPlainText() for line in plot.plot.level_items] == ["B"]
+    assert [line.label.toPlainText() for line in plot.plot.mark_items["levels"]] == ["B"]
 
 
 def test_names_of_marks_keep_their_rows_in_a_low_plot(qtbot, shown):
@@ -287,64 +230,15 @@ def test_the_mouse_reads_the_value_of_each_curve(qtbot, shown):
     assert all(result in read for result in ("sample 2", "CPU: 2.00", "GT &lt;1030&gt;: 2.00"))
 
 
-def test_a_logarithmic_axis_shows_a_steady_time_as_steady(shown):
-    plot = shown(x_unit="count", y_unit="s", logarithmic_y=True, steady=True)
-    plot.set_curve("a", Curve("CPU", "cpu", lambda: ([1, 2, 3], [1.00e-3, 1.01e-3, 1.00e-3])))
-    (low, high) = plot.plot.plotItem.vb.viewRange()[1]
-    assert high - low > 0.29  # a factor of two: a spread of 1 % does not fill the plot
-    assert low < -3 < high
-
-
-ENDS = st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)).map(sorted)
-
-
-@given(st.lists(ENDS, min_size=1, max_size=30))
-@example([[5e-324, 5e-324]])
-@example([[1e6, 1e6 + 1e-9]])
-def test_the_data_are_always_inside(followed: list[list[float]]) -> None:
-    steady = SteadyRange(0.1, 0.25)
-    for lowest, highest in followed:
-        steady.widen(lowest, highest)
-        low, high = steady.ends
-        assert low <= lowest <= highest <= high
-        assert low < high
-
-
-def test_growing_data_move_it_seldom() -> None:
-    steady = SteadyRange(0.0, 0.25)
-    moves = [count for count in range(2, 10_000) if steady.widen(1, count)]
-    assert 10 < len(moves) < 60
-    assert not steady.widen(1, moves[-1])
-
-
-def test_data_that_became_few_make_it_narrow_again() -> None:
-    steady = SteadyRange(0.0, 0.25)
-    assert steady.widen(0, 1000)
-    assert not steady.widen(0, 700)
-    assert steady.widen(0, 100)
-    assert steady.ends == (0, 125)
-
-
-def test_one_value_has_a_range_around_it() -> None:
-    steady = SteadyRange(0.1, 0.1)
-    assert steady.ends == (0.0, 1.0)
-    assert steady.widen(2.0, 2.0)
-    assert steady.ends == pytest.approx((1.8, 2.2))
-    assert not steady.widen(2.0, 2.0)
-    steady = SteadyRange(0.1, 0.1)
-    steady.widen(0.0, 0.0)
-    assert steady.ends == pytest.approx((-0.1, 0.1))
-
-
 def test_names_stand_beside_their_curves_inside_the_plot(shown):
     plot = shown(legend=0)
     plot.set_x_range(0, 10)
     plot.set_names(
         [CurveName(1.0, 5.0, "early", "cpu"), CurveName(9.0, 5.0, "late", "cpu", is_above=False)]
     )
-    early, late = plot.plot.name_items
+    early, late = plot.plot.mark_items["names"]
     assert early.toPlainText() == "early"
     assert (early.anchor.x(), early.anchor.y()) == (0.0, 1.0)
     assert (late.anchor.x(), late.anchor.y()) == (1.0, 0.0)
     plot.set_names([])
-    assert plot.plot.name_items == []
+    assert plot.plot.mark_items["names"] == []
