@@ -19,7 +19,6 @@ from gpu_studio.cli.bench_runs import (
     add_export,
     add_measuring,
     export,
-    kinds_of,
     started_runs,
     verdicts,
 )
@@ -29,7 +28,6 @@ from gpu_studio.cli.screen import note, print_bytes, print_line, print_list
 from gpu_studio.core.benchmark.options import explain_option
 from gpu_studio.core.benchmark.plan import Plan, RunPlan, Sweep
 from gpu_studio.core.benchmark.recording import read_recording, recording_sentences
-from gpu_studio.core.benchmark.verdict import crossover_sentences, verdict_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineDescribed
@@ -38,7 +36,6 @@ from gpu_studio.core.protocol import encode_all
 from gpu_studio.core.units import format_size
 from gpu_studio.engine.recorded_engine import RecordedEngine
 
-_ONE_DEVICE = "No crossover: only one device was measured."
 _USUAL_SIZES = (512, 1024, 2048)
 _USUAL_DTYPE = "float32"
 _USUAL_BUDGET_S = 2.0
@@ -133,27 +130,14 @@ def _workload_lines(workload: WorkloadDescription) -> Iterator[str]:
         yield f"{indent}--option {option.name}={'|'.join(option.values)}  {explanation}"
 
 
-def _no_crossover(results: Sequence[RunFinished]) -> str:
-    """Return why a sweep has no crossover."""
-    wrong = sorted({result.device for result in results if result.verified is False})
-    if wrong:
-        return f"No crossover: wrong results on {', '.join(wrong)}."
-    return _ONE_DEVICE
-
-
 def _conclude(results: Sequence[RunFinished], is_sweep: bool, *, as_json: bool) -> None:
-    """Print the verdicts; with JSON, only the crossovers, which the events do not contain."""
-    places: list[str] = []
-    if is_sweep:
-        for kind in kinds_of(results):
-            places += crossover_sentences(verdict_of(kind)) or [_no_crossover(kind)]
-    if as_json:
-        for sentence in places:
+    """Print the verdicts; with JSON, only those of a sweep, whose events have no crossover."""
+    for sentence in verdicts(results):
+        if not as_json:
+            print_line()
+            print_line(sentence)
+        elif is_sweep:
             note(sentence)
-        return
-    for sentence in (*places, *verdicts(results)):
-        print_line()
-        print_line(sentence)
 
 
 def _find_workload(description: EngineDescribed, name: str) -> WorkloadDescription:

@@ -15,7 +15,7 @@ from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown
 from gpu_studio.core.benchmark.plan import RunPlan, in_turns
 from gpu_studio.core.benchmark.run import Run, RunState, spread_text
 from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
-from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of, verdict_text
+from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import (
@@ -39,7 +39,7 @@ _NO_TRANSFERS = (
 )
 _COLUMNS = (
     ("size", -14), ("dtype", 8), ("device", 13), ("median", -8), ("spread", -6), ("samples", -7),
-    ("throughput", -12), ("of peak", -7), ("speed-up", -8),
+    ("throughput", -12), ("of peak", -7), ("compared", -12),
 )  # fmt: skip
 _INDENT = " " * 16
 _EXPORTS = (".csv", ".json", ".md")
@@ -229,14 +229,14 @@ def _cells(result: RunFinished, results: Sequence[RunFinished]) -> list[str]:
         str(result.samples),
         format_rate(result.throughput, result.throughput_unit),
         share_text(result),
-        "" if compared is None else compared.cell,
+        "" if compared is None else compared.words,
     ]
 
 
 def verdicts(results: Sequence[RunFinished]) -> Iterator[str]:
     """Yield one verdict for each group of comparable results."""
     for kind in kinds_of(results):
-        yield verdict_text(verdict_of(kind))
+        yield verdict_of(kind).sentence
 
 
 def export(runs: Sequence[Run], description: EngineDescribed, path: Path) -> None:

@@ -10,10 +10,6 @@ never against a time that other programs disturbed (identical products took up t
 long). Any other doubt about a time (a throttled card) may mean a factor of two in either direction.
 If both times are doubtful, only one may be wrong by that factor, because a disturbance slows both
 down. Two results count as equally fast only if the whole interval of their ratio lies within ± 5 %.
-
-How to use it: two finished runs, `claim_of(reference, device)`. Two runs whose speeds come from
-totals, as in a race: `claim_of(reference, device, ratio=total / total)`. `Claim.words` is the
-wording for every place; `Claim.why` and `Claim.fixes` go where there is room for a reason.
 """
 
 from __future__ import annotations
@@ -127,19 +123,12 @@ class Claim(msgspec.Struct, frozen=True):
         return "equally fast" if self.outcome is Outcome.EQUAL else "wrong results"
 
     @property
-    def cell(self) -> str:
-        """The ratio for a table: ``4.0 ×``, ``≈ 0.3 ×``, or the words instead."""
-        if self.said_ratio is None:
-            return self.words
-        return f"≈ {format_about(self.ratio)}" if self.doubts else format_ratio(self.ratio)
-
-    @property
     def why(self) -> str:
         """Why the verdict is unclear, as the end of a sentence; empty if it is not."""
         if self.reason is None:
             return ""
-        words = dict.fromkeys(doubt.word for doubt in self.doubts)
-        listed = f" ({', '.join(words)})" if self.reason is Reason.DOUBTFUL else ""
+        words = ", ".join(doubt.word for doubt in self.doubts)
+        listed = f" ({words})" if self.reason is Reason.DOUBTFUL else ""
         apart = f", though measured {self.at_least} apart" if self.at_least else ""
         return f"{self.reason.value}{listed}{apart}"
 
@@ -181,15 +170,12 @@ def claim_of(
         if len(pairs) >= FEWEST_PAIRS:
             ours, theirs = zip(*pairs, strict=True)
             low, high = ratio_interval(ours, theirs, of_medians)
-    doubts = [doubt for one in (reference, device) for doubt in timing_doubts(one)]
+    both = (*timing_doubts(reference), *timing_doubts(device))
+    doubts = tuple({doubt.word: doubt for doubt in both}.values())
     if False in (reference.verified, device.verified):
-        return Claim(Outcome.WRONG, ratio, low, high, _each_once(doubts))
-    measured = Claim(Outcome.UNCLEAR, ratio, min(low, ratio), max(high, ratio), _each_once(doubts))
+        return Claim(Outcome.WRONG, ratio, low, high, doubts)
+    measured = Claim(Outcome.UNCLEAR, ratio, min(low, ratio), max(high, ratio), doubts)
     return _judged(measured, reference, device, rounds=[one / other for one, other in pairs])
-
-
-def _each_once(doubts: Iterable[Doubt]) -> tuple[Doubt, ...]:
-    return tuple({doubt.word: doubt for doubt in doubts}.values())
 
 
 def _is_shared(result: RunFinished) -> bool:

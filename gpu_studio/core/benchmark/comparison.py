@@ -14,11 +14,12 @@ import msgspec
 
 from gpu_studio.core.benchmark.ceilings import believed_share
 from gpu_studio.core.benchmark.claim import APART_BY, CANNOT_BE_TOLD, Claim, Outcome, claim_of
-from gpu_studio.core.benchmark.options import option_words, value_words
+from gpu_studio.core.benchmark.options import mode_words, value_words
 from gpu_studio.core.benchmark.side import facts_of, masked, side_names, trust_of_sides
 from gpu_studio.core.benchmark.standard import STANDARD_1
 from gpu_studio.core.benchmark.standard_record import NOT_MEASURED
 from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
+from gpu_studio.core.benchmark.verdict import sizes_words
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.run_messages import (  # noqa: TC001  # msgspec reads the annotations
     RunFinished,
@@ -150,10 +151,8 @@ def difference(result: RunFinished, other: RunFinished) -> str:
 def work_words(result: RunFinished, titles: Mapping[str, str] = _NO_TITLES) -> str:
     """Return what a result is of: ``Matrix product, 512 × 512, float32, cold cache``."""
     title = titles.get(result.workload, result.workload.replace("_", " "))
-    mode = option_words(result.options)
-    mode += ["cold cache"] * (result.cache == "cold") + ["with copies"] * result.transfers
-    mode += ["sustained"] * result.sustained
-    return ", ".join([title, format_size(result.size, result.size_text), result.dtype, *mode])
+    size = format_size(result.size, result.size_text)
+    return ", ".join(filter(None, (title, size, result.dtype, mode_words(result))))
 
 
 def _parts_of(result: RunFinished) -> dict[str, str]:
@@ -338,10 +337,15 @@ def _single(claim: Claim, name: str, first: str) -> str:
 def _ratio_words(works: Sequence[ComparedWork], names: Sequence[str]) -> str:
     """Return how many times faster the second side is in the work that people ask for most.
 
-    Of other work, in the largest size.
+    Of one work in several sizes, at each of them; of other work, in the largest size.
     """
     if len(works) == 1:
         return f"{works[0].title}."
+    both = [(work.figures[1].result, work.figures[1].claim) for work in works]
+    told = [(result, claim) for result, claim in both if result and claim]
+    if len(told) > 1 and len({(result.kind, result.transfers) for result, _ in told}) == 1:
+        said = sizes_words({result.size: claim for result, claim in told}, told[0][0].size_text)
+        return f"{_capital(names[1])}: {said}."
     asked = [work for key in _HEADLINES for work in works if work.key == key]
     for work in (*asked, *reversed(works)):
         claim = work.figures[1].claim

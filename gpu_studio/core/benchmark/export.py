@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.benchmark.ceilings import believed_share
-from gpu_studio.core.benchmark.run import mode_words, state_text
+from gpu_studio.core.benchmark.options import mode_words
+from gpu_studio.core.benchmark.run import state_text
 from gpu_studio.core.benchmark.verdict import speed_up
 from gpu_studio.core.device_name import name_at, pc_of
 from gpu_studio.core.statistics import FEWEST_ROUNDS
@@ -129,7 +130,7 @@ def _readable_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
         compared = speed_up(result, results) if result else None
         rows.append(
             (
-                ", ".join(part for part in (run.request.workload, mode_words(run)) if part),
+                ", ".join(part for part in (run.request.workload, mode_words(run.request)) if part),
                 run.size_label,
                 run.request.dtype,
                 _device_words(run),
@@ -137,7 +138,7 @@ def _readable_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
                 format_duration(summary.iqr_s) if summary and summary.samples > 1 else "–",
                 str(len(run.series)),
                 format_rate(result.throughput, result.throughput_unit) if result else "–",
-                compared.cell if compared else "–",
+                compared.words if compared else "–",
                 stamp.sign if stamp else state_text(run),
             )
         )

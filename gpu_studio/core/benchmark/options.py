@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.claim import Claim
     from gpu_studio.core.messages.run_messages import (
         RunFinished,
-        WorkloadDescription,
+        RunParameters,
         WorkloadOption,
     )
 
@@ -72,24 +72,21 @@ def option_words(options: Mapping[str, str]) -> list[str]:
     ]
 
 
+def mode_words(work: RunParameters, *, with_copies: bool = True) -> str:
+    """Return the options and unusual settings of a measurement; empty if there are none.
+
+    Args:
+        work: a request or a result.
+        with_copies: name the copies as well, unless something beside it does.
+    """
+    words = option_words(work.options)
+    words += ["cold cache"] * (work.cache == "cold")
+    words += ["with copies"] * (work.transfers and with_copies)
+    words += ["sustained"] * work.sustained
+    return ", ".join(words)
+
+
 # ── several options side by side ─────────────────────────────────────────────────────────────────
-
-# Values that mean nothing without the option's name.
-_PLAIN = frozenset({"on", "off", "yes", "no", "default"})
-
-
-def label_of(options: Mapping[str, str], workload: WorkloadDescription) -> str:
-    """Return the options of a run as a label: ``AMP on``, ``pinned, worker processes: 2``."""
-    titles = {option.name: option.title for option in workload.options}
-    parts: list[str] = []
-    for name, value in options.items():
-        title = titles.get(name, name)
-        if value.isdecimal():
-            inside = f"{title[0].lower()}{title[1:]}" if parts else title
-            parts.append(f"{inside}: {int(value):,}")
-        else:
-            parts.append(f"{title} {value}" if value in _PLAIN else value_words(value))
-    return ", ".join(parts) or workload.title
 
 
 def compare_ways(results: Mapping[str, RunFinished]) -> str:

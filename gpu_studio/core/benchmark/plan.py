@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from gpu_studio.core.benchmark.crossover import (
+from gpu_studio.core.benchmark.run import RunState
+from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, sustained_budget_s
+from gpu_studio.core.benchmark.verdict import (
     claim_histories,
     crossings_of,
     next_size,
     reference_of,
 )
-from gpu_studio.core.benchmark.run import RunState
-from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, sustained_budget_s
 from gpu_studio.core.device_name import is_cpu, pc_of
 from gpu_studio.core.messages.run_messages import RunWorkload
 
@@ -157,7 +157,6 @@ def _beyond_s(request: RunWorkload) -> float:
     return _OVERHEAD_S + (SUSTAINED_LOAD_S if request.sustained else 0.0)
 
 
-_TOLERANCE = 0.05  # the width of a crossing's enclosure, as a share of its size
 # Halving an octave down to a twentieth takes four; a tie in it may take as many on both sides.
 _MOST_REFINEMENTS = 14
 # How often the end of a crossing is measured: until two in a row have the same winner.
@@ -220,7 +219,7 @@ class Sweep:
             with_transfers=transfers,
         )
         claims = {size: each[-1] for size, each in histories.items()}
-        size = next_size(claims, tolerance=_TOLERANCE, tried=tried)
+        size = next_size(claims, tried)
         sizes = [size] if size is not None else self._unsure_ends(histories)
         if sizes:
             self._rounds[pair] = self._rounds.get(pair, 0) + 1

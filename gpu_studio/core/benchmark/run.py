@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gpu_studio.core.benchmark.options import option_words
+from gpu_studio.core.benchmark.options import mode_words
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.engine import describe_exit
@@ -251,21 +251,6 @@ def state_text(run: Run) -> str:
     return run.state.value
 
 
-def mode_words(run: Run, *, with_copies: bool = True) -> str:
-    """Return the unusual settings of a run's measurement; empty if there are none.
-
-    Args:
-        run: at any stage.
-        with_copies: name the copies as well, unless something beside it does.
-    """
-    request = run.request
-    words = option_words(request.options)
-    words += ["cold cache"] if request.cache == "cold" else []
-    words += ["with copies"] if request.transfers and with_copies else []
-    words += ["sustained"] if request.sustained else []
-    return ", ".join(words)
-
-
 def sign_of(run: Run) -> str:
     """Return a run's state or stamp in short, with a sign that works without color."""
     stamp = run.stamp
@@ -315,7 +300,7 @@ def describe_run(run: Run, device_label: str, title: str = "") -> list[str]:
         title: what to call its workload; its name if empty.
     """
     request = run.request
-    texts = (title or request.workload, run.size_label, request.dtype, mode_words(run))
+    texts = (title or request.workload, run.size_label, request.dtype, mode_words(request))
     what = [part for part in texts if part]
     name = run.result.device_name if run.result else device_label
     lines = [f"{' · '.join(what)} · {_both_names(name, device_label)}: {_median(run)}"]

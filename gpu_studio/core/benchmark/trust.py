@@ -128,11 +128,6 @@ def timing_doubts(result: RunFinished) -> tuple[Doubt, ...]:
     )
 
 
-def relative_iqr(result: RunFinished) -> float:
-    """Return the IQR as a share of the median; 0 if the median is 0."""
-    return result.iqr_s / result.median_s if result.median_s else 0.0
-
-
 def computed_in_words(result: RunFinished) -> str:
     """Return the type of the arithmetic in words: ``computed in TF32``; empty if it is unknown."""
     kind = result.conditions.computed_in
@@ -154,7 +149,7 @@ def _found(result: RunFinished) -> Iterator[Doubt]:
         if result.samples > 1 and _has_no_interval(result):
             what += ", so the interval is their whole range"
         yield _doubt(_FEW, f"{what}: give it more time")
-    spread = relative_iqr(result)
+    spread = result.iqr_s / result.median_s if result.median_s else 0.0
     if spread > _WIDEST_IQR:
         shown = format_percent(spread)
         yield Doubt(_SPREAD, f"spread {shown}", f"times varied by {shown}", spread)

@@ -1,118 +1,41 @@
-"""What finished runs say: who is faster and by how much, from which size on, and what is doubtful.
+"""What finished runs say: who is faster, by how much, and from which size on.
 
-`claim.claim_of` decides at every size; the sentences have only numbers that the table has.
+`claim.claim_of` decides at every size. A crossing lies between two sizes with different winners.
+The sentences have only numbers that the table has.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from gpu_studio.core.benchmark.ceilings import is_this_normal
-from gpu_studio.core.benchmark.claim import CANNOT_BE_TOLD, Outcome, claim_of, fixes_sentence
-from gpu_studio.core.benchmark.crossover import claims_by_size, crossings_of, reference_of
-from gpu_studio.core.benchmark.options import option_words
+from gpu_studio.core.benchmark.claim import (
+    CANNOT_BE_TOLD,
+    Claim,
+    Outcome,
+    claim_of,
+    fixes_sentence,
+)
+from gpu_studio.core.benchmark.options import mode_words
 from gpu_studio.core.benchmark.sizes import sizes_text
-from gpu_studio.core.benchmark.trust import timing_doubts
-from gpu_studio.core.device_name import DeviceName, is_cpu, name_at, pc_of
+from gpu_studio.core.device_name import CPU, DeviceName, is_cpu, name_at, pc_of
 from gpu_studio.core.devices.devices import without_maker
-from gpu_studio.core.texts import listed
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from gpu_studio.core.benchmark.claim import Claim
     from gpu_studio.core.messages.run_messages import RunFinished
 
-
-class CardComparison(msgspec.Struct, frozen=True):
-    """A card compared with a CPU (``reference``, an address), by ascending size.
-
-    ``result`` is the card's latest; ``with_transfers``: the copies to and from the card count.
-    """
-
-    result: RunFinished
-    reference: str
-    claims: dict[int, Claim]
-    with_transfers: bool
-
-
-class BenchmarkVerdict(msgspec.Struct, frozen=True):
-    """What the runs of one kind of work say.
-
-    ``comparisons`` are each card's without and with copies; a device with ``wrong`` results has
-    none. ``options`` are those that differ between the results of the workload. ``is_doubted``:
-    it relies on wrong results or doubtful times.
-    """
-
-    latest: RunFinished
-    wrong: tuple[RunFinished, ...]
-    comparisons: tuple[CardComparison, ...]
-    options: dict[str, str]
-    is_doubted: bool
-
-
-def verdict_of(results: Sequence[RunFinished]) -> BenchmarkVerdict | None:
-    """Return the verdict on the latest kind of work; None without a result.
-
-    Args:
-        results: in the order of the runs.
-    """
-    if not results:
-        return None
-    latest = results[-1]
-    alike = [result for result in results if same_kind(result, latest)]
-    wrong = tuple(result for result in alike if result.verified is False)
-    comparisons = tuple(_comparisons(alike))
-    distrusted = {result.device for result in wrong}
-    trusted = (one for one in comparisons if not distrusted & {one.result.device, one.reference})
-    claims = [claim for one in comparisons for claim in one.claims.values()]
-    doubts = [claim.doubts for claim in claims] if claims else [timing_doubts(latest)]
-    others = [one.options for one in results if one.workload == latest.workload]
-    return BenchmarkVerdict(
-        latest=latest,
-        wrong=wrong,
-        comparisons=tuple(trusted),
-        options={
-            name: value
-            for name, value in latest.options.items()
-            if any(one.get(name) != value for one in others)
-        },
-        is_doubted=bool(wrong) or any(doubts),
-    )
-
-
-def _comparisons(results: Sequence[RunFinished]) -> Iterator[CardComparison]:
-    for device in dict.fromkeys(one.device for one in results if not is_cpu(one.device)):
-        latest = next(result for result in reversed(results) if result.device == device)
-        reference = reference_of(device, (one.device for one in results))
-        for with_transfers in (False, True):
-            claims = claims_by_size(
-                results, device, with_transfers=with_transfers, reference=reference
-            )
-            if claims:
-                yield CardComparison(latest, reference, claims, with_transfers)
-
-
-def speed_up(result: RunFinished, results: Sequence[RunFinished]) -> Claim | None:
-    """Return the claim on a result against the CPU at the same work; None for a CPU's own.
-
-    The latest run of the CPU of its own PC counts, or else of another one. Its operands are in
-    place, so it can be compared with a card's runs with or without copies.
-    """
-    if is_cpu(result.device):
-        return None
-    cpus = {
-        other.device: other
-        for other in results
-        if is_cpu(other.device) and other.size == result.size and same_kind(other, result)
-    }
-    other = cpus.get(reference_of(result.device, cpus))
-    return claim_of(other, result) if other is not None else None
+_NO_TITLES: Mapping[str, str] = MappingProxyType({})
+_STEPS_PER_DOUBLING = 32
+_TOLERANCE = 0.05  # the width of a gap, as a share of its smaller size
 
 
 def same_kind(result: RunFinished, other: RunFinished) -> bool:
@@ -120,14 +43,67 @@ def same_kind(result: RunFinished, other: RunFinished) -> bool:
 
     Recorded results never share a curve with this PC's.
     """
-    return _kind_of(result) == _kind_of(other)
+    return (result.kind, result.recording) == (other.kind, other.recording)
 
 
-def _kind_of(result: RunFinished) -> tuple[object, ...]:
-    return (
-        result.workload, result.dtype, sorted(result.options.items()), result.cache,
-        result.sustained, result.race, result.recording,
-    )  # fmt: skip
+def reference_of(device: str, devices: Iterable[str]) -> str:
+    """Return the CPU that a card is compared with: its own PC's, or else the first one.
+
+    Args:
+        device: the card.
+        devices: all devices that were measured, or will be.
+    """
+    cpus = [one for one in devices if is_cpu(one)]
+    own = (one for one in cpus if pc_of(one) == pc_of(device))
+    return next(own, cpus[0] if cpus else CPU)
+
+
+def claims_by_size(
+    results: Sequence[RunFinished], device: str, *, with_transfers: bool = False
+) -> dict[int, Claim]:
+    """Return the claims on a card against its CPU by ascending size, for sizes measured on both.
+
+    Args:
+        results: of one kind of work; the last result of a size counts. One in turns is compared
+            with the one that it took turns with.
+        device: the card.
+        with_transfers: use the card's runs with transfers, or those without. The CPU has its
+            operands in place, so all its runs count.
+    """
+    histories = claim_histories(results, device, with_transfers=with_transfers)
+    return {size: history[-1] for size, history in histories.items()}
+
+
+def claim_histories(
+    results: Sequence[RunFinished], device: str, *, with_transfers: bool = False
+) -> dict[int, list[Claim]]:
+    """Return all claims of each size, oldest first, by ascending size; see `claims_by_size`."""
+    reference = reference_of(device, (result.device for result in results))
+    in_turns: dict[tuple[int, str], RunFinished] = {}
+    latest: dict[int, RunFinished] = {}
+    for one in results:
+        if one.device == reference and not one.transfers:
+            in_turns[one.size, one.turns] = latest[one.size] = one
+    histories: dict[int, list[Claim]] = {}
+    for one in results:
+        is_ours = one.device == device and one.transfers == with_transfers
+        if is_ours and one.size in latest:
+            claim = claim_of(in_turns.get((one.size, one.turns), latest[one.size]), one)
+            histories.setdefault(one.size, []).extend([claim] if claim is not None else [])
+    return {size: histories[size] for size in sorted(histories) if histories[size]}
+
+
+def speed_up(result: RunFinished, results: Sequence[RunFinished]) -> Claim | None:
+    """Return the claim on a result against the CPU at the same work; None for a CPU's own."""
+    if is_cpu(result.device):
+        return None
+    alike = [
+        other
+        for other in results
+        if is_cpu(other.device) and other.size == result.size and same_kind(other, result)
+    ]
+    claims = claims_by_size([*alike, result], result.device, with_transfers=result.transfers)
+    return claims.get(result.size)
 
 
 class SizeResults(msgspec.Struct, frozen=True):
@@ -164,14 +140,10 @@ def results_at_size(
     shown = {(result.device, result.transfers): result for result in alike if result.size == size}
     ordered = tuple(shown[key] for key in sorted(shown, key=_place))
     wrong = tuple(result for result in alike if result.verified is False)
-    cards = [card for card in ordered if not is_cpu(card.device)]
+    cards = ordered
     if chosen is not None and not is_cpu(chosen.device):
-        cards = [card for card in cards if card is shown.get((chosen.device, chosen.transfers))]
-    claims = (
-        (claims_by_size(alike, card.device, with_transfers=card.transfers).get(size), card)
-        for card in cards
-    )
-    compared = [(claim, card) for claim, card in claims if claim is not None]
+        cards = tuple(one for one in ordered if one is shown.get((chosen.device, chosen.transfers)))
+    compared = [(claim, card) for card in cards if (claim := speed_up(card, alike)) is not None]
     if not compared:
         return SizeResults(ordered, wrong)
     best = max(compared, key=lambda one: (not one[1].transfers, one[0].sign, one[0].ratio))
@@ -183,198 +155,225 @@ def _place(key: tuple[str, bool]) -> tuple[bool, str, int, bool]:
     return not name.is_cpu, name.pc, name.index or 0, key[1]
 
 
+# ── from which size on ───────────────────────────────────────────────────────────────────────────
+
+
+class Crossing(msgspec.Struct, frozen=True):
+    """A point at which the faster device changes.
+
+    It lies between ``low`` and ``high``, two measured sizes with different winners. ``size`` is
+    where the line between their ratios on logarithmic axes is one. ``device_wins_above`` says
+    which device wins above it.
+    """
+
+    size: float
+    low: int
+    high: int
+    device_wins_above: bool
+
+
+def crossings_of(claims: Mapping[int, Claim]) -> tuple[Crossing, ...]:
+    """Return where a device overtakes the reference or falls behind it, by ascending size.
+
+    Args:
+        claims: see `claims_by_size`.
+    """
+    decided = [size for size, claim in claims.items() if claim.sign]
+    return tuple(
+        _crossing(below, above, claims)
+        for below, above in itertools.pairwise(decided)
+        if claims[below].sign != claims[above].sign
+    )
+
+
+def next_size(claims: Mapping[int, Claim], tried: Collection[int] = ()) -> int | None:
+    """Return the size to measure next to narrow a crossing down, or None if that is done.
+
+    It halves, on a logarithmic axis, the wider gap between a decided size and its neighbor inside a
+    crossing, until each gap is within the tolerance or no whole step is left.
+
+    Args:
+        claims: see `claims_by_size`.
+        tried: the requested sizes, even if they could not run.
+    """
+    gaps = []
+    for crossing in crossings_of(claims):
+        inside = [size for size in claims if crossing.low <= size <= crossing.high]
+        gaps += [
+            (below, above)
+            for below, above in itertools.pairwise(inside)
+            if (claims[below].sign or claims[above].sign) and above > below * (1 + _TOLERANCE)
+        ]
+    for below, above in sorted(gaps, key=lambda gap: gap[0] / gap[1]):
+        size = _between(below, above)
+        if size is not None and size not in tried:
+            return size
+    return None
+
+
+def _between(below: int, above: int) -> int | None:
+    """Return the step nearest to the middle on a logarithmic axis; None if there is none between.
+
+    Steps are a 32nd of the power of two below, so that sizes stay multiples that suit the caches
+    and tensor cores of a card: between 512 and 1024 they are multiples of 16.
+    """
+    step = max(1, (1 << below.bit_length() - 1) // _STEPS_PER_DOUBLING)
+    size = round(math.sqrt(below * above) / step) * step
+    return size if below < size < above else None
+
+
+def _crossing(below: int, above: int, claims: Mapping[int, Claim]) -> Crossing:
+    first, last = math.log(claims[below].ratio), math.log(claims[above].ratio)
+    size = below * (above / below) ** (first / (first - last))
+    return Crossing(size, below, above, device_wins_above=last > 0)
+
+
 # ── in sentences ─────────────────────────────────────────────────────────────────────────────────
 
 
-def verdict_text(
-    verdict: BenchmarkVerdict | None,
-    *,
-    titles: Mapping[str, str] = MappingProxyType({}),
-    below_headline: bool = False,
-    can_compare: bool = False,
-) -> str:
-    """Return a verdict in some sentences; empty without one.
+class CardClaims(NamedTuple):
+    """A card, by its latest result, against a CPU, by its address, without or with copies."""
+
+    card: RunFinished
+    cpu: str
+    claims: dict[int, Claim]
+    with_transfers: bool
+
+
+def compared_cards(results: Sequence[RunFinished]) -> list[CardClaims]:
+    """Return the claims on each card in the latest kind of work, without and with copies.
+
+    A device with wrong results has none.
+    """
+    alike = [result for result in results if same_kind(result, results[-1])]
+    wrong = {result.device for result in alike if result.verified is False}
+    compared = []
+    for device, latest in {one.device: one for one in alike if not is_cpu(one.device)}.items():
+        cpu = reference_of(device, (one.device for one in alike))
+        for with_transfers in (False, True):
+            claims = claims_by_size(alike, device, with_transfers=with_transfers)
+            if claims and not wrong & {device, cpu}:
+                compared.append(CardClaims(latest, cpu, claims, with_transfers))
+    return compared
+
+
+def verdict_of(results: Sequence[RunFinished], titles: Mapping[str, str] = _NO_TITLES) -> Notice:
+    """Return what the latest kind of work says, amber if it relies on wrong or doubtful results.
 
     Wrong results come first, and a device with a wrong result never wins.
 
     Args:
-        verdict: from `verdict_of`.
+        results: in the order of the runs.
         titles: what to call a workload, by its name; the terminal calls it by its name.
-        below_headline: whether a headline says above it that results are wrong, and at which sizes.
-        can_compare: whether this PC has another device, which the user can select.
     """
-    if verdict is None:
-        return ""
-    sentences = _warnings(verdict, below_headline=below_headline)
-    if not verdict.comparisons:
-        return " ".join([*sentences, _alone(verdict, titles, can_compare=can_compare)])
-    first, *others = verdict.comparisons
-    # The work and the recording are common to all: only the first sentence names them.
-    opening = "In the recording " if verdict.latest.recording else _where(first)
-    work = f" ({_work_words(verdict, titles)})"
-    sentences.append(_capitalized(f"{opening}{_answer(first, work)}{_label(verdict.latest)}."))
-    sentences += [_capitalized(f"{_answer(one)}.") for one in others]
-    unclear = [one for one in verdict.comparisons if _is_unclear(one)]
-    fixes = fixes_sentence(claim for one in unclear for claim in one.claims.values())
-    return " ".join(filter(None, [*sentences, fixes]))
+    if not results:
+        return Notice()
+    latest, compared = results[-1], compared_cards(results)
+    claims = [claim for one in compared for claim in one.claims.values()]
+    sentences = [*_warnings(result for result in results if same_kind(result, latest))]
+    is_doubted = bool(sentences) or any(claim.doubts for claim in claims)
+    if compared:
+        # The work is common to all: only the first sentence names it.
+        first, *others = compared
+        sentences += [_sentence(first, _kind_words(latest, titles)), *map(_sentence, others)]
+        sentences.append(fixes_sentence(one for one in claims if one.outcome is Outcome.UNCLEAR))
+    else:
+        sentences += _alone(latest, titles, is_wrong=bool(sentences))
+    words = " ".join(filter(None, sentences))
+    return Notice(words, Tone.AMBER if is_doubted else Tone.PLAIN)
 
 
-def crossover_sentences(verdict: BenchmarkVerdict | None) -> list[str]:
-    """Return where each card overtakes the CPU, with the uncertainty.
-
-    Each card in the latest kind of work has one sentence for computing only and one with
-    copies; empty if only one device was measured.
-    """
-    sentences: list[str] = []
-    for one in verdict.comparisons if verdict is not None else ():
-        mode = "With copies" if one.with_transfers else "Computing only"
-        if one.result.recording and not sentences:
-            mode = f"In the recording, {mode[0].lower()}{mode[1:]}"
-        sentences.append(f"{mode}, {_places(one)}")
-    return sentences
+def _warnings(results: Iterable[RunFinished]) -> Iterator[str]:
+    """Yield the warnings to show first: speed means nothing if the results are wrong."""
+    sizes_of: dict[str, dict[int, str]] = {}
+    for one in sorted(results, key=lambda result: result.size):
+        if one.verified is False:
+            sizes = sizes_of.setdefault(_short(one), {})
+            sizes[one.size] = format_size(one.size, one.size_text)
+    for name, sizes in sizes_of.items():
+        yield f"Don't trust {name} here: wrong results at {sizes_text([*sizes.values()])}."
 
 
-def _places(comparison: CardComparison) -> str:
-    cpu, size_text = _cpu_words(comparison.reference), comparison.result.size_text
-    places = []
-    for one in crossings_of(comparison.claims):
-        verb = "overtakes" if one.device_wins_above else "falls behind"
-        ends = (one.low, one.size, one.high)
-        low, at, high = (format_size(round(size), size_text) for size in ends)
-        places.append(f"{verb} {cpu} at about {at} (measured: between {low} and {high})")
-    curves = f"the curves of {_short(comparison.result)} and {cpu}"
-    if _is_unclear(comparison):
-        return f"it {CANNOT_BE_TOLD} whether {curves} cross: {_why(comparison.claims)}."
-    if not places:
-        return f"{curves} do not cross."
-    return f"{_short(comparison.result)} {' and '.join(places)}."
-
-
-def _answer(comparison: CardComparison, work: str = "") -> str:
-    """Return who is faster, by how much and at which sizes, without a period.
-
-    Neighboring sizes with the same verdict are one part, the largest sizes first. The largest size
-    of all is a part by itself: its lead is what larger work will have.
+def _sentence(compared: CardClaims, work: str = "") -> str:
+    """Return who is faster, by how much and at which sizes.
 
     Args:
-        comparison: of a card with the CPU.
-        work: the kind of work in parentheses, after a space; empty if it was named before.
+        compared: a card with the CPU.
+        work: the kind of work; empty if it was named before.
     """
-    card, cpu = _short(comparison.result), _cpu_words(comparison.reference)
-    mode = "with the copies " if comparison.with_transfers else ""
-    across = " (two PCs, so not in turns)" if _is_across(comparison) else ""
-    claims, size_text = comparison.claims, comparison.result.size_text
-    if _is_unclear(comparison):
-        which = f"whether {cpu} or {card} is faster"
-        return f"{mode}it {CANNOT_BE_TOLD} {which}{work}: {_why(claims)}{across}"
-    told = [size for size in reversed(claims) if claims[size].outcome is not Outcome.UNCLEAR]
-    parts: list[str] = []
-    largest = max(claims)
+    card, cpu = _short(compared.card), _cpu_words(compared.cpu)
+    is_across = pc_of(compared.card.device) != pc_of(compared.cpu)
+    notes = ", ".join(filter(None, (work, "two PCs, so not in turns" if is_across else "")))
+    mode = " with copies" if compared.with_transfers else ""
+    head = f"T{card[1:]}{mode} against {cpu}{f' ({notes})' if notes else ''}"
+    said = sizes_words(compared.claims, compared.card.size_text)
+    return f"{head}: {said}.{_places(compared)}"
+
+
+def sizes_words(claims: Mapping[int, Claim], size_text: str) -> str:
+    """Return claims by ascending size in words: ``4.0 × faster at 4096; equally fast at 64``.
+
+    Neighboring sizes with the same outcome are one part, the largest sizes first. The largest size
+    of all is a part by itself: its lead is what larger work will have.
+    """
 
     def part_of(size: int) -> tuple[Outcome, bool]:
-        return claims[size].outcome, size == largest and claims[size].sign != 0
+        return claims[size].outcome, size == max(claims) and claims[size].sign != 0
 
-    for _, group in itertools.groupby(told, part_of):
+    parts = []
+    for (outcome, _), group in itertools.groupby(sorted(claims, reverse=True), part_of):
         sizes = sorted(group)
-        words = _group_words([claims[size] for size in sizes], "" if parts else f" {cpu}")
-        parts.append(f"{words} {_span(sizes, size_text)}")
-    rest = {size: claim for size, claim in claims.items() if size not in told}
-    but = f"; it {CANNOT_BE_TOLD} {_span([*rest], size_text)} ({_why(rest)})" if rest else ""
-    return f"{mode}{card} is {listed(parts)}{work}{across}{but}"
+        texts = [format_size(size, size_text) for size in (sizes[0], sizes[-1])]
+        span = f"at {texts[0]}" if len(sizes) == 1 else f"from {' to '.join(texts)}"
+        own = [claims[size] for size in sizes]
+        if outcome is Outcome.UNCLEAR:
+            why = dict.fromkeys(claim.why for claim in own)
+            parts.append(f"{CANNOT_BE_TOLD} {span}, because {'; '.join(why)}")
+            continue
+        best = max(own, key=lambda claim: max(claim.ratio, 1 / claim.ratio))
+        up_to = "up to " if best.sign and len(sizes) > 1 else ""
+        parts.append(f"{up_to}{best.words} {span}")
+    return "; ".join(parts)
 
 
-def _group_words(claims: Sequence[Claim], cpu: str) -> str:
-    """Return the same verdict at some sizes: ``up to 9.0 × slower than the CPU``."""
-    best = max(claims, key=lambda claim: max(claim.ratio, 1 / claim.ratio))
-    if not best.sign:
-        return f"as fast as{cpu}" if cpu else best.words
-    return f"{'up to ' if len(claims) > 1 else ''}{best.words}{f' than{cpu}' if cpu else ''}"
+def _places(compared: CardClaims) -> str:
+    """Return where the card overtakes the CPU or falls behind it, as a sentence; empty if never."""
+    places = []
+    for one in crossings_of(compared.claims):
+        verb = "overtakes" if one.device_wins_above else "falls behind"
+        ends = (one.low, one.size, one.high)
+        low, at, high = (format_size(round(size), compared.card.size_text) for size in ends)
+        cpu = _cpu_words(compared.cpu)
+        places.append(f"{verb} {cpu} at about {at} (measured: between {low} and {high})")
+    return f" It {' and '.join(places)}." if places else ""
 
 
-def _span(sizes: Sequence[int], size_text: str) -> str:
-    texts = [format_size(size, size_text) for size in sizes]
-    return f"from {texts[0]} to {texts[-1]}" if len(texts) > 1 else f"at {texts[0]}"
-
-
-def _why(claims: Mapping[int, Claim]) -> str:
-    return "; ".join(dict.fromkeys(claim.why for claim in claims.values()))
-
-
-def _is_unclear(comparison: CardComparison) -> bool:
-    return all(claim.outcome is Outcome.UNCLEAR for claim in comparison.claims.values())
-
-
-def _warnings(verdict: BenchmarkVerdict, *, below_headline: bool) -> list[str]:
-    """Return the warnings to show first: speed means nothing if the results are wrong."""
-    sizes_of: dict[str, dict[int, str]] = {}
-    for one in sorted(verdict.wrong, key=lambda result: result.size):
-        sizes_of.setdefault(_short(one), {})[one.size] = format_size(one.size, one.size_text)
-    named = {name: sizes_text([*sizes.values()]) for name, sizes in sizes_of.items()}
-    if below_headline and len(set(named.values())) == 1:
-        return [f"Don't trust {' and '.join(named)} here."]
-    return [f"Don't trust {name} here: wrong results at {sizes}." for name, sizes in named.items()]
-
-
-def _where(comparison: CardComparison) -> str:
-    """Return the PC of a comparison as the beginning of a sentence; empty for two PCs."""
-    if _is_across(comparison):
-        return ""
-    pc = pc_of(comparison.result.device)
-    return f"On {pc} " if pc else "On this PC "
-
-
-def _is_across(comparison: CardComparison) -> bool:
-    return pc_of(comparison.result.device) != pc_of(comparison.reference)
+def _kind_words(result: RunFinished, titles: Mapping[str, str]) -> str:
+    """Return the words that identify the work at all sizes: ``matmul, float32, cold cache``."""
+    title = titles.get(result.workload, result.workload)
+    recording = f"recording: {result.recording}" if result.recording else ""
+    mode = mode_words(result, with_copies=False)
+    return ", ".join(filter(None, (title, result.dtype, mode, recording)))
 
 
 def _short(result: RunFinished) -> str:
+    pc = pc_of(result.device)
     if is_cpu(result.device):
         return _cpu_words(result.device)
-    return f"the {without_maker(result.device_name)}{_of_pc(result.device)}"
+    return f"the {without_maker(result.device_name)}{f' of {pc}' if pc else ''}"
 
 
 def _cpu_words(address: str) -> str:
-    return f"the CPU{_of_pc(address)}"
+    return f"the CPU of {pc_of(address)}" if pc_of(address) else "the CPU"
 
 
-def _of_pc(address: str) -> str:
-    return f" of {pc_of(address)}" if pc_of(address) else ""
-
-
-def _work_words(verdict: BenchmarkVerdict, titles: Mapping[str, str]) -> str:
-    """Return the words that identify the work; options only if they differ."""
-    result = verdict.latest
-    chosen = option_words(verdict.options)
-    cold = ["cold cache"] if result.cache == "cold" else []
-    lasting = ["sustained"] if result.sustained else []
-    title = titles.get(result.workload, result.workload)
-    return ", ".join([title, result.dtype, *chosen, *cold, *lasting])
-
-
-def _label(result: RunFinished) -> str:
-    return f" (recording: {result.recording})" if result.recording else ""
-
-
-def _alone(verdict: BenchmarkVerdict, titles: Mapping[str, str], *, can_compare: bool) -> str:
-    """Return the latest result, if there is nothing to compare it with, and how normal it is."""
-    latest = verdict.latest
+def _alone(latest: RunFinished, titles: Mapping[str, str], *, is_wrong: bool) -> Iterator[str]:
+    """Yield the latest result, if there is nothing to compare it with, and how normal it is."""
     size = format_size(latest.size, latest.size_text)
-    title = titles.get(latest.workload, latest.workload)
-    text = (
-        f"{name_at(pc_of(latest.device), latest.device_name)}: "
-        f"{format_duration(latest.median_s)} per call ({title}, "
-        f"{size}, {latest.dtype})"
+    name = name_at(pc_of(latest.device), latest.device_name)
+    yield (
+        f"{name}: {format_duration(latest.median_s)} per call ({size}, "
+        f"{_kind_words(latest, titles)})."
     )
-    if latest.recording:
-        return f"In the recording {text}{_label(latest)}."
-    if verdict.wrong:
-        return f"{text}."
-    sentences = [f"{text}.", is_this_normal(latest)]
-    if can_compare:
-        other = "a GPU" if is_cpu(latest.device) else "the CPU"
-        sentences.append(f"Select {other} as well to compare the two.")
-    return " ".join(filter(None, sentences))
-
-
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    if not is_wrong and latest.recording is None:
+        yield is_this_normal(latest)

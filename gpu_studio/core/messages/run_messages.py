@@ -70,6 +70,12 @@ class RunParameters(msgspec.Struct, frozen=True, kw_only=True):
         """Return the parameters by name: for another message of the same run, or to compare."""
         return {name: getattr(self, name) for name in RunParameters.__struct_fields__}
 
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What the runs of one curve have alike: all but the device, the size and the copies."""
+        options = tuple(sorted(self.options.items()))
+        return self.workload, self.dtype, options, self.cache, self.sustained, self.race
+
 
 class RunWorkload(RunParameters, Request, frozen=True, kw_only=True):
     """Time one workload on one device. ``budget_s`` counts only the timed part.

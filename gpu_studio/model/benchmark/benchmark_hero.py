@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.crossover import claims_by_size
-from gpu_studio.core.benchmark.run import RunState, mode_words
+from gpu_studio.core.benchmark.options import mode_words
+from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.trust import trust_of
 from gpu_studio.core.benchmark.turns import results_so_far
-from gpu_studio.core.benchmark.verdict import SizeResults, results_at_size, same_kind
+from gpu_studio.core.benchmark.verdict import (
+    SizeResults,
+    claims_by_size,
+    results_at_size,
+    same_kind,
+)
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.failure import FailureKind
@@ -135,7 +140,7 @@ class _Words:
         if claim is not None and claim.doubts:
             worst = min(claim.doubts, key=lambda doubt: doubt.rank)
             chip = Notice(_capitalized(worst.word), Tone.AMBER, detail=benchmark.sentence)
-        work = self._work(run.request, run.size_label, mode_words(run))
+        work = self._work(run.request, run.size_label, mode_words(run.request))
         return Hero(headline, work, is_final=False, chip=chip)
 
     def without_result(self) -> Hero:

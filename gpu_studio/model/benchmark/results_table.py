@@ -15,14 +15,9 @@ from PySide6.QtCore import (
 )
 
 from gpu_studio.core.benchmark.ceilings import share_text
-from gpu_studio.core.benchmark.crossover import reference_of
-from gpu_studio.core.benchmark.run import (
-    RunState,
-    describe_run,
-    mode_words,
-    sign_of,
-)
-from gpu_studio.core.benchmark.verdict import speed_up
+from gpu_studio.core.benchmark.options import mode_words
+from gpu_studio.core.benchmark.run import RunState, describe_run, sign_of
+from gpu_studio.core.benchmark.verdict import reference_of, speed_up
 from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.units import (
     format_duration,
@@ -260,7 +255,7 @@ class ResultsTable(QAbstractTableModel):
             Column.WORKLOAD: _text(self._benchmark.title_of(run.request.workload)),
             Column.SIZE: (size, run.request.size),
             Column.DTYPE: _text(run.request.dtype),
-            Column.MODE: _text(mode_words(run, with_copies=False)),
+            Column.MODE: _text(mode_words(run.request, with_copies=False)),
             Column.FASTER: (self._faster_words(*faster) if faster else _NOTHING, lead),
             Column.STAMP: _text(sign_of(max(row.runs.values(), key=_concern))),
         }
@@ -289,7 +284,7 @@ class ResultsTable(QAbstractTableModel):
 
     def _faster_words(self, compared: Claim, run: Run) -> str:
         if not compared.sign:
-            return compared.cell
+            return compared.words
         rows = self._board.rows
         devices = [result.device for result in self._benchmark.results]
         cpu = label_of(reference_of(run.request.device, devices), rows)
@@ -321,11 +316,7 @@ def _median(run: Run | None) -> tuple[str, float | None]:
 
 
 def _work(run: Run) -> tuple[object, ...]:
-    request = run.request
-    return (
-        request.workload, request.size, request.dtype, tuple(sorted(request.options.items())),
-        request.cache, request.sustained, run.recording,
-    )  # fmt: skip
+    return run.request.kind, run.request.size, run.recording
 
 
 def _concern(run: Run) -> int:

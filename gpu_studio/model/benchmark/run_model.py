@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal
 
 from gpu_studio.core.benchmark.plan import Plan, Sweep, time_left_s
 from gpu_studio.core.benchmark.sizes import parse_sizes, powers_of_two
-from gpu_studio.core.benchmark.verdict import verdict_of, verdict_text
+from gpu_studio.core.benchmark.verdict import verdict_of
 from gpu_studio.core.device_name import CPU
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.notice import Notice, Tone
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.plan import RunPlan
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.benchmark.verdict import BenchmarkVerdict
     from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.benchmark.history_model import HistoryModel
@@ -104,7 +103,7 @@ class RunModel(PageModel):
         self.outcome = Notice()
         self._pointed: Run | None = None
         self._typed: dict[str, tuple[str, dict[str, str]]] = {}
-        self._verdict: tuple[int, BenchmarkVerdict | None] = (0, None)
+        self._verdict = (0, Notice())
         history.ghost_changed.connect(self._on_ghost_changed)
         history.notified.connect(self.on_notified)
         studio.session.engine_described.connect(self._on_engine_described)
@@ -383,18 +382,8 @@ class RunModel(PageModel):
         """What all sizes say, as some sentences."""
         results = self.benchmark.results
         if self._verdict[0] != len(results):
-            self._verdict = len(results), verdict_of(results)
-        verdict = self._verdict[1]
-        words = verdict_text(
-            verdict,
-            titles=self.benchmark.titles,
-            below_headline=verdict is not None and bool(verdict.wrong) and self.hero.is_wrong,
-            can_compare=len(self._studio.board.usable) > 1,
-        )
-        # Of a result alone, the chip says what is doubtful.
-        claims = verdict is not None and bool(verdict.comparisons or verdict.wrong)
-        is_doubted = claims and verdict is not None and verdict.is_doubted
-        return Notice(words, Tone.AMBER if is_doubted else Tone.PLAIN)
+            self._verdict = len(results), verdict_of(results, self.benchmark.titles)
+        return self._verdict[1]
 
     @property
     def status(self) -> Notice:
@@ -471,7 +460,7 @@ class RunModel(PageModel):
 
     def _on_runs_cleared(self) -> None:
         self.selected = self._pointed = None
-        self._verdict = 0, None
+        self._verdict = 0, Notice()
         self._show_code()
 
     def _show_code(self) -> None:

@@ -11,7 +11,7 @@ from gpu_studio.core.benchmark.options import (
     are_ways_kept_busy,
     compare_ways,
     findings_of,
-    label_of,
+    option_words,
 )
 from gpu_studio.core.benchmark.plan import in_turns
 from gpu_studio.core.benchmark.run import PARTS_BESIDE_MEDIAN, Run, RunState
@@ -465,7 +465,7 @@ class LessonsModel(PageModel):
             for name, value in options.items()
             if any(other[name] != value for other in others)
         }
-        return label_of(own, workload)
+        return ", ".join(option_words(own)) or workload.title
 
     def _bar_of(self, run: Run) -> Bar:
         median_s = run.summary.median_s if run.summary else None

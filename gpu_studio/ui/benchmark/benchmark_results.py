@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence, QShortcut
 from PySide6.QtWidgets import QHeaderView, QMenu
 
-from gpu_studio.core.benchmark.run import mode_words
+from gpu_studio.core.benchmark.options import mode_words
 from gpu_studio.model.benchmark.results_table import (
     ADDRESS_ROLE,
     RUN_ORDER,
@@ -243,7 +243,7 @@ class BenchmarkResults(Card):
         unused: dict[int, bool] = {
             Column.WORKLOAD: len({run.request.workload for run in runs}) < 2,
             Column.DTYPE: len({run.request.dtype for run in runs}) < 2,
-            Column.MODE: not any(mode_words(run, with_copies=False) for run in runs),
+            Column.MODE: not any(mode_words(run.request, with_copies=False) for run in runs),
             Column.FASTER: len({run.request.device for run in runs}) < 2,
         }
         for column in Column:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 
 from gpu_studio.core.benchmark.ceilings import is_this_normal, share_text
+from gpu_studio.core.benchmark.options import mode_words
 from gpu_studio.core.benchmark.run import (
     PARTS_BESIDE_MEDIAN,
-    mode_words,
     part_rows,
     parts_sentence,
 )
@@ -95,7 +95,7 @@ class Explanation(PageColumn):
             return "No run has finished yet. Each finished run is explained here."
         parts = (
             self._benchmark.title_of(run.request.workload), run.size_label, run.request.dtype,
-            mode_words(run), self._label(run),
+            mode_words(run.request), self._label(run),
         )  # fmt: skip
         return " · ".join(part for part in parts if part)
 
@@ -158,15 +158,15 @@ class Explanation(PageColumn):
             request = other.request
             theirs = (request.workload, request.size, request.dtype, other.recording)
             if other.result and theirs == work:
-                latest[request.device, mode_words(other)] = other
-        latest[run.request.device, mode_words(run)] = run
+                latest[request.device, mode_words(request)] = other
+        latest[run.request.device, mode_words(run.request)] = run
         return list(latest.values())
 
     def _label(self, run: Run) -> str:
         return run_label(run, self._board.rows)
 
     def _full_label(self, run: Run) -> str:
-        mode = mode_words(run)
+        mode = mode_words(run.request)
         return f"{self._label(run)} · {mode}" if mode else self._label(run)
 
     def _show(self) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.benchmark.run import mode_words
+from gpu_studio.core.benchmark.options import mode_words
 from gpu_studio.core.benchmark.turns import turns_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import counted, format_duration
@@ -74,7 +74,7 @@ class LiveView(LivePlot):
             return "Time per call"
         run = runs[-1]
         title = self._benchmark.title_of(run.request.workload)
-        words = (title, run.size_label, run.request.dtype, mode_words(run))
+        words = (title, run.size_label, run.request.dtype, mode_words(run.request))
         what = f"Time per call · {' · '.join(part for part in words if part)}"
         if run.recording:
             what += f" · recording: {run.recording}"
@@ -170,11 +170,7 @@ class LiveView(LivePlot):
 
 
 def _work(run: Run) -> Sequence[object]:
-    request = run.request
-    return (
-        request.workload, request.size, request.dtype, sorted(request.options.items()),
-        request.cache, run.recording,
-    )  # fmt: skip
+    return run.request.kind, run.request.size, run.recording
 
 
 def _key(run: Run) -> str:

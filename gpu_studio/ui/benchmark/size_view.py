@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
 
-from gpu_studio.core.benchmark.crossover import claims_by_size, crossings_of
-from gpu_studio.core.benchmark.verdict import crossover_sentences, same_kind, verdict_of
-from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.benchmark.verdict import (
+    compared_cards,
+    crossings_of,
+    same_kind,
+    verdict_of,
+)
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.benchmark.run_labels import result_label
 from gpu_studio.ui.plots.live_plot import Curve, CurveName, LivePlot, Marker
@@ -105,10 +108,9 @@ class SizeView(LivePlot):
         self.set_markers(list(self._markers_of(self._marked(results))))
         if results:
             self.set_x_label(_meaning(results[-1].size_text))
-        sentences = crossover_sentences(verdict_of(self._marked(results)))
-        self.setAccessibleDescription(
-            " ".join([self.caption_of(selected), *sentences, self._medians_text(results)])
-        )
+        said = verdict_of(self._marked(results), self._benchmark.titles).sentence
+        words = (self.caption_of(selected), said, self._medians_text(results))
+        self.setAccessibleDescription(" ".join(words))
 
     def _results(self, selected: Run | None) -> list[RunFinished]:
         """Return the results of the selected or latest kind of work, in any dtype."""
@@ -137,26 +139,22 @@ class SizeView(LivePlot):
         return " · ".join(part for part in parts if part)
 
     def _markers_of(self, results: Sequence[RunFinished]) -> Iterator[Marker]:
-        row = 0
-        cards = {result.device: result for result in results if not is_cpu(result.device)}
-        for device, latest in cards.items():
-            name = result_label(latest, self._board.rows)
-            for transfers in (False, True):
-                claims = claims_by_size(results, device, with_transfers=transfers)
-                for crossing in crossings_of(claims):
-                    size = format_size(round(crossing.size), results[-1].size_text)
-                    mode = f"{name} with copies" if transfers else name
-                    winner = mode if crossing.device_wins_above else "CPU"
-                    yield Marker(
-                        crossing.size,
-                        f"{winner} faster from about {size}",
-                        self._theme.device_role(device),
-                        low=crossing.low,
-                        high=crossing.high,
-                        dashed=transfers,
-                        row=row,
-                    )
-                    row += 1
+        cards = compared_cards(results)
+        places = ((one, place) for one in cards for place in crossings_of(one.claims))
+        for row, (one, place) in enumerate(places):
+            size = format_size(round(place.size), one.card.size_text)
+            name = result_label(one.card, self._board.rows)
+            card = f"{name} with copies" if one.with_transfers else name
+            winner = card if place.device_wins_above else "CPU"
+            yield Marker(
+                place.size,
+                f"{winner} faster from about {size}",
+                self._theme.device_role(one.card.device),
+                low=place.low,
+                high=place.high,
+                dashed=one.with_transfers,
+                row=row,
+            )
 
     def _medians_text(self, results: Sequence[RunFinished]) -> str:
         return "; ".join(

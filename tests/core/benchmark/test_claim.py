@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.claim import (
@@ -9,11 +8,10 @@ from gpu_studio.core.benchmark.claim import (
     claim_of,
     fixes_sentence,
 )
-from gpu_studio.core.benchmark.options import compare_ways, findings_of, label_of
+from gpu_studio.core.benchmark.options import compare_ways, findings_of
 from gpu_studio.core.messages.pitfall_messages import Figure
-from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.switcher.pitfall_words import format_figure
-from tests.fakes.descriptions import elementwise
 from tests.fakes.run_answers import finished, in_turns
 
 
@@ -24,19 +22,6 @@ def plain(text):
 def result(median_s, **changes):
     request = RunWorkload(run_id="r", workload="x", device="cpu", size=8, dtype="float32")
     return finished(request, (median_s,) * 20, **changes)
-
-
-def test_options_are_reported_with_the_title_they_need():
-    options = (
-        WorkloadOption(name="amp", title="AMP", sentence="", values=("off", "on")),
-        WorkloadOption(name="feed", title="The batches come", sentence="", values=("pinned",)),
-        WorkloadOption(name="workers", title="Worker processes", sentence="", values=("2",)),
-    )
-    workload = msgspec.structs.replace(elementwise(), options=options)
-    assert label_of({"amp": "on", "feed": "pinned"}, workload) == "AMP on, pinned"
-    assert label_of({"feed": "pinned", "workers": "2"}, workload) == "pinned, worker processes: 2"
-    assert label_of({"workers": "1024"}, workload) == "Worker processes: 1,024"
-    assert label_of({}, workload) == workload.title
 
 
 def test_the_fastest_and_the_smallest_are_named():
@@ -163,7 +148,7 @@ def test_on_a_busy_pc_a_winner_wins_every_round():
     assert won.words.startswith("about")
     lost_one = claim_of(turns(0.010, rounds=(0.75, *slower[1:]), **busy), turns(0.008, **busy))
     assert lost_one.low > 1
-    assert (lost_one.outcome, lost_one.cell) == (Outcome.UNCLEAR, "cannot be told")
+    assert (lost_one.outcome, lost_one.words) == (Outcome.UNCLEAR, "cannot be told")
     assert (lost_one.is_kept_busy, won.is_kept_busy) == (True, False)
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_studio.core.benchmark.claim import Claim, Outcome
-from gpu_studio.core.benchmark.crossover import claims_by_size, crossings_of, next_size
 from gpu_studio.core.benchmark.sizes import powers_of_two
+from gpu_studio.core.benchmark.verdict import claims_by_size, crossings_of, next_size
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from tests.fakes.run_answers import finished
 

@@ -9,11 +9,11 @@ from random import Random
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.crossover import claims_by_size, crossings_of
 from gpu_studio.core.benchmark.plan import Plan, Sweep, time_left_s
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.benchmark.sizes import powers_of_two
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
+from gpu_studio.core.benchmark.verdict import claims_by_size, crossings_of
 from gpu_studio.core.messages.run_messages import RunFinished, RunPhaseChanged, RunWorkload
 from tests.fakes.run_answers import batch, finished, in_turns, started
 

@@ -41,7 +41,7 @@ WORKLOADS = tuple(
         ),
     )
     for name, option, values in (
-        ("dataloader", "feed", ("batch_by_batch", "pinned_non_blocking")),
+        ("dataloader", "way", ("batch_by_batch", "pinned_non_blocking")),
         ("data_parallel", "way", ("DataParallel",)),
     )
 )  # fmt: skip
@@ -228,7 +228,7 @@ def test_every_way_of_an_experiment_is_run_and_compared(model, engines, qtbot):
         request,
         parts_s={"loading": 0.003, "computing": 0.001},
         curves={"loss": (2.0, 1.0)},
-        findings=(f"{request.options['feed']} was tried.",),
+        findings=(f"{request.options['way']} was tried.",),
         peak_allocated_bytes=1 << 20,
     )
     model.choose(lesson="dataloader")
@@ -237,7 +237,7 @@ def test_every_way_of_an_experiment_is_run_and_compared(model, engines, qtbot):
     qtbot.waitUntil(lambda: model.can_run)
     asked = [one for one in engines.requests if isinstance(one, RunWorkload)]
     assert [one.options for one in asked] == [
-        {"feed": "batch_by_batch"}, {"feed": "pinned_non_blocking"},
+        {"way": "batch_by_batch"}, {"way": "pinned_non_blocking"},
     ]  # fmt: skip
     assert {(one.workload, one.device, one.size, one.budget_s <= 1) for one in asked} == {
         ("dataloader", "cuda:0", 64, True)

@@ -67,7 +67,7 @@ def test_the_crossing_is_marked_twice_where_the_copies_count(
     assert only.row != both.row  # their labels do not cover each other
     assert len(plot.curve_keys) == 3
     shown = plot.accessibleDescription().replace("\u202f", " ")
-    assert shown.count("GT 1030 overtakes") == 2
+    assert shown.count("overtakes the CPU") == 2
     assert "copies" in shown
 
 

@@ -28,7 +28,7 @@ PITFALLS = (
     pitfall("model_on_cpu"),
 )
 _OPTIONS = (
-    WorkloadOption(name="feed", title="The batches come", sentence="How.", values=("a", "b")),
+    WorkloadOption(name="way", title="The batches come", sentence="How.", values=("a", "b")),
     WorkloadOption(name="workers", title="Workers", sentence="How many.", values=("0", "2")),
 )
 
