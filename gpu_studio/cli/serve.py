@@ -32,13 +32,11 @@ from gpu_studio.core.messages.message import (
 from gpu_studio.core.messages.race_messages import FrameReady
 from gpu_studio.core.program_version import program_version
 from gpu_studio.core.protocol import decode_event, encode, protocol_version
+from gpu_studio.process import line_child
 from gpu_studio.process.child_process import ChildProcess
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.process.line_child import (
-    ALIVE_EVERY_S,
-    SIGN_OF_LIFE,
     TooMuchError,
-    WatchedPipe,
     split_lines,
 )
 
@@ -46,6 +44,7 @@ _ENGINE, _READER = "gpu_studio.engine.serve", "gpu_studio.hardware.reader"
 _SYSTEMS: dict[str, PcSystem] = {"win32": "windows", "darwin": "macos"}
 _LONGEST_REQUEST = 64 << 20
 _MOST_WAITING = 1000  # lines: beyond, the child waits for the line
+_SILENT_LOOKS = 4
 _LONGEST_END_S = 1.0
 
 
@@ -85,6 +84,7 @@ class LineServer:
         self._child: ChildProcess | None = None
         self._answers: queue.Queue[bytes | None] = queue.Queue(_MOST_WAITING)
         self._is_over = threading.Event()
+        self._reads, self._is_reading = 0, False
 
     def serve(self, requests: Callable[[int], bytes], out: BinaryIO) -> None:
         """Pass lines until the line or the child is gone; then the child is, too.
@@ -93,11 +93,9 @@ class LineServer:
             requests: reads ssh's input, at most so many bytes; none at its end.
             out: ssh's output.
         """
-        pipe = WatchedPipe(requests, self._is_over.set)
-        self._in_thread(self._pass_requests, pipe)
+        self._in_thread(self._pass_requests, requests)
         self._in_thread(self._pass_answers, out)
-        self._is_over.wait()
-        pipe.close()
+        self._await_end()
         if self._child is not None:
             self._child.kill()
             self._child.end(_LONGEST_END_S)
@@ -105,9 +103,28 @@ class LineServer:
     def _in_thread(self, work: Callable[..., None], *arguments: object) -> None:
         threading.Thread(target=work, args=arguments, daemon=True).start()
 
-    def _pass_requests(self, pipe: WatchedPipe) -> None:
+    def _await_end(self) -> None:
+        """Wait until the line is cut or stays silent.
+
+        Time in which nobody reads does not count, and of a pause of this process only one look
+        does: what has arrived meanwhile is read first.
+        """
+        silent = seen = 0
+        while silent < _SILENT_LOOKS and not self._is_over.wait(line_child.ALIVE_EVERY_S):
+            silent = silent + 1 if self._is_reading and self._reads == seen else 0
+            seen = self._reads
+        self._is_over.set()
+
+    def _pass_requests(self, requests: Callable[[int], bytes]) -> None:
+        def read(most: int) -> bytes:
+            self._is_reading = True
+            chunk = requests(most)
+            self._is_reading = False
+            self._reads += 1
+            return chunk
+
         with contextlib.suppress(TooMuchError, OSError, msgspec.MsgspecError, RecursionError):
-            for line in split_lines(pipe.read, _LONGEST_REQUEST):
+            for line in split_lines(read, _LONGEST_REQUEST):
                 if self._child is not None:
                     self._child.send(line)
                 else:
@@ -127,17 +144,10 @@ class LineServer:
 
     def _pass_answers(self, out: BinaryIO) -> None:
         with contextlib.suppress(OSError, ValueError):
-            while (line := self._next_answer()) is not None:
+            while (line := self._answers.get()) is not None:
                 out.write(line)
                 out.flush()
         self._is_over.set()
-
-    def _next_answer(self) -> bytes | None:
-        """Return the next line for ssh, which may be a sign of life; None after the last one."""
-        try:
-            return self._answers.get(timeout=ALIVE_EVERY_S)
-        except queue.Empty:
-            return SIGN_OF_LIFE
 
 
 def _is_passing(line: bytes) -> bool:

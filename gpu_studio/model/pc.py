@@ -44,6 +44,10 @@ class Pc(QObject):
             the card.
         lab_factory: creates the engines of other work that may break one, such as a check.
         notice: how it is connected, and what can be done about it; empty for this one.
+        why_not: why nothing can be asked of it, as a sentence; empty if something can.
+        engine_trouble: why it has no engine although it is connected; empty if it has one, and for
+            this PC.
+        is_shut: whether the user disconnected it, or never connected it.
     """
 
     def __init__(
@@ -66,21 +70,8 @@ class Pc(QObject):
         self.sensors = Sensors(source, self, shares_clock=not name)
         self.doctor = Doctor(self.session, self.sensors, self)
         self.notice = Notice()
-
-    @property
-    def why_not(self) -> str:
-        """Why nothing can be asked of it, as a sentence; empty if something can."""
-        return ""
-
-    @property
-    def engine_trouble(self) -> str:
-        """Why it has no engine although it is connected; empty if it has one, and for this PC."""
-        return ""
-
-    @property
-    def is_shut(self) -> bool:
-        """Whether the user disconnected it; never this PC."""
-        return False
+        self.why_not = self.engine_trouble = ""
+        self.is_shut = False
 
     def close(self) -> None:
         """End all its work and its processes."""
@@ -157,29 +148,8 @@ class RemotePc(Pc):
         self._is_closed = False
         self.session.state_changed.connect(self._on_engine_state)
         self.sensors.ended.connect(self._on_sensors_ended)
-        self._enter(LineState.CLOSED, self._closed_notice)
-
-    @property
-    def _closed_notice(self) -> Notice:
-        return Notice(f"{self.name} is not connected.", action=Action.CONNECT)
-
-    @property
-    def is_shut(self) -> bool:
-        """Whether the user disconnected the PC, or never connected it."""
-        return self.state is LineState.CLOSED
-
-    @property
-    def why_not(self) -> str:
-        """See `Pc.why_not`."""
-        return "" if self.state is LineState.OPEN else self.notice.sentence
-
-    @property
-    def engine_trouble(self) -> str:
-        """See `Pc.engine_trouble`."""
-        greeting = self.said.greeting if self.said is not None else None
-        if self.why_not or greeting is None or greeting.has_engine:
-            return ""
-        return LineTrouble(LineProblem.NO_ENGINE, self.address).words
+        self._closed = Notice(f"{self.name} is not connected.", action=Action.CONNECT)
+        self._enter(LineState.CLOSED, self._closed)
 
     def open(self) -> None:
         """Connect, for the first time or again; does nothing while it connects or is connected."""
@@ -195,7 +165,7 @@ class RemotePc(Pc):
 
     def shut(self) -> None:
         """Disconnect, and end everything there. The devices stay known."""
-        self._end(LineState.CLOSED, self._closed_notice)
+        self._end(LineState.CLOSED, self._closed)
 
     def close(self) -> None:
         """See `Pc.close`."""
@@ -261,5 +231,10 @@ class RemotePc(Pc):
         self.changed.emit()
 
     def _enter(self, state: LineState, notice: Notice) -> None:
-        self.state, self.notice = state, notice
+        self.state, self.notice, self.is_shut = state, notice, state is LineState.CLOSED
+        is_open, greeting = state is LineState.OPEN, self.said.greeting if self.said else None
+        is_without = is_open and greeting is not None and not greeting.has_engine
+        trouble = LineTrouble(LineProblem.NO_ENGINE, self.address).words
+        self.why_not = "" if is_open else notice.sentence
+        self.engine_trouble = trouble if is_without else ""
         self.session.set_absence(self.why_not or self.engine_trouble)

@@ -35,6 +35,7 @@ class Pcs(QObject):
     Attributes:
         here: this PC.
         others: the PCs that the user added, in their order.
+        is_supported: whether there is a way to another PC at all.
     """
 
     changed = Signal()
@@ -51,6 +52,7 @@ class Pcs(QObject):
         self.here = here
         self.others: tuple[RemotePc, ...] = ()
         self._settings, self._port = settings, port
+        self.is_supported = port is not None
         if port is not None:
             for address in settings.choices.pcs:
                 self._join(RemotePc(address, port, self))
@@ -60,18 +62,10 @@ class Pcs(QObject):
         """All PCs, this one first."""
         return (self.here, *self.others)
 
-    @property
-    def can_add(self) -> bool:
-        """Whether there is a way to another PC, and room for one."""
-        return self._port is not None and len(self.others) < MOST_OTHERS
-
-    def named(self, name: str) -> Pc | None:
-        """Return the PC of a name; empty for this one; None if there is none."""
-        return next((one for one in self.all if one.name == name), None)
-
     def of(self, address: str) -> Pc:
         """Return the PC of a device by its name or its identity; this one if it is gone."""
-        return self.named(pc_of(address)) or self.here
+        name = pc_of(address)
+        return next((one for one in self.others if one.name == name), self.here)
 
     def session_of(self, address: str) -> EngineSession:
         """Return the conversation with the engine that has a device."""
@@ -84,18 +78,13 @@ class Pcs(QObject):
             if pc.name not in left:
                 pc.open()
 
-    @property
-    def is_supported(self) -> bool:
-        """Whether there is a way to another PC at all."""
-        return self._port is not None
-
     def new(self, address: OtherPc) -> RemotePc:
         """Return a PC that is not added yet: it can be asked whether it answers.
 
         Raises:
             ValueError: another one has its name, or there are too many; the text is a sentence.
         """
-        if self._port is None or not self.can_add:
+        if self._port is None or len(self.others) >= MOST_OTHERS:
             raise ValueError(f"There are {MOST_OTHERS} other PCs already. Remove one first.")
         if any(one.name.casefold() == address.name.casefold() for one in self.others):
             name = address.name

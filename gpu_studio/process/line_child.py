@@ -1,8 +1,8 @@
 """A conversation with a program on another PC; the child here is the system's ``ssh``.
 
 Nothing is sent before the program there has greeted: what a login prints first is skipped, and
-anything else gets nothing. An empty line is a sign of life: each end sends one where it has nothing
-else to say, and takes a line that stays silent for lost.
+anything else gets nothing. An empty line is a sign of life: this end sends one where it has nothing
+else to say, and the end there takes a line that stays silent for lost. Here, ssh does so itself.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ _COST_OF_LINE = 256  # bytes: a line takes time, however short it is
 _CHUNK_BYTES = 1 << 16
 _MOST_NOISE_BYTES = 64 << 10
 _MOST_ERROR_BYTES = 16 << 10
-SILENT_LOOKS = 4
-_LOOKS_FOR_GREETING = 20  # ssh connects within 10 s; then Python starts on a slow disk
+_LONGEST_GREETING_S = 40.0  # ssh connects within 10 s; then Python starts on a slow disk
 _ERRORS_PATIENCE_S = 1.0
 
 
@@ -59,52 +58,6 @@ def split_lines(read: Callable[[int], bytes], longest: int) -> Iterator[bytes]:
                 rest.clear()
 
 
-class WatchedPipe:
-    """Reads a pipe, and notices on a thread of its own that it stays silent.
-
-    Time in which nobody reads does not count, and of a pause of this process only one look does:
-    what has arrived meanwhile is read first.
-
-    Args:
-        read: returns the next bytes, at most so many.
-        on_silence: called once.
-        looks: returns how many looks in a row, `ALIVE_EVERY_S` apart, make a silence.
-    """
-
-    def __init__(
-        self,
-        read: Callable[[int], bytes],
-        on_silence: Callable[[], object],
-        looks: Callable[[], int] = lambda: SILENT_LOOKS,
-    ) -> None:
-        self._read, self._on_silence, self._looks = read, on_silence, looks
-        self._steps = 0  # odd while somebody reads; only the reader changes it
-        self._is_over = threading.Event()
-        threading.Thread(target=self._watch_silence, daemon=True).start()
-
-    def read(self, most: int) -> bytes:
-        """Return the next bytes, at most so many."""
-        self._steps += 1
-        try:
-            return self._read(most)
-        finally:
-            self._steps += 1
-
-    def close(self) -> None:
-        """Watch no longer."""
-        self._is_over.set()
-
-    def _watch_silence(self) -> None:
-        silent, seen = 0, 0
-        while not self._is_over.wait(ALIVE_EVERY_S):
-            steps = self._steps
-            silent = silent + 1 if steps % 2 and steps == seen else 0
-            seen = steps
-            if silent >= self._looks():
-                self._on_silence()
-                return
-
-
 class LineChild(ChildProcess):
     """One conversation. Any thread may call `send`, `kill` and `end`; `send` never blocks.
 
@@ -117,7 +70,7 @@ class LineChild(ChildProcess):
     Attributes:
         is_greeted: whether the program there has greeted and was accepted.
         has_flooded: whether it sent what no program of ours sends: too long, too much, no greeting.
-        was_silent: whether the line was ended because nothing arrived.
+        was_silent: whether it was ended because nothing there greeted.
     """
 
     def __init__(
@@ -135,11 +88,9 @@ class LineChild(ChildProcess):
         self._sender = threading.Thread(target=self._send_all, daemon=True)
         self._reading_errors = threading.Thread(target=self._read_errors, daemon=True)
         self._reading_errors.start()
-        self._pipe = WatchedPipe(
-            self.read_some,
-            self._on_silence,
-            lambda: SILENT_LOOKS if self.is_greeted else _LOOKS_FOR_GREETING,
-        )
+        self._waiting = threading.Timer(_LONGEST_GREETING_S, self._on_silence)
+        self._waiting.daemon = True
+        self._waiting.start()
 
     def send(self, line: bytes) -> bool:
         """Send one line, as soon as the program there has greeted."""
@@ -162,18 +113,19 @@ class LineChild(ChildProcess):
                     continue
                 if not is_accepted:
                     return
+                self._waiting.cancel()
                 self._sender.start()
                 self.is_greeted = True
         except TooMuchError:
             self.has_flooded = True
             self.kill()
         finally:
-            self._pipe.close()
+            self._waiting.cancel()
             self._unsent.put(None)
 
     def end(self, timeout_s: float = 2.0) -> int | None:
         """Close the line, wait, and kill ssh if necessary; see `ChildProcess.end`."""
-        self._pipe.close()
+        self._waiting.cancel()
         self._unsent.put(None)
         if self.is_greeted:
             self._sender.join(timeout_s)
@@ -191,7 +143,7 @@ class LineChild(ChildProcess):
         return bytes(self._errors).decode(errors="replace")
 
     def _read_within_budget(self, most: int) -> bytes:
-        chunk = self._pipe.read(most)
+        chunk = self.read_some(most)
         self._received += len(chunk) + _COST_OF_LINE * chunk.count(b"\n")
         spent_s = time.monotonic() - self._began_s
         if self._received > _AT_ONCE_BYTES + _EACH_S_BYTES * spent_s:

@@ -34,6 +34,7 @@ class FlowRow(QWidget):
     ) -> None:
         super().__init__(parent)
         self._fills, self._spacing = fills, spacing
+        self._is_column = False
         self._widgets: list[QWidget] = []
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
@@ -59,6 +60,13 @@ class FlowRow(QWidget):
         for widget in widgets:
             self.add(widget)
         self.updateGeometry()
+
+    def turn(self, *, is_column: bool) -> None:
+        """Give each widget a line of its own, which it fills, or put them side by side again."""
+        if is_column is not self._is_column:
+            self._is_column = is_column
+            self.updateGeometry()
+            self._arrange()
 
     def sizeHint(self) -> QSize:
         """Return the size for everything in one line."""
@@ -110,10 +118,12 @@ class FlowRow(QWidget):
             size = _size_of(widget)
             if widget is self._fills:
                 size.setWidth(_least_width(widget))
-            if not lines or left + size.width() > width:
+            if not lines or self._is_column or left + size.width() > width:
                 lines.append([])
                 left = 0
-            size.setWidth(min(size.width(), max(width, 0)))
+            size.setWidth(width if self._is_column else min(size.width(), max(width, 0)))
+            if self._is_column and widget.hasHeightForWidth():
+                size.setHeight(widget.heightForWidth(width))
             lines[-1].append((widget, size))
             left += size.width() + self._spacing
         return lines

@@ -252,36 +252,9 @@ class Turning(_Group):
     """Parts below each other; side by side, in as many lines as needed, where it is narrow."""
 
     def make(self, page: Page) -> QWidget:
-        made = _TurningWidget([part.build(page) for part in self.inner])
-        page.updates.append(lambda: made.turn(is_narrow=page.is_narrow))
-        return made
-
-
-class _TurningWidget(QWidget):
-    def __init__(self, widgets: list[QWidget]) -> None:
-        super().__init__()
-        self._widgets, self._is_narrow = widgets, False
-        self._flow = FlowRow(spacing=GAP)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(GAP)
-        for widget in (self._flow, *widgets):
-            self._column.addWidget(widget)
-        self._flow.hide()
-
-    def turn(self, *, is_narrow: bool) -> None:
-        if is_narrow == self._is_narrow:
-            return
-        self._is_narrow = is_narrow
-        focused, hidden = self.window().focusWidget(), [one.isHidden() for one in self._widgets]
-        self._flow.set_widgets(*(self._widgets if is_narrow else ()))
-        self._flow.setVisible(is_narrow)
-        for widget, was_hidden in zip(self._widgets, hidden, strict=True):
-            if not is_narrow:
-                self._column.addWidget(widget)
-            widget.setVisible(not was_hidden)
-        if focused is not None and self.isAncestorOf(focused):
-            focused.setFocus()  # a widget that gets another parent loses it
+        row = FlowRow(*(part.build(page) for part in self.inner), spacing=GAP)
+        page.updates.append(lambda: row.turn(is_column=not page.is_narrow))
+        return row
 
 
 def _fill(column: QVBoxLayout, inner: Sequence[Part], page: Page) -> None:

@@ -159,46 +159,6 @@ class TabScroll(QScrollArea):
         tab.resize(width, max(self.viewport().height(), height))
 
 
-class PageStack(QWidget):
-    """Shows one of several pages, as high as that page needs; the tab around it scrolls.
-
-    A `QStackedWidget` is as high as the highest of its pages, also of those that nobody sees.
-
-    Attributes:
-        shown: the page in front; None before there is one.
-    """
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._pages: list[QWidget | LazyPage] = []
-        self.shown: QWidget | None = None
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-
-    def add(self, page: QWidget | LazyPage) -> None:
-        """Append a page; the first one is shown."""
-        self._pages.append(page)
-        if isinstance(page, LazyPage):
-            page.created.connect(self._place)
-        else:
-            self._place(page)
-
-    def show_page(self, index: int) -> None:
-        """Show a page, which is made now if it is not yet there, and hide the one before."""
-        page = self._pages[index]
-        if isinstance(page, LazyPage):
-            self._pages[index] = page = page.make()
-        if self.shown is not None and self.shown is not page:
-            self.shown.hide()
-        self.shown = page
-        page.show()
-
-    def _place(self, page: QWidget) -> None:
-        self._column.addWidget(page)
-        self.shown = self.shown or page
-        page.setVisible(page is self.shown)
-
-
 class PageColumn(QWidget):
     """A page of a tab: add widgets and layouts to `column`. The tab scrolls, not the page."""
 

@@ -21,7 +21,7 @@ from gpu_studio.model import pages
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page import Page
 from gpu_studio.ui.parts import GAP, MARGIN, button
-from gpu_studio.ui.scroll_page import LazyPage, PageStack, imported
+from gpu_studio.ui.scroll_page import LazyPage, imported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -230,12 +230,8 @@ class PagedTab(TabContents):
     def add(self, *pages: QWidget | LazyPage) -> None:
         """Add the pages, in the order of their titles; those that are lazy are made when idle."""
         self.pages_later = tuple(page for page in pages if isinstance(page, LazyPage))
-        for lazy in self.pages_later:
-            lazy.created.connect(self._place_actions)
+        self.pages.page_made.connect(self._place_actions)
         self.pages.add(*pages)
-        for page in pages:
-            if not isinstance(page, LazyPage):
-                self._place_actions(page)
         self._on_page_changed(self.pages.front)
 
     def go_to(self, destination: Destination) -> None:
@@ -251,8 +247,7 @@ class PagedTab(TabContents):
 
     @property
     def _front(self) -> Page | None:
-        shown = self.pages.stack.shown
-        return shown if isinstance(shown, Page) else None
+        return self.pages.shown if isinstance(self.pages.shown, Page) else None
 
     def _place_actions(self, page: QWidget) -> None:
         if isinstance(page, Page):
@@ -275,17 +270,22 @@ class PagedTab(TabContents):
 
 
 class PageBar(QTabBar):
-    """The titles of a tab's pages; `stack` shows the page in front.
+    """The titles of a tab's pages; `stack` shows the page in front, as high as that page needs.
+
+    A `QStackedWidget` is as high as the highest of its pages, also of those that nobody sees.
 
     Signals:
         page_changed(PageId): another page is in front.
+        page_made(QWidget): a page is there.
 
     Attributes:
         front: the page in front.
-        stack: the pages; it stands below the bar.
+        shown: its widget; None before there is one.
+        stack: the pages; it stands below the bar, and the tab around it scrolls.
     """
 
     page_changed = Signal(object)
+    page_made = Signal(object)
 
     def __init__(self, tab: Tab) -> None:
         super().__init__()
@@ -294,23 +294,42 @@ class PageBar(QTabBar):
         self.setDrawBase(False)
         self.setExpanding(False)
         self.setUsesScrollButtons(True)
-        self.stack = PageStack()
-        self._pages = tuple(tab.parts)
-        self.front = self._pages[0]
+        self.stack = QWidget()
+        self._column = QVBoxLayout(self.stack)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self.shown: QWidget | None = None
+        self._pages: tuple[QWidget | LazyPage, ...] = ()
+        self._ids = tuple(tab.parts)
+        self.front = self._ids[0]
         for title in tab.parts.values():
             self.addTab(title)
         self.currentChanged.connect(self._turn_to)
 
     def add(self, *pages: QWidget | LazyPage) -> None:
-        """Add the pages, in the order of their titles."""
+        """Add the pages, in the order of their titles; the first one is in front."""
+        self._pages = pages
         for page in pages:
-            self.stack.add(page)
+            if isinstance(page, LazyPage):
+                page.created.connect(self._place)
+            else:
+                self._place(page)
 
     def go_to(self, page: PageId) -> None:
         """Bring a page to the front."""
-        self.setCurrentIndex(self._pages.index(page))
+        self.setCurrentIndex(self._ids.index(page))
+
+    def _place(self, page: QWidget) -> None:
+        self._column.addWidget(page)
+        self.shown = self.shown or page
+        page.setVisible(page is self.shown)
+        self.page_made.emit(page)
 
     def _turn_to(self, index: int) -> None:
-        self.front = self._pages[index]
-        self.stack.show_page(index)
+        """Show a page, which is made now if it is not yet there, and hide the one before."""
+        self.front, page = self._ids[index], self._pages[index]
+        made = page.make() if isinstance(page, LazyPage) else page
+        if self.shown is not None and self.shown is not made:
+            self.shown.hide()
+        self.shown = made
+        made.show()
         self.page_changed.emit(self.front)

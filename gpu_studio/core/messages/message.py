@@ -7,8 +7,7 @@ msgspec holds these ranges when it decodes a message, which may come from a stra
 not hold them for a message that Python code makes.
 
 Every conversation with another PC begins with a `Greeting` from there. `LineOpening` answers it,
-and only then come the lines of the engine or of the sensor reader. An empty line is a sign of life,
-both ways.
+and only then come the lines of the engine or of the sensor reader. An empty line is a sign of life.
 """
 
 from __future__ import annotations

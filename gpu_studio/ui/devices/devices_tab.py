@@ -286,7 +286,7 @@ class OverviewPage(Page):
             items.append(("Show the CPU", m.select_cpu))
         items += [None, ("Record for a buyer…", self._check if not m.why_no_check else None)]
         if self._studio.pcs.is_supported:
-            items.append(("Add a PC…", self._ask_for_pc if self._studio.pcs.can_add else None))
+            items.append(("Add a PC…", self._ask_for_pc))
         return items
 
     # ── what the buttons do ──────────────────────────────────────────────────────────────────

@@ -211,7 +211,7 @@ def test_a_recorded_history_leads_to_the_segments_and_is_saved_there(
     qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
     tab.pages.go_to(SEGMENTS)
     qtbot.waitUntil(find(tab, "memory.segment_map.save").isEnabled)
-    page = tab.pages.stack.shown
+    page = tab.pages.shown
     place = tmp_path / "mine.pickle"
     page.model.save_snapshot(str(place))
     assert place.read_bytes() == b"recorded"
