@@ -141,7 +141,7 @@ wait(find(window, "memory.oom.stop", QPushButton).isEnabled)
 """
 _SNAPSHOT = """
 import pickle
-from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
+from gpu_studio.model.memory.segment_model import SegmentModel
 def segment(number):
     block = {"address": number << 21, "size": 1 << 21, "state": "inactive"}
     return {
@@ -152,8 +152,8 @@ path = Path(os.environ["READS_AND_WRITES"]) / "large.pickle"
 path.write_bytes(pickle.dumps({"segments": [segment(n) for n in range(200_000)]}, protocol=4))
 open_tab(window, "Memory")
 open_page(window, "memory.pages", "Segment map")
-wait(lambda: window.findChild(OpenedSnapshot))
-window.findChild(OpenedSnapshot).open(path)
+wait(lambda: window.findChild(SegmentModel))
+window.findChild(SegmentModel).open_snapshot(path)
 """
 _RECORDING = """
 from gpu_studio.core.protocol import encode_all

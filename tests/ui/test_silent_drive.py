@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QComboBox, QFileDialog
 
 from gpu_studio.core import user_file
 from gpu_studio.model.benchmark.history_model import HistoryModel
-from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
+from gpu_studio.model.memory.segment_model import SegmentModel
 from gpu_studio.model.pages import BENCHMARK, CHECK, FIT, HISTORY, RACE, SEGMENTS
 from gpu_studio.ui.check.check_tab import CheckTab
 from tests.driving.window import click, drop, find, sees, text, wait_until
@@ -124,7 +124,7 @@ def test_the_window_closes_although_files_do_not_come(
     names = [f"silent-{number}" for number in range(4)]
     drop(window, tmp_path / f"{names[0]}.png")
     window.findChild(HistoryModel).open_files([tmp_path / names[1]])
-    window.findChild(OpenedSnapshot).open(tmp_path / names[2])
+    window.findChild(SegmentModel).open_snapshot(tmp_path / names[2])
     window.findChild(CheckTab).check.open_file(tmp_path / names[3])
     wait_until(lambda: len(drive.asked) == len(names))
     window.close()

@@ -59,11 +59,11 @@ def fragmentation(bench: MemoryBench) -> Moments:
         )
     part_bytes = bench.room_bytes // _PARTS // _PAGE_BYTES * _PAGE_BYTES
     pins: list[object] = []
-    yield bench.begin("scattering", "Small tensors take the front of freed large ones.")
+    yield bench.begin("small tensors", "Small tensors take the front of freed large ones.")
     if not (yield from _scattered(bench, part_bytes, pins)):
         return
-    bench.note_stage("scattering", f"{len(pins)} small tensors remain, one in each segment.")
-    yield bench.begin("asking", f"Now the program asks for {format_bytes(2 * part_bytes)}.")
+    bench.note_stage("small tensors", f"{len(pins)} small tensors remain, one in each segment.")
+    yield bench.begin("large tensor", f"Now the program asks for {format_bytes(2 * part_bytes)}.")
     last = bench.allocate(2 * part_bytes)
     yield FULL if last is None else HELD
 

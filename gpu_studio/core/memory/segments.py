@@ -194,8 +194,12 @@ def map_of_snapshot(segments: Iterable[Mapping[str, Any]], device: int = 0) -> S
         is_expandable=[bool(segment.get("is_expandable")) for segment in own_segments],
         block_counts=[len(segment["blocks"]) for segment in own_segments],
         block_sizes=[block["size"] for block in blocks],
-        block_states=[_STATES.get(block["state"], AWAITING_FREE) for block in blocks],
+        block_states=[_state_of(block) for block in blocks],
     )
+
+
+def _state_of(block: Mapping[str, Any]) -> int:
+    return _STATES.get(block["state"], AWAITING_FREE)
 
 
 def map_of_segments(read: SegmentsRead) -> SegmentMap:
@@ -286,9 +290,6 @@ def _rooms(blocks: SegmentMap) -> Iterator[tuple[int, int, int]]:
     yield 1 << 62, -(start - base) % page, 0
 
 
-_DIGITS = {"active_allocated": "0", "inactive": "2"}  # every other state waits for a stream
-
-
 def segments_read(
     read: MemoryRead,
     segments: Iterable[Mapping[str, Any]],
@@ -327,7 +328,7 @@ def segments_read(
         block_counts=tuple(len(segment["blocks"]) for segment in shown),
         block_sizes=tuple(block["size"] for block in shown_blocks),
         requested_sizes=tuple(block.get("requested_size", 0) for block in shown_blocks),
-        block_states="".join(_DIGITS.get(block["state"], "1") for block in shown_blocks),
+        block_states="".join(str(_state_of(block)) for block in shown_blocks),
         lines=places.lines,
         block_lines=block_lines if places.lines else (),
         left_out_segments=len(own_segments) - len(shown),

@@ -69,7 +69,6 @@ class MemoryHistory:
     def __init__(self) -> None:
         self.points: list[Point] = []
         self.marks: list[Mark] = []
-        self._times: list[float] = []
         self._taken_at_s: float | None = None
         self.now_s, self._left_s = 0.0, _STILL_S
 
@@ -87,14 +86,16 @@ class MemoryHistory:
         point = Point(at_s=self.now_s, lower_bytes=lower_bytes, upper_bytes=upper_bytes)
         values = [(one.lower_bytes, one.upper_bytes) for one in self.points[-2:]]
         if values == [(lower_bytes, upper_bytes)] * 2:
-            del self.points[-1], self._times[-1]  # a level needs its two ends
+            del self.points[-1]  # a level needs its two ends
         elif not values or values[-1] != (lower_bytes, upper_bytes):
             self._left_s = _STILL_S
         self.points.append(point)
-        self._times.append(point.at_s)
-        if self.now_s - self._times[0] > 2 * WINDOW_S:  # from time to time, not at every reading
-            spare = max(bisect_left(self._times, self.now_s - WINDOW_S) - 1, 0)
-            del self.points[:spare], self._times[:spare]
+        if self.now_s - self.points[0].at_s > 2 * WINDOW_S:  # from time to time
+            del self.points[: self._first_since(self.now_s - WINDOW_S)]
+
+    def _first_since(self, start_s: float) -> int:
+        """Return the place of the reading that was valid at a time."""
+        return max(bisect_left(self.points, start_s, key=lambda point: point.at_s) - 1, 0)
 
     def mark(self, mark: Mark, at_s: float) -> None:
         """Keep an event; that of a reading comes again with its segments."""
@@ -116,7 +117,7 @@ class MemoryHistory:
     @property
     def start_s(self) -> float:
         """Where the drawn part begins: with the last experiment, or some time ago."""
-        earliest = max(self.now_s - WINDOW_S, self._times[0] if self._times else 0.0)
+        earliest = max(self.now_s - WINDOW_S, self.points[0].at_s if self.points else 0.0)
         begun = (mark.at_s for mark in reversed(self.marks) if mark.is_start)
         return max(earliest, next(begun, 0.0))
 
@@ -129,7 +130,7 @@ class MemoryHistory:
     @property
     def shown(self) -> list[Point]:
         """The drawn readings; the one before them was still valid at the start."""
-        return self.points[max(bisect_left(self._times, self.start_s) - 1, 0) :]
+        return self.points[self._first_since(self.start_s) :]
 
     @property
     def shown_marks(self) -> list[Mark]:

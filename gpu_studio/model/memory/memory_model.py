@@ -215,11 +215,6 @@ class MemoryModel(QObject):
         return memory_by_program(self.pc.sensors.processes(device), _MOST_PROGRAMS)
 
     @property
-    def has_allocator_numbers(self) -> bool:
-        """Whether PyTorch has a context on the chosen card, and so numbers of its own."""
-        return self.latest is not None and self.latest.allocated_bytes is not None
-
-    @property
     def sizes_bytes(self) -> tuple[int, int] | None:
         """The chosen card's total memory, and the memory that is free for a separate engine."""
         read = self._known[self.pc].main.latest(self.chosen.identity)

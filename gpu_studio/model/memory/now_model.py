@@ -66,7 +66,6 @@ class ShownOutcome(NamedTuple):
         stages: what each stage came to, a line each.
         tank: the memory at that moment; None while it runs.
         moment: which moment that is.
-        source: how exact the tank is.
     """
 
     notice: Notice = Notice()
@@ -74,7 +73,6 @@ class ShownOutcome(NamedTuple):
     stages: str = ""
     tank: Tank | None = None
     moment: str = ""
-    source: str = ""
 
 
 _NOTHING = ShownOutcome()
@@ -186,7 +184,9 @@ class NowModel(PageModel):
             return f"{words}, simulated"
         if chosen.is_cpu:
             return f"{words}, the PC's own memory"
-        return words if self.memory.has_allocator_numbers else f"{words}, by the driver"
+        read = self.memory.latest
+        is_own = read is not None and read.allocated_bytes is not None
+        return words if is_own else f"{words}, by the driver"
 
     @property
     def tank(self) -> Tank | None:
@@ -375,12 +375,10 @@ class NowModel(PageModel):
             return ShownOutcome(result.outcome, conf, tank=tank, moment="Before it ended")
         stages = "\n".join(f"• {stage.sentence}" for stage in finished.stages)
         read = tank_of_error(read_oom_text(finished.error_text))
-        moment, source = "When it failed", "Exact to the byte"
-        if read is None:
-            moment, source = "At its end", "Before everything was freed"
-        elif not _is_of_same_moment(result):
-            tank, source = read, "From the error's text, to two decimals"
-        return ShownOutcome(result.outcome, conf, stages, tank, moment, source)
+        if read is not None and not _is_of_same_moment(result):
+            tank = read
+        moment = "When it failed" if read is not None else "At its end"
+        return ShownOutcome(result.outcome, conf, stages, tank, moment)
 
 
 def _is_of_same_moment(result: LabResult) -> bool:

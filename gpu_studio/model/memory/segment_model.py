@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.memory.outcome import free_within
+from gpu_studio.core.memory.replay.replay_call import OpenedSegments, OpenSegments, ask
 from gpu_studio.core.memory.segments import map_of_segments
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.texts import file_name
 from gpu_studio.core.units import counted, format_bytes
-from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
+from gpu_studio.model.latest import Latest, opening
 from gpu_studio.model.page_model import PageModel
+from gpu_studio.process.child_call import call_child
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from PySide6.QtCore import QObject
 
+    from gpu_studio.core.failure import Failure
     from gpu_studio.core.memory.segments import SegmentMap
     from gpu_studio.core.messages.memory_messages import SegmentsRead
     from gpu_studio.model.memory.memory_model import MemoryModel
@@ -31,22 +35,28 @@ class SegmentModel(PageModel):
 
     Attributes:
         blocks: the shown segments; None without any.
+        notice: what became of a file that was opened or saved.
         block: the chosen block in words; the page tells it.
     """
 
     def __init__(self, memory: MemoryModel, parent: QObject | None = None) -> None:
         super().__init__(None, parent)
         self._memory, self._experiment = memory, memory.experiment
-        self._snapshot = OpenedSnapshot(self)
-        self._saved = Notice()
+        self._file = Latest(self)
+        self._file.succeeded.connect(self._on_opened)
+        self._file.failed.connect(self._on_refused)
+        self._file.delayed.connect(self._on_delayed)
+        self._path, self._title = Path(), ""
+        self._opened: SegmentMap | None = None
+        self.notice = Notice()
         self._shows_now = False
         self.blocks: SegmentMap | None = None
         self._drawn: SegmentsRead | None = None
         self.block = ""
-        memory.closing.connect(self._snapshot.end)
+        memory.closing.connect(self._file.close)
         self._experiment.results_changed.connect(self._on_results)
-        for changed in (self._snapshot.changed, memory.memory_changed, memory.chosen_changed):
-            changed.connect(self._on_segments)
+        memory.memory_changed.connect(self._on_segments)
+        memory.chosen_changed.connect(self._on_segments)
 
     def see(self, *, is_seen: bool) -> None:
         """Read the segments while the page is visible."""
@@ -73,27 +83,42 @@ class SegmentModel(PageModel):
     @property
     def moment(self) -> str:
         """The moment that is shown, if it is not now."""
-        if self._snapshot.blocks is not None:
-            return self._snapshot.title
+        if self._opened is not None:
+            return self._title
         return "" if self._failed is None else "When the experiment ended"
 
     def show_now(self) -> None:
         """Leave an opened snapshot, or the moment of the experiment."""
-        if self._snapshot.blocks is not None:
-            self._snapshot.close()
-        else:
+        if self._opened is None:
             self._shows_now = True
-            self._on_segments()
+        self._show(None, Notice())
 
     def open_snapshot(self, path: Path) -> None:
         """Show a snapshot from a file, or say why it is refused."""
-        self._saved = Notice()
-        self._snapshot.open(path)
+        self._path, self.notice = path, Notice()
+        question = OpenSegments(os.fsencode(path))
+        self._file.ask(lambda is_over: ask(question, call_child, is_over))
+        self.changed.emit()
 
     @property
     def is_reading(self) -> bool:
         """Whether a file is being read."""
-        return self._snapshot.is_reading
+        return self._file.is_busy
+
+    def _on_opened(self, answer: OpenedSegments) -> None:
+        self._title = file_name(self._path)
+        self._show(map_of_segments(answer.segments), Notice())
+
+    def _on_delayed(self) -> None:
+        self.notice = Notice(opening(self._path))
+        self.changed.emit()
+
+    def _on_refused(self, failure: Failure) -> None:
+        self._show(None, Notice(failure.message, Tone.FAILURE))
+
+    def _show(self, opened: SegmentMap | None, notice: Notice) -> None:
+        self._opened, self.notice = opened, notice
+        self._on_segments()
 
     # ── saving ───────────────────────────────────────────────────────────────────────────────
 
@@ -108,15 +133,10 @@ class SegmentModel(PageModel):
             shutil.copyfile(self._experiment.recorded, path)
         except OSError as error:
             sentence = f"Could not save it: {error.strerror or error}."
-            self._saved = Notice(sentence, Tone.FAILURE)
+            self.notice = Notice(sentence, Tone.FAILURE)
         else:
-            self._saved = Notice(f"Saved as {path}. {_WHERE}")
+            self.notice = Notice(f"Saved as {path}. {_WHERE}")
         self.changed.emit()
-
-    @property
-    def notice(self) -> Notice:
-        """What became of a file that was opened or saved."""
-        return self._snapshot.notice if self._snapshot.notice.sentence else self._saved
 
     # ── the answer ───────────────────────────────────────────────────────────────────────────
 
@@ -132,10 +152,10 @@ class SegmentModel(PageModel):
 
     @property
     def meaning(self) -> str:
-        """What it means for the next tensor, or where segments come from."""
+        """What it means for the next tensor; empty without segments, as the map says why."""
         blocks, read = self.blocks, self._read
         if not blocks:
-            return self.nothing
+            return ""
         holes_bytes, largest_bytes = blocks.holes_bytes, blocks.largest_hole_bytes
         if read is None:
             return f"All holes together: {format_bytes(holes_bytes)}."
@@ -178,7 +198,7 @@ class SegmentModel(PageModel):
 
     @property
     def _read(self) -> SegmentsRead | None:
-        if self._snapshot.blocks is not None:
+        if self._opened is not None:
             return None
         return self._failed or self._memory.segments
 
@@ -190,7 +210,7 @@ class SegmentModel(PageModel):
     # ── events ───────────────────────────────────────────────────────────────────────────────
 
     def _on_results(self) -> None:
-        self._shows_now, self._saved = False, Notice()
+        self._shows_now, self.notice = False, Notice()
         self._on_segments()
 
     def _on_segments(self) -> None:
@@ -199,8 +219,8 @@ class SegmentModel(PageModel):
             self.changed.emit()
 
     def _read_map(self) -> None:
-        if self._snapshot.blocks is not None:
-            self.blocks, self._drawn = self._snapshot.blocks, None
+        if self._opened is not None:
+            self.blocks, self._drawn = self._opened, None
             return
         read = self._read
         if read is self._drawn and read is not None:

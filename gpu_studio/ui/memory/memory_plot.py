@@ -64,7 +64,7 @@ class MemoryPlot(LivePlot):
     def _make_curves(self) -> None:
         self.clear()
         if not self._model.is_card:
-            curve = Curve("PyTorch's process", "cpu", self._lower, filled=True, stepped=True)
+            curve = Curve("GPU Studio", "cpu", self._lower, filled=True, stepped=True)
             self.set_curve("process", curve)
             return
         self.set_curve(
@@ -87,7 +87,7 @@ class MemoryPlot(LivePlot):
             return []
         at, allocated = xs[-1], format_bytes(lower[-1])
         if not self._model.is_card or not upper:
-            return [CurveName(at, lower[-1], f"This program {allocated}", "cpu")]
+            return [CurveName(at, lower[-1], f"GPU Studio {allocated}", "cpu")]
         apart_bytes = upper[-1] - lower[-1]
         if apart_bytes < self._bytes_a_line / 2:  # no room for two names
             both = "and reserved" if not apart_bytes else f"{allocated}, reserved"

@@ -179,7 +179,10 @@ class NowPage(Page):
             ),
             Box(
                 Flow(
-                    Words("Allocated and reserved", "title", stretch=1, wraps=False),
+                    Words(
+                        lambda: "Allocated and reserved" if m.is_card else "Memory of GPU Studio",
+                        "title", name="plot.title", stretch=1, wraps=False,
+                    ),
                     Words(lambda: m.cache, "muted", name="cache", wraps=False),
                     Press(
                         "Empty cache", m.memory.empty_cache, name="empty_cache", icon="trash",

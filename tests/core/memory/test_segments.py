@@ -13,8 +13,11 @@ from gpu_studio.core.memory.segments import (
     ALLOCATED,
     SegmentMap,
     largest_block_bytes,
+    map_of_segments,
     map_of_snapshot,
+    segments_read,
 )
+from tests.fakes.memory_answers import memory_read
 
 MIB = 1 << 20
 
@@ -37,17 +40,18 @@ def map_of(model):
     return map_of_snapshot(model.snapshot()["segments"])
 
 
-def two_segments():
+def two_segments(**changes):
     """20 MiB of three blocks at 0x2000 and 2 MiB of two at 0x1000."""
-    return SegmentMap(
-        addresses=[0x1000, 0x2000],
-        sizes=[2 * MIB, 20 * MIB],
-        is_small=[True, False],
-        is_expandable=[False, False],
-        block_counts=[2, 3],
-        block_sizes=[MIB, MIB, 5 * MIB, 5 * MIB, 10 * MIB],
-        block_states=[0, 2, 0, 1, 2],
-    )
+    columns = {
+        "addresses": [0x1000, 0x2000],
+        "sizes": [2 * MIB, 20 * MIB],
+        "is_small": [True, False],
+        "is_expandable": [False, False],
+        "block_counts": [2, 3],
+        "block_sizes": [MIB, MIB, 5 * MIB, 5 * MIB, 10 * MIB],
+        "block_states": [0, 2, 0, 1, 2],
+    }
+    return SegmentMap(**{**columns, **changes})
 
 
 def test_segments_come_the_largest_first_with_their_own_blocks():
@@ -75,17 +79,8 @@ def test_a_place_belongs_to_the_block_that_holds_it():
     "changes", [{"block_counts": [3, 3]}, {"sizes": [2 * MIB, 21 * MIB]}, {"block_states": [0]}]
 )
 def test_blocks_that_do_not_fill_their_segments_are_refused(changes):
-    columns = {
-        "addresses": [0x1000, 0x2000],
-        "sizes": [2 * MIB, 20 * MIB],
-        "is_small": [True, False],
-        "is_expandable": [False, False],
-        "block_counts": [2, 3],
-        "block_sizes": [MIB, MIB, 5 * MIB, 5 * MIB, 10 * MIB],
-        "block_states": [0, 2, 0, 1, 2],
-    }
     with pytest.raises(ValueError, match="blocks"):
-        SegmentMap(**{**columns, **changes})
+        two_segments(**changes)
 
 
 @pytest.mark.parametrize("conf", ["", "expandable_segments:True"])
@@ -130,3 +125,11 @@ def test_a_hole_may_be_larger_than_what_the_driver_has_left():
     pin = model.allocate(8 * MIB)  # takes the front of what was freed
     assert largest_block_bytes(map_of(model), model.card.free_bytes) == 52 * MIB
     model.free(pin)
+
+
+def test_a_block_that_waits_for_a_stream_is_neither_a_tensor_nor_a_hole_in_the_message():
+    states = ("active_allocated", "active_pending_free", "active_awaiting_free", "inactive")
+    blocks = [{"size": MIB, "state": state} for state in states]
+    segment = {"device": 0, "address": 0, "total_size": 4 * MIB, "segment_type": "large"}
+    told = segments_read(memory_read(), [{**segment, "blocks": blocks}])
+    assert map_of_segments(told).block_states.tolist() == [0, 1, 1, 2]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.model.memory import fit_model, opened_snapshot
+from gpu_studio.model.memory import fit_model, segment_model
 from gpu_studio.model.memory.fit_model import FitModel
-from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
+from gpu_studio.model.memory.segment_model import SegmentModel
 from gpu_studio.model.pages import FIT, SEGMENTS
 from gpu_studio.model.worker import Worker
 from tests.driving.memory import start
@@ -33,11 +33,11 @@ def test_the_end_waits_for_what_fits_and_asks_no_more(tab, studio, slow_work, mo
 
 
 def test_the_end_waits_for_a_snapshot(tab, studio, slow_work, monkeypatch, qtbot, tmp_path):
-    monkeypatch.setattr(opened_snapshot, "ask", slow_work)
+    monkeypatch.setattr(segment_model, "ask", slow_work)
     start(tab, studio)
     tab.pages.go_to(SEGMENTS)
-    snapshot = tab.findChild(OpenedSnapshot)
-    snapshot.open(tmp_path / "snapshot.pickle")
+    snapshot = tab.findChild(SegmentModel)
+    snapshot.open_snapshot(tmp_path / "snapshot.pickle")
     qtbot.waitUntil(slow_work.has_begun.is_set)
     studio.close()
     assert slow_work.was_waited_for(snapshot)

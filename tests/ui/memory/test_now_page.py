@@ -279,6 +279,8 @@ def test_the_ram_is_live_and_an_experiment_wants_a_card(tab, studio, qtbot):
     qtbot.keyClick(cards, Qt.Key.Key_Home)
     qtbot.waitUntil(lambda: "engine" in parts(tab))
     assert find(tab, "memory.plot", LivePlot).curve_keys == ("process",)
+    assert text(tab, "memory.plot.title") == "Memory of GPU Studio"
+    qtbot.waitUntil(lambda: any(name.startswith("GPU Studio ") for name in names(tab)))
     assert not sees(tab, "memory.empty_cache")
     for name in ("size", "count", "dtype", "budget", "run", "stop", "preset.fragmentation"):
         assert not find(tab, f"memory.oom.{name}").isEnabled(), name

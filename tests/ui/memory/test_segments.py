@@ -101,6 +101,7 @@ def test_without_segments_the_map_says_where_they_come_from(tab, scripts, studio
     described = view.accessibleDescription()
     assert numbers(described) == []
     assert "Run an experiment" in described
+    assert not sees(tab, "memory.segment_map.meaning"), "the map says it"
 
 
 def test_the_keyboard_scrolls_through_many_segments(tab, scripts, studio, qtbot):
