@@ -14,7 +14,7 @@ import pytest
 from gpu_studio.cli.main import main
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
-from tests.core.memory.test_oom_text import OWN, newer
+from tests.core.memory.test_oom_reader import OWN, newer
 from tests.fakes.memory_answers import memory_read, no_context, oom_finished
 from tests.fakes.weights_files import write_gguf, write_safetensors
 

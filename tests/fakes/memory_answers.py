@@ -39,7 +39,7 @@ def segments_read(read: MemoryRead, **changes: Any) -> SegmentsRead:
     plain = SegmentsRead(
         device=read.device, read=read, largest_block_bytes=5 * mib, free_total_bytes=20 * mib,
         addresses=(0x7F0000000000,), sizes=(20 * mib,), is_small=(False,),
-        is_expandable=(False,), streams=(0,), pools=((0, 0),), block_counts=(3,),
+        is_expandable=(False,), streams=(0,), block_counts=(3,),
         block_sizes=(10 * mib, 5 * mib, 5 * mib), requested_sizes=(10 * mib, 5 * mib, 0),
         block_states="002", modelled=read.modelled,
     )  # fmt: skip

@@ -324,7 +324,6 @@ def segments_read(
         is_small=tuple(segment["segment_type"] == "small" for segment in shown),
         is_expandable=tuple(bool(segment.get("is_expandable")) for segment in shown),
         streams=tuple(segment.get("stream", 0) for segment in shown),
-        pools=tuple(_pool_of(segment) for segment in shown),
         block_counts=tuple(len(segment["blocks"]) for segment in shown),
         block_sizes=tuple(block["size"] for block in shown_blocks),
         requested_sizes=tuple(block.get("requested_size", 0) for block in shown_blocks),
@@ -332,14 +331,8 @@ def segments_read(
         lines=places.lines,
         block_lines=block_lines if places.lines else (),
         left_out_segments=len(own_segments) - len(shown),
-        left_out_blocks=blocks.block_count - len(shown_blocks),
         modelled=read.modelled,
     )
-
-
-def _pool_of(segment: Mapping[str, Any]) -> tuple[int, int]:
-    first, second = segment.get("segment_pool_id", (0, 0))
-    return int(first), int(second)
 
 
 def _shown(segments: Sequence[Mapping[str, Any]], most_blocks: int) -> list[Mapping[str, Any]]:

@@ -144,12 +144,12 @@ class SegmentsRead(Event, frozen=True, kw_only=True):
         largest_block_bytes: the largest tensor that could be made now: compared with
             ``free_total_bytes``, fragmentation in one number.
         free_total_bytes: all free memory: the driver's, and the holes in reserved memory.
-        addresses, sizes, is_small, is_expandable, streams, pools, block_counts: of segments.
+        addresses, sizes, is_small, is_expandable, streams, block_counts: of segments.
         block_sizes, requested_sizes: of blocks, in bytes.
         block_states: one digit per block: 0 allocated, 1 waiting to be freed, 2 free.
         lines: the lines of code that asked for blocks, as ``train.py:41 in forward``.
         block_lines: the index of each block's line, -1 for none; empty without a recorded history.
-        left_out_segments, left_out_blocks: the number of those missing from the columns.
+        left_out_segments: the number of those missing from the columns.
     """
 
     device: str
@@ -161,7 +161,6 @@ class SegmentsRead(Event, frozen=True, kw_only=True):
     is_small: tuple[bool, ...] = ()
     is_expandable: tuple[bool, ...] = ()
     streams: tuple[int, ...] = ()
-    pools: tuple[tuple[int, int], ...] = ()
     block_counts: tuple[int, ...] = ()
     block_sizes: tuple[int, ...] = ()
     requested_sizes: tuple[int, ...] = ()
@@ -169,7 +168,6 @@ class SegmentsRead(Event, frozen=True, kw_only=True):
     lines: tuple[str, ...] = ()
     block_lines: tuple[int, ...] = ()
     left_out_segments: int = 0
-    left_out_blocks: int = 0
     modelled: bool = False
 
     def ends(self, request: Request) -> bool:

@@ -64,7 +64,6 @@ def test_ten_thousand_blocks_are_sent_and_the_rest_is_counted():
     events, finished = run(experiment("many_small", "model:8000", whole_card=True))
     read = only(SegmentsRead, events)[-1]
     assert 0.9 * MOST_BLOCKS < len(read.block_sizes) <= MOST_BLOCKS
-    assert len(read.block_sizes) + read.left_out_blocks == finished.tensors
     assert sum(read.sizes) + 2 * MIB * read.left_out_segments == finished.reserved_bytes
 
 

@@ -4,14 +4,206 @@ import threading
 
 import pytest
 
+from gpu_studio.core.memory.allocator.blocks import format_size
 from gpu_studio.core.memory.experiment import run_experiment
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.memory.oom_reader import explain_oom_text
+from gpu_studio.core.memory.oom_text import (
+    MOST_CHARACTERS,
+    GpuProcessBytes,
+    OomNumbers,
+    is_out_of_memory,
+    read_oom_text,
+    rounding_bytes,
+    unrounded,
+)
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
-from tests.core.memory.test_oom_text import newer
 
-MIB, GIB = 1 << 20, 1 << 30
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+OLD_HINT = (
+    " If reserved memory is >> allocated memory try setting max_split_size_mb to avoid "
+    "fragmentation.  See documentation for Memory Management and PYTORCH_CUDA_ALLOC_CONF"
+)
+CAPACITY = (
+    "CUDA out of memory. Tried to allocate {tried}. GPU {gpu} has a total {word} of {total} of "
+    "which {free} is free. {processes}{allowed}Of the allocated memory {allocated} is allocated by "
+    "PyTorch, {private}and {unallocated} is reserved by PyTorch but unallocated."
+)
+
+
+def newer(**parts: str) -> str:
+    """Return a text of 2.1 and later, without its hint."""
+    values = {
+        "tried": "256.00 MiB", "gpu": "0", "word": "capacity", "total": "1.95 GiB",
+        "free": "153.81 MiB", "processes": "", "allowed": "", "allocated": "1.75 GiB",
+        "private": "", "unallocated": "8.00 MiB", **parts,
+    }  # fmt: skip
+    return CAPACITY.format(**values)
+
+
+OWN = "Including non-PyTorch memory, this process has 1.79 GiB memory in use. "
+PRIVATE = "with 64.00 MiB allocated in private pools (e.g., CUDA Graphs), "
+USUAL = OomNumbers(
+    tried_bytes=256 * MIB,
+    total_bytes=round(1.95 * GIB),
+    free_bytes=round(153.81 * MIB),
+    allocated_bytes=round(1.75 * GIB),
+    unallocated_bytes=8 * MIB,
+    device_index=0,
+)
+
+
+def usual(**changes: object) -> OomNumbers:
+    return OomNumbers(
+        **{name: changes.get(name, getattr(USUAL, name)) for name in OomNumbers.__struct_fields__}
+    )
+
+
+# By the version that writes it; up to 1.3 "cached" is what no tensor holds.
+TEXTS: dict[str, tuple[str, OomNumbers]] = {
+    "1.3 more cached than allocated": (
+        "RuntimeError: CUDA out of memory. Tried to allocate 844.00 MiB (GPU 1; 6.00 GiB total "
+        "capacity; 2.01 GiB already allocated; 844.80 KiB free; 3.33 GiB cached)",
+        OomNumbers(
+            tried_bytes=844 * MIB, total_bytes=6 * GIB, free_bytes=round(844.8 * KIB),
+            allocated_bytes=round(2.01 * GIB), unallocated_bytes=round(3.33 * GIB), device_index=1,
+        ),
+    ),
+    "2.0 with a limit": (
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; "
+        "1.95 GiB total capacity; 490.00 MiB already allocated; 1.40 GiB free; 512.00 MiB allowed; "
+        "500.00 MiB reserved in total by PyTorch)" + OLD_HINT,
+        OomNumbers(
+            tried_bytes=20 * MIB, total_bytes=round(1.95 * GIB), free_bytes=round(1.4 * GIB),
+            allocated_bytes=490 * MIB, limit_bytes=512 * MIB, reserved_bytes=500 * MIB,
+            device_index=0,
+        ),
+    ),
+    "2.5 other processes": (
+        newer(
+            gpu="2",
+            processes="Process 4711 has 1.50 GiB memory in use. "
+            "Process 12 has 17179869184.00 GiB memory in use. "
+            "Process 99 has 600.00 MiB memory in use. " + OWN,
+        ),
+        usual(
+            device_index=2, in_use_bytes=round(1.79 * GIB),
+            processes=(
+                GpuProcessBytes(4711, round(1.5 * GIB)), GpuProcessBytes(99, 600 * MIB),
+            ),
+        ),
+    ),
+    "2.6 all of it": (
+        newer(processes=OWN, allowed="1.80 GiB allowed; ", private=PRIVATE),
+        usual(
+            in_use_bytes=round(1.79 * GIB), limit_bytes=round(1.8 * GIB),
+            private_pools_bytes=64 * MIB,
+        ),
+    ),
+    "2.9 a driver that does not know": (
+        newer(free="17179869184.00 GiB"), usual(free_bytes=None),
+    ),
+    "cudaMallocAsync": (
+        "Allocation on device 1 would exceed allowed memory. (out of memory)\n"
+        "Currently allocated     : 1.50 GiB\nRequested               : 512.00 MiB\n"
+        "Device limit            : 1.95 GiB\nFree (according to CUDA): 3.25 MiB\n"
+        "PyTorch limit (set by user-supplied memory fraction)\n"
+        "                        : 17179869184.00 GiB",
+        OomNumbers(
+            tried_bytes=512 * MIB, total_bytes=round(1.95 * GIB), free_bytes=round(3.25 * MIB),
+            allocated_bytes=round(1.5 * GIB), device_index=1,
+        ),
+    ),
+}  # fmt: skip
+
+texts = pytest.mark.parametrize(("text", "numbers"), TEXTS.values(), ids=TEXTS.keys())
+
+
+@texts
+def test_every_text_is_read(text: str, numbers: OomNumbers):
+    assert is_out_of_memory(text)
+    assert read_oom_text(text) == numbers
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cuda runtime error (2) : out of memory at /pytorch/aten/src/THC/THCStorage.cu:58",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        'NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":1407',
+    ],
+)
+def test_what_means_that_memory_ended(text: str):
+    assert is_out_of_memory(text)
+
+
+@texts
+def test_a_traceback_around_it_makes_no_difference(text: str, numbers: OomNumbers):
+    traceback = (
+        'Traceback (most recent call last):\n  File "train.py", line 12, in <module>\n'
+        "    loss = model(batch).sum()\n           ^^^^^^^^^^^^\n"
+    )
+    assert read_oom_text(f"{traceback}torch.OutOfMemoryError: {text}\n$ ") == numbers
+
+
+@pytest.mark.parametrize(
+    "text", ["", "CUDA error: an illegal memory access was encountered", "NVML_SUCCESS == r"]
+)
+def test_what_does_not(text: str):
+    assert not is_out_of_memory(text)
+    assert read_oom_text(text) == OomNumbers()
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["1", "1.", ".1", "1 ", "GPU ", "Process 1 has ", "1.00 GiB ", "Tried to allocate ", "> ", "\n",
+     "1.00 GiB free", "\U0001f4a5", "Process 7 has 1.00 MiB memory in use. "],
+)  # fmt: skip
+def test_a_million_hostile_letters_come_to_an_end(piece: str):
+    """A pattern that can be matched in two ways takes hours: the suite's time-out says so."""
+    read_oom_text(piece * (1_000_000 // len(piece)))
+
+
+def test_numbers_that_cannot_be_are_none():
+    assert read_oom_text("Tried to allocate 99999999999999999999.00 GiB").tried_bytes is None
+    assert read_oom_text(f"Tried to allocate {'9' * 5000} bytes").tried_bytes is None
+
+
+@pytest.mark.parametrize("size_bytes", [1, 512, 1024, 1025, 3333, MIB - 1, MIB + 1, 77 * MIB + 5])
+@pytest.mark.parametrize("scale", [1, 997, 1_000_003])
+def test_a_text_is_off_by_no_more_than_its_rounding(size_bytes: int, scale: int):
+    size_bytes *= scale
+    result = read_oom_text(f"Tried to allocate {format_size(size_bytes)}. GPU 0").tried_bytes
+    assert result is not None
+    assert abs(result - size_bytes) <= rounding_bytes(size_bytes)
+    assert unrounded(result, size_bytes) == size_bytes
+
+
+def test_the_rounding_is_half_a_hundredth_of_the_unit():
+    sizes = (1024, 1025, MIB, MIB + 1, 3 * GIB)
+    assert [rounding_bytes(one) for one in sizes] == [0, 6, 6, 5243, 5368710]
+
+
+def test_a_counter_that_says_something_else_is_not_the_errors_number():
+    assert unrounded(634 * MIB, 634 * MIB + 5000) == 634 * MIB + 5000
+    assert unrounded(634 * MIB, 634 * MIB + 6000) == 634 * MIB
+    assert unrounded(None, 634 * MIB) is None
+    assert unrounded(634 * MIB, None) == 634 * MIB
+
+
+def test_only_the_beginning_of_an_endless_text_is_read():
+    error = "CUDA out of memory. Tried to allocate 2.00 GiB."
+    assert read_oom_text("x" * (MOST_CHARACTERS - len(error)) + error).tried_bytes == 2 << 30
+    assert read_oom_text("x" * MOST_CHARACTERS + error) == OomNumbers()
+
+
+def test_no_more_processes_are_taken_than_a_card_can_have():
+    text = " ".join(f"Process {pid} has 1.00 MiB memory in use." for pid in range(1, 1000))
+    assert [one.pid for one in read_oom_text(text).processes] == [*range(1, 257)]
+
+
 OLD = (
     "CUDA out of memory. Tried to allocate {tried} (GPU 0; 1.95 GiB total capacity; 1.00 GiB "
     "already allocated; {free} free; {reserved} reserved in total by PyTorch)"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from gpu_studio.model.memory.now_model import NowModel
-from tests.fakes.memory_answers import (
-    memory_read,
-)
+from tests.fakes.memory_answers import memory_read
 
 MIB = 1 << 20
 EXPERIMENT = RunMemoryExperiment(preset="gt1030", device="cuda:0", budget_bytes=1200 * MIB)

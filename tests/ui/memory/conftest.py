@@ -10,9 +10,7 @@ from gpu_studio.model.memory import fit_model, memory_model, what_if_model
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.ui.memory.memory_tab import MemoryTab
 from tests.fakes.descriptions import described, described_with_cuda
-from tests.fakes.memory_answers import (
-    memory_read,
-)
+from tests.fakes.memory_answers import memory_read
 from tests.fakes.pc import gt_1030
 
 

@@ -1,4 +1,4 @@
-"""The engine of an experiment: shown while it is there, and it stays until the card is needed."""
+"""What an experiment came to, and its engine: it stays until the card is needed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,26 @@ import msgspec
 import pytest
 
 from gpu_studio.core.devices.devices import GpuProcess
-from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
-from gpu_studio.core.messages.memory_messages import EmptyCache, ReadMemory, RunMemoryExperiment
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import (
+    EmptyCache,
+    ReadMemory,
+    RunMemoryExperiment,
+    StageBegan,
+)
 from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.notice import Tone
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.model.memory.oom_experiment import OomState
 from tests.fakes.descriptions import described_with_cuda
-from tests.fakes.memory_answers import cache_emptied, memory_read, oom_finished
+from tests.fakes.memory_answers import (
+    cache_emptied,
+    memory_read,
+    oom_finished,
+    segments_read,
+)
 from tests.fakes.pc import gt_1030, reading
 from tests.fakes.scripted_engine import Pause
 from tests.model.memory.looks import (
@@ -27,6 +39,105 @@ from tests.model.memory.looks import (
     parts,
     plain,
 )
+
+
+def at(allocated, mark, taken_at_s):
+    read = memory_read(allocated=allocated, reserved=1200, mark=mark, taken_at_s=taken_at_s)
+    return read, segments_read(read)
+
+
+@pytest.mark.parametrize(
+    ("answers", "reached_mib"),
+    [
+        ([*at(800, "oom", 10.2), memory_read(allocated=1100, reserved=1200, taken_at_s=10.3),
+          *at(1000, "oom", 10.4), oom_finished()], 800),
+        ([*at(460, "held", 10.2), at(0, "freed", 10.3)[0], oom_finished("fits")], 460),
+    ],
+    ids=["the first failure, even where more was taken", "without one, the end"],
+)  # fmt: skip
+def test_what_was_reached(model, scripts, engines, qtbot, answers, reached_mib):
+    scripts[RunMemoryExperiment] = [memory_read(allocated=1200, reserved=1200), *answers]
+    model.experiment.run(EXPERIMENT)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    result = model.experiment.results[0]
+    assert result.reached.allocated_bytes == reached_mib * MIB
+    assert result.segments.read == result.reached
+
+
+@pytest.mark.usefixtures("impatient")
+def test_an_experiment_that_hears_no_stop_ends_with_its_engine(model, scripts, engines, qtbot):
+    scripts[RunMemoryExperiment] = lambda engine, request: breaking(Pause(deaf=True))
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.RUNNING)
+    model.experiment.stop()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    assert "in the middle of a call" in model.experiment.outcome.detail
+    assert model.parent().session.is_free, "the program's own engine was not touched"
+
+
+def test_an_experiment_whose_engine_only_starts_is_taken_back(model, scripts, engines, qtbot):
+    scripts[DescribeEngine] = [Pause(), described_with_cuda()]
+    model.experiment.run(EXPERIMENT)
+    assert model.experiment.state is OomState.WAITING
+    assert model.experiment.outcome.sentence == "Starting."
+    at_the_pause(qtbot, engines)
+    model.experiment.stop()
+    assert model.experiment.state is OomState.IDLE
+    assert "not started" in model.experiment.outcome.detail
+
+
+def test_an_engine_that_dies_in_the_middle_keeps_the_readings(model, scripts, qtbot):
+    scripts[RunMemoryExperiment] = lambda engine, request: breaking(EngineEnded(exit_code=-9))
+    model.experiment.run(EXPERIMENT)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    outcome = model.experiment.outcome
+    assert outcome.sentence == "PyTorch ended."
+    assert "ran out of memory" in outcome.detail
+    assert outcome.tone == Tone.FAILURE
+    assert model.history.curve()[1] == [0.0, 1024 * MIB, 0.0], "it is free again"
+    assert model.history.marks[-1].is_failure
+    assert model.parent().session.description is not None, "the other one lives"
+
+
+@pytest.mark.parametrize("kind", [FailureKind.NO_CUDA, FailureKind.NO_SUCH_DEVICE])
+def test_a_refused_experiment_says_why_and_what_next(model, scripts, qtbot, kind):
+    scripts[RunMemoryExperiment] = [
+        RequestFailed(failure=Failure(kind, "There is no cuda:0 here."))
+    ]
+    model.experiment.run(EXPERIMENT)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    assert model.experiment.outcome.detail == "There is no cuda:0 here."
+    assert model.experiment.outcome.next_step
+
+
+def test_a_card_without_memory_for_an_experiment_is_no_result_of_it(model, scripts, qtbot):
+    scripts[RunMemoryExperiment] = [
+        RequestFailed(failure=Failure(FailureKind.OUT_OF_MEMORY, "Tried to allocate 256 MiB."))
+    ]
+    model.experiment.run(EXPERIMENT)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    outcome = model.experiment.outcome
+    assert "too little memory" in outcome.detail
+    assert "Tried to allocate 256 MiB." in outcome.detail
+    assert "Close the programs" in outcome.next_step
+
+
+def test_a_stage_says_what_happens_now_and_is_marked(model, scripts, engines, qtbot):
+    scripts[RunMemoryExperiment] = lambda engine, request: [
+        memory_read(mark="start"),
+        StageBegan(stage="training", sentence="The batch is doubled."),
+        memory_read(allocated=64, reserved=64, taken_at_s=10.2),
+        Pause(),
+        oom_finished(),
+    ]
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    qtbot.waitUntil(lambda: "64 MiB allocated" in plain(model.experiment.outcome.detail))
+    assert model.experiment.outcome.detail.startswith("The batch is doubled. ")
+    assert [mark.label for mark in model.history.shown_marks] == ["training"]
+    engines.latest.go()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
 
 
 @pytest.fixture

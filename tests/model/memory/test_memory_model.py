@@ -1,0 +1,232 @@
+"""Whose memory is looked at, what the engine reads of it, and giving the cache back."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.core.devices.access import Obstacle
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import EmptyCache, ReadMemory
+from gpu_studio.core.messages.placement_messages import UseDevice
+from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.model.memory.memory_devices import choice_title
+from gpu_studio.model.memory.memory_model import MemoryModel
+from gpu_studio.model.memory.oom_experiment import OomState
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.memory_answers import (
+    cache_emptied,
+    memory_read,
+)
+from tests.fakes.pc import gt_1030, reading, two_cards
+from tests.fakes.scripted_engine import Pause
+from tests.model.memory.looks import (
+    EXPERIMENT,
+    MIB,
+    at_the_pause,
+    idle,
+    now,
+    parts,
+    plain,
+    real,
+)
+
+
+def test_a_card_that_pytorch_cannot_use_has_no_address_but_a_reason(engines, ready_studio):
+    model = MemoryModel(ready_studio, ready_studio)
+    card = model.devices.choices[1]
+    assert (choice_title(card), card.address) == ("GT 1030", None)
+    assert card.obstacle is Obstacle.NO_CUDA
+    assert all(fact in card.reason for fact in ("GT 1030", "CPU-only", "cu126"))
+    assert model.chosen.is_modelled
+    model.devices.choose(card.identity)
+    model.poll()
+    assert not any(isinstance(request, ReadMemory) for request in engines.requests)
+
+
+def test_before_the_engine_is_there_the_sensors_report(scripts, studio, sensor_source, qtbot):
+    scripts[DescribeEngine] = [Pause(), described_with_cuda()]
+    model = MemoryModel(studio, studio)
+    studio.start()
+    sensor_source.send(reading(gt_1030()))
+    qtbot.waitUntil(lambda: studio.sensors.newest is not None)
+    model.devices.choose(model.devices.choices[1].identity)
+    assert "PyTorch has started" in model.devices.choices[1].reason
+    assert parts(model) == {"others": 348, "free": 1700}
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_the_card_in_use_is_followed_until_one_is_chosen_by_hand(model, engines, qtbot, scripts):
+    from gpu_studio.core.messages.placement_messages import DeviceUsed
+
+    scripts[UseDevice] = lambda _engine, request: [DeviceUsed(device=request.device, name="card")]
+    session = model.parent().session
+    session.submit(UseDevice(device="cuda:1"))
+    qtbot.waitUntil(lambda: model.chosen.address == "cuda:1")
+    model.parent().board.changed.emit()  # a finding about another card, for example
+    assert model.chosen.address == "cuda:1"
+    model.devices.choose("cpu")
+    session.submit(UseDevice(device="cuda:0"))
+    idle(qtbot, model.parent())
+    assert model.chosen.address == "cpu"
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_readings_stay_with_their_card_when_numbers_change(model, scripts, qtbot):
+    """In an engine that sees only the second card, that card is cuda:0."""
+    studio = model.parent()
+    model.devices.choose(model.devices.choices[2].identity)
+    model.poll()
+    idle(qtbot, studio)
+    assert len(model.history.points) == 1
+    second = two_cards().cards[1].uuid
+    scripts[DescribeEngine] = [described_with_cuda(device_count=1, visible_devices=second)]
+    studio.session.restart(EngineEnvironment(visible_devices=second))
+    qtbot.waitUntil(lambda: model.chosen.address == "cuda:0")
+    idle(qtbot, studio)
+    assert model.chosen.identity == second
+    model.poll()
+    idle(qtbot, studio)
+    assert len(model.history.points) == 3, "with the end of the engine before"
+    model.devices.choose(model.devices.choices[1].identity)
+    assert "CUDA_VISIBLE_DEVICES" in model.chosen.reason
+    assert model.history.points == []
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_the_labs_engine_numbers_the_cards_as_the_programs_own(model, broken, engines, qtbot):
+    """In an engine that sees only the second card, that card is cuda:0: in the lab's, too."""
+    second = two_cards().cards[1].uuid
+    broken[DescribeEngine] = [described_with_cuda(device_count=1, visible_devices=second)]
+    model.parent().session.restart(EngineEnvironment(visible_devices=second))
+    idle(qtbot, model.parent())
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    assert engines.latest.environment.visible_devices == second
+    engines.latest.go()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+
+
+def test_the_lab_ends_with_the_program(qtbot, model, broken, engines):
+    model.devices.choose("model:1996")
+    model.poll()
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    created = list(engines.made)
+    model.parent().close()
+    assert all("close" in engine.calls for engine in created if engine.requests)
+
+
+def test_nothing_is_asked_while_the_engine_works(model, engines, scripts, qtbot):
+    scripts[RunWorkload] = [Pause()]
+    session = model.parent().session
+    request = RunWorkload(run_id="r", workload="w", device="cpu", size=1, dtype="float32")
+    reply = session.submit(request)
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    model.poll()
+    reply.stop()
+    idle(qtbot, model.parent())
+    assert not any(isinstance(asked, ReadMemory) for asked in engines.requests)
+    model.poll()
+    qtbot.waitUntil(lambda: isinstance(engines.requests[-1], ReadMemory))
+
+
+def test_polls_do_not_pile_up(model, engines, scripts, qtbot):
+    scripts[ReadMemory] = [Pause(), memory_read()]
+    model.poll()
+    model.poll()
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    model.poll()
+    engines.latest.go()
+    idle(qtbot, model.parent())
+    assert sum(isinstance(asked, ReadMemory) for asked in engines.requests) == 1
+
+
+def test_an_engine_that_died_holds_nothing_any_more(model, scripts, qtbot):
+    model.poll()
+    idle(qtbot, model.parent())
+    scripts[ReadMemory] = [EngineEnded(exit_code=-9)]
+    model.poll()
+    qtbot.waitUntil(lambda: any(mark.is_failure for mark in model.history.marks))
+    assert model.latest is None
+    assert model.history.curve()[1][-1] == 0, "its memory ended with it"
+    idle(qtbot, model.parent())
+
+
+def test_a_fresh_engine_goes_on_where_the_old_ones_clock_stopped(model, scripts, qtbot):
+    scripts[ReadMemory] = [memory_read(allocated=100, reserved=120, taken_at_s=1000.0)]
+    model.poll()
+    idle(qtbot, model.parent())
+    model.parent().session.restart()
+    idle(qtbot, model.parent())
+    scripts[ReadMemory] = [memory_read(allocated=100, reserved=120, taken_at_s=5.0)]
+    model.poll()
+    qtbot.waitUntil(lambda: len(model.history.curve()[0]) == 3)
+    xs, ys = model.history.curve()
+    assert xs == sorted(xs)
+    assert [round(y) >> 20 for y in ys] == [100, 0, 100], "between the two engines is nothing"
+    idle(qtbot, model.parent())
+
+
+def test_without_a_sensor_reader_the_cards_are_those_the_engine_counts(
+    scripts, studio, sensor_source, qtbot
+):
+    sensor_source._events.clear()
+    model = MemoryModel(studio, studio)
+    studio.start()
+    idle(qtbot, studio)
+    assert [choice.address for choice in real(model)] == ["cpu", "cuda:0", "cuda:1"]
+    model.poll()
+    qtbot.waitUntil(lambda: model.tank is not None)
+    assert parts(model) == {"not_told": 338, "tensors": 100, "holes": 20, "free": 1538}
+    idle(qtbot, studio)
+
+
+def test_empty_cache_admits_that_it_freed_something_else(model, scripts, qtbot):
+    before = memory_read(allocated=0, reserved=20)
+    scripts[EmptyCache] = [cache_emptied(before, 18, predicted_bytes=20 * MIB)]
+    model.poll()
+    idle(qtbot, model.parent())
+    model.empty_cache()
+    idle(qtbot, model.parent())
+    assert "freed 18 MiB, predicted 20 MiB" in plain(now(model).cache_trouble)
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "The card is lost.")), "is lost"),
+        (EngineEnded(exit_code=-11), "did not answer"),
+    ],
+)
+def test_empty_cache_that_fails_says_so(model, scripts, qtbot, answer, sentence):
+    scripts[EmptyCache] = [answer]
+    model.poll()
+    idle(qtbot, model.parent())
+    emitted = []
+    model.emptying.changed.connect(lambda: emitted.append(model.emptying.result))
+    model.empty_cache()
+    qtbot.waitUntil(lambda: any(sentence in text for text in emitted))
+    assert not model.emptying.is_going_on
+    idle(qtbot, model.parent())
+
+
+@pytest.mark.parametrize(
+    ("allocated", "reserved", "releasable", "short", "sentence"),
+    [
+        (100, 100, 0, "", "nothing to free"),
+        (100, 120, 20, "frees 20 MiB", "can free all 20 MiB"),
+        (100, 120, 0, "", "can free 0 bytes of 20 MiB"),
+    ],
+)
+def test_the_prediction(model, scripts, qtbot, allocated, reserved, releasable, short, sentence):
+    scripts[ReadMemory] = [
+        memory_read(allocated=allocated, reserved=reserved, releasable_bytes=releasable * MIB)
+    ]
+    model.poll()
+    idle(qtbot, model.parent())
+    page = now(model)
+    assert sentence in plain(page.cache_words)
+    assert plain(page.cache) == short
+    assert model.can_empty_cache is (reserved > allocated)
