@@ -73,7 +73,6 @@ class FitPage(Page):
     model: FitModel
 
     def __init__(self, memory: MemoryModel, theme: Theme, parent: QWidget | None = None) -> None:
-        self._described = ["", ""]
         super().__init__("memory", FitModel(memory), theme, parent)
         self.setObjectName("memory.fit")
         self.model.setParent(self)
@@ -232,23 +231,14 @@ class FitPage(Page):
         verdict = partial(self.model.verdict, number)
         return Box(
             Words(lambda: verdict().notice, "title", name=f"{name}.verdict"),
-            Own(lambda: self._make_bar(number, name), lambda bar: bar.show_tank(verdict().tank),
-                name=f"{name}.tank", shown=lambda: verdict().tank is not None),
-            Words(lambda: self._described[number] or verdict().told, "muted", name=f"{name}.told"),
+            Own(lambda: TankBar(self.theme, name=f"memory.{name}.tank"),
+                lambda bar: bar.show_tank(verdict().tank), name=f"{name}.tank",
+                shown=lambda: verdict().tank is not None),
+            Words(lambda: verdict().told, "muted", name=f"{name}.told"),
             tone=lambda: verdict().notice.tone,
             shown=lambda: bool(verdict().notice.sentence),
             name=f"{name}.answer",
         )  # fmt: skip
-
-    def _make_bar(self, number: int, name: str) -> TankBar:
-        bar = TankBar(self.theme, name=f"memory.{name}.tank")
-
-        def describe(words: str) -> None:
-            self._described[number] = words
-            self.update_parts()
-
-        bar.part_described.connect(describe)
-        return bar
 
 
 class _ErrorText(QPlainTextEdit):

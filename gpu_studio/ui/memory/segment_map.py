@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QBrush, QColor, QHelpEvent, QPainter, QPen
-from PySide6.QtWidgets import QToolTip, QWidget
+from PySide6.QtGui import QBrush, QColor, QPainter, QPen
+from PySide6.QtWidgets import QWidget
 
 from gpu_studio.core.memory.segments import ALLOCATED, AWAITING_FREE, INACTIVE, STATE_WORDS
 from gpu_studio.core.units import counted, format_bytes
@@ -243,14 +243,6 @@ class SegmentMapView(QWidget):
             self._walk_to(0)
         self.update()
 
-    def event(self, event: QEvent) -> bool:
-        """Show the block under the mouse as a tool tip as well."""
-        if isinstance(event, QHelpEvent):
-            words = self._words_of(self._block_at(QPointF(event.pos())))
-            QToolTip.showText(event.globalPos(), words, self)
-            return True
-        return super().event(event)
-
     def _walk_to(self, block: int) -> None:
         assert self.blocks is not None
         self._block, self._pointed = block, _NOTHING
@@ -260,12 +252,10 @@ class SegmentMapView(QWidget):
 
     def _describe_block(self) -> None:
         block = self._pointed if self._pointed != _NOTHING else self._block
-        self.block_described.emit(self._words_of(block))
-
-    def _words_of(self, block: int) -> str:
-        return (
-            "" if self.blocks is None or block == _NOTHING else block_in_words(self.blocks, block)
-        )
+        words = ""
+        if self.blocks is not None and block != _NOTHING:
+            words = block_in_words(self.blocks, block)
+        self.block_described.emit(words)
 
 
 def paint_state(painter: QPainter, theme: Theme, state: int, places: list[QRectF]) -> None:

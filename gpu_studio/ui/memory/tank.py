@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -72,15 +72,9 @@ class TankBar(QWidget):
         name: its object name.
         is_small: a lower bar that has the names inside, as far as there is room.
 
-    Signals:
-        part_described(str): name, size and meaning of the part under the mouse or the keyboard;
-            empty for none.
-
     Attributes:
         tank: the shown tank.
     """
-
-    part_described = Signal(str)
 
     def __init__(
         self, theme: Theme, *, name: str, is_small: bool = False, parent: QWidget | None = None
@@ -104,9 +98,7 @@ class TankBar(QWidget):
         self._fit_height()
         if tank is None or self._current >= len(tank.parts):
             self._current = -1
-        self.setAccessibleDescription(tank.sentence if tank else "No readings yet.")
-        if self._current >= 0:
-            self._describe_part()
+        self._describe()
         self.update()
 
     @property
@@ -271,17 +263,17 @@ class TankBar(QWidget):
             QToolTip.showText(at, self._words_of(self.tank.parts[self._current]), self)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Report the part under the mouse."""
+        """Describe the part under the mouse."""
         self._walk_to(self._part_at(event.position()))
 
     def leaveEvent(self, event: QEvent) -> None:
-        """Report that no part is current."""
+        """Describe the whole again."""
         super().leaveEvent(event)
         if not self.hasFocus():
             self._walk_to(-1)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Report that no part is current."""
+        """Describe the whole again."""
         super().focusOutEvent(event)
         self._walk_to(-1)
 
@@ -302,12 +294,14 @@ class TankBar(QWidget):
         if index == self._current:
             return
         self._current = index
-        self._describe_part()
+        self._describe()
         self.update()
 
-    def _describe_part(self) -> None:
-        part = self.tank.parts[self._current] if self.tank and self._current >= 0 else None
-        self.part_described.emit(self._words_of(part) if part else "")
+    def _describe(self) -> None:
+        words = self.tank.sentence if self.tank else "No readings yet."
+        if self.tank and self._current >= 0:
+            words = self._words_of(self.tank.parts[self._current])
+        self.setAccessibleDescription(words)
 
     def _words_of(self, part: TankPart) -> str:
         assert self.tank is not None
