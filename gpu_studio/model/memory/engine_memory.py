@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.engine_session import EngineSession, Reply
-    from gpu_studio.model.memory.oom_experiment import LabResult
     from gpu_studio.model.sensors import Sensors
 
 
@@ -352,14 +351,6 @@ class Tanks:
             engine_bytes = context_bytes + (read.reserved_bytes or 0)
         users = msgspec.structs.replace(users, engine_bytes=engine_bytes)
         return tank_of_card(read, device.memory_total_bytes, users)
-
-    def reached(self, result: LabResult) -> Tank | None:
-        """Return the tank of the moment that a result is about; None without a reading."""
-        if result.reached is None:
-            return None
-        inventory = self._sensors.inventory
-        device = inventory.find(result.request.device) if inventory else None
-        return self.of(result.reached, device, result.pid)
 
     def without_engine(self, device: Device | None) -> Tank | None:
         """Return a device's tank from the sensors only; None before their first reading."""

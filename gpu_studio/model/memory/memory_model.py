@@ -134,7 +134,12 @@ class MemoryModel(QObject):
 
     def reached(self, result: LabResult) -> Tank | None:
         """Return the tank of the moment that a result is about; None without a reading."""
-        return self._known[self.studio.pcs.of(result.request.device)].tanks.reached(result)
+        if result.reached is None:
+            return None
+        pc = self.studio.pcs.of(result.request.device)
+        inventory = pc.sensors.inventory
+        device = inventory.find(result.request.device) if inventory else None
+        return self._known[pc].tanks.of(result.reached, device, result.pid)
 
     @property
     def is_of_experiment(self) -> bool:

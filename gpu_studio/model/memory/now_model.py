@@ -97,7 +97,7 @@ class NowModel(PageModel):
         self._free_bytes: int | None = None
         self._folder: QTemporaryDir | None = None
         self._filled_cards: set[str] = set()  # the user agreed to fill these
-        self._shown: dict[int, ShownOutcome] = {}
+        self._shown: list[ShownOutcome] = []
         self._frame = QTimer(self)
         self._frame.setSingleShot(True)
         self._frame.setInterval(_FRAME_MS)
@@ -353,9 +353,7 @@ class NowModel(PageModel):
             place: 0 or 1; the second one is the same with other options.
         """
         results, request = self.experiment.results, self.experiment.request
-        if place < len(results):
-            if place not in self._shown:
-                self._shown[place] = self._outcome_of(results[place])
+        if place < len(self._shown):
             return self._shown[place]
         notice = self.experiment.outcome
         if place > len(results) or request is None or notice is None:
@@ -363,13 +361,13 @@ class NowModel(PageModel):
         return ShownOutcome(notice, EXPANDABLE if place else _DEFAULT_CONF)
 
     def _on_results(self) -> None:
-        if not self.experiment.results:
-            self._shown = {}
+        # The other users of the card are shown as of the experiment's end and stay that way.
+        results, known = self.experiment.results, len(self._shown)
+        self._shown = [*self._shown, *map(self._outcome_of, results[known:])] if results else []
         self.changed.emit()
 
     def _outcome_of(self, result: LabResult) -> ShownOutcome:
         finished, conf = result.finished, result.conf or _DEFAULT_CONF
-        # The other users of the card are shown as of the experiment's end and stay that way.
         tank = self.memory.reached(result)
         if finished is None:
             return ShownOutcome(result.outcome, conf, tank=tank, moment="Before it ended")

@@ -77,7 +77,7 @@ class OomExperiment(QObject):
 
     Signals:
         state_changed(): the experiment began, is stopping or ended.
-        outcome_changed(Notice): the current outcome in words, also during the run.
+        outcome_changed(): the current outcome is another, also during the run.
         results_changed(): another run ended, or earlier results were removed.
 
     Attributes:
@@ -88,7 +88,7 @@ class OomExperiment(QObject):
     """
 
     state_changed = Signal()
-    outcome_changed = Signal(object)
+    outcome_changed = Signal()
     results_changed = Signal()
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
@@ -173,9 +173,7 @@ class OomExperiment(QObject):
         self._set_outcome(
             Notice(
                 "Starting.",
-                detail="PyTorch is starting."
-                if not modelled
-                else "The simulated card is starting.",
+                detail=f"{'The simulated card' if modelled else 'PyTorch'} is starting.",
             )
         )
         self.state_changed.emit()
@@ -267,7 +265,7 @@ class OomExperiment(QObject):
     def _set_outcome(self, outcome: Notice) -> None:
         if outcome != self.outcome:
             self.outcome = outcome
-            self.outcome_changed.emit(outcome)
+            self.outcome_changed.emit()
 
 
 def _rank(read: MemoryRead) -> int:

@@ -226,14 +226,11 @@ OLD = (
         (newer(free="300.00 MiB"), "had_room"),
         (newer(free="256.00 MiB", unallocated="0 bytes"), "card_full"),
         ("CUDA out of memory. Tried to allocate more than 1EB memory.", "too_large"),
-        ("CUDA error: out of memory", "unknown"),
         ("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`",
          "unknown"),
         ("RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED", "unknown"),
         ('NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":1407',
          "unknown"),
-        ("RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't "
-         "allocate memory: you tried to allocate 4398046511104 bytes.", "ram"),
         ("CUDA out of memory. Allocation was preemptively rejected because it would exceed "
          "per_process_memory_fraction limit. Requested size: 64.00 MiB", "over_budget"),
     ],
