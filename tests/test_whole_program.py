@@ -47,7 +47,7 @@ wait(lambda: not run.isEnabled())
 wait(lambda: run.isEnabled() and studio.session.state is EngineState.READY)
 wait(lambda: history.trouble)
 print("history", history.trouble)
-print("verdict", text(window, "benchmark.verdict"))
+print("caption", text(window, "benchmark.plot.caption"))
 print("rows", results.rowCount())
 settings.change(theme="dark")
 print("banner", text(window, "banner.sentence"))
@@ -94,7 +94,7 @@ def test_a_full_disk_is_reported_and_nothing_is_lost(tmp_path: Path):
     settings.write_text('{"theme": "light"}', encoding="utf-8")
     output = run_program(QUICK_RUNS + READY + _FULL_DISK + _WITHOUT_A_PLACE, home=tmp_path)
     assert int(output["rows"]) >= 1
-    assert "element by element" in output["verdict"].lower()
+    assert "element by element" in output["caption"].lower()
     assert str(settings) in output["banner"]
     assert "run" in output["history"]
     assert json.loads(settings.read_text(encoding="utf-8"))["theme"] == "light"

@@ -6,17 +6,19 @@ Tool tips with text from outside, such as the name of a device or of a tensor in
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from PySide6.QtCore import QObject
 
 
 _NO_PARENT = QModelIndex()
+DEVICE_ROLE = Qt.ItemDataRole.UserRole
+"""The address of the device that a cell is about, for its color; empty for none."""
 
 
 class TextTable(QAbstractTableModel):
@@ -81,27 +83,75 @@ class TextTable(QAbstractTableModel):
         )
 
 
+class Cell(NamedTuple):
+    """A text of a table.
+
+    ``device`` is the address of the device whose color stands before it, ``value`` what is meant by
+    the cell.
+    """
+
+    text: str
+    device: str = ""
+    value: Any = None
+
+
 class TextRows(TextTable):
-    """A table that stores its rows."""
+    """A table that stores its rows.
+
+    Args:
+        head: the column headers.
+        numbers: the indexes of the columns with numbers.
+        parent: owns it.
+        tip: returns the tool tip of what is meant by a cell.
+    """
 
     def __init__(
-        self, head: Sequence[str], numbers: Sequence[int] = (), parent: QObject | None = None
-    ) -> None:
+        self, head: Sequence[str], numbers: Sequence[int] = (), parent: QObject | None = None,
+        tip: Callable[[Any], str] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(head, numbers, parent)
-        self._rows: list[tuple[str, ...]] = []
+        self._rows: list[tuple[str | Cell, ...]] = []
+        self._tip = tip
 
     @property
     def row_count(self) -> int:
         """The number of rows."""
         return len(self._rows)
 
+    def cell(self, row: int, column: int) -> Cell:
+        """Return a cell."""
+        found = self._rows[row][column]
+        return Cell(found) if isinstance(found, str) else found
+
     def text(self, row: int, column: int) -> str:
         """Return the text of a cell."""
-        return self._rows[row][column]
+        return self.cell(row, column).text
 
-    def set_rows(self, rows: Sequence[tuple[str, ...]]) -> None:
-        """Show other rows; if their number is the same, selection and scroll position stay."""
-        if len(rows) == len(self._rows):
+    def data(
+        self,
+        index: QModelIndex | QPersistentModelIndex,
+        role: int = Qt.ItemDataRole.DisplayRole,
+    ) -> Any:
+        """Return a cell's text, alignment or device, or the tool tip of what it means."""
+        if role == DEVICE_ROLE:
+            return self.cell(index.row(), index.column()).device
+        if role == Qt.ItemDataRole.ToolTipRole and self._tip is not None:
+            return self._tip(self.cell(index.row(), index.column()).value)
+        return super().data(index, role)
+
+    def set_rows(
+        self, rows: Sequence[tuple[str | Cell, ...]], head: Sequence[str] | None = None,
+        numbers: Sequence[int] = (),
+    ) -> None:  # fmt: skip
+        """Show other rows; if their number is the same, selection and scroll position stay.
+
+        Args:
+            rows: the texts of the cells, or the cells.
+            head: other column headers; None: the same.
+            numbers: the columns with numbers among them.
+        """
+        is_same_head = head is None or tuple(head) == self._head
+        if is_same_head and len(rows) == len(self._rows):
             pairs = enumerate(zip(self._rows, rows, strict=True))
             changed = [number for number, (before, now) in pairs if before != now]
             self._rows = list(rows)
@@ -111,6 +161,8 @@ class TextRows(TextTable):
             return
         self.beginResetModel()
         self._rows = list(rows)
+        if head is not None:
+            self._head, self._numbers = tuple(head), frozenset(numbers)
         self.endResetModel()
 
 

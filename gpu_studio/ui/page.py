@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from PySide6.QtCore import Qt
@@ -32,6 +33,7 @@ from gpu_studio.ui.parts import (
     GAP,
     MARGIN,
     Card,
+    discard,
     keep_room,
     letters,
     show_tip,
@@ -249,10 +251,16 @@ class Stack(_Group):
 
 
 class Turning(_Group):
-    """Parts below each other; side by side, in as many lines as needed, where it is narrow."""
+    """Parts below each other; side by side, in as many lines as needed, where it is narrow.
+
+    There, one with ``stretch`` fills its line.
+    """
 
     def make(self, page: Page) -> QWidget:
-        row = FlowRow(*(part.build(page) for part in self.inner), spacing=GAP)
+        widgets = [part.build(page) for part in self.inner]
+        pairs = zip(self.inner, widgets, strict=True)
+        fills = next((widget for part, widget in pairs if part.stretch), None)
+        row = FlowRow(*widgets, fills=fills, spacing=GAP)
         page.updates.append(lambda: row.turn(is_column=not page.is_narrow))
         return row
 
@@ -345,6 +353,44 @@ class Later(Part):
 
         page.updates.append(update)
         return place
+
+
+@dataclass(eq=False, repr=False)
+class Each(Part):
+    """A part for each of some values, side by side; all are made anew when the values differ.
+
+    Attributes:
+        values: returns the values.
+        part: returns the part of a value.
+    """
+
+    values: Read
+    part: Callable[[Any], Part]
+
+    def make(self, page: Page) -> QWidget:
+        place = FlowRow(spacing=GAP)
+        shown: list[Any] = []
+        made: list[QWidget] = []
+        updates: list[Callable[[], object]] = []
+
+        def update() -> None:
+            if shown != (values := [*self.values()]):
+                for widget in made:
+                    discard(widget)
+                every, page.updates = page.updates, []
+                shown[:], made[:] = values, [self.part(value).build(page) for value in values]
+                updates[:], page.updates = page.updates, every
+                place.set_widgets(*made)
+                for earlier, later in pairwise((place, *made)):
+                    QWidget.setTabOrder(earlier, later)
+            for one in updates:
+                one()
+
+        page.updates.append(update)
+        return place
+
+    def is_filled(self, widget: Any) -> bool:
+        return bool(self.values())
 
 
 @dataclass(eq=False, repr=False)

@@ -43,7 +43,7 @@ from gpu_studio.ui.parts import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from PySide6.QtGui import QWheelEvent
+    from PySide6.QtGui import QIcon, QWheelEvent
 
     from gpu_studio.ui.page import Page, Read
 from gpu_studio.ui.page import Part
@@ -51,20 +51,25 @@ from gpu_studio.ui.page import Part
 _MOST_ROWS = 8  # of a table to choose from; more of them scroll
 
 
-def _choose(page: Page, of: str) -> Callable[[object], None]:
-    return lambda value: page.model.choose(**{of: value})
+def _choose(page: Page, part: _Control) -> Callable[[object], None]:
+    def choose(value: object) -> None:
+        whole = getattr(page.model.choices, part.of)
+        page.model.choose(**{part.of: {**whole, part.key: value} if part.key else value})
+
+    return choose
 
 
-def _chosen(page: Page, of: str) -> Any:
-    return getattr(page.model.choices, of)
+def _chosen(page: Page, part: _Control) -> Any:
+    whole = getattr(page.model.choices, part.of)
+    return whole.get(part.key, part.usual) if part.key else whole
 
 
-def _follow(page: Page, of: str, control: QWidget, show: Callable[[Any], object]) -> None:
+def _follow(page: Page, part: _Control, control: QWidget, show: Callable[[Any], object]) -> None:
     """Show a choice in its control, which does not choose it again."""
 
     def update() -> None:
         with QSignalBlocker(control):
-            show(_chosen(page, of))
+            show(_chosen(page, part))
 
     page.updates.append(update)
 
@@ -99,6 +104,8 @@ class _Control(Part):
 
     Attributes:
         of: the field.
+        key: the key in it, if the field is a mapping.
+        usual: what is chosen while the mapping does not have the key.
         title: its name, also for a screen reader.
         is_titled: whether the title stands before it.
         title_letters: the title's least width: controls below each other begin at one place.
@@ -106,6 +113,8 @@ class _Control(Part):
     """
 
     of: str
+    key: str = ""
+    usual: Any = None
     title: str
     is_titled: bool = False
     title_letters: int = 0
@@ -144,7 +153,7 @@ class Pick(_Control):
         if wrong is not None and line is not None:
             page.updates.append(lambda: set_property(line, "invalid", bool(wrong())))
         page.updates.append(lambda: self._show(page, box))
-        choose = _choose(page, self.of)
+        choose = _choose(page, self)
         if self.editable:
             box.editTextChanged.connect(choose)
         else:
@@ -152,7 +161,7 @@ class Pick(_Control):
         return _titled(page, self, box)
 
     def _show(self, page: Page, box: ComboBox) -> None:
-        value = _chosen(page, self.of)
+        value = _chosen(page, self)
         with QSignalBlocker(box):
             show_items(box, _pairs(self.items))
             if not self.editable:
@@ -191,8 +200,8 @@ class Number(_Control):
         box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # the wheel is the page's
         box.setCorrectionMode(QAbstractSpinBox.CorrectionMode.CorrectToNearestValue)
 
-        _follow(page, self.of, box, box.setValue)
-        box.valueChanged.connect(_choose(page, self.of))
+        _follow(page, self, box, box.setValue)
+        box.valueChanged.connect(_choose(page, self))
         return _titled(page, self, box)
 
 
@@ -216,7 +225,7 @@ class Slide(_Control):
         column.addWidget(_titled(page, self, slider))
 
         def update() -> None:
-            pairs, value = _pairs(self.items), _chosen(page, self.of)
+            pairs, value = _pairs(self.items), _chosen(page, self)
             places = [at for at, (_, one) in enumerate(pairs) if one == value]
             with QSignalBlocker(slider):
                 slider.setRange(0, len(pairs) - 1)
@@ -225,7 +234,7 @@ class Slide(_Control):
             slider.setAccessibleDescription(f"{shown.text()}. {slider.toolTip()}".strip())
 
         page.updates.append(update)
-        choose = _choose(page, self.of)
+        choose = _choose(page, self)
         slider.valueChanged.connect(lambda at: choose(_pairs(self.items)[at][1]))
         place.setObjectName(f"{page.name}.{self.name}.row")
         return place
@@ -253,12 +262,12 @@ class Line(_Control):
             page.updates.append(lambda: set_property(line, "invalid", bool(wrong())))
 
         def update() -> None:
-            if line.displayText() != (value := _chosen(page, self.of)):
+            if line.displayText() != (value := _chosen(page, self)):
                 with QSignalBlocker(line):
                     line.setText(value)
 
         page.updates.append(update)
-        line.textChanged.connect(_choose(page, self.of))
+        line.textChanged.connect(_choose(page, self))
         if self.entered is not None:
             line.returnPressed.connect(self.entered)
         return _titled(page, self, line)
@@ -266,13 +275,17 @@ class Line(_Control):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Tick(_Control):
-    """A check box."""
+    """A check box; ``picture`` stands before its title."""
+
+    picture: QIcon | None = None
 
     def make(self, page: Page) -> QWidget:
-        box = QCheckBox(self.title)
+        box = QCheckBox(self.title.replace("&", "&&"))
+        if self.picture is not None:
+            box.setIcon(self.picture)
 
-        _follow(page, self.of, box, box.setChecked)
-        box.toggled.connect(_choose(page, self.of))
+        _follow(page, self, box, box.setChecked)
+        box.toggled.connect(_choose(page, self))
         return _titled(page, self, box)
 
 
@@ -302,12 +315,12 @@ class Switch(_Control):
             group.addButton(pressed)
             values[pressed] = value
         place = FlowRow(*values, spacing=GAP) if self.is_radio else _joined(values)
-        choose = _choose(page, self.of)
+        choose = _choose(page, self)
         group.buttonClicked.connect(lambda pressed: choose(values[pressed]))
 
         def update() -> None:
             for pressed, value in values.items():
-                pressed.setChecked(value == _chosen(page, self.of))
+                pressed.setChecked(value == _chosen(page, self))
 
         page.updates.append(update)
         return _titled(page, self, place)
@@ -350,7 +363,7 @@ class ChosenRows(_Control):
         header = view.horizontalHeader()
         header.setStretchLastSection(False)
         header.setSectionResizeMode(self.wide, QHeaderView.ResizeMode.Stretch)
-        choose, chosen = _choose(page, self.of), view.selectionModel()
+        choose, chosen = _choose(page, self), view.selectionModel()
 
         def selected() -> tuple[Any, ...]:
             return tuple(keys[at] for at in sorted(one.row() for one in chosen.selectedRows()))
@@ -360,7 +373,7 @@ class ChosenRows(_Control):
             keys[:] = found
             rows.set_rows([*found.values()])
             view.setFixedHeight(height_of_rows(view, min(max(len(keys), 1), _MOST_ROWS)))
-            if selected() != (wanted := _chosen(page, self.of)):
+            if selected() != (wanted := _chosen(page, self)):
                 select = QItemSelection()
                 for at in (at for at, key in enumerate(keys) if key in wanted):
                     select.select(rows.index(at, 0), rows.index(at, len(self.head) - 1))

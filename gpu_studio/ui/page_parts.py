@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.notice import Notice
 from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import (
     Role,
@@ -26,9 +27,10 @@ from gpu_studio.ui.parts import (
     table,
     with_key,
 )
+from gpu_studio.ui.result_bars import ResultBars, result_bar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from PySide6.QtGui import QIcon
 
@@ -40,19 +42,26 @@ _STEPS = 1000  # of a bar of progress
 
 @dataclass(eq=False, repr=False)
 class Words(Part):
-    """A text or a notice, hidden while it is empty."""
+    """A text or a notice, hidden while it is empty.
+
+    ``cut`` returns whether it is one line that ends in "…" without room.
+    """
 
     text: Read | str
     role: Role = ""
     wraps: bool = True
+    cut: Read | None = None
 
     def make(self, page: Page) -> QWidget:
-        label = Text("", self.role, wraps=self.wraps)
+        made = Text if self.cut is None else ElidedText
+        label = made("", self.role, wraps=self.wraps)
 
         def update() -> None:
             said = self.text() if callable(self.text) else self.text
             notice = said if isinstance(said, Notice) else Notice(said or "")
+            is_cut = self.cut is not None and self.cut()
             label.setText(notice.sentence)
+            label.setWordWrap(self.wraps and not is_cut)
             label.set_tone(notice.tone)
 
         page.updates.append(update)
@@ -141,6 +150,7 @@ class More(Part):
     label: str
     items: Read
     icon: str = ""
+    key: str = ""
 
     def make(self, page: Page) -> QWidget:
         pressed = QPushButton(self.label)
@@ -148,19 +158,25 @@ class More(Part):
         if self.icon:
             pressed.setIcon(icon(self.icon, page.theme))
         menu = QMenu(pressed)
+        menu.setObjectName(f"{page.name}.{self.name}.menu")
         pressed.setMenu(menu)
-
-        def fill() -> None:
-            menu.clear()
-            for item in self.items():
-                if item is None:
-                    menu.addSeparator()
-                    continue
-                text, does = item
-                menu.addAction(text, does).setEnabled(does is not None)
-
-        menu.aboutToShow.connect(fill)
+        menu.aboutToShow.connect(lambda: fill_menu(menu, self.items()))
+        if self.key:
+            press_by_key(pressed, self.key)
         return pressed
+
+
+def fill_menu(menu: QMenu, items: Iterable[tuple[Any, ...] | None]) -> None:
+    """Fill a menu anew: an item is a text, what it does, and maybe its name; None is a line."""
+    menu.clear()
+    for item in items:
+        if item is None:
+            menu.addSeparator()
+            continue
+        text, does, *name = item
+        action = menu.addAction(text, does)
+        action.setEnabled(does is not None)
+        action.setObjectName("".join(name))
 
 
 @dataclass(eq=False, repr=False)
@@ -182,6 +198,28 @@ class Rows(Part):
 
         page.updates.append(update)
         return view
+
+
+@dataclass(eq=False, repr=False)
+class Bars(Part):
+    """Bars to one scale, hidden without any; ``full`` fills the track, else the longest bar."""
+
+    label: str
+    bars: Read
+    full: float | None = None
+
+    def make(self, page: Page) -> QWidget:
+        bars = ResultBars(
+            page.theme, name=f"{page.name}.{self.name}", is_dense=True, full=self.full
+        )
+        bars.setAccessibleName(self.label)
+        page.updates.append(
+            lambda: bars.show_bars([result_bar(one, page.theme) for one in self.bars()])
+        )
+        return bars
+
+    def is_filled(self, widget: ResultBars) -> bool:
+        return bool(widget.bars)
 
 
 @dataclass(eq=False, repr=False)

@@ -177,6 +177,14 @@ def letters(widget: QWidget, count: int) -> int:
     return round(count * widget.fontMetrics().horizontalAdvance(_ALPHABET) / len(_ALPHABET))
 
 
+def discard(widget: QWidget) -> None:
+    """Delete a widget whose successor may have its name: it outlives this turn."""
+    widget.hide()
+    for one in (widget, *widget.findChildren(QWidget)):
+        one.setObjectName("")
+    widget.deleteLater()
+
+
 def rule() -> QFrame:
     """Return a thin line across a card."""
     widget = QFrame()

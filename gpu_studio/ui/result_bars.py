@@ -24,6 +24,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from gpu_studio.model.bars import WORK
 from gpu_studio.model.text_rows import plain_tip
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QPaintEvent
 
+    from gpu_studio.model.bars import Bar
     from gpu_studio.ui.theme import Theme
 
 # In lines of the widget's font.
@@ -80,6 +82,24 @@ class ResultBar(NamedTuple):
     interval: tuple[float, float] | None = None
     verdict: str = ""
     counts: bool = False
+
+
+# The work has the device's color; each other part is gray with its own hatch.
+_HATCHES = (Qt.BrushStyle.BDiagPattern, Qt.BrushStyle.DiagCrossPattern, Qt.BrushStyle.SolidPattern)
+
+
+def result_bar(bar: Bar, theme: Theme) -> ResultBar:
+    """Return a bar with its colors."""
+    role = bar.role or theme.device_role(bar.device)
+    hatches = iter(_HATCHES * len(bar.parts))
+    parts = tuple(
+        BarPart(name, value, role) if name in WORK else BarPart(name, value, "other", next(hatches))
+        for name, value in bar.parts
+    )
+    hatch = Qt.BrushStyle.FDiagPattern if bar.is_hatched else Qt.BrushStyle.SolidPattern
+    return ResultBar(
+        bar.name, role, bar.value, bar.text, hatch=hatch, parts=parts, verdict=bar.remark
+    )
 
 
 class _Places(NamedTuple):

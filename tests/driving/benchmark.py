@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QTabBar, QTableView, QToolButton, QWidget
 
-from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.result_bars import ResultBars
 from gpu_studio.ui.trust_chip import TrustChip
@@ -68,24 +67,30 @@ def wait_samples(tab: BenchmarkTab) -> None:
     wait_until(timed)
 
 
-def cells(tab: QWidget, which: Column | str) -> list[str]:
+def cells(tab: QWidget, title: str) -> list[str]:
     """Return a column of the results; that of a device by its name."""
-    return column(tab, "benchmark.results", which if isinstance(which, str) else int(which))
+    return column(tab, "benchmark.results", title)
 
 
-def medians_of(tab: QWidget) -> list[str]:
-    """Return the names of the devices that have a column."""
+def columns_of(tab: QWidget) -> list[str]:
+    """Return the titles of the columns of the results, without the arrow of a sorted one."""
     model = find(tab, "benchmark.results", QTableView).model()
-    across = range(len(Column), model.columnCount())
-    return [str(model.headerData(section, Qt.Orientation.Horizontal)) for section in across]
+    heads = (model.headerData(at, Qt.Orientation.Horizontal) for at in range(model.columnCount()))
+    return [str(head).rstrip(" ↑↓") for head in heads]
 
 
-def select_row(tab: QWidget, row: int, column: int = Column.SIZE) -> None:
-    """Click on a size, or on the median of a device."""
+def cell_place(tab: QWidget, row: int, title: str) -> QPoint:
+    """Return the middle of a cell of the results, in its view."""
     view = find(tab, "benchmark.results", QTableView)
     view.scrollTo(view.model().index(row, 0))
-    place = view.visualRect(view.model().index(row, column)).center()
-    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    return view.visualRect(view.model().index(row, columns_of(tab).index(title))).center()
+
+
+def select_row(tab: QWidget, row: int, title: str = "Size") -> None:
+    """Click on a size, or on the median of a device."""
+    place = cell_place(tab, row, title)
+    viewport = find(tab, "benchmark.results", QTableView).viewport()
+    QTest.mouseClick(viewport, Qt.MouseButton.LeftButton, pos=place)
 
 
 def drawn_keys(tab: QWidget) -> tuple[str, ...]:
@@ -122,10 +127,8 @@ def headline(tab: QWidget) -> str:
 
 def hover_row(tab: QWidget, row: int) -> None:
     """Move the mouse onto a size."""
-    view = find(tab, "benchmark.results", QTableView)
-    view.scrollTo(view.model().index(row, 0))
-    place = view.visualRect(view.model().index(row, Column.SIZE)).center()
-    move_mouse(view.viewport(), place)
+    place = cell_place(tab, row, "Size")
+    move_mouse(find(tab, "benchmark.results", QTableView).viewport(), place)
 
 
 def requests_of(tab: BenchmarkTab) -> list[RunWorkload]:

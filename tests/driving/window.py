@@ -153,7 +153,7 @@ def column(root: QWidget, name: str, heading: str | int) -> list[str]:
         model = find(root, name, QAbstractItemView).model()
         across = range(model.columnCount())
         headings = [str(model.headerData(n, Qt.Orientation.Horizontal)) for n in across]
-        heading = headings.index(heading)
+        heading = [one.rstrip(" ↑↓") for one in headings].index(heading)
     return [row[heading] for row in table(root, name)]
 
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 from PySide6.QtWidgets import QCheckBox, QComboBox
 
 from gpu_studio.core.devices.access import Obstacle
-from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.model.memory.now_model import NowModel
-from gpu_studio.ui.benchmark.device_boxes import DeviceBoxes
+from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.race.race_tab import RaceTab
 from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
+from tests.driving.window import find
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import gt_1030_card, rtx_3060_card, two_cards
 
@@ -56,25 +55,16 @@ def test_the_board_has_the_answer(ready_studio: Studio) -> None:
 
 
 def test_the_benchmark_does_not_offer_it(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> None:
-    boxes = DeviceBoxes(theme)
-    qtbot.addWidget(boxes)
-    boxes.show_rows(ready_studio.board.rows, frozenset())
-    assert [one.isEnabled() for one in boxes.findChildren(QCheckBox)] == [True, False, True]
-    assert REASON in [box.accessibleDescription() for box in boxes.findChildren(QCheckBox)]
+    tab = BenchmarkTab(ready_studio, theme)
+    qtbot.addWidget(tab)
+    tab.show()
+    boxes = find(tab, "benchmark.devices").findChildren(QCheckBox)
+    assert [one.isEnabled() for one in boxes] == [True, False, True]
+    assert REASON in [box.accessibleDescription() for box in boxes]
     assert QuickComparison(ready_studio).devices == ("cpu", "cuda:1")
-
-
-def test_a_new_finding_leaves_the_boxes_of_the_benchmark_alone(
-    qtbot: QtBot, ready_studio: Studio, theme: Theme
-) -> None:
-    boxes = DeviceBoxes(theme)
-    qtbot.addWidget(boxes)
-    rows = ready_studio.board.rows
-    boxes.show_rows(rows, frozenset())
-    shown = boxes.findChildren(QCheckBox)
-    slow = Finding(code="slow_link", sentence="Slow.", device_uuid=NEW)
-    boxes.show_rows((*rows[:-1], msgspec.structs.replace(rows[-1], finding=slow)), frozenset())
-    assert boxes.findChildren(QCheckBox) == shown
+    # A new finding leaves the boxes alone.
+    ready_studio.board.changed.emit()
+    assert find(tab, "benchmark.devices").findChildren(QCheckBox) == boxes
 
 
 def test_it_does_not_race(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> None:

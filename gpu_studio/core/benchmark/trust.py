@@ -68,17 +68,22 @@ class Doubt(NamedTuple):
 class TrustStamp(msgspec.Struct, frozen=True):
     """``doubts`` are the reasons not to trust a number, ``facts`` describe its measurement.
 
-    ``words`` has the doubts in a word or two each; both begin with the worst.
+    ``words`` has the doubts in a word or two each; both begin with the worst. ``spread`` is the IQR
+    as a share of the median; None of a single sample.
     """
 
     doubts: tuple[str, ...]
     facts: tuple[str, ...]
     words: tuple[str, ...] = ()
+    spread: float | None = None
 
     @property
     def sign(self) -> str:
-        """The stamp in short: ``✔ verified`` or ``▲ busy CPU · 2 more``."""
-        return f"▲ {_worst(self.words)}" if self.words else "✔ verified"
+        """The stamp in short: ``✔ checked, spread 1.2 %`` or ``▲ busy CPU · 2 more``."""
+        if self.words:
+            return f"▲ {_worst(self.words)}"
+        spread = "" if self.spread is None else f", spread {format_percent(self.spread)}"
+        return f"✔ checked{spread}"
 
 
 def stamp_of(result: RunFinished) -> TrustStamp:
@@ -88,6 +93,7 @@ def stamp_of(result: RunFinished) -> TrustStamp:
         doubts=tuple(doubt.sentence for doubt in doubts),
         facts=tuple(_facts(result)),
         words=tuple(doubt.word for doubt in doubts),
+        spread=_spread(result) if result.samples > 1 else None,
     )
 
 
@@ -149,7 +155,7 @@ def _found(result: RunFinished) -> Iterator[Doubt]:
         if result.samples > 1 and _has_no_interval(result):
             what += ", so the interval is their whole range"
         yield _doubt(_FEW, f"{what}: give it more time")
-    spread = result.iqr_s / result.median_s if result.median_s else 0.0
+    spread = _spread(result)
     if spread > _WIDEST_IQR:
         shown = format_percent(spread)
         yield Doubt(_SPREAD, f"spread {shown}", f"times varied by {shown}", spread)
@@ -203,3 +209,8 @@ def _facts(result: RunFinished) -> Iterator[str]:
         yield f"{kind}loaded for {loaded} before the first sample"
         if not on_cpu and conditions.loaded_s < BOOST_HELD_S:
             yield f"a card may keep a higher clock for its first {BOOST_HELD_S:.0f}\u202fs"
+
+
+def _spread(result: RunFinished) -> float:
+    """Return the IQR as a share of the median; 0 if the median is 0."""
+    return result.iqr_s / result.median_s if result.median_s else 0.0

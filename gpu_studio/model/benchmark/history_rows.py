@@ -117,7 +117,7 @@ def _texts(side: Side, what: str, device: str) -> tuple[str, ...]:
     notice = trust_of_sides([side])
     trust = f"▲ {notice.sentence[:1].lower()}{notice.sentence[1:]}"
     if notice.tone is Tone.GOOD:
-        trust = "✔ verified"
+        trust = "✔ checked"
     count = counted(len(side.results), "result")
     return shown_moment(side.made_at), what, device, count, trust
 

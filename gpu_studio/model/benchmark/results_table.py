@@ -1,80 +1,30 @@
-"""The runs as a table, a row for each size. Texts are built when a run changes, not when shown."""
+"""The runs as a table, a row for each size, with the median of each device."""
 
 from __future__ import annotations
 
-import math
-from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from PySide6.QtCore import (
-    QAbstractTableModel,
-    QModelIndex,
-    QPersistentModelIndex,
-    QSortFilterProxyModel,
-    Qt,
-)
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.benchmark.ceilings import share_text
 from gpu_studio.core.benchmark.options import mode_words
 from gpu_studio.core.benchmark.run import RunState, describe_run, sign_of
+from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.benchmark.verdict import reference_of, speed_up
 from gpu_studio.core.messages.run_messages import SQUARE
-from gpu_studio.core.units import (
-    format_duration,
-    format_rate,
-)
+from gpu_studio.core.units import format_duration, format_rate
 from gpu_studio.model.benchmark.run_labels import run_label
 from gpu_studio.model.devices.device_board import label_of
-from gpu_studio.model.text_rows import rich_tip
+from gpu_studio.model.text_rows import Cell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from PySide6.QtCore import QObject
-
     from gpu_studio.core.benchmark.claim import Claim
     from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.messages.run_messages import RunFinished
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.devices.device_board import DeviceBoard
 
-ADDRESS_ROLE = Qt.ItemDataRole.UserRole
-"""The device's address of a median, for its color: ``cpu`` or ``cuda:0``."""
-SORT_ROLE = Qt.ItemDataRole.UserRole + 1
-"""The sort key of a cell: the number behind its text."""
-RUN_ORDER = -1
-"""The pseudo column that sorts by the order in which the runs began."""
-
-_NO_PARENT = QModelIndex()
 _NOTHING = "–"
-_SIGNS = {Qt.SortOrder.AscendingOrder: "↑", Qt.SortOrder.DescendingOrder: "↓"}
-
-
-class Column(IntEnum):
-    """The columns that are always there. Those of the devices follow, one each."""
-
-    WORKLOAD = 0
-    SIZE = 1
-    DTYPE = 2
-    MODE = 3
-    FASTER = 4
-    STAMP = 5
-
-
-_HEAD = {
-    Column.WORKLOAD: ("Workload", "The work that ran"),
-    Column.SIZE: ("Size", "Work per call; each workload explains its sizes"),
-    Column.DTYPE: ("Precision", "Data type of the numbers"),
-    Column.MODE: ("Mode", "Options of the workload, cold cache"),
-    Column.FASTER: ("Faster", "Which device is faster for the same work, and how many times"),
-    Column.STAMP: ("Trust", "Whether you can trust the numbers, and if not, why"),
-}
-_MEDIAN_TIP = "Median: half of the samples took less time per call"
-_TEXT_COLUMNS = (Column.WORKLOAD, Column.DTYPE, Column.MODE, Column.STAMP)
-_LEFT, _RIGHT = (
-    side | Qt.AlignmentFlag.AlignVCenter
-    for side in (Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight)
-)
-_ALIGNMENTS = tuple(_LEFT if column in _TEXT_COLUMNS else _RIGHT for column in Column)
+_TEXTS = ("Workload", "Precision", "Mode", "Trust")
+_Key = float | str | None
 
 
 class _Medians(NamedTuple):
@@ -85,25 +35,27 @@ class _Medians(NamedTuple):
     recording: str | None
 
 
-class _Row:
-    """The runs of one work, at most one in each column of medians."""
+class _Row(NamedTuple):
+    """The runs of one work, at most one in each column of medians, and their cells by column."""
 
-    def __init__(self, work: tuple[object, ...]) -> None:
-        self.work = work
-        self.runs: dict[_Medians, Run] = {}
-        self.texts: tuple[str, ...] = ()
-        self.keys: tuple[float | str, ...] = ()
+    runs: dict[_Medians, Run]
+    cells: dict[str | _Medians, tuple[Cell, _Key]]
 
-    @property
-    def first(self) -> Run:
-        """Return the oldest run, which says what the work is."""
-        return next(iter(self.runs.values()))
 
-    @property
-    def latest(self) -> Run:
-        """Return the run that began last, or else the one that will be first."""
-        begun = [run for run in self.runs.values() if run.has_begun]
-        return begun[-1] if begun else self.first
+class Sheet(NamedTuple):
+    """The shown table.
+
+    Attributes:
+        head: the titles of the columns; the one that sorts has an arrow.
+        numbers: the indexes of the columns of numbers.
+        rows: the cells; each means a run: a median its own, any other the latest of its row.
+        runs: all runs in the order of the rows, and in a row in that of the devices.
+    """
+
+    head: tuple[str, ...]
+    numbers: tuple[int, ...]
+    rows: list[tuple[Cell, ...]]
+    runs: list[Run]
 
 
 def facts_of(run: Run, board: DeviceBoard, benchmark: Benchmark) -> list[str]:
@@ -117,248 +69,155 @@ def facts_of(run: Run, board: DeviceBoard, benchmark: Benchmark) -> list[str]:
     return lines
 
 
-class ResultsTable(QAbstractTableModel):
-    """A row for each size of a `Benchmark`, oldest first, with the median of each device.
+class ResultsTable:
+    """A row for each size of a `Benchmark`, oldest first or sorted by a column.
 
-    A work that is measured again has a row of its own, so that no run is hidden by another.
+    A work that is measured again has a row of its own, so that no run is hidden by another. A
+    column that would say the same in each row is left out.
     """
 
-    def __init__(
-        self, benchmark: Benchmark, board: DeviceBoard, parent: QObject | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, benchmark: Benchmark, board: DeviceBoard) -> None:
         self._benchmark, self._board = benchmark, board
-        self._rows: list[_Row] = []
-        # Each with its first run, whose device names the column.
-        self._medians: dict[_Medians, Run] = {}
-        benchmark.run_begun.connect(self._add)
-        benchmark.run_changed.connect(self._change)
-        benchmark.runs_cleared.connect(self._clear)
+        self._column, self._is_down = "", False
+        self._claims: dict[Run, tuple[int, Claim | None]] = {}
 
-    def run(self, row: int, column: int = 0) -> Run:
-        """Return the run of a median; in another column the latest of the row."""
-        shown = self._rows[row]
-        median = self._median_at(column)
-        return (shown.runs.get(median) if median is not None else None) or shown.latest
+    def sort(self, title: str) -> None:
+        """Sort by a column upwards, the next time downwards, then in the order of the runs."""
+        if title != self._column or not title:
+            self._column, self._is_down = title, False
+        elif self._is_down:
+            self._column = ""
+        else:
+            self._is_down = True
 
-    def runs(self, row: int) -> list[Run]:
-        """Return the runs of a row, in the order of the columns."""
-        return [run for one in self._medians if (run := self._rows[row].runs.get(one)) is not None]
-
-    def rowCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
-        """Return the number of sizes."""
-        return 0 if parent.isValid() else len(self._rows)
-
-    def columnCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
-        """Return the number of columns, with those of the devices."""
-        return 0 if parent.isValid() else len(Column) + len(self._medians)
-
-    def data(
-        self,
-        index: QModelIndex | QPersistentModelIndex,
-        role: int = Qt.ItemDataRole.DisplayRole,
-    ) -> Any:
-        """Return a cell's text, alignment, sort key or device address, or its row's tool tip."""
-        if not index.isValid():
-            return None
-        row, column = self._rows[index.row()], index.column()
-        if role == Qt.ItemDataRole.DisplayRole:
-            return row.texts[column]
-        if role == SORT_ROLE:
-            return row.keys[column]
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _alignment(column)
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return self._tool_tip(index.row(), column)
-        median = self._median_at(column)
-        if role == ADDRESS_ROLE and median is not None and median in row.runs:
-            return median.address
-        return None
-
-    def headerData(
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Return a column's name, its meaning, or its alignment."""
-        if orientation is not Qt.Orientation.Horizontal:
-            return None
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _alignment(section)
-        if role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            return None
-        is_tip = role == Qt.ItemDataRole.ToolTipRole
-        median = self._median_at(section)
-        if median is not None:
-            return _MEDIAN_TIP if is_tip else self._label(median)
-        return _HEAD[Column(section)][is_tip]
-
-    def _add(self, run: Run) -> None:
-        column = _Medians(run.request.device, run.request.transfers, run.recording)
-        if column not in self._medians:
-            last = self.columnCount()
-            self.beginInsertColumns(_NO_PARENT, last, last)
-            self._medians[column] = run
-            for row in self._rows:
-                row.texts, row.keys = (*row.texts, _NOTHING), (*row.keys, math.inf)
-            self.endInsertColumns()
-        work = _work(run)
-        for number, row in enumerate(self._rows):
-            if row.work == work and column not in row.runs:
-                row.runs[column] = run
-                self._renew(number)
-                return
-        row = _Row(work)
-        row.runs[column] = run
-        row.texts, row.keys = self._cells(row)
-        number = len(self._rows)
-        self.beginInsertRows(_NO_PARENT, number, number)
-        self._rows.append(row)
-        self.endInsertRows()
-
-    def _change(self, run: Run) -> None:
-        work = _work(run)
-        for number, row in enumerate(self._rows):
-            # Other runs of the same work can be compared with a result now.
-            if run in row.runs.values() or (run.result is not None and row.work == work):
-                self._renew(number)
-
-    def _renew(self, number: int) -> None:
-        row = self._rows[number]
-        cells = self._cells(row)
-        if cells[0] != row.texts:
-            row.texts, row.keys = cells
-            last = self.columnCount() - 1
-            self.dataChanged.emit(self.index(number, 0), self.index(number, last))
-
-    def _clear(self) -> None:
-        self.beginResetModel()
-        self._rows, self._medians = [], {}
-        self.endResetModel()
-
-    def _median_at(self, section: int) -> _Medians | None:
-        return list(self._medians)[section - len(Column)] if section >= len(Column) else None
-
-    def _label(self, medians: _Medians) -> str:
-        """Return the name of a device, as its first run says it."""
-        name = run_label(self._medians[medians], self._board.rows)
-        return f"{name} + copies" if medians.transfers else name
-
-    def _cells(self, row: _Row) -> tuple[tuple[str, ...], tuple[float | str, ...]]:
-        """Return the text of each cell and its sort key; missing numbers come last.
-
-        A current run has no numbers as keys, so that its row does not move around.
-        """
-        run = row.first
-        faster = self._fastest(row)
-        lead = faster[0].said_ratio if faster else None
-        size = run.size_label if run.size_text != SQUARE else str(run.request.size)
-        cells: dict[Column, tuple[str, float | str | None]] = {
-            Column.WORKLOAD: _text(self._benchmark.title_of(run.request.workload)),
-            Column.SIZE: (size, run.request.size),
-            Column.DTYPE: _text(run.request.dtype),
-            Column.MODE: _text(mode_words(run.request, with_copies=False)),
-            Column.FASTER: (self._faster_words(*faster) if faster else _NOTHING, lead),
-            Column.STAMP: _text(sign_of(max(row.runs.values(), key=_concern))),
+    @property
+    def sheet(self) -> Sheet:
+        """The present table."""
+        runs, results = self._benchmark.runs, self._benchmark.results
+        self._claims = {run: known for run in runs if (known := self._claims.get(run)) is not None}
+        medians: dict[_Medians, str] = {}
+        rows: list[dict[_Medians, Run]] = []
+        of_work: dict[tuple[object, ...], list[dict[_Medians, Run]]] = {}
+        for run in runs:
+            column = _Medians(run.request.device, run.request.transfers, run.recording)
+            copies = " + copies" if column.transfers else ""
+            medians.setdefault(column, f"{run_label(run, self._board.rows)}{copies}")
+            alike = of_work.setdefault(_work(run), [])
+            row = next((one for one in alike if column not in one), None)
+            if row is None:
+                rows.append(row := {})
+                alike.append(row)
+            row[column] = run
+        requests = [run.request for run in runs]
+        spare = {
+            "Workload": len({one.workload for one in requests}) < 2,
+            "Precision": len({one.dtype for one in requests}) < 2,
+            "Mode": not any(mode_words(run.request, with_copies=False) for run in runs),
+            "Faster": len({one.device for one in requests}) < 2,
         }
-        every = [cells[column] for column in Column]
-        every += [_median(row.runs.get(one)) for one in self._medians]
-        texts, keys = zip(*every, strict=True)
-        return texts, tuple(
-            math.inf if key is None else key if isinstance(key, str) else float(key) for key in keys
+        named = [(title, title) for title in ("Workload", "Size", "Precision", "Mode")]
+        pairs: list[tuple[str | _Medians, str]] = [
+            *named, *medians.items(), ("Faster", "Faster"), ("Trust", "Trust"),
+        ]  # fmt: skip
+        columns = {column: title for column, title in pairs if not spare.get(title)}
+        sorting = next((one for one, title in columns.items() if title == self._column), None)
+        made = [_Row(row, self._cells(row, medians, results)) for row in rows]
+        if sorting is not None:
+            made = self._sorted(made, sorting)
+        arrow = " ↓" if self._is_down else " ↑"
+        return Sheet(
+            tuple(f"{title}{arrow if one == sorting else ''}" for one, title in columns.items()),
+            tuple(at for at, title in enumerate(columns.values()) if title not in _TEXTS),
+            [tuple(row.cells[column][0] for column in columns) for row in made],
+            [row.runs[column] for row in made for column in medians if column in row.runs],
         )
 
-    def _fastest(self, row: _Row) -> tuple[Claim, Run] | None:
+    def _sorted(self, rows: list[_Row], column: str | _Medians) -> list[_Row]:
+        """Return the rows in their order; a run without a number yet stays below."""
+
+        def key(row: _Row) -> _Key:
+            return row.cells[column][1]
+
+        known = [row for row in rows if key(row) is not None]
+        known.sort(key=key, reverse=self._is_down)  # type: ignore[arg-type]  # none is None
+        return [*known, *(row for row in rows if key(row) is None)]
+
+    def _cells(
+        self, row: dict[_Medians, Run], medians: dict[_Medians, str], results: list[RunFinished]
+    ) -> dict[str | _Medians, tuple[Cell, _Key]]:
+        """Return each cell with its sort key.
+
+        A current run has no number as its key, so that its row does not move around.
+        """
+        runs = [*row.values()]
+        run, latest = runs[0], ([one for one in runs if one.has_begun] or runs[:1])[-1]
+        faster = self._fastest(runs, results)
+        size = run.size_label if run.size_text != SQUARE else str(run.request.size)
+        texts: dict[str, tuple[str, _Key]] = {
+            "Size": (size, run.request.size),
+            "Faster": (
+                (self._faster_words(*faster, results), faster[0].said_ratio)
+                if faster else (_NOTHING, None)
+            ),
+        }  # fmt: skip
+        for title, text in (
+            ("Workload", self._benchmark.title_of(run.request.workload)),
+            ("Precision", run.request.dtype),
+            ("Mode", mode_words(run.request, with_copies=False)),
+            ("Trust", sign_of(max(runs, key=_concern))),
+        ):
+            texts[title] = text, text
+        return {
+            **{title: (Cell(text, value=latest), key) for title, (text, key) in texts.items()},
+            **{column: _median(column, row.get(column), latest) for column in medians},
+        }
+
+    def _fastest(self, runs: list[Run], results: list[RunFinished]) -> tuple[Claim, Run] | None:
         """Return the fastest card's comparison with the CPU; without copies if it has both."""
-        own = [run.result for run in row.runs.values() if run.result is not None]
+        own = [run.result for run in runs if run.result is not None]
         found = [
-            (compared, run)
-            for run in row.runs.values()
-            if run.result is not None
-            and (
-                compared := speed_up(run.result, own)
-                or speed_up(run.result, self._benchmark.results)
-            )
+            (claim, run) for run in runs if (claim := self._claim(run, own, results)) is not None
         ]
         return max(
             found, key=lambda one: (not one[1].request.transfers, one[0].ratio), default=None
         )
 
-    def _faster_words(self, compared: Claim, run: Run) -> str:
-        if not compared.sign:
-            return compared.words
+    def _claim(self, run: Run, own: list[RunFinished], results: list[RunFinished]) -> Claim | None:
+        if run.result is None:
+            return None
+        known = self._claims.get(run)
+        if known is None or known[0] != len(results):  # another result may be compared with it
+            claim = speed_up(run.result, own) or speed_up(run.result, results)
+            known = self._claims[run] = len(results), claim
+        return known[1]
+
+    def _faster_words(self, claim: Claim, run: Run, results: list[RunFinished]) -> str:
+        if not claim.sign:
+            return claim.words
         rows = self._board.rows
-        devices = [result.device for result in self._benchmark.results]
-        cpu = label_of(reference_of(run.request.device, devices), rows)
-        return f"{run_label(run, rows) if compared.sign > 0 else cpu} {compared.times}"
-
-    def _tool_tip(self, number: int, column: int) -> str:
-        """Return all facts as Qt's HTML, with names from outside escaped."""
-        is_of_one = self._median_at(column) in self._rows[number].runs
-        shown = [self.run(number, column)] if is_of_one else self.runs(number)
-        lines: list[str] = []
-        for run in shown:
-            lines += facts_of(run, self._board, self._benchmark)
-        return rich_tip(lines)
+        cpu = reference_of(run.request.device, [result.device for result in results])
+        return f"{run_label(run, rows) if claim.sign > 0 else label_of(cpu, rows)} {claim.times}"
 
 
-def _alignment(column: int) -> Qt.AlignmentFlag:
-    return _ALIGNMENTS[column] if column < len(Column) else _RIGHT
-
-
-def _text(text: str) -> tuple[str, str]:
-    return text, text
-
-
-def _median(run: Run | None) -> tuple[str, float | None]:
-    summary = run.summary if run is not None else None
-    if run is None or summary is None:
-        return _NOTHING, None
-    return format_duration(summary.median_s), summary.median_s if run.state.is_over else None
+def _median(column: _Medians, run: Run | None, latest: Run) -> tuple[Cell, _Key]:
+    if run is None or run.summary is None:
+        return Cell(_NOTHING, column.address if run is not None else "", run or latest), None
+    median_s = run.summary.median_s
+    text = format_duration(median_s)
+    return Cell(text, column.address, run), median_s if run.state.is_over else None
 
 
 def _work(run: Run) -> tuple[object, ...]:
     return run.request.kind, run.request.size, run.recording
 
 
-def _concern(run: Run) -> int:
+def _concern(run: Run) -> tuple[int, float]:
     """Return how much a run matters to its row: one under way, then what is wrong with others."""
     if run.state is RunState.FAILED:
-        return 6
+        return 6, 0.0
     if not run.state.is_over:
-        return 5 if run.has_begun else 4
-    if run.result is not None and run.result.verified is False:
-        return 3
-    stamp = run.stamp
-    return 2 if stamp is None else 1 if stamp.doubts else 0
-
-
-class SortedResults(QSortFilterProxyModel):
-    """Sorts a `ResultsTable` by the numbers behind the texts; unsorted at first."""
-
-    def __init__(self, results: ResultsTable, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._results = results
-        self.setSourceModel(results)
-        self.setSortRole(SORT_ROLE)
-
-    def runs(self) -> Iterator[Run]:
-        """Yield the runs in the order of the rows, and in a row in that of the devices."""
-        for row in range(self.rowCount()):
-            yield from self._results.runs(self.mapToSource(self.index(row, 0)).row())
-
-    def run(self, index: QModelIndex) -> Run:
-        """Return the run of a median; in another column the latest of the row."""
-        return self._results.run(self.mapToSource(index).row(), index.column())
-
-    def headerData(
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Return a column's name, with an arrow if the rows are sorted by it."""
-        header = super().headerData(section, orientation, role)
-        if role == Qt.ItemDataRole.DisplayRole and section == self.sortColumn():
-            return f"{header} {_SIGNS[self.sortOrder()]}"
-        return header
-
-    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort by a column or by the order of the runs, and mark the header."""
-        super().sort(column, order)
-        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, self.columnCount() - 1)
+        return 5 if run.has_begun else 4, 0.0
+    if run.result is None:
+        return 2, 0.0
+    stamp = stamp_of(run.result)
+    return 3 if run.result.verified is False else int(bool(stamp.doubts)), stamp.spread or 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from PySide6.QtCore import Signal
@@ -13,13 +13,17 @@ from gpu_studio.core.benchmark.verdict import verdict_of
 from gpu_studio.core.device_name import CPU
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.model.benchmark.benchmark import left_words
 from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
+from gpu_studio.model.benchmark.explained import Explained, explained
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
+from gpu_studio.model.benchmark.results_table import ResultsTable, facts_of
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.model.pages import RUN
 from gpu_studio.model.run_queue import WorkState
 from gpu_studio.model.settings import Choices as Kept
+from gpu_studio.model.text_rows import rich_tip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.benchmark.history_model import HistoryModel
+    from gpu_studio.model.benchmark.results_table import Sheet
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.studio import Studio
 
@@ -41,7 +46,11 @@ _BUDGETS_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 
 class RunChoices(msgspec.Struct, frozen=True, kw_only=True):
-    """What is chosen: a field for each control. ``without`` are the devices that are left out."""
+    """What is chosen: a field for each control.
+
+    ``options`` are the values of the workload's options by their names, ``uses`` has the identities
+    of devices and whether they run.
+    """
 
     workload: str = ""
     sizes: str = ""
@@ -56,8 +65,17 @@ class RunChoices(msgspec.Struct, frozen=True, kw_only=True):
     cold: bool = False
     stop_early: bool = False
     options: dict[str, str] = msgspec.field(default_factory=dict)
-    without: frozenset[str] = frozenset()
+    uses: dict[str, bool] = msgspec.field(default_factory=dict)
     view: str = "time"
+
+
+class DeviceOffer(NamedTuple):
+    """A device to choose; one without an address cannot run, and ``note`` says why."""
+
+    identity: str
+    label: str
+    address: str | None
+    note: str
 
 
 class RunModel(PageModel):
@@ -98,6 +116,8 @@ class RunModel(PageModel):
         )  # fmt: skip
         self._studio, self.benchmark, self._history = studio, benchmark, history
         self._comparison = QuickComparison(studio, self)
+        self._table = ResultsTable(benchmark, studio.board)
+        self._explained: tuple[object, Explained] = (None, Explained())
         self.workloads: dict[str, WorkloadDescription] = {}
         self.selected: Run | None = None
         self.outcome = Notice()
@@ -172,6 +192,14 @@ class RunModel(PageModel):
         return tuple(self._studio.board.rows) if self.workloads else ()
 
     @property
+    def device_offers(self) -> list[DeviceOffer]:
+        """The same in words."""
+        return [
+            DeviceOffer(row.identity, row.label, row.address, row.reason or row.name)
+            for row in self.devices
+        ]
+
+    @property
     def mistake(self) -> str:
         """What is wrong with the sizes, as a sentence; empty if they are right."""
         try:
@@ -215,13 +243,20 @@ class RunModel(PageModel):
         )
 
     @property
+    def _options(self) -> dict[str, str]:
+        """The chosen values that are not the usual ones."""
+        usual = {one.name: one.values[0] for one in self.workload.options} if self.workload else {}
+        chosen = self.choices.options.items()
+        return {name: value for name, value in chosen if usual.get(name, value) != value}
+
+    @property
     def plan(self) -> Plan:
         """The chosen plan."""
         chosen, modes, workload = self.choices, self._modes, self.workload
         usable = (
             row.address
             for row in self.devices
-            if row.address is not None and row.identity not in chosen.without
+            if row.address is not None and chosen.uses.get(row.identity, True)
         )
         return Plan(
             workload=chosen.workload if workload else "",
@@ -229,7 +264,7 @@ class RunModel(PageModel):
             dtypes=tuple(one for one in SHOWN_DTYPES if getattr(chosen, one) and self.offers(one)),
             devices=tuple(one for one in usable if workload is None or workload.runs_on(one)),
             budget_s=chosen.budget_s,
-            options=chosen.options,
+            options=self._options,
             cache="cold" if "cold" in modes else "hot",
             transfers="transfers" in modes,
             naive="naive" in modes,
@@ -311,14 +346,13 @@ class RunModel(PageModel):
         plan = self._comparison.plan
         if not plan.devices or self.is_busy:
             return
-        known = {row.address: row.identity for row in self.devices if row.address is not None}
         plain = dict.fromkeys((*SHOWN_DTYPES, *MODES), False) | dict.fromkeys(plan.dtypes, True)
         self.choose(workload=plan.workload)
         self.choose(
             sizes=", ".join(map(str, plan.sizes)),
             budget_s=plan.budget_s,
             options={},
-            without=frozenset(known[one] for one in known if one not in plan.devices),
+            uses={row.identity: row.address in plan.devices for row in self.devices if row.address},
             **plain,
         )
         self._start(plan)
@@ -394,10 +428,41 @@ class RunModel(PageModel):
 
     @property
     def brief_status(self) -> Notice:
-        """What became of a file, or why nothing can run; the rest stands over the curves."""
-        if self.outcome.sentence or self.is_busy:
-            return self.outcome
-        return Notice(self.mistake, Tone.FAILURE) if self.mistake else Notice(self.problem)
+        """The same in a few words."""
+        left_s = self.benchmark.left_s
+        left = left_words(left_s) if left_s is not None else self.benchmark.sentence
+        words = self.outcome.sentence or (left if self.is_busy else self.problem or self._planned)
+        return Notice(words, self.outcome.tone)
+
+    @property
+    def sheet(self) -> Sheet:
+        """The table of the results."""
+        return self._table.sheet
+
+    def sort(self, title: str) -> None:
+        """Sort the table by a column: upwards, then downwards, then in the order of the runs."""
+        self._table.sort(title)
+        self.changed.emit()
+
+    @property
+    def facts(self) -> str:
+        """All that is known about the selected run, a sentence a line."""
+        return "\n".join(self._facts(self.selected)) if self.selected is not None else ""
+
+    def tip_of(self, run: Run) -> str:
+        """Return all facts about a run as Qt's HTML, with names from outside escaped."""
+        return rich_tip(self._facts(run))
+
+    def _facts(self, run: Run) -> list[str]:
+        return facts_of(run, self._studio.board, self.benchmark)
+
+    @property
+    def explained(self) -> Explained:
+        """The selected result explained, or else the latest."""
+        state = [self.selected, len(self.benchmark.results), self._studio.board.rows]
+        if self._explained[0] != state:
+            self._explained = state, explained(self.selected, self.benchmark, self._studio.board)
+        return self._explained[1]
 
     @property
     def warning(self) -> str:

@@ -30,6 +30,7 @@ from gpu_studio.core.switcher.pitfall_words import (
 )
 from gpu_studio.core.switcher.placement_words import explain_end, explain_failure
 from gpu_studio.core.units import format_bytes, format_duration, format_percent
+from gpu_studio.model.bars import WORK, Bar
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.model.pages import LESSONS
 from gpu_studio.model.run_queue import QueueStep, RunQueue, step_of
@@ -58,8 +59,6 @@ if TYPE_CHECKING:
 _numbers = itertools.count(1)
 _BUDGET_S = 1.0
 _TITLES = {"broken": "Broken", "fixed": "Fixed"}
-# The part of a call that is the device's work; the others are waiting.
-WORK = frozenset({"compute", "computing"})
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,22 +72,6 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     untested: str = ""
     failure: str = ""
     runs: tuple[Run, ...] = ()
-
-
-class Bar(msgspec.Struct, frozen=True, kw_only=True):
-    """A bar of the result; without a value it has not run.
-
-    ``role`` is its color, by default that of ``device``; ``parts`` are the parts of the value;
-    ``remark`` stands behind it.
-    """
-
-    name: str
-    value: float | None = None
-    text: str = ""
-    role: str = ""
-    device: str = ""
-    parts: tuple[tuple[str, float], ...] = ()
-    remark: str = ""
 
 
 class PartWords(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,27 +6,40 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt
 
+from gpu_studio.core.benchmark.options import explain_option, value_words
+from gpu_studio.core.notice import Tone
 from gpu_studio.model.benchmark.run_model import SHOWN_DTYPES
 from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
-from gpu_studio.ui.benchmark.device_boxes import DeviceBoxes
-from gpu_studio.ui.benchmark.explanation import Explanation
-from gpu_studio.ui.benchmark.export_button import ExportButton
 from gpu_studio.ui.benchmark.hero_line import HeroLine
 from gpu_studio.ui.benchmark.live_view import LiveView
+from gpu_studio.ui.benchmark.run_export import RunExport
 from gpu_studio.ui.benchmark.size_view import SizeView
-from gpu_studio.ui.benchmark.workload_options import WorkloadOptions
-from gpu_studio.ui.page import Beside, Box, Columns, Flow, Fold, Own, Page, Stack, Turning
+from gpu_studio.ui.benchmark.swatch import swatch
+from gpu_studio.ui.page import (
+    Beside,
+    Box,
+    Columns,
+    Each,
+    Flow,
+    Fold,
+    Later,
+    Own,
+    Page,
+    Stack,
+    Turning,
+)
 from gpu_studio.ui.page_controls import Line, Pick, Switch, Tick
-from gpu_studio.ui.page_parts import Heading, Press, ProgressBar, Words
+from gpu_studio.ui.page_parts import Bars, Heading, More, Press, ProgressBar, Rows, Words
+from gpu_studio.ui.plots.loss_plot import LossPlot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from PySide6.QtCore import QObject
     from PySide6.QtGui import QKeyEvent, QShowEvent
-    from PySide6.QtWidgets import QWidget
 
-    from gpu_studio.model.benchmark.run_model import RunModel
+    from gpu_studio.core.messages.run_messages import WorkloadOption
+    from gpu_studio.model.benchmark.run_model import DeviceOffer, RunModel
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.page import Part
     from gpu_studio.ui.theme import Theme
@@ -86,19 +99,9 @@ class RunPage(Page):
         benchmark, board = model.benchmark, studio.board
         self._live = LiveView(benchmark, board, theme)
         self._sizes = SizeView(benchmark, board, theme)
-        self._why = Explanation(benchmark, board, theme, lambda: model.selected)
-        self._results = BenchmarkResults(benchmark, board, theme)
-        self._export = ExportButton(
-            studio, lambda: self._results.runs, lambda: self._plot, lambda: self._caption, theme,
-            head=self._portrait,
-        )  # fmt: skip
+        self._export = RunExport(studio, model, theme, lambda: (self.plot, self.caption))
         super().__init__("benchmark", model, theme)
-        self._results.offer_copies(self._export.copy_actions)
-        self._results.run_selected.connect(model.select)
-        self._results.run_hovered.connect(model.point)
         self._sizes.run_pointed.connect(model.point)
-        self._export.notified.connect(model.on_notified)
-        model.benchmark.runs_cleared.connect(self._results.clear_selection)
 
     def parts(self) -> Sequence[Part]:
         """Return the column of choices beside the result."""
@@ -132,7 +135,11 @@ class RunPage(Page):
                 shown=lambda: bool(m.runs), enabled=lambda: not m.is_busy,
                 tip="Remove these runs from the table",
             ),
-            Own(self._export, shown=lambda: bool(m.runs)),
+            More(
+                "Export", lambda: self._export.items, name="export", icon="export", key="save",
+                shown=lambda: bool(m.runs),
+                tip="Export the results or the plot, or copy the table",
+            ),
         )  # fmt: skip
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -178,18 +185,21 @@ class RunPage(Page):
                         "Progress of the plan", lambda: m.benchmark.progress, name="progress",
                         shown=lambda: m.is_busy, keeps_room=True,
                     ),
-                    Words(lambda: m.status, role="muted", name="progress.text"),
-                    shown=is_wide,
+                    Words(
+                        lambda: m.brief_status if self.is_narrow else m.status,
+                        role="muted", name="progress.text", cut=lambda: self.is_narrow,
+                    ),
+                    stretch=1,
                 ),
                 Heading("Workload", shown=is_wide),
                 Pick(
-                    of="workload", title="Workload", name="workload", least_letters=14,
+                    of="workload", title="Workload", name="workload", least_letters=11,
                     items=lambda: m.workload_items,
                     tip=lambda: m.workload.sentence if m.workload else "",
                 ),
                 Words(lambda: m.workload_note, role="muted", name="devices.note"),
                 Heading("Devices", shown=is_wide),
-                Own(self._device_boxes, lambda it: it.show_rows(m.devices, m.choices.without)),
+                Each(lambda: m.device_offers, self._device, name="devices"),
                 Heading("Sizes", shown=is_wide),
                 Line(
                     of="sizes", title="Sizes", name="sizes", tip=_SIZES_TIP,
@@ -198,9 +208,6 @@ class RunPage(Page):
                 Words(lambda: m.sizes_note, role="muted", name="sizes.note", shown=is_wide),
                 Fold(*self._options(), label="More options", name="options"),
                 Words(lambda: m.summary, role="muted", name="options.summary", shown=is_wide),
-            ),
-            Words(
-                lambda: m.brief_status, role="muted", name="status", shown=lambda: self.is_narrow
             ),
             Words(lambda: m.warning, role="amber", name="warning"),
             Press(
@@ -216,10 +223,7 @@ class RunPage(Page):
                 of="sizes", title="Sizes", name="options.sizes", tip=_SIZES_TIP, is_titled=True,
                 wrong=lambda: bool(m.mistake), entered=m.run, shown=lambda: self.is_narrow,
             ),
-            Own(
-                self._workload_options,
-                lambda it: it.show_workload(m.workload, m.choices.options),
-            ),
+            Each(lambda: m.workload.options if m.workload else (), self._option),
             Heading("Precision"),
             Flow(*map(self._dtype, SHOWN_DTYPES), name="dtype"),
             Pick(
@@ -229,6 +233,22 @@ class RunPage(Page):
             Heading("How to measure"),
             *(self._mode(mode) for mode in _MODES if mode not in _EXPERT),
             Fold(*map(self._mode, _EXPERT), label="For experts", name="expert"),
+        )  # fmt: skip
+
+    def _device(self, offer: DeviceOffer) -> Part:
+        role = self.theme.device_role(offer.address) if offer.address else "other"
+        return Tick(
+            of="uses", key=offer.identity, usual=offer.address is not None, title=offer.label,
+            name=f"devices.{offer.address or offer.identity}", tip=offer.note,
+            picture=swatch(self.theme, role, self.devicePixelRatioF()),
+            enabled=lambda: offer.address is not None,
+        )  # fmt: skip
+
+    def _option(self, option: WorkloadOption) -> Part:
+        return Pick(
+            of="options", key=option.name, title=option.title, name=f"option.{option.name}",
+            items=[(value_words(value), value) for value in option.values], is_titled=True,
+            tip=explain_option(option),
         )  # fmt: skip
 
     def _dtype(self, dtype: str) -> Part:
@@ -247,13 +267,17 @@ class RunPage(Page):
 
     def _result(self) -> Sequence[Part]:
         m = self.model
+
+        def is_doubted() -> bool:
+            return m.verdict.tone is Tone.AMBER
+
         hero = HeroLine(self.theme, name="benchmark.hero", act=m.run_again)
         return (
             Own(hero, lambda it: it.show_hero(m.hero), presented=True),
             Box(
                 Columns(
                     Words(
-                        lambda: self._caption, role="muted", name="plot.caption", stretch=1,
+                        lambda: self.caption, role="muted", name="plot.caption", stretch=1,
                         presented=True,
                     ),
                     Press(
@@ -280,56 +304,86 @@ class RunPage(Page):
             ),
             Box(
                 Fold(
-                    Own(self._why, self._explain),
-                    label="Why?", note=Words(lambda: m.verdict, name="verdict"), name="why",
+                    Words(lambda: m.verdict, name="why.verdict", shown=lambda: not is_doubted()),
+                    Words(lambda: m.explained.caption, role="muted", name="explanation.run"),
+                    Later(self._explanation, shown=lambda: bool(m.benchmark.results)),
+                    label="Why?", name="why",
+                    note=Words(lambda: m.verdict, name="verdict", shown=is_doubted),
                 ),
                 shown=lambda: bool(m.runs),
             ),
-            Own(self._results, shown=lambda: bool(m.runs)),
+            Own(
+                lambda: BenchmarkResults(m, self.theme, self._export.copies),
+                lambda it: it.show_sheet(), shown=lambda: bool(m.runs),
+            ),
+            Words(lambda: m.facts, role="muted", name="details"),
+        )  # fmt: skip
+
+    def _explanation(self) -> Sequence[Part]:
+        m = self.model
+        return (
+            Box(
+                Words("Two stopwatches", role="title"),
+                Bars("The measured time and the naive time", lambda: m.explained.naive,
+                     name="naive.bars"),
+                Words(lambda: m.explained.naive_sentence, name="naive.sentence"),
+                name="naive",
+            ),
+            Box(
+                Words("Time breakdown", role="title"),
+                Bars("Parts of one call", lambda: m.explained.parts, name="parts.bars"),
+                Words(lambda: m.explained.parts_sentence, name="parts.sentence"),
+                Rows(
+                    "Parts of one call", ("Device", "Part", "Time", "Share"),
+                    lambda: m.explained.part_rows, numbers=(2, 3), name="parts.table",
+                    shown=lambda: m.explained.part_rows,
+                ),
+                name="parts",
+            ),
+            Box(
+                Words("Is this normal?", role="title"),
+                Bars("Share of the device's peak", lambda: m.explained.peaks, full=1,
+                     name="ceiling.bars"),
+                Words(lambda: m.explained.peak_sentence, name="ceiling.sentence"),
+                name="ceiling",
+            ),
+            Box(
+                Words("Findings", role="title"),
+                Words(lambda: m.explained.findings, name="findings.text"),
+                Later(
+                    lambda: (
+                        Own(
+                            lambda: LossPlot(self.theme, name="benchmark.findings.plot"),
+                            lambda plot: plot.show_losses(m.explained.curves),
+                        ),
+                    ),
+                    shown=lambda: m.explained.curves,
+                ),
+                name="findings",
+            ),
         )  # fmt: skip
 
     def _show_time(self, plot: LiveView) -> None:
-        if self._plot is plot:
+        if self.plot is plot:
             plot.show_runs(self.model.selected, self.model.ghost)
 
     def _show_sizes(self, plot: SizeView) -> None:
-        if self._plot is plot:
+        if self.plot is plot:
             plot.show_results(self.model.selected)
 
-    def _explain(self, why: Explanation) -> None:
-        if why.isVisible():
-            why.update_run()
-
-    def _device_boxes(self) -> DeviceBoxes:
-        boxes = DeviceBoxes(self.theme)
-        boxes.changed.connect(lambda without: self.model.choose(without=without))
-        return boxes
-
-    def _workload_options(self) -> WorkloadOptions:
-        options = WorkloadOptions()
-        options.changed.connect(lambda chosen: self.model.choose(options=chosen))
-        return options
-
-    # ── what is saved ────────────────────────────────────────────────────────────────────────
-
     @property
-    def _plot(self) -> LiveView | SizeView:
+    def plot(self) -> LiveView | SizeView:
+        """The plot in front."""
         return self._live if self.model.choices.view == "time" else self._sizes
 
     @property
-    def _caption(self) -> str:
-        return self._plot.caption_of(self.model.selected)
-
-    def _portrait(self) -> QWidget:
-        """Return a new widget without a parent that shows the line over the curves."""
-        line = HeroLine(self.theme, name="benchmark.hero.picture")
-        line.show_hero(self.model.hero.for_picture)
-        return line
+    def caption(self) -> str:
+        """What the plot in front shows."""
+        return self.plot.caption_of(self.model.selected)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Let Esc show the runs of all devices again."""
         if event.key() == Qt.Key.Key_Escape and self.model.selected is not None:
-            self._results.clear_selection()
             self.model.select(None)
         else:
             super().keyPressEvent(event)

@@ -8,6 +8,8 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
 
+from gpu_studio.model.text_rows import DEVICE_ROLE
+
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
@@ -40,25 +42,21 @@ def swatch(theme: Theme, role: str, scale: float = 1.0) -> QIcon:
 
 
 class SwatchDelegate(QStyledItemDelegate):
-    """Shows the square of a cell's address, from ``address_role``."""
+    """Shows the square of the device that a cell is about."""
 
-    def __init__(self, theme: Theme, address_role: int, parent: QObject | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._theme, self._address_role = theme, address_role
-        self._icons: dict[tuple[str, float], QIcon] = {}
+        self._theme = theme
 
     def initStyleOption(
         self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
         """Add the square to the style option."""
         super().initStyleOption(option, index)
-        address = index.data(self._address_role)
-        if address is None:
+        address = index.data(DEVICE_ROLE)
+        if not address:
             return
-        widget = option.widget
-        key = (self._theme.device_role(address), widget.devicePixelRatioF() if widget else 1.0)
-        if key not in self._icons:
-            self._icons[key] = swatch(self._theme, *key)
-        option.icon = self._icons[key]
+        scale = option.widget.devicePixelRatioF() if option.widget else 1.0
+        option.icon = swatch(self._theme, self._theme.device_role(address), scale)
         option.decorationSize = QSize(SIDE, SIDE)
         option.features |= QStyleOptionViewItem.ViewItemFeature.HasDecoration

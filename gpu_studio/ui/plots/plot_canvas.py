@@ -187,7 +187,8 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         }
         super().__init__(parent, axisItems=axes, background=None, enableMenu=False)
         self._style = style
-        self._marks: dict[str, tuple[Sequence[Any], Theme]] = {}
+        self._marks: dict[str, Sequence[Any]] = defaultdict(list)
+        self._looks: list[object] | None = None  # of the levels
         self.mark_items: dict[str, list[Any]] = defaultdict(list)
         self._bar = _SpanBar(self.plotItem.vb)
         # Lets the card behind it show: a cached background has the window's color.
@@ -246,10 +247,12 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         if kind == "spans":
             self._bar.show_spans(marks, theme)
             return
-        before, self._marks[kind] = self._marks.get(kind), (marks, theme)
-        if kind == "levels" and before is not None and _looks(*before) == _looks(marks, theme):
-            self._move_levels(marks)
-            return
+        self._marks[kind] = marks
+        if kind == "levels":
+            before, self._looks = self._looks, _looks(marks, theme)
+            if before == self._looks:
+                self._move_levels(marks)
+                return
         for item in self.mark_items[kind]:
             self.removeItem(item)
         make: dict[str, Callable[[Any, Theme], list[Any]]] = {
@@ -318,8 +321,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
 
     def _place_labels(self) -> None:
         """Keep the rows of the markers' labels apart in a plot of another height."""
-        markers = self._marks["markers"][0] if "markers" in self._marks else ()
-        rows = {marker.label: marker.row for marker in markers if marker.row}
+        rows = {marker.label: marker.row for marker in self._marks["markers"] if marker.row}
         for item in self.mark_items["markers"] if rows else ():
             label = getattr(item, "label", None)
             if label is not None and label.format in rows:

@@ -9,14 +9,13 @@ from PySide6.QtGui import QColor, QFont, QIcon, QPixmap
 from PySide6.QtWidgets import QFrame, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
 from gpu_studio.core.notice import Action, action_label
-from gpu_studio.model.switcher.lessons_model import WORK
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page import Box, Columns, Flow, Fold, Later, Own, Page, Stack
 from gpu_studio.ui.page_controls import Pick
-from gpu_studio.ui.page_parts import Heading, Press, Rows, Words
+from gpu_studio.ui.page_parts import Bars, Heading, Press, Rows, Words
 from gpu_studio.ui.parts import Text, letters
 from gpu_studio.ui.plots.loss_plot import LossPlot
-from gpu_studio.ui.result_bars import BarPart, ResultBar, ResultBars
+from gpu_studio.ui.result_bars import ResultBars, result_bar
 from gpu_studio.ui.switcher.changed_code import ChangedCode
 
 if TYPE_CHECKING:
@@ -25,14 +24,13 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
     from gpu_studio.core.messages.pitfall_messages import PitfallDescription
-    from gpu_studio.model.switcher.lessons_model import Bar, LessonsModel
+    from gpu_studio.model.bars import Bar
+    from gpu_studio.model.switcher.lessons_model import LessonsModel
     from gpu_studio.ui.page import Part
     from gpu_studio.ui.theme import Theme
 
     _Groups = Sequence[tuple[str, Sequence[PitfallDescription]]]
 
-# The work has the device's color; each other part is gray with its own hatch.
-_HATCHES = (Qt.BrushStyle.BDiagPattern, Qt.BrushStyle.DiagCrossPattern, Qt.BrushStyle.SolidPattern)
 _CHANGES = "What changes in the code: − before, + after"
 _NAME = Qt.ItemDataRole.UserRole
 _TWO_COLUMNS = 52  # letters; a narrower list has only the titles
@@ -119,8 +117,8 @@ class LessonsPage(Page):
             Rows("Other figures", ("", "Broken", "Fixed"), lambda: m.other_figures,
                  name="others", shown=lambda: m.other_figures),
             Heading("How busy the device was", shown=lambda: m.busy),
-            Own(lambda: ResultBars(self.theme, name="switcher.lab.busy", is_dense=True, full=1),
-                self._show_busy, shown=lambda: m.busy),
+            Bars("How busy the device was", lambda: m.busy, full=1, name="busy",
+                 shown=lambda: m.busy),
             Later(lambda: (Own(self._make_plot, lambda plot: plot.show_losses(m.losses),
                                name="loss"),), shown=lambda: m.losses),
             Fold(Words(lambda: m.busy_note, name="busy.note"),
@@ -165,10 +163,6 @@ class LessonsPage(Page):
         groups = ("MISTAKES", m.mistakes), ("EXPERIMENTS", m.experiments)
         lessons.show_lessons(groups, m.lesson.name if m.lesson is not None else "", m.done)
 
-    def _show_busy(self, bars: ResultBars) -> None:
-        bars.setAccessibleName("How busy the device was")
-        bars.show_bars([_result_bar(bar, self.theme) for bar in self.model.busy])
-
     def _make_plot(self) -> LossPlot:
         plot = LossPlot(self.theme, name="switcher.lab.loss")
         plot.setAccessibleName("Loss over steps")
@@ -201,18 +195,7 @@ class FigureBars(QWidget):
             if is_shown:
                 title.setText(figures[place][0])
                 bars.setAccessibleName(figures[place][0])
-                bars.show_bars([_result_bar(bar, self._theme) for bar in figures[place][1]])
-
-
-def _result_bar(bar: Bar, theme: Theme) -> ResultBar:
-    role = bar.role or theme.device_role(bar.device)
-    parts, hatches = [], iter(_HATCHES * len(bar.parts))
-    for name, value in bar.parts:
-        if name in WORK:
-            parts.append(BarPart(name, value, role))
-        else:
-            parts.append(BarPart(name, value, "other", next(hatches)))
-    return ResultBar(bar.name, role, bar.value, bar.text, parts=tuple(parts), verdict=bar.remark)
+                bars.show_bars([result_bar(bar, self._theme) for bar in figures[place][1]])
 
 
 class LessonList(QTreeWidget):

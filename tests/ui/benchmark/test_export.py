@@ -7,15 +7,14 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from PySide6.QtGui import QAction, QColor, QGuiApplication, QImage, QPalette
-from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QWidget
+from PySide6.QtGui import QAction, QColor, QGuiApplication, QImage
+from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QMenu, QWidget
 
 from gpu_studio.core.units import local_now, shown_moment
 from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
-from gpu_studio.ui.benchmark.export_button import ExportButton
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import run
-from tests.driving.window import click, find, text, wait_until
+from tests.driving.window import click, find, plain, text, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
 
 def export(tab: QWidget, kind: str) -> None:
+    find(tab, "benchmark.export.menu", QMenu).aboutToShow.emit()
     find(tab, f"benchmark.export.{kind}", QAction).trigger()
 
 
@@ -108,26 +108,6 @@ def test_the_plot_in_front_is_written(
     assert picture.pixelColor(1, 1).name() == theme.colour("card").lower()
 
 
-@pytest.mark.parametrize("view", ["time", "sizes"])
-def test_the_top_of_the_page_is_painted_above_the_plot(
-    qtbot: QtBot, ready: BenchmarkTab, chosen_path: Path, view: str
-) -> None:
-    run(ready, "64, 512, 1024")
-    click(ready, f"benchmark.view.{view}")
-    button = find(ready, "benchmark.export", ExportButton)
-    button._head = red_block
-    export(ready, "png")
-    picture = QImage(str(chosen_path.with_suffix(".png")))
-    middle = picture.width() // 2
-    column = [picture.pixelColor(middle, y) for y in range(picture.height())]
-    red = [y for y, color in enumerate(column) if color == QColor("red")]
-    assert red == [*range(red[0], red[0] + 2 * 60)]
-    assert red[-1] < picture.height() // 2
-    below = picture.copy(0, red[-1] + 1, picture.width(), picture.height())
-    colors = {below.pixel(x, y) for x in range(below.width()) for y in range(0, below.height(), 3)}
-    assert len(colors) > 9
-
-
 def test_a_picture_says_which_program_made_it_and_when(
     ready: BenchmarkTab, chosen_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,21 +117,14 @@ def test_a_picture_says_which_program_made_it_and_when(
         said.extend(label.text() for label in page.findChildren(QLabel))
         return b"picture"
 
-    monkeypatch.setattr("gpu_studio.ui.benchmark.export_button.picture_of", read)
+    monkeypatch.setattr("gpu_studio.ui.benchmark.run_export.picture_of", read)
     run(ready, "64")
     plot = find(ready, "benchmark.plot", LivePlot)
     wait_until(lambda: plot.plot is not None)
     export(ready, "png")
+    assert text(ready, "benchmark.hero.headline") in [plain(one) for one in said]
     assert said[-1].startswith("GPU Studio ")
     assert shown_moment(local_now())[:10] in said[-1]
-
-
-def red_block() -> QWidget:
-    block = QWidget()
-    block.setFixedHeight(60)
-    block.setAutoFillBackground(True)
-    block.setPalette(QPalette(QColor("red")))
-    return block
 
 
 def test_no_plot_is_written_before_there_is_one(

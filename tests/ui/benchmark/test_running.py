@@ -10,11 +10,11 @@ from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
-from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import (
     cells,
     drawn_keys,
+    explain,
     headline,
     run,
     select_row,
@@ -55,7 +55,7 @@ def test_a_run_shows_what_it_does_and_every_sample(
     assert progress.value() == 62  # a quarter of the first of four runs
     assert all(fact in text(ready, "benchmark.warning") for fact in ("1.20 s", "Stop", "PyTorch"))
     assert not find(ready, "benchmark.run", QPushButton).isEnabled()
-    assert cells(ready, Column.STAMP) == ["… timing"]
+    assert cells(ready, "Trust") == ["… timing"]
     assert "64 × 64" in text(ready, "benchmark.plot.caption")
     samples = list(
         samples_of(RunWorkload(run_id="", workload="", device="cpu", size=64, dtype=""), 8)
@@ -126,7 +126,7 @@ def test_stop_keeps_what_was_measured(qtbot: QtBot, ready: BenchmarkTab, engines
     wait_samples(ready)
     click(ready, "benchmark.stop")
     wait_over(ready)
-    assert cells(ready, Column.STAMP) == ["■ stopped"]
+    assert cells(ready, "Trust") == ["■ stopped"]
     select_row(ready, 0)
     assert "8 samples" in text(ready, "benchmark.details")
     assert numbers(text(ready, "benchmark.progress.text"))[:2] == ["0", "2"]
@@ -149,12 +149,12 @@ def test_an_engine_that_dies_is_reported_and_run_goes_on(
     run(ready, "64, 128, 256")
     assert "signal 11" in text(ready, "benchmark.warning")
     assert "Run" in text(ready, "benchmark.warning")
-    assert cells(ready, Column.STAMP)[0] == "✔ verified"
-    assert cells(ready, Column.STAMP)[1].startswith("✖ PyTorch")
+    assert cells(ready, "Trust")[0].startswith("✔ checked")
+    assert cells(ready, "Trust")[1].startswith("✖ PyTorch")
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(request)
     qtbot.waitUntil(find(ready, "benchmark.run", QPushButton).isEnabled)
     run(ready, "128")
-    assert cells(ready, Column.STAMP)[2] == "✔ verified"
+    assert cells(ready, "Trust")[2].startswith("✔ checked")
     assert text(ready, "benchmark.warning") == ""
 
 
@@ -170,7 +170,7 @@ def test_a_refusal_is_a_row_with_its_sentence(
 
     engines.scripts[RunWorkload] = refuse
     run(ready, "64")
-    (stamp,) = cells(ready, Column.STAMP)
+    (stamp,) = cells(ready, "Trust")
     assert stamp.startswith("✖")
     assert text(ready, "benchmark.hero.work") == refusal.message
     select_row(ready, 0)
@@ -191,6 +191,12 @@ def test_names_from_outside_are_plain_text(
     evil = "<b>CPU</b> & Co"
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, device_name=evil)
     run(ready, "64")
-    assert evil in text(ready, "benchmark.verdict")
-    for name in ("benchmark.verdict", "benchmark.details", "benchmark.plot.caption"):
+    explain(ready)
+    assert evil in text(ready, "benchmark.why.verdict")
+    for name in (
+        "benchmark.verdict",
+        "benchmark.why.verdict",
+        "benchmark.details",
+        "benchmark.plot.caption",
+    ):
         assert find(ready, name, QLabel).textFormat() is Qt.TextFormat.PlainText

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtWidgets import QCheckBox, QComboBox, QTableView
+from PySide6.QtWidgets import QCheckBox, QComboBox
 
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving.benchmark import cells, run
+from tests.driving.benchmark import cells, columns_of, run
 from tests.driving.window import click, drawn, find
 from tests.fakes.run_answers import finished, started
 from tests.ui.benchmark.answers import slow_to_reach, with_a_card
@@ -83,13 +82,12 @@ def test_no_crossing_where_the_curves_do_not_cross(qtbot: QtBot, ready: Benchmar
 
 
 def test_runs_of_two_workloads_are_told_apart(qtbot: QtBot, ready: BenchmarkTab) -> None:
-    view = find(ready, "benchmark.results", QTableView)
     run(ready, "32")
-    assert view.isColumnHidden(Column.WORKLOAD)
+    assert "Workload" not in columns_of(ready)
     find(ready, "benchmark.workload", QComboBox).setCurrentIndex(1)
     run(ready, "64, 128")
-    qtbot.waitUntil(lambda: not view.isColumnHidden(Column.WORKLOAD))
-    assert cells(ready, Column.WORKLOAD) == ["Elementwise", "Matrix product", "Matrix product"]
+    qtbot.waitUntil(lambda: "Workload" in columns_of(ready))
+    assert cells(ready, "Workload") == ["Elementwise", "Matrix product", "Matrix product"]
     click(ready, "benchmark.view.sizes")  # the medians over the size are of one workload
     qtbot.waitUntil(lambda: find(ready, "benchmark.plot.sizes", LivePlot).plot is not None)
     assert drawn(ready, "benchmark.plot.sizes", "cpu float32")[0] == [64, 128]

@@ -69,9 +69,12 @@ def test_a_label_from_outside_is_not_read_as_html(shown):
 def test_the_theme_recolours_curves(shown, settings, theme):
     plot = shown()
     plot.set_curve("a", Curve("A", "gpu0", lambda: ([0, 1], [1, 2])))
+    plot.set_levels([Level(1.5, "A", "gpu0")])
     light = plot._curves["a"].item.opts["pen"].color().name()
     settings.change(theme="dark" if not theme.is_dark else "light")
     dark = plot._curves["a"].item.opts["pen"].color().name()
+    (level,) = plot.plot.mark_items["levels"]
+    assert level.pen.color().name() == dark
     assert {light, dark} == {"#0072b2", "#56b4e9"}
     assert list(drawn(plot, "a")[1]) == [1, 2]
 
