@@ -318,6 +318,12 @@ def test_every_kind_has_a_text_of_its_own():
     assert len({kind.headline for kind in KINDS.values()}) == len(KINDS)
 
 
+def test_only_other_programs_errors_are_called_foreign():
+    answers = {name: explain_oom_text(text).answer.sentence for name, (text, *_) in FORMS.items()}
+    foreign = {name for name, said in answers.items() if "not PyTorch's own words" in said}
+    assert foreign == {"JAX", "llama.cpp"}
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
