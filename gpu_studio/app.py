@@ -25,7 +25,6 @@ from PySide6.QtGui import QFont, QFontMetrics, QIcon
 from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.resources import MissingResourceError, resource_path
-from gpu_studio.core.shared_texts import log_end
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 from gpu_studio.engine.recorded_engine import RecordedEngine
@@ -117,7 +116,6 @@ def build_window(
         engines,
         sensor_source or SensorReader(log_path=log_path),
         used_settings,
-        lab_factory=engines,
         modelled_factory=ModelledEngine,
         data_folder=data_folder,
         recorded_factory=lambda recording, speed: RecordedEngine(recording, speed=speed),
@@ -319,6 +317,8 @@ def _start_log() -> Path | None:
 
 def _read_bad_end(path: Path) -> str:
     """Return the end of the log and of the crash traces, before this start writes to them."""
+    from gpu_studio.core.shared_texts import log_end  # 5 ms, after a bad end
+
     return "\n".join([log_end(path), log_end(path.with_name(_CRASH_LOG))]).strip()
 
 

@@ -28,7 +28,7 @@ class EngineHandover(QObject):
         in_use: the build of the present engine; "" if there is no engine.
 
     Signals:
-        changed(): one of the attributes changed, or the engine began or ended to work.
+        changed(): one of the attributes changed, or the state of the engine.
     """
 
     changed = Signal()
@@ -39,7 +39,7 @@ class EngineHandover(QObject):
         super().__init__(parent)
         self._session, self._lab = session, lab
         self.best = self.in_use = self._absence = ""
-        self._is_at_rest, self._is_closed = True, False
+        self._is_closed = False
         self._postponed: Callable[[], None] | None = None
         self._settled = QTimer(self, singleShot=True, interval=_SETTLE_MS)
         self._settled.timeout.connect(self._on_settled)
@@ -120,6 +120,4 @@ class EngineHandover(QObject):
             self.in_use = self.best  # each new engine takes the best build of its moment
         if (self.taking_over or self._postponed) and state in _AT_REST:
             self._settled.start()
-        if (is_at_rest := state in _AT_REST) is not self._is_at_rest:
-            self._is_at_rest = is_at_rest
-            self.changed.emit()
+        self.changed.emit()

@@ -33,7 +33,6 @@ class Pc(QObject):
     Args:
         name: what the user calls another PC; empty for this one.
         engine_factory: creates an engine there.
-        lab_factory: creates an engine there for what may break it.
         source: the stream of its telemetry; None until another PC is connected.
         parent: owns it.
 
@@ -42,7 +41,7 @@ class Pc(QObject):
         lab: the conversation with the memory lab's own engine, so that an experiment can only break
             that: it starts for an experiment and ends with it, because its context uses memory of
             the card.
-        lab_factory: creates the engines of other work that may break one, such as a check.
+        engine_factory: creates the engine of other work that may break one, such as a check.
         notice: how it is connected, and what can be done about it; empty for this one.
         why_not: why nothing can be asked of it, as a sentence; empty if something can.
         engine_trouble: why it has no engine although it is connected; empty if it has one, and for
@@ -54,19 +53,18 @@ class Pc(QObject):
         self,
         name: str,
         engine_factory: EngineFactory,
-        lab_factory: EngineFactory,
         source: SensorSource | None,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self.name = name
-        self.lab_factory = lab_factory
+        self.engine_factory = engine_factory
         # A stop crosses the line and its answer comes back, before the engine counts as deaf.
         patience_ms = _STOP_OVER_LINE_MS if name else None
         self.session = EngineSession(
             engine_factory, self, wakes_cards=False, stop_patience_ms=patience_ms
         )
-        self.lab = EngineSession(lab_factory, self, stop_patience_ms=patience_ms)
+        self.lab = EngineSession(engine_factory, self, stop_patience_ms=patience_ms)
         self.sensors = Sensors(source, self, shares_clock=not name)
         self.doctor = Doctor(self.session, self.sensors, self)
         self.notice = Notice()
@@ -140,7 +138,7 @@ class RemotePc(Pc):
     changed = Signal()
 
     def __init__(self, address: OtherPc, port: PcPort, parent: QObject | None = None) -> None:
-        super().__init__(address.name, self._new_engine, self._new_engine, None, parent)
+        super().__init__(address.name, self._new_engine, None, parent)
         self.address, self._port = address, port
         self.said: Introduction | None = None
         self._hello: Hello | None = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.messages.run_messages import SQUARE, RunInTurns, RunWorkload
+from gpu_studio.core.messages.run_messages import SQUARE, RunWorkload
 from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.core.units import format_size
 from gpu_studio.model.engine_session import Reply
@@ -29,6 +29,7 @@ _LONGEST_WAIT_MS = 5000
 # By the tags of their requests, whose classes a window imports with their tabs.
 _OTHER_WORK = {
     "run_check": "a check",
+    "run_in_turns": "runs in turns",
     "run_memory_experiment": "a memory experiment",
     "run_pitfall": "a pitfall",
 }
@@ -70,12 +71,12 @@ class RunMarks(QObject):
         """What runs now, in words; empty if nothing does."""
         if self._running is not None:
             return self.marks[-1].title
-        return self._work_title(self._other) if self._other is not None else ""
+        return _work_title(self._other) if self._other is not None else ""
 
     def _on_request_submitted(self, reply: Reply) -> None:
         if isinstance(reply.request, RunWorkload):
             reply.event_received.connect(self._on_run_event)
-        elif self._work_title(reply.request):
+        elif _work_title(reply.request):
             reply.event_received.connect(self._on_other_event)
 
     def _on_other_event(self) -> None:
@@ -86,13 +87,6 @@ class RunMarks(QObject):
         if running is not self._other:
             self._other = running
             self.marks_changed.emit()
-
-    def _work_title(self, request: Request) -> str:
-        """Return what such work is, in words; empty for a request that is answered at once."""
-        if isinstance(request, RunInTurns):
-            titles = dict.fromkeys(map(self._workload_title, request.runs))
-            return " and ".join(titles) + (", in turns" if len(request.runs) > 1 else "")
-        return _OTHER_WORK.get(str(request.__struct_config__.tag), "")
 
     def _on_run_event(self) -> None:
         reply = self.sender()
@@ -116,14 +110,12 @@ class RunMarks(QObject):
         self.marks_changed.emit()
 
     def _title(self, request: RunWorkload) -> str:
-        return f"{self._workload_title(request)}, {request.dtype} on {request.device}"
-
-    def _workload_title(self, request: RunWorkload) -> str:
         description = self._session.description
         workloads = (*(description.workloads if description else ()), *PICTURES)
         run = next((one for one in workloads if one.name == request.workload), None)
         size = format_size(request.size, run.size_text if run else SQUARE)
-        return f"{run.title if run else request.workload}, {size}"
+        title = run.title if run else request.workload
+        return f"{title}, {size}, {request.dtype} on {request.device}"
 
     def _end(self, request: RunWorkload) -> None:
         if request is not self._running:
@@ -154,3 +146,8 @@ class RunMarks(QObject):
             late = msgspec.structs.replace(mark, ended_s=mark.ended_s + _SENSOR_LAG_S)
             self.effect = effect_sentence(late, track)
             self.effect_changed.emit(self.effect)
+
+
+def _work_title(request: Request) -> str:
+    """Return what work without a mark is; empty for a request that is answered at once."""
+    return _OTHER_WORK.get(str(request.__struct_config__.tag), "")

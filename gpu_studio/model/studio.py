@@ -38,8 +38,7 @@ class Studio(QObject):
     """The PCs, the settings, and the snippet of each page.
 
     `pcs` has this PC and those that the user added; `session`, `lab`, `sensors` and `doctor` are
-    those of this one. ``pc_port`` reaches others. `board` has the devices. ``lab_factory`` creates
-    the engines of this PC that may break (by default ``engine_factory``). `modelled` is the engine
+    those of this one. ``pc_port`` reaches others. `board` has the devices. `modelled` is the engine
     of simulated cards, created by ``modelled_factory``; it costs nothing and stays.
     ``data_folder`` is the folder of the results; None keeps them only in memory. `doctor` has the
     findings; `headlines` chooses the banner's sentence, `runs` marks the runs of the session.
@@ -68,7 +67,6 @@ class Studio(QObject):
         settings: Settings,
         parent: QObject | None = None,
         *,
-        lab_factory: EngineFactory | None = None,
         modelled_factory: EngineFactory | None = None,
         data_folder: Path | None = None,
         recorded_factory: RecordedFactory | None = None,
@@ -88,12 +86,11 @@ class Studio(QObject):
         self.recorded_factory = recorded_factory
         self.cards_are_simulated = cards_are_simulated
         self.boot = boot
-        lab_factory = lab_factory or engine_factory
-        here = Pc("", engine_factory, lab_factory, sensor_source, self)
+        here = Pc("", engine_factory, sensor_source, self)
         self.pcs = Pcs(here, settings, pc_port, self)
         self.session, self.lab = here.session, here.lab
         self.sensors, self.doctor = here.sensors, here.doctor
-        self.modelled = EngineSession(modelled_factory or lab_factory, self)
+        self.modelled = EngineSession(modelled_factory or engine_factory, self)
         self.builds: Builds | None = None
         if build_store is not None and build_installer is not None:
             from gpu_studio.model.builds import Builds

@@ -164,6 +164,7 @@ class LineChild(ChildProcess):
     def _on_silence(self) -> None:
         self.was_silent = True
         self.kill()
+        self.close_input()  # what ssh started may hold its pipes
 
     def _read_errors(self) -> None:
         assert self.errors is not None

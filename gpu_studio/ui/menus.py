@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 
-_PRESENTATION = QKeySequence("F11")
-
-
 def fill_menus(
     window: QMainWindow,
     studio: Studio,
@@ -46,17 +43,24 @@ def fill_menus(
         code: opens and closes the Code drawer.
         log_path: the log; None if there is none.
     """
-    bar = window.menuBar()
-    _add_files(bar.addMenu("&File"), window, studio, open_file)
+    bar, keys = window.menuBar(), QKeySequence.StandardKey
+    file = bar.addMenu("&File")
+    file.addAction("&Open…", keys.Open, open_file).setObjectName("menu.open")
+    file.addSeparator()
+    _add_ending(file, studio.settings)
+    file.addSeparator()
+    file.addAction("&Quit", keys.Quit, window.close)
     view = bar.addMenu("&View")
-    _add_tabs(view, tabs)
+    for index, tab in enumerate(TABS):
+        view.addAction(tab.title, QKeySequence(tab.keys), partial(_show_tab, tabs, index))
     view.addSeparator()
     view.addAction(code)
-    _add_presentation(view, window, present)
+    presenting = view.addAction("&Presentation", QKeySequence("F11"), present)
+    window.addAction(presenting)  # its key ends the presentation, which hides the menu
     view.addSeparator()
     _add_text_sizes(view, window, studio.settings)
     view.addSeparator()
-    _add_themes(view, studio)
+    _add_themes(view, studio.settings)
     pytorch = bar.addMenu("&PyTorch")
     pytorch.addAction("Start PyTorch &anew", studio.session.restart)
     if studio.builds is not None:
@@ -72,35 +76,9 @@ def fill_menus(
     about.addAction("&About GPU Studio", partial(_show_about, window, log_path))
 
 
-def _add_files(
-    menu: QMenu,
-    window: QMainWindow,
-    studio: Studio,
-    open_file: Callable[[], None],
-) -> None:
-    opening = menu.addAction("&Open…", QKeySequence.StandardKey.Open, open_file)
-    opening.setObjectName("menu.open")
-    menu.addSeparator()
-    _add_ending(menu, studio)
-    menu.addSeparator()
-    menu.addAction("&Quit", QKeySequence.StandardKey.Quit, window.close)
-
-
-def _add_tabs(menu: QMenu, tabs: QTabWidget) -> None:
-    for index, tab in enumerate(TABS):
-        action = menu.addAction(tab.title, partial(_show_tab, tabs, index))
-        action.setShortcut(tab.keys)
-
-
 def _show_tab(tabs: QTabWidget, index: int) -> None:
     tabs.setCurrentIndex(index)
     tabs.tabBar().setFocus(Qt.FocusReason.ShortcutFocusReason)
-
-
-def _add_presentation(menu: QMenu, window: QMainWindow, present: Callable[[], None]) -> None:
-    action = menu.addAction("&Presentation", _PRESENTATION, present)
-    action.setObjectName("menu.presentation")
-    window.addAction(action)  # its key ends the presentation, which hides the menu
 
 
 def _add_text_sizes(menu: QMenu, window: QMainWindow, settings: Settings) -> None:
@@ -123,30 +101,25 @@ def _change_text(settings: Settings, step: int) -> None:
         settings.change(text_size=min(beyond) if step > 0 else max(beyond))
 
 
-def _add_themes(menu: QMenu, studio: Studio) -> None:
+def _add_themes(menu: QMenu, settings: Settings) -> None:
     themes = QActionGroup(menu)
     for choice in THEMES:
-        action = QAction(f"{choice.capitalize()} colors", menu, checkable=True)
-        action.setData(choice)
-        action.setChecked(choice == studio.settings.choices.theme)
+        action = menu.addAction(f"{choice.capitalize()} colors")
+        action.setCheckable(True)
+        action.setChecked(choice == settings.choices.theme)
+        action.triggered.connect(partial(settings.change, theme=choice))
         themes.addAction(action)
-        menu.addAction(action)
-
-    def choose(action: QAction) -> None:
-        studio.settings.change(theme=action.data())
-
-    themes.triggered.connect(choose)
 
 
-def _add_ending(menu: QMenu, studio: Studio) -> None:
+def _add_ending(menu: QMenu, settings: Settings) -> None:
     def allow(is_allowed: bool) -> None:
-        studio.settings.change(may_end_processes=is_allowed)
+        settings.change(may_end_processes=is_allowed)
 
-    ending = QAction("Allow &ending processes on the Devices tab", menu, checkable=True)
+    ending = menu.addAction("Allow &ending processes on the Devices tab")
     ending.setObjectName("menu.may_end_processes")
-    ending.setChecked(studio.settings.choices.may_end_processes)
+    ending.setCheckable(True)
+    ending.setChecked(settings.choices.may_end_processes)
     ending.toggled.connect(allow)
-    menu.addAction(ending)
 
 
 def _show_words(window: QWidget) -> None:

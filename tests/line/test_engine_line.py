@@ -25,6 +25,7 @@ from gpu_studio.core.other_pc import PLACES
 from gpu_studio.engine import client
 from gpu_studio.engine.client import LineEngine
 from gpu_studio.hardware.client import LineHello, LineSensors
+from gpu_studio.process import line_child
 from tests.fakes.other_pcs import ATTIC
 from tests.family import family_running
 from tests.line.conftest import write_script
@@ -147,6 +148,12 @@ def test_an_answer_that_does_not_end_is_cut_off(engine, play, monkeypatch):
 def test_a_line_that_ends_says_why(engine, play, code, problem):
     play(code)
     assert problem_of(engine.run(_READ)) is problem
+
+
+def test_a_pc_that_never_greets_is_not_waited_for(engine, play, monkeypatch):
+    monkeypatch.setattr(line_child, "_LONGEST_GREETING_S", 0.3)
+    play("sys.stdin.read()")
+    assert problem_of(engine.run(_READ)) is LineProblem.NO_ANSWER
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,7 @@ def test_runs_in_turns_are_named_while_they_run(qtbot, paused_runs, ready_studio
     paused_runs.scripts[RunInTurns] = [started(request(1)), Pause(), RunsEnded()]
     reply = ready_studio.session.submit(in_turns)
     qtbot.waitUntil(lambda: marks.running_title != "")
-    assert "512" in marks.running_title
-    assert marks.running_title.endswith("in turns")
+    assert marks.running_title == "runs in turns"
     assert not marks.marks
     paused_runs.latest.go()
     qtbot.waitUntil(lambda: reply.is_finished)
@@ -68,7 +67,9 @@ def test_runs_in_turns_are_named_while_they_run(qtbot, paused_runs, ready_studio
 
 def test_all_work_without_a_mark_has_a_title():
     """The tags are those of requests."""
-    tags = {one.__struct_config__.tag for one in (RunCheck, RunMemoryExperiment, RunPitfall)}
+    tags = {
+        one.__struct_config__.tag for one in (RunCheck, RunInTurns, RunMemoryExperiment, RunPitfall)
+    }
     assert set(module._OTHER_WORK) == tags
 
 

@@ -408,7 +408,7 @@ class CardCheck(PageModel):
             self._session.deleteLater()
         # An engine that does nothing else: a bad card may hang or end it, which is the result.
         self._session = EngineSession(
-            pc.lab_factory, self, environment=pc.session.environment,
+            pc.engine_factory, self, environment=pc.session.environment,
             describes=False, stop_patience_ms=_STOP_PATIENCE_MS,
         )  # fmt: skip
         self._session.start()

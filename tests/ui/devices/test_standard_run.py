@@ -85,6 +85,7 @@ def test_a_measurement_tells_its_progress_and_is_stopped(
     qtbot.waitUntil(lambda: sees(opened, "devices.standard.progress"))
     assert more(opened)[0].text() == "Stop measuring"
     assert "left" in text(opened, "devices.standard.sentence")
+    qtbot.waitUntil(lambda: with_cuda.latest.paused.is_set())
     click(opened, "devices.standard.stop")
     qtbot.waitUntil(lambda: "Nothing was measured" in text(opened, "devices.standard.notice"))
     assert not sees(opened, "devices.standard.stop")
