@@ -36,7 +36,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     ``curves`` are those of the workload by their names.
     """
 
-    caption: str = "No run has finished yet. Each finished run is explained here."
+    caption: str = ""
     naive: tuple[Bar, ...] = ()
     naive_sentence: str = ""
     parts: tuple[Bar, ...] = ()

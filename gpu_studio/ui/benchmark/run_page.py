@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt
+from PySide6.QtWidgets import QToolButton
 
 from gpu_studio.core.benchmark.options import explain_option, value_words
 from gpu_studio.core.notice import Tone
@@ -102,6 +103,10 @@ class RunPage(Page):
         self._export = RunExport(studio, model, theme, lambda: (self.plot, self.caption))
         super().__init__("benchmark", model, theme)
         self._sizes.run_pointed.connect(model.point)
+        why = self.findChild(QToolButton, "benchmark.why.more")
+        assert why is not None
+        self._why = why
+        self._why.toggled.connect(self.update_parts)
 
     def parts(self) -> Sequence[Part]:
         """Return the column of choices beside the result."""
@@ -305,8 +310,10 @@ class RunPage(Page):
             Box(
                 Fold(
                     Words(lambda: m.verdict, name="why.verdict", shown=lambda: not is_doubted()),
-                    Words(lambda: m.explained.caption, role="muted", name="explanation.run"),
-                    Later(self._explanation, shown=lambda: bool(m.benchmark.results)),
+                    Later(
+                        self._explanation,
+                        shown=lambda: self._why.isChecked() and bool(m.benchmark.results),
+                    ),
                     label="Why?", name="why",
                     note=Words(lambda: m.verdict, name="verdict", shown=is_doubted),
                 ),
@@ -322,6 +329,7 @@ class RunPage(Page):
     def _explanation(self) -> Sequence[Part]:
         m = self.model
         return (
+            Words(lambda: m.explained.caption, role="muted", name="explanation.run"),
             Box(
                 Words("Two stopwatches", role="title"),
                 Bars("The measured time and the naive time", lambda: m.explained.naive,
