@@ -179,6 +179,10 @@ def test_the_same_with_expandable_segments_comes_below_it(tab, scripts, engines,
     assert text(tab, "memory.oom.other.conf") == "EXPANDABLE_SEGMENTS:TRUE"
     qtbot.waitUntil(lambda: find(tab, "memory.oom.run").isEnabled())
     assert not find(tab, "memory.oom.compare").isEnabled()
+    scripts[RunMemoryExperiment] = [oom_finished("fits")]
+    fill_card(tab)
+    qtbot.waitUntil(lambda: text(tab, "memory.oom.headline") == fits)
+    assert not sees(tab, "memory.oom.other.result"), "another experiment replaces both"
 
 
 def test_stop_stops_it(tab, scripts, engines, studio, qtbot):
