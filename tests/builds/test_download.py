@@ -1,5 +1,3 @@
-"""A download over lines that break, from servers that cannot continue or lie, onto full disks."""
-
 from __future__ import annotations
 
 import errno

@@ -1,5 +1,3 @@
-"""A whole installation on this PC: interrupted, resumed, refused, repaired, taken from a folder."""
-
 from __future__ import annotations
 
 import errno

@@ -1,5 +1,3 @@
-"""The folder with the installed builds."""
-
 from __future__ import annotations
 
 import errno

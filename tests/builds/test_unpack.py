@@ -1,5 +1,3 @@
-"""Wheels are unpacked file by file, whatever a virus scanner or a full disk does."""
-
 from __future__ import annotations
 
 import errno

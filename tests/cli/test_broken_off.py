@@ -1,5 +1,3 @@
-"""A command that is broken off: by Ctrl-C, by a signal, by who reads what it prints."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""``gpu-studio check``: what is printed, what is kept, and what a crash leaves behind."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""``gpu-studio engine``: the builds that this program installs, listed and installed."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""``gpu-studio memory`` as a person types it, in this process."""
-
 from __future__ import annotations
 
 import io

@@ -1,5 +1,3 @@
-"""``gpu-studio place`` and ``gpu-studio pitfall`` in a terminal."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""``gpu-studio race``: what is asked of the engine, what is printed, and what is saved."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""The end of a line on the PC there: what it says of the child's end."""
-
 from __future__ import annotations
 
 import io

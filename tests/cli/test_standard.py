@@ -1,5 +1,3 @@
-"""``gpu-studio standard``: its record, what a refusal, a lost card and a stop leave of it."""
-
 from __future__ import annotations
 
 import json

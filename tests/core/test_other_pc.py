@@ -1,5 +1,3 @@
-"""What ssh is asked for another PC, and what may come from there."""
-
 from __future__ import annotations
 
 import shlex

@@ -1,5 +1,3 @@
-"""The way of an installed build into the processes that import PyTorch."""
-
 from __future__ import annotations
 
 import os

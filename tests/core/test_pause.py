@@ -1,5 +1,3 @@
-"""A pause of this program: the PC slept, or the program was stopped."""
-
 from __future__ import annotations
 
 import time

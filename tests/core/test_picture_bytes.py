@@ -1,5 +1,3 @@
-"""A stranger's bytes of a picture: the frames of a recording, and the text chunks of a PNG."""
-
 from __future__ import annotations
 
 import io

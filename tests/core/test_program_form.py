@@ -1,5 +1,3 @@
-"""What the user is told to type fits the form of the program that says it."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""What is shared has no identifiers, also where a sentence of a driver or an engine names one."""
-
 from __future__ import annotations
 
 import getpass

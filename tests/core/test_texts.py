@@ -1,7 +1,4 @@
-"""Names from outside never hide, turn around or control what is shown: in no file, in no field.
-
-Several names in one sentence.
-"""
+"""Names from outside never hide, turn around or control what is shown: in no file, in no field."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Times in ISO 8601."""
-
 from __future__ import annotations
 
 import math

@@ -1,7 +1,4 @@
-"""Only ordinary files are opened, and no more of one is read than is wanted.
-
-A file that is written whole.
-"""
+"""Only ordinary files are opened, and no more of one is read than is wanted."""
 
 from __future__ import annotations
 

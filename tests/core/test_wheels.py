@@ -1,5 +1,3 @@
-"""The build for AMD's and Intel's chips, for each system and Python, and beside NVIDIA's cards."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Every snippet runs as it stands."""
-
 from __future__ import annotations
 
 import sys

@@ -1,5 +1,3 @@
-"""The CPU's readings for a check: only what the system measures."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Cards as Linux describes them in files: real ones, broken ones, and sleeping ones."""
-
 from __future__ import annotations
 
 import os

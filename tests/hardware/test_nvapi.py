@@ -1,5 +1,3 @@
-"""The hot spot and the memory's temperature: right, or not reported, and never in the way."""
-
 from __future__ import annotations
 
 import ctypes

@@ -1,5 +1,3 @@
-"""What a start needs: the stamp of what is there, and the system's libraries."""
-
 from __future__ import annotations
 
 import os

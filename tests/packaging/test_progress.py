@@ -1,5 +1,3 @@
-"""How the setup shows its progress, in a terminal and in a window."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""What a release needs: a version with its changes, and the shelves that list it."""
-
 from __future__ import annotations
 
 import hashlib

@@ -1,5 +1,3 @@
-"""The parts of the setup for Windows that are made from others' files."""
-
 from __future__ import annotations
 
 import hashlib

@@ -1,5 +1,3 @@
-"""A call in a child, and a child's pipes: whatever the child does, the caller goes on."""
-
 from __future__ import annotations
 
 import itertools

@@ -1,5 +1,3 @@
-"""Children end with all that they started; a closed console ends the program as its button does."""
-
 from __future__ import annotations
 
 import io

@@ -1,5 +1,3 @@
-"""The temporary folder of a family of processes, and what the next start removes."""
-
 from __future__ import annotations
 
 import os

@@ -1,5 +1,3 @@
-"""The PC is kept awake by its system's own means, and sleeps again when this process ends."""
-
 from __future__ import annotations
 
 import os

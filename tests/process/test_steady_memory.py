@@ -1,5 +1,3 @@
-"""What glibc keeps of freed memory in an engine, and the window gives back to the system."""
-
 from __future__ import annotations
 
 import json

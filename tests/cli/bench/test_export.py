@@ -1,5 +1,3 @@
-"""What stands under a row of results, and results in a file, by its ending."""
-
 from __future__ import annotations
 
 import pytest

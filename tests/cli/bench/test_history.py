@@ -1,5 +1,3 @@
-"""The runs that are kept: listed, named, deleted, and taken from elsewhere."""
-
 from __future__ import annotations
 
 import json

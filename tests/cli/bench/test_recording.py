@@ -1,5 +1,3 @@
-"""``bench --record`` and ``bench replay``: runs that are watched again, also elsewhere."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""What is asked for reaches the engine, or is refused in one line."""
-
 from __future__ import annotations
 
 import json

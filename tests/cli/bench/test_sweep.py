@@ -1,5 +1,3 @@
-"""Sizes in order, transfers and dtypes beside them, and what a sweep ends with."""
-
 from __future__ import annotations
 
 import json

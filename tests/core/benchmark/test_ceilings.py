@@ -1,5 +1,3 @@
-"""Shares of ceilings that can be worked out by hand."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,5 +1,3 @@
-"""Devices side by side: what counts, what does not, how it is said, and what is shared."""
-
 from __future__ import annotations
 
 import csv

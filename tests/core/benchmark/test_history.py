@@ -1,5 +1,3 @@
-"""The history on a disk that may be full, read-only, or full of other people's files."""
-
 from __future__ import annotations
 
 import errno

@@ -1,5 +1,3 @@
-"""A kept run is the run again, and nothing else becomes one."""
-
 from __future__ import annotations
 
 import json

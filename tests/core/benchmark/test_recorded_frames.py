@@ -1,5 +1,3 @@
-"""The frames inside a recording: read within bounds, and never from the path that a file names."""
-
 from __future__ import annotations
 
 import tracemalloc

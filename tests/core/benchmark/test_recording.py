@@ -1,5 +1,3 @@
-"""What is taken for a recording, and why another file is refused."""
-
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,3 @@
-"""Runs that are written as a recording: another PC reads the same runs out of it."""
-
 from __future__ import annotations
 
 import math

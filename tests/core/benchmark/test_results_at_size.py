@@ -1,5 +1,3 @@
-"""The results at one size, and the claim on the card in question."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""Standard runs in files from anywhere: known by their contents, and refused in a sentence."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""The standard run: its plan, and its record from this program, a newer one, and from nobody."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""An installation's progress, its record, and the reasons why it fails."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Pages of package indexes, and what they may name: addresses, file names and numbers."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""The record of a check: in a file, from a newer program, from a stranger, and its curves."""
-
 from __future__ import annotations
 
 import contextlib

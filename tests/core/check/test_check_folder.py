@@ -1,5 +1,3 @@
-"""Checks that were cut off, and the records of all checks, in a folder."""
-
 from __future__ import annotations
 
 import os

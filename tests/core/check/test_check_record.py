@@ -1,5 +1,3 @@
-"""Verdicts, largest words and next actions, and the findings of an engine that ended."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args

@@ -1,5 +1,3 @@
-"""A check from its events to its record, whatever ends it."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

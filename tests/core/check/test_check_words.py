@@ -1,5 +1,3 @@
-"""What the facts and the limits of a record say of its device."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

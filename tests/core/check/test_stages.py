@@ -1,8 +1,3 @@
-"""The stages' shares of a check's time.
-
-The limits of a check that are computed.
-"""
-
 from __future__ import annotations
 
 import msgspec

@@ -1,5 +1,3 @@
-"""What the doctor says of AMD's and Intel's cards: which build is for them, or what is left."""
-
 from __future__ import annotations
 
 import msgspec

@@ -1,5 +1,3 @@
-"""What the doctor says of the cards and of NVIDIA's driver."""
-
 from __future__ import annotations
 
 import msgspec

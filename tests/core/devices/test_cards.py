@@ -1,5 +1,3 @@
-"""What the tables know of cards: their chips, names, colors and links."""
-
 from __future__ import annotations
 
 import itertools

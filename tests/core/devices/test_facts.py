@@ -1,5 +1,3 @@
-"""The rows of a card."""
-
 from __future__ import annotations
 
 import msgspec

@@ -1,5 +1,3 @@
-"""Peaks of real cards, as their makers state them."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""What the doctor says of PyTorch, and which of several findings it shows."""
-
 from __future__ import annotations
 
 import msgspec

@@ -1,5 +1,3 @@
-"""What the doctor says of PCs that people have at home, and which next step it gives."""
-
 from __future__ import annotations
 
 import msgspec

@@ -1,8 +1,3 @@
-"""Every experiment of the memory lab on simulated cards.
-
-Which experiments of the memory lab are refused before anything is allocated.
-"""
-
 from __future__ import annotations
 
 import threading

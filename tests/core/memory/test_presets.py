@@ -1,5 +1,3 @@
-"""Each preset of the memory lab on simulated cards, and the outcome it is named for."""
-
 from __future__ import annotations
 
 from typing import Any

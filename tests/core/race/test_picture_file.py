@@ -1,5 +1,3 @@
-"""A race in a saved picture, and what a decoder's child answers: both are a stranger's."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple

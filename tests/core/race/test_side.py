@@ -1,5 +1,3 @@
-"""The frames of a side: found again by their time, and few enough to keep and to read again."""
-
 from __future__ import annotations
 
 import itertools

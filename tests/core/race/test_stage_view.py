@@ -1,5 +1,3 @@
-"""What a race shows and says at a moment, on the screen and in saved pictures."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""Who races whom, who leads, by how much, and when nothing may be claimed."""
-
 from __future__ import annotations
 
 import json

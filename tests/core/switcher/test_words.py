@@ -1,5 +1,3 @@
-"""What the Switcher says of moves, and of a fix, whichever way the numbers went."""
-
 from __future__ import annotations
 
 import msgspec

@@ -1,5 +1,3 @@
-"""What a card cannot do is said before it runs: products in bfloat16, and kernels of seconds."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

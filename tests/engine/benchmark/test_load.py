@@ -1,5 +1,3 @@
-"""What other programs do on a card counts if it was read before our own work, and only then."""
-
 from __future__ import annotations
 
 import threading

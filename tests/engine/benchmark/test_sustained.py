@@ -1,5 +1,3 @@
-"""The speed that lasts: a long load first, no rests, and a doubt while the samples still move."""
-
 from __future__ import annotations
 
 import random

@@ -1,5 +1,3 @@
-"""A round as the engine tells it: order, readings, a stop, and what fails in it."""
-
 from __future__ import annotations
 
 import threading

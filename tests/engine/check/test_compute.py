@@ -1,5 +1,3 @@
-"""Known work: what it compares, and what it says of what it cannot compare."""
-
 from __future__ import annotations
 
 from fractions import Fraction

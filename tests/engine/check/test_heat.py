@@ -1,5 +1,3 @@
-"""Heat and brakes in every stage: what a stranger's card may report."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""Operations and layouts: faults like the one of the document, each found only where it is."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,5 +1,3 @@
-"""The link: packets that were sent again and a slow link; and steps that are slow."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""Load and heat: every product is compared, and the load ends when the card is steady."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,5 +1,3 @@
-"""Memory: what is written, where a wrong word is, and a comparison that does not see."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,5 +1,3 @@
-"""Every stage finds every fault that it is said to find, and nothing where there is none."""
-
 from __future__ import annotations
 
 import threading

@@ -1,5 +1,3 @@
-"""What a pitfall may use: a new process, and an error without its frames."""
-
 from __future__ import annotations
 
 import subprocess

@@ -1,5 +1,3 @@
-"""Pitfalls that end in a number: the arithmetic and the sentence, whichever way it went."""
-
 from __future__ import annotations
 
 import sys

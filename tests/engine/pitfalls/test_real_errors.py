@@ -1,5 +1,3 @@
-"""Pitfalls that end in PyTorch's own error, or in what it silently keeps."""
-
 from __future__ import annotations
 
 import threading

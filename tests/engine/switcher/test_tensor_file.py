@@ -1,5 +1,3 @@
-"""The user's own file: good ones are read as PyTorch reads them, bad ones are refused, unrun."""
-
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,3 @@
-"""Tensors made on the CPU and moved, and made on the device."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""A move's time is that of its copies: memory, files and conversions are no bandwidth."""
-
 from __future__ import annotations
 
 from types import SimpleNamespace

@@ -1,5 +1,3 @@
-"""What a run does with a workload's call: made, timed, asked, closed."""
-
 from __future__ import annotations
 
 import threading

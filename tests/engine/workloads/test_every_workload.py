@@ -1,5 +1,3 @@
-"""The rules that every workload obeys, whatever its author."""
-
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,3 @@
-"""The rules that every picture of a race obeys, and the proofs of each."""
-
 from __future__ import annotations
 
 import contextlib

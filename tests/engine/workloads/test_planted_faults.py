@@ -1,5 +1,3 @@
-"""Every proof refuses what a broken device might answer, or it would prove nothing."""
-
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,3 @@
-"""The out-of-memory errors of the allocator's model: PyTorch's words, to the number."""
-
 from __future__ import annotations
 
 import pickle

@@ -1,5 +1,3 @@
-"""Allocator options mean what they mean to PyTorch; what it refuses is refused by its name."""
-
 from __future__ import annotations
 
 import re

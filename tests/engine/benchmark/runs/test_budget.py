@@ -1,5 +1,3 @@
-"""How long a run goes on, and how often it hands samples over."""
-
 from __future__ import annotations
 
 import threading

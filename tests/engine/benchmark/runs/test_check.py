@@ -1,5 +1,3 @@
-"""A run's results beside those of the CPU."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

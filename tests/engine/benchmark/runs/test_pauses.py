@@ -1,5 +1,3 @@
-"""Runs during which the PC sleeps, or the engine is stopped: they end and say so."""
-
 from __future__ import annotations
 
 import threading

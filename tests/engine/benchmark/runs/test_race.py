@@ -1,5 +1,3 @@
-"""A run of a race: its finish line, its frames, its threads, and what it refuses."""
-
 from __future__ import annotations
 
 import threading

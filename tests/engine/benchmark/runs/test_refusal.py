@@ -1,5 +1,3 @@
-"""Runs that are refused, each with a sentence."""
-
 from __future__ import annotations
 
 import msgspec

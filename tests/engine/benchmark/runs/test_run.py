@@ -1,5 +1,3 @@
-"""A run's phases, and what its result says."""
-
 from __future__ import annotations
 
 import threading

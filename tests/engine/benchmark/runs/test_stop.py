@@ -1,5 +1,3 @@
-"""A run that is stopped, and what is free when its end is told."""
-
 from __future__ import annotations
 
 import threading

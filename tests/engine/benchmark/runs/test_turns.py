@@ -1,5 +1,3 @@
-"""Runs in turns: each is alone while it is timed, and has its own end."""
-
 from __future__ import annotations
 
 import itertools

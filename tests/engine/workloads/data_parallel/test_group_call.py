@@ -1,5 +1,3 @@
-"""A run of such a group: checked, timed, and kept between the two."""
-
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,3 @@
-"""Processes that train together, started by torchrun and ended with their owner."""
-
 from __future__ import annotations
 
 import contextlib

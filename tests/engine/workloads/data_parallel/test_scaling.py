@@ -1,5 +1,3 @@
-"""Whether sharing pays, and how sure that is."""
-
 from __future__ import annotations
 
 from typing import Any

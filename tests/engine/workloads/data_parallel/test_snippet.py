@@ -1,5 +1,3 @@
-"""The lines of PyTorch, as they stand."""
-
 from __future__ import annotations
 
 import os
