@@ -58,6 +58,16 @@ def test_the_filling_one_takes_what_is_left(buttons, make):
     assert buttons[1].width() > 500
 
 
+def test_in_a_column_each_fills_a_line_and_side_by_side_none_does(buttons, make, qtbot):
+    row = FlowRow(*buttons)
+    make(row, 1000)
+    for is_column in (True, False):
+        row.turn(is_column=is_column)
+        lines, widths = 3 if is_column else 1, {button.width() for button in buttons}
+        assert len({button.y() for button in buttons}) == lines
+        assert (widths == {row.width()}) is is_column
+
+
 @pytest.mark.parametrize("width", [1000, 160])
 def test_a_control_that_came_while_the_page_was_hidden_covers_no_other(buttons, make, width):
     """Qt asks a hidden page for no new layout."""
