@@ -11,6 +11,7 @@ import msgspec
 
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.json_resource import read_resource
+from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import RunFinished
 
 GT_1030 = "reference/gt_1030.json"
+BUDGET_S = 2.0
+HEAD = ("Size", "Iterations", "Post: Ryzen 7 5700G", "Post: GT 1030", "Here: CPU", "Here: GPU")
 
 
 class PublishedRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,37 +53,6 @@ class PublishedTable(msgspec.Struct, frozen=True, kw_only=True):
         """The title, author and date in one line."""
         return f"“{self.title}” by {self.author}, {self.published}"
 
-    def row(self, size: int) -> PublishedRow | None:
-        """Return the row of a size."""
-        return next((row for row in self.rows if row.size == size), None)
-
-
-class ExperimentRow(msgspec.Struct, frozen=True, kw_only=True):
-    """This PC beside one published row.
-
-    ``iterations_s`` is the time of the row's iterations, by device address. If ``timed_calls`` is
-    the same number, it is their sum. Otherwise it is the median of one call times the iterations,
-    which counts as scaled if there were fewer calls.
-    """
-
-    published: PublishedRow
-    iterations_s: dict[str, float]
-    timed_calls: dict[str, int]
-
-    def is_scaled(self, device: str) -> bool:
-        """Whether fewer calls were timed on a device than the row has iterations."""
-        return self.timed_calls[device] < self.published.iterations
-
-    def label(self, device: str) -> str:
-        """Return how a device's time was obtained, to show beside it."""
-        calls, iterations = self.timed_calls[device], self.published.iterations
-        counted = "1 call" if calls == 1 else f"{calls} calls"
-        return (
-            f"scaled from {counted} to {iterations}"
-            if self.is_scaled(device)
-            else f"from {counted}"
-        )
-
 
 def published_table(name: str = GT_1030) -> PublishedTable:
     """Return a table that is part of the program.
@@ -91,55 +63,46 @@ def published_table(name: str = GT_1030) -> PublishedTable:
     return read_resource(name, PublishedTable)
 
 
-def experiment(
-    table: PublishedTable, devices: Sequence[str], budget_s: float, *, sustained: bool = False
-) -> Plan:
+def experiment(table: PublishedTable, devices: Sequence[str]) -> Plan:
     """Return the table's work as a plan of budgeted runs, each with the naive time."""
     return Plan(
         workload=table.workload,
         sizes=tuple(row.size for row in table.rows),
         dtypes=(table.dtype,),
         devices=tuple(devices),
-        budget_s=budget_s,
+        budget_s=BUDGET_S,
         naive=True,
-        sustained=sustained,
     )
 
 
-def experiment_rows(table: PublishedTable, results: Sequence[RunFinished]) -> list[ExperimentRow]:
-    """Return this PC's rows beside the table's, one for each size with a result.
+def experiment_rows(
+    table: PublishedTable, results: Sequence[RunFinished], devices: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """Return `HEAD`'s cells of each size: the times of all its iterations.
 
     Args:
         table: the published table.
-        results: the experiment's results; the last one of each size and device counts.
+        results: the last one of each size and device counts: its median times the iterations.
+        devices: the CPU and a card of this PC; a card may be missing.
     """
-    rows = []
-    for published in table.rows:
-        ours = {
-            result.device: result
-            for result in results
-            if (result.workload, result.dtype, result.size)
-            == (table.workload, table.dtype, published.size)
-            and not result.transfers
-        }
-        if ours:
-            rows.append(
-                ExperimentRow(
-                    published=published,
-                    iterations_s={
-                        device: _iterations_s(published, result) for device, result in ours.items()
-                    },
-                    timed_calls={device: _timed_calls(result) for device, result in ours.items()},
-                )
-            )
-    return rows
-
-
-def _timed_calls(result: RunFinished) -> int:
-    return result.samples * result.calls_per_sample
-
-
-def _iterations_s(published: PublishedRow, result: RunFinished) -> float:
-    if result.times.timed_s is not None and _timed_calls(result) == published.iterations:
-        return result.times.timed_s
-    return published.iterations * result.median_s
+    kind = (table.workload, table.dtype, "hot", False, None)
+    medians = {
+        (one.size, one.device): one.median_s
+        for one in results
+        if (one.workload, one.dtype, one.cache, one.transfers, one.recording) == kind
+    }
+    return [
+        (
+            format_size(row.size),
+            str(row.iterations),
+            format_duration(row.cpu_s),
+            format_duration(row.card_s),
+            *(
+                f"≈ {format_duration(row.iterations * medians[row.size, device])}"
+                if (row.size, device) in medians
+                else "–"
+                for device in (*devices, "", "")[:2]
+            ),
+        )
+        for row in table.rows
+    ]

@@ -5,6 +5,7 @@ A `TaskQueue` reads and writes the folder: a slow disk does not block the window
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,10 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.comparison import difference, table_rows
-from gpu_studio.core.benchmark.history import FOLDER_NAME, History
+from gpu_studio.core.benchmark.history import FOLDER_NAME, History, HistoryList
 from gpu_studio.core.benchmark.kept_run import encode_kept, run_of, without_card
 from gpu_studio.core.benchmark.recording import Recording
+from gpu_studio.core.benchmark.reference import experiment, experiment_rows, published_table
 from gpu_studio.core.benchmark.side import facts_of
 from gpu_studio.core.benchmark.standard_file import FOLDER_NAME as STANDARD_FOLDER
 from gpu_studio.core.benchmark.standard_file import StandardFolder
@@ -22,6 +24,7 @@ from gpu_studio.core.benchmark.standard_record import StandardRun
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.texts import file_name
 from gpu_studio.core.units import counted, local_now, moment_order
 from gpu_studio.core.user_file import write_atomically
@@ -32,7 +35,6 @@ from gpu_studio.model.benchmark.history_rows import (
     recording_rows,
     run_rows,
 )
-from gpu_studio.model.benchmark.published_experiment import PublishedExperiment
 from gpu_studio.model.benchmark.recording import OWN_PACE, RecordingPlayer
 from gpu_studio.model.kept_device import kept_card
 from gpu_studio.model.latest import Latest, opening
@@ -43,8 +45,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from gpu_studio.core.benchmark.history import HistoryEntry, HistoryList
+    from gpu_studio.core.benchmark.history import HistoryEntry
     from gpu_studio.core.benchmark.kept_run import KeptRun
+    from gpu_studio.core.benchmark.reference import PublishedTable
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.benchmark.history_rows import HistoryRow
@@ -70,6 +73,7 @@ class HistoryModel(PageModel):
     """The kept runs in a folder, the opened files, and the ghost in the live plot.
 
     Signals:
+        begun(): runs begin in Run: those of a recording, or of the published test.
         ghost_changed(): the overlay of the live plot changed or was removed.
         notified(Notice): what became of an action.
 
@@ -78,19 +82,20 @@ class HistoryModel(PageModel):
         ghost: the kept run that overlays the live plot, and its label.
         notice: what became of the last action.
         player: plays a recording.
-        published: the GT 1030 experiment.
+        published: the table of the GT 1030 experiment; None if its file is missing.
     """
 
+    begun = Signal()
     ghost_changed = Signal()
     notified = Signal(object)
 
     def __init__(self, studio: Studio, benchmark: Benchmark, parent: QObject | None = None) -> None:
         super().__init__(HistoryChoices(), parent)
-        self._benchmark, self._board = benchmark, studio.board
+        self._studio, self._benchmark, self._board = studio, benchmark, studio.board
         folder = studio.data_folder
         self._history = History(folder / FOLDER_NAME if folder is not None else None)
         self._standard = StandardFolder(folder / STANDARD_FOLDER if folder is not None else None)
-        self._contents: HistoryList | None = None
+        self._contents = HistoryList((), ())
         self._own: StandardRun | None = None
         self._opened: list[StandardRun | Recording] = []
         self.rows: dict[str, HistoryRow] = {}
@@ -100,7 +105,9 @@ class HistoryModel(PageModel):
         self._is_asking = False
         self.notice = Notice()
         self.player = RecordingPlayer(studio, benchmark, self)
-        self.published = PublishedExperiment(studio, benchmark, self)
+        self.published: PublishedTable | None = None
+        with contextlib.suppress(MissingResourceError):
+            self.published = published_table()
         self._kept: set[str] = set()
         self._most = _PAGE
         self._files = TaskQueue(self)
@@ -111,7 +118,10 @@ class HistoryModel(PageModel):
         self._reading.succeeded.connect(self._on_read)
         self._reading.failed.connect(self._on_failed)
         benchmark.run_changed.connect(self._on_run_changed)
-        self.follow(benchmark.plan_changed, self.published.changed)
+        self.follow(
+            benchmark.plan_changed, benchmark.runs_cleared, studio.board.changed,
+            studio.session.engine_described,
+        )  # fmt: skip
         studio.closing.connect(self._reading.close)
         studio.closing.connect(self._files.close)
 
@@ -120,12 +130,12 @@ class HistoryModel(PageModel):
     @property
     def entries(self) -> tuple[HistoryEntry, ...]:
         """The kept runs, newest first; empty until they are read."""
-        return self._contents.entries if self._contents else ()
+        return self._contents.entries
 
     @property
     def refused(self) -> str:
         """The unreadable files in the folder, a line each with the reason."""
-        refused = self._contents.refused if self._contents else ()
+        refused = self._contents.refused
         lines = [f"{file.file_name}: {file.reason}" for file in refused[:_MOST_REFUSED]]
         if len(refused) > _MOST_REFUSED:
             more = counted(len(refused) - _MOST_REFUSED, "more file")
@@ -135,7 +145,7 @@ class HistoryModel(PageModel):
     @property
     def unread_count(self) -> int:
         """The number of older files that are not read yet."""
-        return self._contents.unread_count if self._contents else 0
+        return self._contents.unread_count
 
     @property
     def trouble(self) -> str:
@@ -144,7 +154,10 @@ class HistoryModel(PageModel):
         if not count or not self._trouble:
             return ""
         waiting = "1 run is" if count == 1 else f"{count} runs are"
-        return f"{self._trouble} {waiting} only in memory and lost if you close this window."
+        return (
+            f"{self._trouble} {waiting} only in memory, saved when you come back to this page if "
+            "that is mended, and lost if you close the window."
+        )
 
     @property
     def is_busy(self) -> bool:
@@ -152,7 +165,7 @@ class HistoryModel(PageModel):
         return self._files.is_busy or self._reading.is_busy
 
     def on_seen(self) -> None:
-        """Read the folder: another window or the terminal may have written there."""
+        """Read the folder, where others may have written; save what could not be saved."""
         self.refresh()
 
     def refresh(self) -> None:
@@ -160,6 +173,8 @@ class HistoryModel(PageModel):
         most = self._most
 
         def read() -> tuple[HistoryList, StandardRun | None]:
+            with contextlib.suppress(StudioError):  # `trouble` stays
+                self._history.save_pending()
             contents = self._history.contents(most, lambda: self._files.is_closed)
             return contents, None if self._files.is_closed else self._standard.newest()
 
@@ -298,13 +313,40 @@ class HistoryModel(PageModel):
 
     def play(self) -> None:
         """Play the selected recording in Run's live plot."""
-        if self.recording is not None:
+        if self.recording is not None and self.can_play:
+            self.begun.emit()
             self.player.play(self.recording, self.choices.pace)
 
     def keep_results(self) -> None:
         """Add the results of the selected recording to the kept runs, labeled."""
         if self.recording is not None:
             self._files.add(partial(_results_of, self.recording), self._keep)
+
+    # ── the published test ───────────────────────────────────────────────────────────────────
+
+    @property
+    def published_rows(self) -> list[tuple[str, ...]]:
+        """A row for each published size: times of all its iterations, published and on this PC."""
+        if self.published is None:
+            return []
+        return experiment_rows(self.published, self._benchmark.results, self._published_devices)
+
+    @property
+    def can_repeat(self) -> bool:
+        """Whether the engine is ready and idle."""
+        is_idle = bool(self._studio.session.description) and not self._benchmark.state.is_busy
+        return self.published is not None and is_idle
+
+    def repeat_published(self) -> None:
+        """Run the published work with a time budget for each size."""
+        if self.published is not None and self.can_repeat:
+            self.begun.emit()
+            self._benchmark.start(experiment(self.published, self._published_devices))
+
+    @property
+    def _published_devices(self) -> list[str]:
+        """The CPU and the first usable card, as in the published program."""
+        return [row.address for row in self._board.usable_here[:2] if row.address is not None]
 
     # ── files ────────────────────────────────────────────────────────────────────────────────
 
@@ -321,10 +363,6 @@ class HistoryModel(PageModel):
         write = partial(_write_kept, self._history, self.one_entry.key, path)
         self._files.add(write, self._on_exported)
 
-    def save_again(self) -> None:
-        """Try to save the runs that are only in memory."""
-        self._files.add(self._history.save_pending, self._on_saved)
-
     # ── outcomes ─────────────────────────────────────────────────────────────────────────────
 
     def _on_run_changed(self, run: Run) -> None:
@@ -333,12 +371,18 @@ class HistoryModel(PageModel):
             return
         self._kept.add(run_id)
         if run.recording is None:  # a recording already has a file, and is not from this PC
-            self._files.add(partial(self._history.keep, run, local_now()), self._on_done)
+            self._files.add(partial(_kept, self._history, run, local_now()), self._on_kept)
         kept = self.ghost[0].result if self.ghost is not None else None
         reason = difference(run.result, kept) if kept is not None else ""
         if reason:
             self._show_notice(Notice(f"Overlay removed. {reason}"))
             self.end_ghost()
+
+    def _on_kept(self, failure: Failure | None) -> None:
+        if failure is not None:
+            self._trouble = failure.message
+            self._show_notice(Notice(failure.message, Tone.FAILURE))
+        self.refresh()
 
     def _on_done(self, _answer: object) -> None:
         self.refresh()
@@ -415,11 +459,6 @@ class HistoryModel(PageModel):
     def _on_exported(self, path: Path) -> None:
         self._show_notice(Notice(f"Saved as {path}"))
 
-    def _on_saved(self, count: int) -> None:
-        self._trouble = ""
-        self._show_notice(Notice(f"{counted(count, 'run')} saved."))
-        self.refresh()
-
     def _on_loaded(self, key: str, kept: KeptRun) -> None:
         run = run_of(kept)
         run.card = kept_card(kept, self._board)
@@ -436,11 +475,7 @@ class HistoryModel(PageModel):
         mistake = failure.message
         if failure.kind is FailureKind.INTERNAL:
             mistake = f"The history failed: {mistake}"
-        if self._history.pending:
-            self._trouble = mistake
         self._show_notice(Notice(mistake, Tone.FAILURE))
-        if self._contents is None or self._history.pending:
-            self.refresh()
 
     def _show_notice(self, notice: Notice) -> None:
         self.notice = notice
@@ -455,6 +490,15 @@ def _read(path: Path, is_over: Callable[[], bool]) -> _Found:
         return open_results(path, local_now(), is_over)
     except StudioError as error:
         return failure_from(error)
+
+
+def _kept(history: History, run: Run, kept_at: str) -> Failure | None:
+    """Keep a run; return why it is only in memory."""
+    try:
+        history.keep(run, kept_at)
+    except StudioError as error:
+        return failure_from(error)
+    return None
 
 
 def _results_of(recording: Recording) -> list[KeptRun]:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject
 
 from gpu_studio.core.benchmark.recording_writer import (
     RecordedPc,
@@ -61,13 +61,7 @@ class _FixedRuns(msgspec.Struct, frozen=True):
 
 
 class RecordingPlayer(QObject):
-    """Replays a recording.
-
-    Signals:
-        begun(): the replayed runs have begun.
-    """
-
-    begun = Signal()
+    """Replays a recording."""
 
     def __init__(self, studio: Studio, benchmark: Benchmark, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -94,7 +88,6 @@ class RecordingPlayer(QObject):
         self._recording, self._speed = recording, speed
         self._session.restart()
         names = {run.request.device: run.device_name for run in recording.runs}
-        self.begun.emit()
         self._benchmark.start(
             _FixedRuns(tuple(run.request for run in recording.runs)),
             RunSource(self._session, recording.label, names),

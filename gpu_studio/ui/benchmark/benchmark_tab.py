@@ -35,8 +35,7 @@ class BenchmarkTab(PagedTab):
         )  # fmt: skip
         self.add(run_page, self._history_page)
         self.model.front_wanted.connect(self._show_runs)
-        self._history.published.begun.connect(self._on_begun)
-        self._history.player.begun.connect(self._on_begun)
+        self._history.begun.connect(self._on_begun)
 
     def go_to(self, destination: Destination) -> None:
         """Compare the CPU and the cards, or open files."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QInputDialog
 
-from gpu_studio.model.benchmark.published_experiment import HEAD
+from gpu_studio.core.benchmark.reference import HEAD
 from gpu_studio.model.benchmark.recording import AT_ONCE, OWN_PACE
 from gpu_studio.ui.eliding import RoomText
 from gpu_studio.ui.page import Box, Columns, Flow, Fold, Own, Page
@@ -39,9 +39,10 @@ _OPEN_TIP = (
     "A picture, a recording, a standard run or results from another PC; nothing in it is executed. "
     "You can drop files as well."
 )
+_NO_TABLE = "The published table is missing from this installation."
 _NOTE = (
-    "The experiment times each size for 2\u202fs on this PC. “≈” marks a time scaled to the "
-    "published number of iterations."
+    "The experiment times each size for 2\u202fs on this PC. “≈” is the median of a call times the "
+    "published iterations."
 )
 
 
@@ -107,8 +108,6 @@ class HistoryPage(Page):
                 ),
                 Words(lambda: m.notice, name="history.outcome", keeps_room=True),
                 Words(lambda: m.trouble, "amber", name="history.trouble"),
-                Press("Save again", m.save_again, name="history.save", shown=lambda: m.trouble,
-                      tip="Try again to save the runs that are only in memory"),
                 Words(lambda: m.refused, "muted", name="history.refused"),
             ),
             Box(
@@ -123,15 +122,15 @@ class HistoryPage(Page):
         )  # fmt: skip
 
     def _published(self) -> Sequence[Part]:
-        test = self.model.published
+        m, table = self.model, self.model.published
+        source = f"{table.source}. {table.about} {table.method}" if table else _NO_TABLE
         return (
-            Words(lambda: test.source, "muted", name="published.source"),
-            Press("Run the GT 1030 experiment", test.run, name="preset.gt_1030", icon="play",
-                  enabled=lambda: test.can_run,
+            Words(source, "muted", name="published.source"),
+            Press("Run the GT 1030 experiment", m.repeat_published, name="preset.gt_1030",
+                  icon="play", enabled=lambda: m.can_repeat,
                   tip="Run the published work on this PC, in about half a minute"),
-            Rows("Published times and this PC's times", HEAD, lambda: test.rows,
+            Rows("Published times and this PC's times", HEAD, lambda: m.published_rows,
                  tuple(range(6)), name="published.table"),
-            Words(lambda: test.scaling, "muted", name="published.scaling"),
             Words(_NOTE, "muted", name="published.note"),
         )  # fmt: skip
 

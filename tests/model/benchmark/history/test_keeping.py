@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark import history as history_module
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.notice import Tone
 from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.worker import Task
 from tests.model.benchmark.history.kept import choose, folder_of, run
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pytest
     from pytestqt.qtbot import QtBot
 
+    from gpu_studio.core.notice import Notice
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.studio import Studio
 
@@ -42,7 +43,7 @@ def test_what_was_kept_is_there_for_the_next_window(
     qtbot.waitUntil(lambda: len(later.entries) == 1)
 
 
-def test_a_folder_that_takes_nothing_is_reported_once_and_saving_can_be_tried_again(
+def test_a_folder_that_takes_nothing_is_reported_once_and_gets_all_when_the_page_is_seen_again(
     qtbot: QtBot,
     benchmark: Benchmark,
     history: HistoryModel,
@@ -58,10 +59,26 @@ def test_a_folder_that_takes_nothing_is_reported_once_and_saving_can_be_tried_ag
     assert "2 runs are only in memory" in history.trouble
     assert len(history.entries) == 2  # nothing is lost
     folder.unlink()
-    history.save_again()
-    qtbot.waitUntil(lambda: notices[-1] == Notice("2 runs saved."))
-    assert history.trouble == ""
+    history.see(is_seen=True)
+    qtbot.waitUntil(lambda: history.trouble == "")
     assert len(list(folder.iterdir())) == 2
+
+
+def test_a_folder_that_can_be_neither_read_nor_written_is_asked_a_few_times(
+    qtbot: QtBot,
+    benchmark: Benchmark,
+    history: HistoryModel,
+    notices: list[Notice],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise StudioError(FailureKind.NOT_SAVED, "No permission.")
+
+    monkeypatch.setattr(history._history, "_save", refuse)
+    monkeypatch.setattr(history._history, "_file_names", refuse)
+    run(qtbot, benchmark, history, 64)
+    assert len(notices) <= 3
+    assert "1 run is only in memory" in history.trouble
 
 
 def test_many_bad_files_are_reported_in_few_lines(
