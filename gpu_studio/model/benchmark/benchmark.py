@@ -48,32 +48,6 @@ _LATEST_UPDATE_MS = 400
 REST_S = 0.04
 
 
-def progress_sentence(run: Run, device: str, left_s: float | None) -> str:
-    """Return the current run and the plan's remaining time in words; None: time not known."""
-    parts = (
-        run.size_label,
-        run.request.dtype,
-        device,
-        "with copies" if run.request.transfers else "",
-        _PHASES.get(run.phase, run.phase),
-        "" if left_s is None else left_words(left_s),
-    )
-    return " · ".join(part for part in parts if part)
-
-
-def long_call_warning(run: Run | None) -> str:
-    """Return a warning for a call that is too long to stop midway; empty for others."""
-    if run is None or (run.expected_call_s or 0.0) <= _LONG_CALL_S:
-        return ""
-    duration = format_duration(run.expected_call_s or 0.0)
-    return f"One call takes about {duration}. Stop will end PyTorch and start it anew."
-
-
-def left_words(left_s: float) -> str:
-    """Return a remaining time in words: ``about 12 s left``."""
-    return f"{about_time(left_s)} left"
-
-
 class RunSource(NamedTuple):
     """Another source of a plan's runs than the PCs: a recording, with its devices' names."""
 
@@ -245,6 +219,11 @@ class Benchmark(QObject):
         return time_left_s(self.planned, self.waiting, preparing_s)
 
     @property
+    def left(self) -> str:
+        """The plan's remaining time in words, ``about 12 s left``; empty if it is not known."""
+        return "" if self.left_s is None else f"{about_time(self.left_s)} left"
+
+    @property
     def progress(self) -> float:
         """The finished share of the plan, 0 to 1; 0 without a plan."""
         count = len(self.planned) + len(self.waiting)
@@ -258,13 +237,21 @@ class Benchmark(QObject):
             return ""
         if self.state is WorkState.STOPPING:
             return "Stopping…"
-        device = run_label(run, self._studio.board.rows)
-        return progress_sentence(run, device, self.left_s)
+        parts = (
+            run.size_label, run.request.dtype, run_label(run, self._studio.board.rows),
+            "with copies" if run.request.transfers else "", _PHASES.get(run.phase, run.phase),
+            self.left,
+        )  # fmt: skip
+        return " · ".join(part for part in parts if part)
 
     @property
     def warning(self) -> str:
         """The warning about the current run: a call that is too long to stop midway."""
-        return long_call_warning(self.running)
+        run = self.running
+        if run is None or (run.expected_call_s or 0.0) <= _LONG_CALL_S:
+            return ""
+        duration = format_duration(run.expected_call_s or 0.0)
+        return f"One call takes about {duration}. Stop will end PyTorch and start it anew."
 
     def start(self, plan: RunPlan, source: RunSource | None = None) -> None:
         """Start a plan; does nothing while another runs.

@@ -25,7 +25,6 @@ from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.core.units import format_rate, format_size
-from gpu_studio.model.benchmark.benchmark import left_words
 from gpu_studio.model.benchmark.run_labels import result_label
 from gpu_studio.model.run_queue import WorkState
 
@@ -132,9 +131,9 @@ class _Words:
         found = results_at_size(results)
         claim = found.claim if found is not None else None
         headline = "Stopping…" if benchmark.state is WorkState.STOPPING else "Measuring…"
-        left_s = benchmark.left_s
-        left = left_words(left_s) if left_s is not None else "running"
-        chip = Notice(_capitalized(left), Tone.QUIET, detail=benchmark.sentence)
+        chip = Notice(
+            _capitalized(benchmark.left or "running"), Tone.QUIET, detail=benchmark.sentence
+        )
         if found is not None and (found.wrong or (claim is not None and claim.sign)):
             headline = f"{self._headline(found)} so far"
         if claim is not None and claim.doubts:

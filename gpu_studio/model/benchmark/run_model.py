@@ -13,7 +13,6 @@ from gpu_studio.core.benchmark.verdict import verdict_of
 from gpu_studio.core.device_name import CPU
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.model.benchmark.benchmark import left_words
 from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
 from gpu_studio.model.benchmark.explained import Explained, explained
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
@@ -429,8 +428,7 @@ class RunModel(PageModel):
     @property
     def brief_status(self) -> Notice:
         """The same in a few words."""
-        left_s = self.benchmark.left_s
-        left = left_words(left_s) if left_s is not None else self.benchmark.sentence
+        left = self.benchmark.left or self.benchmark.sentence
         words = self.outcome.sentence or (left if self.is_busy else self.problem or self._planned)
         return Notice(words, self.outcome.tone)
 
