@@ -16,6 +16,7 @@ from gpu_studio.core.builds.trouble import failed_check, no_network
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.wheel_table import load_table
+from tests.cli.test_doctor import Watch
 from tests.fakes.pc import cpu_only, gt_1030
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ def test_a_build_that_a_running_engine_has_loaded_stays(shelf, tmp_path, monkeyp
 
 def test_a_command_without_an_engine_says_how_to_get_one(shelf, monkeypatch, capsys):
     monkeypatch.setattr("gpu_studio.cli.answers.own_shelf", lambda _folder: shelf)
-    monkeypatch.setattr("gpu_studio.cli.doctor.SensorWatch", FakeWatch)
+    monkeypatch.setattr("gpu_studio.cli.doctor.SensorWatch", Watch(gt_1030()))
     monkeypatch.setattr("gpu_studio.cli.devices.read_inventory", lambda _path: gt_1030())
     install = typed("gpu-studio engine install")
     assert main(["bench", "list"]) == FAILED
@@ -250,22 +251,3 @@ def test_a_command_without_an_engine_says_how_to_get_one(shelf, monkeypatch, cap
     put(shelf, "cpu", python="3.1")
     assert main(["bench", "list"]) == FAILED
     assert "3.1" in capsys.readouterr().err
-
-
-class FakeWatch:
-    """The sensors of a PC with one card."""
-
-    def __init__(self, _log_path):
-        pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def inventory(self):
-        return gt_1030()
-
-    def readings(self):
-        return []

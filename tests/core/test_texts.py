@@ -1,5 +1,3 @@
-"""Names from outside never hide, turn around or control what is shown: in no file, in no field."""
-
 from __future__ import annotations
 
 import pickle

@@ -1,5 +1,3 @@
-"""Only ordinary files are opened, and no more of one is read than is wanted."""
-
 from __future__ import annotations
 
 import os

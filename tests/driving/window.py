@@ -87,12 +87,6 @@ def numbers(text: str) -> list[str]:
     return re.findall(r"(?<![\w.:])\d+(?:[.,]\d+)*", plain(text))
 
 
-def axis_labels(plot: LivePlot) -> list[str]:
-    """Return the axis labels of a plot that is built."""
-    assert plot.plot is not None
-    return [plot.plot.getAxis(side).labelText for side in ("left", "bottom")]
-
-
 def find(root: QWidget, name: str, kind: type[Widget] = QWidget) -> Widget:
     """Return a widget by its object name."""
     found = root.findChild(kind, name)

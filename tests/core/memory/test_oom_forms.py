@@ -26,7 +26,6 @@ OLD_HINT = (
 IN_WINDOWS = (
     'Traceback (most recent call last):\n  File "C:\\Users\\me\\train.py", line 7, in <module>\n'
 )
-ON_LINUX = 'Traceback (most recent call last):\n  File "/home/me/train.py", line 7, in <module>\n'
 WATERMARK = (
     " Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit for memory allocations (may "
     "cause system failure)."
