@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
-from itertools import pairwise
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from PySide6.QtCore import Qt
@@ -357,18 +357,21 @@ class Later(Part):
 
 @dataclass(eq=False, repr=False)
 class Each(Part):
-    """A part for each of some values, side by side; all are made anew when the values differ.
+    """A part for each of some values; all are made anew when the values differ.
 
     Attributes:
         values: returns the values.
         part: returns the part of a value.
+        share_letters: below each other, or side by side and as wide as each other where each has
+            this much room; 0: side by side, in as many lines as needed.
     """
 
     values: Read
     part: Callable[[Any], Part]
+    share_letters: int = 0
 
     def make(self, page: Page) -> QWidget:
-        place = FlowRow(spacing=GAP)
+        place = _Shares(self.share_letters) if self.share_letters else FlowRow(spacing=GAP)
         shown: list[Any] = []
         made: list[QWidget] = []
         updates: list[Callable[[], object]] = []
@@ -377,12 +380,14 @@ class Each(Part):
             if shown != (values := [*self.values()]):
                 for widget in made:
                     discard(widget)
-                every, page.updates = page.updates, []
+                every, presses = page.updates, page.presses
+                page.updates, page.presses = [], []
                 shown[:], made[:] = values, [self.part(value).build(page) for value in values]
-                updates[:], page.updates = page.updates, every
+                updates[:] = page.updates
+                updates.extend(partial(_update_press, *one) for one in page.presses)
+                page.updates, page.presses = every, presses
                 place.set_widgets(*made)
-                for earlier, later in pairwise((place, *made)):
-                    QWidget.setTabOrder(earlier, later)
+                _order_focus(place, made)
             for one in updates:
                 one()
 
@@ -391,6 +396,47 @@ class Each(Part):
 
     def is_filled(self, widget: Any) -> bool:
         return bool(self.values())
+
+
+def _update_press(pressed: QPushButton, enabled: Read) -> None:
+    _enable(pressed, bool(enabled()))
+
+
+def _order_focus(place: QWidget, made: Sequence[QWidget]) -> None:
+    """Let Tab reach parts at their place, although they are made later than the page."""
+    earlier = place
+    while (before := earlier.previousInFocusChain()) is not None and before is not place:
+        earlier = before
+        if earlier.focusPolicy() is not Qt.FocusPolicy.NoFocus:
+            break
+    for widget in (inner for one in made for inner in (one, *one.findChildren(QWidget))):
+        if widget.focusPolicy() is not Qt.FocusPolicy.NoFocus:
+            QWidget.setTabOrder(earlier, widget)
+            earlier = widget
+
+
+class _Shares(QWidget):
+    def __init__(self, least_letters: int) -> None:
+        super().__init__()
+        self._least_letters, self._count = least_letters, 0
+        self._line = QBoxLayout(QBoxLayout.Direction.TopToBottom, self)
+        self._line.setContentsMargins(0, 0, 0, 0)
+        self._line.setSpacing(GAP)
+
+    def set_widgets(self, *widgets: QWidget) -> None:
+        self._count = len(widgets)
+        for widget in widgets:
+            self._line.addWidget(widget, 1)
+        self._arrange()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        fits = self.width() >= letters(self, self._least_letters) * self._count
+        directions = QBoxLayout.Direction
+        self._line.setDirection(directions.LeftToRight if fits else directions.TopToBottom)
 
 
 @dataclass(eq=False, repr=False)

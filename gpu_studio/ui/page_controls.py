@@ -345,6 +345,8 @@ class ChosenRows(_Control):
         rows: returns the texts of the rows by their keys.
         numbers: the columns of numbers.
         wide: the column that takes the spare width; its texts end in "…" without room.
+        most_rows: of more rows, it scrolls.
+        one: returns the key of the chosen row, if there is one at a time: the field is its key.
         opened: called when a row is opened, by Enter or two clicks.
         deleted: called when Delete is pressed.
     """
@@ -353,6 +355,8 @@ class ChosenRows(_Control):
     rows: Read
     numbers: Sequence[int] = ()
     wide: int = 0
+    most_rows: int = _MOST_ROWS
+    one: Read | None = None
     opened: Callable[[], object] | None = None
     deleted: Callable[[], object] | None = None
 
@@ -364,6 +368,9 @@ class ChosenRows(_Control):
         header.setStretchLastSection(False)
         header.setSectionResizeMode(self.wide, QHeaderView.ResizeMode.Stretch)
         choose, chosen = _choose(page, self), view.selectionModel()
+        one = self.one
+        if one is not None:
+            view.setSelectionMode(view.SelectionMode.SingleSelection)
 
         def selected() -> tuple[Any, ...]:
             return tuple(keys[at] for at in sorted(one.row() for one in chosen.selectedRows()))
@@ -372,15 +379,22 @@ class ChosenRows(_Control):
             found = self.rows()
             keys[:] = found
             rows.set_rows([*found.values()])
-            view.setFixedHeight(height_of_rows(view, min(max(len(keys), 1), _MOST_ROWS)))
-            if selected() != (wanted := _chosen(page, self)):
+            view.setFixedHeight(height_of_rows(view, min(max(len(keys), 1), self.most_rows)))
+            wanted = (one(),) if one is not None else _chosen(page, self)
+            if selected() != wanted:
                 select = QItemSelection()
                 for at in (at for at, key in enumerate(keys) if key in wanted):
                     select.select(rows.index(at, 0), rows.index(at, len(self.head) - 1))
                 chosen.select(select, QItemSelectionModel.SelectionFlag.ClearAndSelect)
 
+        def on_selected() -> None:
+            if one is None:
+                choose(selected())
+            elif keys_chosen := selected():
+                choose(keys_chosen[0])
+
         page.updates.append(update)
-        chosen.selectionChanged.connect(lambda: choose(selected()))
+        chosen.selectionChanged.connect(on_selected)
         if self.opened is not None:
             view.activated.connect(self.opened)
         if self.deleted is not None:

@@ -181,7 +181,10 @@ def fill_menu(menu: QMenu, items: Iterable[tuple[Any, ...] | None]) -> None:
 
 @dataclass(eq=False, repr=False)
 class Rows(Part):
-    """A table of texts as high as its rows; ``numbers`` are the columns of numbers."""
+    """A table of texts as high as its rows; ``numbers`` are the columns of numbers.
+
+    The first column takes the spare width.
+    """
 
     label: str
     head: Sequence[str]
@@ -191,6 +194,9 @@ class Rows(Part):
     def make(self, page: Page) -> QWidget:
         rows = TextRows(self.head, self.numbers, page)
         view = table(rows, name=f"{page.name}.{self.name}", accessible_name=self.label)
+        header = view.horizontalHeader()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(0, header.ResizeMode.Stretch)
 
         def update() -> None:
             rows.set_rows(self.rows())

@@ -22,7 +22,6 @@ from gpu_studio.model.studio import Studio
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.scroll_page import LazyPage, idle_work
-from gpu_studio.ui.switcher.device_cards import DeviceCard
 from gpu_studio.ui.tabs import TABS
 from tests.driving.pages import settle
 from tests.driving.window import click, find, open_tab, places, sees, text, wait_ready
@@ -89,8 +88,7 @@ def test_a_window_that_is_made_after_the_start_orders_its_devices(qtbot, engines
     qtbot.addWidget(window)
     window.show()
     open_tab(window, "Switcher")
-    card = find(window, "switcher.cards").findChild(DeviceCard)
-    assert card is not None
+    card = find(window, "switcher.card.cpu")
     qtbot.waitUntil(card.isVisible)
 
 

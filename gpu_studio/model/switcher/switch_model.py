@@ -58,11 +58,10 @@ MATRICES, FILE = "\x00matrices", "\x00file"
 SIZES = tuple((f"{size} × {size}", size) for size in (256, 1000, 2048, 4096))
 TYPES = (("as it is", ""), *((dtype, dtype) for dtype in DTYPES))
 _ALL_CARDS = "\x00all"
-_SEPARATOR = "  ·  "
 _MATRICES_MADE = "x is made on the CPU and moved. w is made on the device."
 _FILE_IS_HERE = "Files are not sent to another PC. Choose a device of this PC for your file."
 _EACH_TENSOR = "each tensor appears here, with its device before and after."
-_GONE = "PyTorch has started anew, so the model is gone"
+_GONE = "PyTorch has started anew, so the model is gone."
 _Request = UseDevice | PlaceModel | PlaceTensors
 _TONES = {True: Tone.PLAIN, False: Tone.FAILURE, None: Tone.AMBER}  # by what the proof says
 
@@ -270,7 +269,7 @@ class SwitchModel(PageModel):
 
     def _on_engine_described(self) -> None:
         if self._is_at and self.table.row_count:
-            self.proof = Notice(f"{self.proof.sentence}{_SEPARATOR}{_GONE}")
+            self.proof = Notice(_GONE, Tone.AMBER)
         self._is_at = ""
         self._on_restarted()
 
@@ -317,9 +316,13 @@ class SwitchModel(PageModel):
         return Notice(next((one.sentence for one in self.models if one.name == self.thing), ""))
 
     @property
+    def is_moving(self) -> bool:
+        return self._reply is not None and self._using is None
+
+    @property
     def move_label(self) -> str:
         """The label of the button: where it moves to, or that it goes back."""
-        if self._reply is not None and self._using is None:
+        if self.is_moving:
             return "Moving…"
         target = self._target
         if not target:

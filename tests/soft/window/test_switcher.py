@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QTabBar, QTreeWidget
+from PySide6.QtWidgets import QComboBox, QLabel, QTabBar
 
 from gpu_studio.core.messages.placement_messages import DeviceUsed, PlaceFinished
 from gpu_studio.core.messages.run_messages import RunFinished
@@ -52,7 +52,7 @@ def use(person: Person, identity: str) -> PlaceFinished:
     person.until(lambda: len(person.events(PlaceFinished)) > before)
     finished = person.events(PlaceFinished)[-1]
     assert isinstance(finished, PlaceFinished)
-    person.until(lambda: person.text("switcher.proof") not in ("", "Moving…"))
+    person.until(lambda: person.find(QLabel, "switcher.proof").text() not in ("", "Moving…"))
     return finished
 
 
@@ -89,7 +89,7 @@ def test_switching_both_ways_keeps_to_the_card_and_not_to_its_number(
     assert "cuda:0 RTX 3060" in person.text("status")
     assert person.sees(f"switcher.mark.{second}")
     person.click("switcher.move")
-    person.until(lambda: "moved in" in person.text("switcher.proof"))
+    person.until(lambda: "moved in" in person.find(QLabel, "switcher.proof").text())
     assert contexts(pc, person) == [0, 1]
     person.open_tab("Devices")
     person.choose_row("devices.table", 1)
@@ -123,7 +123,7 @@ def test_a_model_moves_between_cards_and_back(sit_down_at: SitDownAt) -> None:
         assert finished.output_device == after
         sizes = person.column("switcher.placement", "Bytes")
         assert finished.moved_bytes == sum(int(size.replace(",", "")) for size in sizes)
-        assert "moved in" in person.text("switcher.proof")
+        assert "moved in" in person.find(QLabel, "switcher.proof").text()
         before = after
     shares = pc.use_of(engine_pid).cards
     # What came in over the bus, or from the other card, has all left again.
@@ -144,11 +144,15 @@ def test_a_pitfall_is_broken_and_fixed_on_the_card_that_is_chosen(sit_down_at: S
     assert contexts(pc, person) == [0, 1]
 
 
+def choose(person: Person, lesson: str) -> None:
+    """Choose a lesson that was not done yet."""
+    titles = person.entries("switcher.lab.list")
+    person.choose_row("switcher.lab.list", titles.index(lesson))
+
+
 def compared(person: Person, lesson: str) -> list[ResultBar]:
     """Run an experiment on the second card and return the bars of its ways."""
-    lessons = person.find(QTreeWidget, "switcher.lab.list")
-    (item,) = lessons.findItems(lesson, Qt.MatchFlag.MatchExactly)
-    lessons.setCurrentItem(item)
+    choose(person, lesson)
     person.choose("switcher.lab.device", "cuda:1")
     person.click("switcher.lab.run")
     person.until(
@@ -204,8 +208,6 @@ def test_a_card_that_pytorch_has_no_code_for_is_passed_over(sit_down_at: SitDown
     open_page(person, "Lessons")
     person.click("switcher.lab.break")
     person.until(lambda: "cuda:1" in person.text("switcher.lab.broken.error"))
-    lessons = person.find(QTreeWidget, "switcher.lab.list")
-    (item,) = lessons.findItems("Feeding the card", Qt.MatchFlag.MatchExactly)
-    lessons.setCurrentItem(item)
+    choose(person, "Feeding the card")
     devices = person.find(QComboBox, "switcher.lab.device")
     assert [devices.itemText(index) for index in range(devices.count())] == ["cuda:1", "cpu"]

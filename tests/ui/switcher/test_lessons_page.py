@@ -7,14 +7,14 @@ import math
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QPushButton, QTextEdit, QTreeWidget
+from PySide6.QtWidgets import QPushButton, QTableView, QTextEdit
 
 from gpu_studio.core.messages.pitfall_messages import PitfallOutcome, RunPitfall
 from gpu_studio.core.switcher.pitfall_words import ChangedLine
 from gpu_studio.model.pages import LESSONS, SWITCHER
 from gpu_studio.ui.result_bars import ResultBars
 from gpu_studio.ui.switcher.changed_code import ChangedCode
-from tests.driving.window import click, find, numbers, text
+from tests.driving.window import choose_row, click, entries, find, numbers, text
 from tests.fakes.scripted_engine import Pause
 from tests.fakes.switching_answers import pitfall_finished
 from tests.ui.switcher.answers import PITFALLS, free
@@ -26,20 +26,15 @@ def lab(tab):
     return tab
 
 
-def entries(lab):
-    """Return the list, and its entries by their titles."""
-    tree = find(lab, "switcher.lab.list", QTreeWidget)
-    items = [tree.topLevelItem(at) for at in range(tree.topLevelItemCount())]
-    return tree, {item.text(0): item for item in items}
+_LIST = "switcher.lab.list"
 
 
 def choose(lab, title):
-    tree, items = entries(lab)
-    tree.setCurrentItem(items[title])
+    choose_row(lab, _LIST, entries(lab, _LIST).index(title))
 
 
 def test_the_page_is_made_when_it_is_first_shown(tab):
-    assert tab.findChild(QTreeWidget, "switcher.lab.list") is None
+    assert tab.findChild(QTableView, _LIST) is None
     tab.pages.go_to(LESSONS)
     assert find(tab, "switcher.lab").isVisible()
     assert not find(tab, "switcher.cards").isVisible()
@@ -48,8 +43,8 @@ def test_the_page_is_made_when_it_is_first_shown(tab):
 def test_broken_why_and_fixed(lab, engines, studio, qtbot):
     mixed = PITFALLS[0]
     assert text(lab, "switcher.lab.title") == mixed.title
-    assert text(lab, "switcher.lab.why") == mixed.why
     click(lab, "switcher.lab.about.more")
+    assert text(lab, "switcher.lab.why") == mixed.why
     assert text(lab, "switcher.lab.remark") == mixed.remark
     assert find(lab, "switcher.lab.broken_card").isHidden()
     buttons = [find(lab, f"switcher.lab.{name}") for name in ("break", "fix")]
@@ -66,21 +61,18 @@ def test_broken_why_and_fixed(lab, engines, studio, qtbot):
     click(lab, "switcher.lab.fix")
     qtbot.waitUntil(find(lab, "switcher.lab.fixed_card").isVisible)
     assert find(lab, "switcher.lab.fixed_card").property("tone") == "good"
-    role = Qt.ItemDataRole.AccessibleTextRole
-    qtbot.waitUntil(lambda: "done" in entries(lab)[1][mixed.title].data(0, role))
+    qtbot.waitUntil(lambda: f"{mixed.title}  ✔" in entries(lab, _LIST))
     assert studio.settings.choices.lessons == ("mixed_devices",)
     assert engines.requests[-1] == RunPitfall(name="mixed_devices", device="cuda:0", part="fixed")
 
 
-def test_the_arrow_keys_go_from_lesson_to_lesson_and_not_to_a_heading(lab, qtbot):
-    tree, items = entries(lab)
-    tree.setFocus()
+def test_the_arrow_keys_go_from_lesson_to_lesson(lab, qtbot):
+    lessons = find(lab, _LIST)
+    lessons.setFocus()
     choose(lab, PITFALLS[-1].title)
     assert text(lab, "switcher.lab.title") == PITFALLS[-1].title
     assert find(lab, "switcher.lab.remark").isHidden()
-    tree, items = entries(lab)
-    assert "EXPERIMENTS" in items
-    qtbot.keyClick(tree, Qt.Key.Key_Down)
+    qtbot.keyClick(lessons, Qt.Key.Key_Down)
     assert text(lab, "switcher.lab.title") == "Feeding the card"
     assert find(lab, "switcher.lab.break").isHidden()
     assert find(lab, "switcher.lab.run").isVisible()
@@ -131,14 +123,10 @@ def test_while_one_runs_it_can_be_stopped_and_no_other_begins(lab, engines, qtbo
 
 def test_every_title_is_whole_in_the_narrowest_window(lab, qtbot):
     lab.resize(760, 500)
-    tree, items = entries(lab)
-    qtbot.waitUntil(lambda: tree.isColumnHidden(1))
-    for item in items.values():
-        title = tree.visualItemRect(item)
-        assert tree.sizeHintForColumn(0) <= tree.columnWidth(0) <= tree.viewport().width()
-        assert title.bottom() <= tree.viewport().height()
-    lab.resize(1800, 900)
-    qtbot.waitUntil(lambda: not tree.isColumnHidden(1))
+    lessons = find(lab, _LIST, QTableView)
+    room = lessons.viewport()
+    qtbot.waitUntil(lambda: lessons.sizeHintForColumn(0) <= lessons.columnWidth(0) <= room.width())
+    assert lessons.rowViewportPosition(len(entries(lab, _LIST)) - 1) < room.height()
 
 
 def test_only_the_lines_that_the_fix_changes_stand_there_wrapped_and_marked(lab, engines, qtbot):
