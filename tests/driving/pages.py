@@ -191,7 +191,7 @@ def use_everything(window: QWidget) -> None:
     wait_until(find(window, "benchmark.run", QPushButton).isEnabled)
     go(window, page_called("Race"))
     press(window, "race.run")
-    wait_until(find(window, "race.run", QPushButton).isVisible)
+    wait_until(find(window, "race.run", QPushButton).isEnabled)
     go(window, page_called("Switch"))
     press(window, "switcher.move")
     go(window, page_called("Lessons"))

@@ -142,7 +142,7 @@ class Photographer:
         for picture in ("learn", "paint", "grow", "swarm"):
             self.press(f"race.picture.{picture}")
             if picture == "swarm":
-                race.choices.choose_size(_BODIES)
+                race.choose(size=_BODIES)
             self.take(f"race-{picture}-start")
             self.press("race.run")
             sentence = find(self._window, "race.sentence", QLabel)
@@ -151,10 +151,10 @@ class Photographer:
             self.wait(lambda: race.verdict is not None)
             self.rest(300)
             self.take(f"race-{picture}")
-            order = film_order(race.moment(tab._roles))
+            order = film_order(race.moment(tab.page.roles))
             order = msgspec.structs.replace(order, size=_ANIMATION_SIZE)
             path = self._folder / f"race-{picture}{self._suffix}.webp"
-            tab._saving.save(order.encode(), path)
+            race.files.save(order.encode(), path)
             self.wait(path.exists)
         self.wait(lambda: self._studio.session.is_free)
 

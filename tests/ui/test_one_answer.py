@@ -75,8 +75,8 @@ def test_it_does_not_race(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> N
     for side in ("left", "right"):
         contestants = tab.findChild(QComboBox, f"race.contestants.{side}")
         assert f"GT 1030: {REASON}" in contestants.toolTip().splitlines()
-    assert {entry.contestant.device for entry in race.choices.entries} == {"cpu", "cuda:1"}
-    assert [entry.contestant.device for entry in race.choices.chosen] == ["cpu", "cuda:1"]
+    assert {entry.contestant.device for entry in race.entries} == {"cpu", "cuda:1"}
+    assert [entry.contestant.device for entry in race.chosen] == ["cpu", "cuda:1"]
 
 
 def test_the_memory_tab_shows_the_drivers_numbers_and_the_reason(ready_studio: Studio) -> None:

@@ -1,120 +1,103 @@
-"""A race: its two sides in turns, a ghost beside a live one, and the result."""
+"""The Race page: what the next race is to be, its two sides in turns, and the result."""
 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, NamedTuple
 
-from PySide6.QtCore import QObject, QTimer, Signal
+import msgspec
+from PySide6.QtCore import QTimer, Signal
 
 from gpu_studio.core.benchmark.run import Run, RunState
+from gpu_studio.core.device_name import is_cpu, name_at, pc_of
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, Showing
 from gpu_studio.core.messages.run_messages import SamplesMeasured
-from gpu_studio.core.notice import Notice
-from gpu_studio.core.race.contestant import race_requests
-from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
+from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.race.contestant import Contestant, race_requests, usual_contestants
+from gpu_studio.core.race.picture_file import Photo
+from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES, lake
 from gpu_studio.core.race.side import RaceSide, first_finish_s
-from gpu_studio.core.race.stage_view import Moment, StageView, invitation, result_notice
+from gpu_studio.core.race.stage_view import (
+    Moment,
+    PaintOrder,
+    StageView,
+    invitation,
+    picture_order,
+    result_notice,
+)
 from gpu_studio.core.race.verdict import judge
-from gpu_studio.core.units import format_size
+from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.core.units import counted, format_size, local_now
+from gpu_studio.model.page_model import PageModel
 from gpu_studio.model.pages import RACE
-from gpu_studio.model.race.race_choices import RaceChoices
+from gpu_studio.model.race.race_files import OpenedRace, RaceFiles
 from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState, step_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from PySide6.QtCore import QObject
+
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadDescription
+    from gpu_studio.core.packed_frame import PackedFrame
     from gpu_studio.core.race.verdict import Verdict
     from gpu_studio.model.engine_session import EngineSession
-    from gpu_studio.model.race.race_photo import RacePhoto
     from gpu_studio.model.studio import Studio
 
+OWN_NAME = "Mountain lake"
+REST_S = 0.01  # the window draws a frame while nothing is timed
+_SETTLE_MS = 400  # the lever may pass several sizes on its way
+_WORDS_MS = 250  # words that change faster cannot be read
 _REPLAY_MS = 50
 # Of what is known, this share is caught up with at each frame. Nearer, there is nothing more to
 # see; further ahead, the frames come too seldom to run evenly.
 _FOLLOWS, _NEAR_S, _FAR_S = 0.15, 0.02, 1.0
 _LONGEST_REPLAY_S = 12.0
+_OTHER_PICTURES = (
+    "This race was run by an older version of GPU Studio, which drew other pictures: no race "
+    "against it would be fair."
+)
+_NO_RACE = (
+    "This file has no race with a result. To replay the runs of a recording, drop it on the "
+    "Benchmark tab."
+)
+_log = logging.getLogger(__name__)
 
 
-class RaceClock(QObject):
-    """The race's clock.
-
-    Signals:
-        changed(): it stands at another time: other frames are to be shown.
-        replay_changed(): a replay began or ended.
+class RaceEntry(NamedTuple):
+    """A contestant to choose.
 
     Attributes:
-        now_s: the time of the race that is shown.
+        contestant: what runs, on a device by its name in this engine.
+        label: its name in a list and on its picture.
+        identity: its device's permanent name; empty for a run from elsewhere.
     """
 
-    changed = Signal()
-    replay_changed = Signal()
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.now_s = 0.0
-        self._step_s = self._last_s = self._rest_s = 0.0
-        self._timer = QTimer(self)
-        self._timer.setInterval(_REPLAY_MS)
-        self._timer.timeout.connect(self._on_timeout)
+    contestant: Contestant
+    label: str
+    identity: str = ""
 
     @property
-    def is_replaying(self) -> bool:
-        """Whether the race that is over is shown again."""
-        return self._timer.isActive()
-
-    def set(self, now_s: float) -> None:
-        """Show this time."""
-        self.now_s = now_s
-        self.changed.emit()
-
-    def follow(self, known_s: float) -> None:
-        """Go on towards a time up to which the race is known.
-
-        A side's frames come only in its turns: so the clock runs evenly, a part of a turn later.
-        """
-        ahead_s = known_s - self.now_s
-        if ahead_s > 0:
-            is_even = _NEAR_S < ahead_s < _FAR_S
-            self.set(self.now_s + ahead_s * _FOLLOWS if is_even else known_s)
-
-    def replay(self, last_s: float, rest_s: float) -> None:
-        """Show the race again, faster than it was if that takes too long.
-
-        Args:
-            last_s: where the replay ends.
-            rest_s: the time to show afterwards.
-        """
-        self._last_s, self._rest_s = last_s, rest_s
-        speed = max(last_s / _LONGEST_REPLAY_S, 1.0)
-        self._step_s = speed * _REPLAY_MS / 1000
-        self.now_s = 0.0
-        self._timer.start()
-        self.replay_changed.emit()
-        self.changed.emit()
-
-    def end_replay(self) -> None:
-        """End the replay; does nothing without one."""
-        if self.is_replaying:
-            self._timer.stop()
-            self.now_s = self._rest_s
-            self.replay_changed.emit()
-            self.changed.emit()
-
-    def _on_timeout(self) -> None:
-        now_s = self.now_s + self._step_s
-        if now_s >= self._last_s:
-            self.end_replay()
-        else:
-            self.set(now_s)
+    def choice(self) -> Contestant:
+        """The contestant on its device by the permanent name: the same in every engine."""
+        return msgspec.structs.replace(self.contestant, device=self.identity)
 
 
-# The window draws a frame while nothing is timed.
-REST_S = 0.01
-# The lever may pass several sizes on its way.
-_SETTLE_MS = 400
+class RaceChoices(msgspec.Struct, frozen=True, kw_only=True):
+    """What the next race is to be.
+
+    ``picture`` is the name of what is drawn, ``size`` 0 its usual one. ``left`` and ``right`` have
+    the permanent names of their devices, empty for a ghost; None is the usual contestant. ``photo``
+    is as in `RaceParameters`.
+    """
+
+    picture: str = PICTURES[0].name
+    size: int = 0
+    left: Contestant | None = None
+    right: Contestant | None = None
+    photo: str = ""
 
 
 class _OneStep:
@@ -127,32 +110,34 @@ class _OneStep:
         return None if last is not None else step_of(self._runs)
 
 
-class Race(QObject):
+class Race(PageModel):
     """Runs one race at a time, and remembers who led at each size.
 
     Signals:
-        begun(): a race was started.
-        race_changed(): the race began, progressed or ended, or its choices or words changed.
         moment_changed(): the race's clock stands at another time: other frames are to be shown.
 
     Attributes:
-        choices: what the next race is to be.
-        clock: the time of the race that is shown.
+        files: opens and saves.
+        now_s: the time of the race that is shown.
         sides: the left and the right side of the race; empty before the first.
         verdict: the result; None before the end.
+        outcome: what became of a file.
     """
 
-    begun = Signal()
-    race_changed = Signal()
     moment_changed = Signal()
 
-    def __init__(self, studio: Studio, photo: RacePhoto, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._studio = studio
-        self.choices = RaceChoices(studio, photo, self)
-        self.clock = RaceClock(self)
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+        super().__init__(RaceChoices(), parent)
+        self.studio = studio
+        self.files = RaceFiles(studio, self)
+        self.files.opened.connect(self._on_opened)
+        self.files.notified.connect(self.note)
+        self.now_s = self._step_s = self._last_s = 0.0
         self.sides: tuple[RaceSide, ...] = ()
         self.verdict: Verdict | None = None
+        self.outcome = Notice()
+        self._photo: Photo | None = None
+        self._ghost: RaceSide | None = None
         self._raced: WorkloadDescription = PICTURES[0]
         self._question: tuple[object, ...] = ()
         self._leaders: dict[tuple[object, ...], dict[int, str]] = {}
@@ -162,14 +147,178 @@ class Race(QObject):
         self._queue.step_begun.connect(self._on_step_begun)
         self._queue.event_received.connect(self._on_event_received)
         self._queue.finished.connect(self._on_finished)
-        self._settling = QTimer(self)
-        self._settling.setSingleShot(True)
+        self._settling = QTimer(self, singleShot=True, interval=_SETTLE_MS)
         self._settling.timeout.connect(self._on_settled)
-        self.choices.changed.connect(self.race_changed)
-        self.choices.size_changed.connect(self._on_size_changed)
-        self.choices.question_changed.connect(self._on_question_changed)
-        self.clock.changed.connect(self.moment_changed)
-        self.clock.replay_changed.connect(self.race_changed)
+        self._replaying = QTimer(self, interval=_REPLAY_MS)
+        self._replaying.timeout.connect(self._on_replayed)
+        self._soon = QTimer(self, singleShot=True, interval=_WORDS_MS)
+        self._soon.timeout.connect(self.changed)
+        session = studio.session
+        self.follow(session.state_changed, session.engine_described, studio.board.changed)
+
+    # ── choices ──────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def pictures(self) -> tuple[WorkloadDescription, ...]:
+        """The pictures that can be drawn."""
+        engine = self.studio.session.description
+        return (engine.pictures if engine is not None else ()) or PICTURES
+
+    @property
+    def picture(self) -> WorkloadDescription:
+        """The chosen picture."""
+        named = (one for one in self.pictures if one.name == self.choices.picture)
+        return next(named, self.pictures[0])
+
+    @property
+    def learns(self) -> bool:
+        """Whether the chosen picture is learned from a photo."""
+        return self.picture.name == LEARN.name
+
+    @property
+    def size(self) -> int:
+        """The chosen size."""
+        assert self.picture.race is not None
+        return self.choices.size or self.picture.race.default_size
+
+    @property
+    def entries(self) -> tuple[RaceEntry, ...]:
+        """The contestants of all PCs: the usual precision first, the CPUs before the cards."""
+        board, picture = self.studio.board, self.picture
+        entries: list[RaceEntry] = []
+        for dtype in picture.dtypes:
+            suffix = "" if dtype == picture.dtypes[0] else f", {dtype}"
+            for cpu in board.cpus:
+                if cpu.address is None:  # of a PC that is not connected
+                    continue
+                for threads, label in self._cpu_threads(cpu.address):
+                    contestant = Contestant(device=cpu.address, threads=threads, dtype=dtype)
+                    name = name_at(cpu.pc, label + suffix)
+                    entries.append(RaceEntry(contestant, name, cpu.identity))
+            for card in board.usable_cards:
+                contestant = Contestant(device=card.address or "", dtype=dtype)
+                entries.append(RaceEntry(contestant, card.label + suffix, card.identity))
+        return tuple(entries)
+
+    @property
+    def left_out(self) -> str:
+        """Why some cards cannot race, a line for each; empty if all can."""
+        cards = self.studio.board.cards
+        return "\n".join(f"{card.label}: {card.reason}" for card in cards if card.obstacle)
+
+    @property
+    def ghost(self) -> RaceSide | None:
+        """The run from elsewhere that the next race is against."""
+        left = self.choices.left
+        return self._ghost if left is not None and not left.device else None
+
+    @property
+    def chosen(self) -> tuple[RaceEntry, RaceEntry]:
+        """The contestants of the next race; a ghost from elsewhere stands at the left."""
+        entries = {entry.choice: entry for entry in self.entries}
+        usual = self._usual(tuple(entries.values()), pc="")
+        left, right = self.choices.left, self.choices.right
+        if self.ghost is not None:
+            return _entry_of(self.ghost), entries.get(right or usual[1].choice, usual[1])
+        if left in entries and right in entries:
+            return entries[left], entries[right]
+        return usual
+
+    def contestants(self, side: int) -> list[tuple[str, Contestant | None]]:
+        """Return the names of what can be chosen for a side, and what they stand for."""
+        chosen = self.chosen[side]
+        present = (self.choices.left, self.choices.right)[side]
+        entries = self.entries if chosen in self.entries else (*self.entries, chosen)
+        return [(one.label, present if one == chosen else one.choice) for one in entries]
+
+    @property
+    def photos(self) -> list[tuple[str, str]]:
+        """The pictures to learn, and their identities."""
+        own = [(OWN_NAME, "")]
+        photo = self._photo
+        return own if photo is None else [*own, (photo.name, photo.picture.identity)]
+
+    @property
+    def learned(self) -> PackedFrame | None:
+        """The photo in a request; None for the picture of this program."""
+        return self._photo.picture if self._photo is not None and self.choices.photo else None
+
+    @property
+    def question(self) -> tuple[object, ...]:
+        """What must be the same for two races to differ only in their size."""
+        return self.picture.name, self.chosen, self.choices.photo
+
+    def suited(self, choices: RaceChoices) -> RaceChoices:
+        """Return choices with a size of their picture, and both contestants on one PC."""
+        before: RaceChoices = self.choices
+        if self.state.is_busy:
+            return msgspec.structs.replace(before, size=choices.size)
+        if choices.picture != before.picture:
+            left = choices.left
+            if left is not None and left == before.left and not left.device:
+                left = None  # a ghost leaves with its picture
+            return msgspec.structs.replace(choices, size=0, left=left)
+        pairs = ((choices.left, before.left), (choices.right, before.right))
+        for side, (one, other) in enumerate(pairs):
+            if one is not None and one != other and one.device:
+                left, right = self._with_contestant(side, one)
+                return msgspec.structs.replace(choices, left=left, right=right)
+        return choices
+
+    def on_chosen(self) -> None:
+        """Go back to the question; if only the size changed, the lever runs the next race."""
+        if (question := self.question) != self._question:
+            self._question = question
+            self._forget()
+        elif self.sides:
+            self._settling.start()
+
+    def on_seen(self) -> None:
+        """Say what was not saved when the window closed last."""
+        if (notice := self.files.take_unsaved()).sentence:
+            self.outcome = notice
+
+    def _with_contestant(self, side: int, one: Contestant) -> list[Contestant]:
+        """Return both contestants with another one on a side.
+
+        Both take turns in one engine: with a device of another PC, the other side changes, too.
+        """
+        pair = [entry.choice for entry in self.chosen]
+        pair[side], beside = one, pair[1 - side]
+        pc = pc_of(one.device)
+        if beside.device and pc_of(beside.device) != pc:
+            usual = [entry.choice for entry in self._usual(self.entries, pc)]
+            pair[1 - side] = next((other for other in usual if other != one), usual[0])
+        return pair
+
+    def _forget(self) -> None:
+        """Forget the race that is over: the next one has another question."""
+        self._settling.stop()
+        self._replaying.stop()
+        self.sides, self.verdict, self.now_s, self.outcome = (), None, 0.0, Notice()
+
+    def _cpu_threads(self, address: str) -> list[tuple[int | None, str]]:
+        engine = self.studio.pcs.session_of(address).description
+        count = engine.cpu_threads if engine is not None else 0
+        known = f"CPU, {counted(count, 'thread')}" if count else "CPU, all threads"
+        return [(1, "CPU, 1 thread"), *([] if count == 1 else [(None, known)])]
+
+    def _usual(self, entries: Sequence[RaceEntry], pc: str) -> tuple[RaceEntry, RaceEntry]:
+        """Return the race that is offered first on a PC.
+
+        On a single core without a card, two precisions race.
+        """
+        entries = [one for one in entries if pc_of(one.contestant.device) == pc]
+        devices = dict.fromkeys(entry.contestant.device for entry in entries)
+        cpu = next(filter(is_cpu, devices))
+        threads = 2 if len(self._cpu_threads(cpu)) > 1 else 1
+        usual = usual_contestants([one for one in devices if not is_cpu(one)], threads, cpu)
+        first = [entry for one in usual for entry in entries if entry.contestant == one]
+        others = [one for one in entries if one.contestant.dtype != usual[0].dtype]
+        left, right, *_ = (*first, *others, *first)
+        return left, right
+
+    # ── what is shown ────────────────────────────────────────────────────────────────────────
 
     @property
     def state(self) -> WorkState:
@@ -179,7 +328,17 @@ class Race(QObject):
     @property
     def can_run(self) -> bool:
         """Whether a race can start: one does not run, and the engine is known."""
-        return not (self.state.is_busy or self.choices.problem or self.what_is_missing)
+        return not (self.state.is_busy or self.picture.skipped or self.what_is_missing)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is a race that can be watched again and saved."""
+        return bool(self.sides) and not self.state.is_busy
+
+    @property
+    def is_replaying(self) -> bool:
+        """Whether the race that is over is shown again."""
+        return self._replaying.isActive()
 
     @property
     def what_is_missing(self) -> str:
@@ -189,34 +348,40 @@ class Race(QObject):
     @property
     def _session(self) -> EngineSession:
         """The engine of the contestant that runs, in which both take turns."""
-        return self._studio.pcs.session_of(self.choices.chosen[1].contestant.device)
+        return self.studio.pcs.session_of(self.chosen[1].contestant.device)
 
     @property
     def raced(self) -> WorkloadDescription:
         """The picture of the current race, or else the chosen one."""
-        return self._raced if self.sides else self.choices.picture
+        return self._raced if self.sides else self.picture
 
     @property
     def notice(self) -> Notice:
         """The headline, with the sentence below it as its detail."""
-        choices = self.choices
+        if self.picture.skipped:
+            return Notice(self.picture.skipped)
         if self.state is WorkState.STOPPING:
             return Notice("Stopping…")
         if self.state.is_busy:
             return self.moment(()).progress()
         if self.verdict is None:
-            names = [entry.label for entry in choices.chosen]
-            return invitation(choices.picture, names, DEFAULT_BUDGET_S)
+            names = [entry.label for entry in self.chosen]
+            return invitation(self.picture, names, DEFAULT_BUDGET_S)
         words = ""
         if self.crossover is not None:
             size, name = self.crossover
-            words = f"{name} leads from {format_size(size, choices.picture.size_text)} on."
+            words = f"{name} leads from {format_size(size, self.picture.size_text)} on."
         return result_notice(self.verdict, [side.label for side in self.sides], words)
+
+    @property
+    def reason(self) -> str:
+        """What stands below the headline."""
+        return f"{self.notice.detail} {self.studio.session.absence}".strip()
 
     @property
     def leaders(self) -> dict[int, str]:
         """Who led at each size, by the side's label; empty where neither did."""
-        return self._leaders.get(self.choices.question, {})
+        return self._leaders.get(self.question, {})
 
     @property
     def crossover(self) -> tuple[int, str] | None:
@@ -238,16 +403,15 @@ class Race(QObject):
         Args:
             roles: the colors of the sides.
         """
-        photo = self.choices.photo
         return Moment(
             self.raced,
             self.shown_sides,
             roles,
-            now_s=self.clock.now_s,
+            now_s=self.now_s,
             verdict=self.verdict,
             is_running=self.state.is_busy,
-            photo=photo.picture if self.raced.name == LEARN.name else None,
-            photo_identity=photo.identity,
+            photo=(self.learned or _own_picture()) if self.raced.name == LEARN.name else None,
+            photo_identity=self.choices.photo,
         )
 
     def stage(self, roles: Sequence[str]) -> StageView:
@@ -257,63 +421,71 @@ class Race(QObject):
             return view
         return view._replace(headline=notice.sentence, detail=self.what_is_missing or notice.detail)
 
+    def picture_order(self, roles: Sequence[str]) -> PaintOrder:
+        """Return the order of the picture of a race that is over."""
+        pc = self.studio.pcs.of(self.sides[1].run.request.device)
+        inventory, engine = pc.sensors.inventory, pc.session.description
+        cpu = inventory.cpu.name if inventory is not None else ""
+        torch = engine.torch_version if engine is not None else ""
+        return picture_order(self.moment(roles), local_now(), cpu, torch)
+
+    # ── what a person does ───────────────────────────────────────────────────────────────────
+
     def start(self) -> None:
         """Run the chosen race; does nothing while one runs."""
-        choices = self.choices
         if not self.can_run:
             return
-        self.clock.end_replay()
-        self._raced, self._question = choices.picture, choices.question
+        self._forget()
+        self._raced, self._question = self.picture, self.question
         requests = self._requests()
         self._next_number += len(requests)
-        self.sides, self.verdict = self._new_sides(requests), None
-        choices.is_locked = True
-        self._studio.wakefulness.need(RACE, needed=True)
-        self.begun.emit()
+        self.sides = self._new_sides(requests)
+        self.studio.wakefulness.need(RACE, needed=True)
         self._queue.start(_OneStep(self.sides), self._session)
 
     def stop(self) -> None:
         """Stop the race; the frames so far are kept."""
         self._runs_again = False
         if self._queue.stop():
-            self.race_changed.emit()
+            self.changed.emit()
 
     def replay(self) -> None:
-        """Show the race that is over again, both sides at once; a second call ends that."""
-        if self.clock.is_replaying:
-            self.clock.end_replay()
-        elif self.sides and not self.state.is_busy:
-            last_s = max(side.end_s for side in self.sides)
+        """Show the race that is over again, both sides at once; a second call ends that.
+
+        It is faster than the race was if that took too long.
+        """
+        if self.is_replaying:
+            self.end_replay()
+        elif self.is_over:
             finishes_s = [side.end_s for side in self.sides if side.is_reached]
             # The result shows the first finish: nobody's way goes on after the last one.
-            self.clock.replay(max(finishes_s, default=last_s), first_finish_s(self.sides))
+            self._last_s = max(finishes_s or (side.end_s for side in self.sides))
+            self._step_s = max(self._last_s / _LONGEST_REPLAY_S, 1.0) * _REPLAY_MS / 1000
+            self._replaying.start()
+            self._show_result(0.0)
 
-    def show_recorded(self, sides: tuple[RaceSide, ...]) -> None:
-        """Show a recorded race at its end; the next race is against its fastest contestant.
+    def end_replay(self) -> None:
+        """End the replay; does nothing without one."""
+        if self.is_replaying:
+            self._replaying.stop()
+            self._show_result(first_finish_s(self.sides))
 
-        Args:
-            sides: both over, with results of the same picture and size.
-        """
-        request = sides[0].run.request
-        ghost = min(sides, key=lambda side: side.end_s)
-        raceable = ghost if ghost.is_raceable else None
-        if not self.choices.race_against(raceable, request.workload, request.size):
-            return
-        self._raced, self.sides = self.choices.picture, sides
-        self.verdict = judge(self._raced, [side.run for side in sides])
-        self.clock.now_s = first_finish_s(sides)
-        self._emit_all()
+    def note(self, outcome: Notice) -> None:
+        """Say what became of a file."""
+        self.outcome = outcome
+        self.changed.emit()
+
+    # ── a race that runs ─────────────────────────────────────────────────────────────────────
 
     def _requests(self) -> list[RunWorkload]:
-        choices, ghost = self.choices, self.choices.ghost
-        photo = choices.photo if choices.learns else None
+        ghost = self.ghost
         return race_requests(
-            choices.picture,
-            choices.size,
-            [entry.contestant for entry in choices.chosen],
+            self.picture,
+            self.size,
+            [entry.contestant for entry in self.chosen],
             DEFAULT_BUDGET_S,
-            photo=photo.identity if photo is not None else "",
-            showing=Showing(photo=photo.learned if photo is not None else None),
+            photo=self.choices.photo if self.learns else "",
+            showing=Showing(photo=self.learned if self.learns else None),
             rest_s=REST_S,
             steps=ghost.finish_steps if ghost is not None else None,
             longest_s=ghost.end_s if ghost is not None else None,
@@ -321,24 +493,22 @@ class Race(QObject):
         )
 
     def _new_sides(self, requests: Sequence[RunWorkload]) -> tuple[RaceSide, ...]:
-        choices = self.choices
         left, right = (
             RaceSide(entry.label, self._named_run(one))
-            for entry, one in zip(choices.chosen, requests, strict=True)
+            for entry, one in zip(self.chosen, requests, strict=True)
         )
-        return left if choices.ghost is None else choices.ghost, right
+        return self.ghost or left, right
 
     def _named_run(self, request: RunWorkload) -> Run:
         """Return a run that knows its device's name: without a result, the engine gives none."""
         run = Run(request)
-        row = self._studio.board.at(request.device)
+        row = self.studio.board.at(request.device)
         if row is not None:
             run.device_name, run.card = row.name, row.identity
         return run
 
     def _on_step_begun(self) -> None:
-        self.clock.set(0.0)
-        self.race_changed.emit()
+        self._show_result(0.0)
 
     def _on_event_received(self, event: Event, runs: tuple[Run, ...]) -> None:
         for side in self.sides:
@@ -350,31 +520,51 @@ class Race(QObject):
         if isinstance(event, FrameReady):
             # Both sides are shown at one time, up to which both of them are known.
             live = (one.end_s for one in self.sides if not one.is_over)
-            self.clock.follow(min(live, default=side.end_s))
+            self._follow_frames(min(live, default=side.end_s))
         elif not isinstance(event, (FramesOpened, SamplesMeasured)):
             if side.run.snippet:
-                self._studio.snippets.show(side.run.snippet, RACE)
-            self.race_changed.emit()
+                self.studio.snippets.show(side.run.snippet, RACE)
+            self.changed.emit()
+
+    def _follow_frames(self, known_s: float) -> None:
+        """Go on towards a time up to which the race is known.
+
+        A side's frames come only in its turns: so the clock runs evenly, a part of a turn later.
+        """
+        ahead_s = known_s - self.now_s
+        if ahead_s > 0:
+            is_even = _NEAR_S < ahead_s < _FAR_S
+            self._show_moment(self.now_s + ahead_s * _FOLLOWS if is_even else known_s)
+
+    def _show_moment(self, now_s: float) -> None:
+        """Show this time, and the words for it a little later."""
+        self.now_s = now_s
+        self.moment_changed.emit()
+        if not self._soon.isActive():
+            self._soon.start()
+
+    def _show_result(self, now_s: float) -> None:
+        self.now_s = now_s
+        self.changed.emit()
+
+    def _on_replayed(self) -> None:
+        if (now_s := self.now_s + self._step_s) < self._last_s:
+            self._show_moment(now_s)
+        else:
+            self.end_replay()
 
     def _on_finished(self) -> None:
-        self._studio.wakefulness.need(RACE, needed=False)
-        self.choices.is_locked = False
+        self.studio.wakefulness.need(RACE, needed=False)
         self.verdict = judge(self._raced, [side.run for side in self.sides])
         finished = self.verdict.finished
         if all(side.run.state is RunState.FINISHED for side in self.sides):
             leader = self.sides[finished.leader].label if finished.leader is not None else ""
             self._leaders.setdefault(self._question, {})[finished.size] = leader
-        self.clock.now_s = first_finish_s(self.sides)
         if self._runs_again:
             self._runs_again = False
             self.start()
-            return
-        self._emit_all()
-
-    def _on_size_changed(self) -> None:
-        """Once there was a race, the lever runs the next one."""
-        if self.sides:
-            self._settling.start(_SETTLE_MS)
+        else:
+            self._show_result(first_finish_s(self.sides))
 
     def _on_settled(self) -> None:
         """Run at the size at which the lever came to rest."""
@@ -384,13 +574,53 @@ class Race(QObject):
         self.stop()
         self._runs_again = True
 
-    def _on_question_changed(self) -> None:
-        """Go back to the question, for other choices."""
-        self._settling.stop()
-        self.clock.end_replay()
-        self.sides, self.verdict, self.clock.now_s = (), None, 0.0
-        self._emit_all()
+    # ── what is opened ───────────────────────────────────────────────────────────────────────
 
-    def _emit_all(self) -> None:
-        self.race_changed.emit()
-        self.moment_changed.emit()
+    def _on_opened(self, opened: Photo | OpenedRace) -> None:
+        if self.state.is_busy:
+            self.note(Notice("A race is running: open the file after its end.", Tone.FAILURE))
+        elif isinstance(opened, Photo):
+            self._photo, self.outcome = opened, Notice()
+            self.choose(photo=opened.picture.identity)
+            self.changed.emit()
+        else:
+            self._open_race(opened)
+
+    def _open_race(self, opened: OpenedRace) -> None:
+        """Show a recorded race at its end, or race against a ghost."""
+        sides = opened.sides
+        request = sides[0].run.request if sides else None
+        if request is None or all(one.name != request.workload for one in self.pictures):
+            self.note(Notice(_NO_RACE, Tone.FAILURE))
+            return
+        ghost = min(sides, key=lambda side: side.end_s)
+        if len(sides) == 1 and not ghost.is_raceable:
+            self.note(Notice(_OTHER_PICTURES, Tone.FAILURE))
+            return
+        self._forget()
+        self._ghost = ghost if ghost.is_raceable else None
+        left = _entry_of(ghost).choice if ghost.is_raceable else None
+        self.choose(picture=request.workload, left=self.choices.left)
+        self.choose(left=left, size=request.size)
+        words = f"Ghost: {ghost.label}. Press Run race to race against it."
+        if len(sides) == 2:
+            self._raced, self.sides = self.picture, sides
+            self.verdict = judge(self._raced, [side.run for side in sides])
+            self.now_s, words = first_finish_s(sides), f"Recording: {opened.label}."
+        self.note(Notice(words))
+
+
+def _entry_of(ghost: RaceSide) -> RaceEntry:
+    request = ghost.run.request
+    threads = request.race.threads if request.race is not None else None
+    contestant = Contestant(device=request.device, threads=threads, dtype=request.dtype)
+    return RaceEntry(contestant, ghost.label)
+
+
+def _own_picture() -> PackedFrame | None:
+    """Return the program's own picture to learn; None if its file cannot be read."""
+    try:
+        return lake()
+    except (MissingResourceError, OSError) as error:
+        _log.warning("%s", error)
+        return None

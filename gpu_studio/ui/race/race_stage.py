@@ -148,7 +148,7 @@ class RaceStage(QGraphicsView):
         self._again.setInterval(_RESULT_MS)
         self._again.timeout.connect(race.replay)
         race.moment_changed.connect(self._show)
-        race.race_changed.connect(self._on_race_changed)
+        race.changed.connect(self._on_race_changed)
         theme.changed.connect(self._show)
         self._on_race_changed()
 
@@ -175,7 +175,7 @@ class RaceStage(QGraphicsView):
     def closeEvent(self, event: QCloseEvent) -> None:
         """End what only this stage goes on with."""
         self._again.stop()
-        self._race.clock.end_replay()
+        self._race.end_replay()
         self.closed.emit()
         super().closeEvent(event)
 
@@ -186,7 +186,7 @@ class RaceStage(QGraphicsView):
         self.page.show_view(view)
 
     def _on_race_changed(self) -> None:
-        is_waiting = self._race.state.is_busy or self._race.clock.is_replaying
+        is_waiting = self._race.state.is_busy or self._race.is_replaying
         if is_waiting or not self._race.sides:
             self._again.stop()
         elif not self._again.isActive():

@@ -2,275 +2,233 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QVBoxLayout
 
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.race.side import kept_frames
-from gpu_studio.core.race.stage_view import film_order, picture_order, trust
+from gpu_studio.core.race.stage_view import film_order, trust
 from gpu_studio.core.units import local_now
 from gpu_studio.model.benchmark.recording import recording_from
 from gpu_studio.model.race.race import Race
-from gpu_studio.model.race.race_photo import RacePhoto
-from gpu_studio.model.race.race_saving import RaceSaving
-from gpu_studio.model.text_rows import plain_tip
-from gpu_studio.ui.eliding import ElidedText, RoomText
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text
-from gpu_studio.ui.race.race_head import RaceContestants, RaceHead
+from gpu_studio.ui.eliding import RoomText
+from gpu_studio.ui.page import Box, Columns, Flow, Own, Page
+from gpu_studio.ui.page_controls import Pick, Switch
+from gpu_studio.ui.page_parts import More, Press, Words
+from gpu_studio.ui.parts import GAP, MARGIN, Role, Text
 from gpu_studio.ui.race.race_lane import RaceLane
 from gpu_studio.ui.race.size_lever import SizeLever, SizeMark
-from gpu_studio.ui.saving import ask_save_path, save_as
+from gpu_studio.ui.saving import ask_open_path, ask_save_path, save_as
 from gpu_studio.ui.tabs import TabContents
 from gpu_studio.ui.theme import side_role
 from gpu_studio.ui.trust_chip import TrustChip
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QResizeEvent, QShowEvent
+    from collections.abc import Callable, Sequence
+
+    from PySide6.QtGui import QResizeEvent
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.core.race.stage_view import PaintOrder
     from gpu_studio.model.pages import Destination
-    from gpu_studio.model.race.race_photo import OpenedRace
     from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.page import Part
     from gpu_studio.ui.race.race_stage import RaceStage
     from gpu_studio.ui.theme import Theme
 
 _HEADLINES: tuple[Role, ...] = ("hero_words", "headline", "title")
-_WORDS_MS = 250  # words that change faster cannot be read
-_SMALL = (1060, 480)  # pixels
-_PAINTED = {
-    "picture": ("race.png", "PNG picture (*.png)"),
-    "animation": ("race.webp", "WebP animation (*.webp)"),
-}
-_OTHER_PICTURES = (
-    "This race was run by an older version of GPU Studio, which drew other pictures: no race "
-    "against it would be fair."
+_NARROW = 1060  # pixels
+_FILES = (
+    "Pictures and recordings (*.png *.jpg *.jpeg *.jfif *.webp *.bmp *.gif *.jsonl);;All files (*)"
 )
-_NO_RACE = (
-    "This file has no race with a result. To replay the runs of a recording, drop it on the "
-    "Benchmark tab."
-)
+
+
+class RacePage(Page):
+    """Choices and actions on top, the sentence, two equal pictures, and the size lever.
+
+    Signals:
+        full_screen_wanted(): the user wants the whole screen.
+    """
+
+    model: Race
+    full_screen_wanted = Signal()
+
+    def parts(self) -> Sequence[Part]:
+        """Return the parts from top to bottom."""
+        m = self.model
+        self.lanes = [RaceLane(self.theme, name=f"race.{side}") for side in ("left", "right")]
+        self.lever = SizeLever(self.theme, name="race.size")
+        self.lever.chosen.connect(lambda size: m.choose(size=size))
+        m.moment_changed.connect(self._show_lanes)
+
+        def is_free() -> bool:
+            return not m.state.is_busy
+
+        def turn(words: str) -> Callable[[], str]:
+            return lambda: f"{words}\n{m.left_out}".rstrip()
+
+        return (
+            Flow(
+                Switch(of="picture", title="What the race draws", name="picture", enabled=is_free,
+                       items=[(one.title.partition(" ")[0], one.name) for one in m.pictures]),
+                Press("Run race", m.start, name="run", primary=True, icon="flag", key="run",
+                      enabled=lambda: m.can_run),
+                Press("Stop race", m.stop, name="stop", icon="stop", key="stop",
+                      enabled=lambda: m.state.is_busy),
+                Press("Full screen", self.full_screen_wanted.emit, name="full_screen",
+                      icon="full_screen",
+                      tip="Only pictures, clocks and result, again and again; Esc ends it"),
+                Press("Open…", self._open, name="open", enabled=is_free, shown=lambda: m.learns,
+                      tip="Learn a photo of yours, or open a saved or recorded race"),
+                Pick(of="photo", title="Picture to learn", name="photo", items=lambda: m.photos,
+                     least_letters=10, enabled=is_free,
+                     shown=lambda: m.learns and len(m.photos) > 1),
+            ),
+            Columns(
+                Own(_Sentence, lambda sentence: sentence.show_words(m.notice.sentence), stretch=1),
+                Flow(
+                    Own(lambda: TrustChip(self.theme, name="race.trust"), self._show_trust,
+                        shown=lambda: m.verdict is not None and trust(m.verdict).sentence),
+                    Press(lambda: "Stop watching" if m.is_replaying else "Watch again", m.replay,
+                          name="replay", icon="refresh", shown=lambda: m.is_over),
+                    More("Save", self._forms, name="save", icon="export", key="save",
+                         shown=lambda: m.is_over, tip="Save this race to post, or to watch and "
+                         "race against on another PC"),
+                ),
+            ),
+            Own(lambda: RoomText("", "muted", name="race.outcome", lines=2),
+                lambda text: text.show_notice(
+                    m.outcome if m.outcome.sentence else Notice(m.reason))),
+            Columns(*(Own(lane, stretch=1) for lane in self.lanes), stretch=1),
+            Box(Columns(
+                Flow(
+                    Pick(of="left", title="Contestant at the left", name="contestants.left",
+                         items=lambda: m.contestants(0), least_letters=14, enabled=is_free,
+                         tip=turn("Who runs first")),
+                    Words("against", "muted", wraps=False),
+                    Pick(of="right", title="Contestant at the right", name="contestants.right",
+                         items=lambda: m.contestants(1), least_letters=14, enabled=is_free,
+                         tip=turn("Who runs second")),
+                ),
+                Words(lambda: m.picture.size_title, "value", wraps=False, name="size.title",
+                      shown=lambda: not self.is_narrow),
+                Own(self.lever, self._show_sizes, stretch=1),
+            )),
+        )  # fmt: skip
+
+    @property
+    def roles(self) -> list[str]:
+        """The colors of the two sides."""
+        own = [self.theme.run_role(side.run) for side in self.model.shown_sides]
+        return [side_role(role, number, own) for number, role in enumerate(own)]
+
+    def update_parts(self) -> None:
+        """Show the present state of the race, and its pictures."""
+        super().update_parts()
+        self._show_lanes()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave out the title of the lever where it is narrow."""
+        super().resizeEvent(event)
+        if (is_narrow := self.width() < _NARROW) is not self.is_narrow:
+            self.turn(is_narrow=is_narrow)
+
+    def _show_lanes(self) -> None:
+        """Show both sides at the time of the race's clock."""
+        if self.isVisible():
+            for lane, view in zip(self.lanes, self.model.moment(self.roles).lanes(), strict=True):
+                lane.show_lane(view)
+
+    def _show_trust(self, chip: TrustChip) -> None:
+        verdict = self.model.verdict
+        chip.show_notice(trust(verdict) if verdict is not None else Notice())
+
+    def _show_sizes(self, lever: SizeLever) -> None:
+        m, roles = self.model, self.roles
+        names = [entry.label for entry in m.chosen]
+        marks = []
+        for size in m.picture.sizes:
+            leader = m.leaders.get(size, "")
+            role = roles[names.index(leader)] if leader in names else ""
+            marks.append(SizeMark(size, _short(size), leader, role))
+        lever.show_sizes(marks, m.size)
+
+    def _open(self) -> None:
+        if path := ask_open_path(self.window(), "Open picture", _FILES):
+            self.model.files.open_file(Path(path))
+
+    def _forms(self) -> list[tuple[str, Callable[[], None]]]:
+        """Return how the race that is over can be saved."""
+        m = self.model
+        png, webp = ("race.png", "PNG picture (*.png)"), ("race.webp", "WebP animation (*.webp)")
+        return [
+            ("Save &picture…",
+             partial(self._paint, "picture", *png, lambda: m.picture_order(self.roles))),
+            ("Save &animation…",
+             partial(self._paint, "animation", *webp, lambda: film_order(m.moment(self.roles)))),
+            ("Save &recording…", self._record),
+        ]  # fmt: skip
+
+    def _paint(self, form: str, name: str, kind: str, order: Callable[[], PaintOrder]) -> None:
+        """Ask for the file, then let a child paint it."""
+        if path := ask_save_path(self.window(), f"Save {form}", name, kind):
+            self.model.note(Notice(f"Painting the {form}…"))
+            self.model.files.save(order().encode(), Path(path))
+
+    def _record(self) -> None:
+        m = self.model
+        runs = [side.run for side in m.sides]
+        try:
+            contents = recording_from(m.studio, runs, local_now(), kept_frames(m.sides))
+        except StudioError as error:
+            m.note(Notice(str(error), Tone.FAILURE))
+            return
+        kind = "Recording (*.jsonl)"
+        m.note(save_as(self.window(), "Save recording", "race.jsonl", kind, contents))
+
+
+class _Sentence(Text):
+    """The headline, in the largest type in which it takes one line."""
+
+    def __init__(self) -> None:
+        super().__init__("", "hero_words", name="race.sentence", wraps=True)
+        self.setMinimumHeight(self.room_for(_HEADLINES))
+
+    def show_words(self, words: str) -> None:
+        self.setText(words)
+        self.fit_role(_HEADLINES, self.width())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.fit_role(_HEADLINES, self.width())
 
 
 class RaceTab(TabContents):
-    """Choices and actions on top, the sentence, two equal pictures, and the size lever."""
+    """One page; its model is `race`."""
 
     def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._studio, self._theme = studio, theme
-        self.race = Race(studio, RacePhoto(studio, self), self)
-        self._saving = RaceSaving(studio, self)
+        self.race = Race(studio, self)
         self._stage: RaceStage | None = None
-        self._head = RaceHead(self.race, theme)
-        self._sentence = Text("", "hero_words", name="race.sentence", wraps=True)
-        self._chip = TrustChip(theme, name="race.trust")
-        self._reason = RoomText("", "muted", name="race.reason", lines=2)
-        self._outcome = ElidedText("", "muted", name="race.outcome")
-        self._outcome.hide()
-        self._contestants = RaceContestants(self.race)
-        self._lanes = tuple(RaceLane(theme, name=f"race.{side}") for side in ("left", "right"))
-        self._size_title = Text("", "value", name="race.size.title")
-        self._lever = SizeLever(theme, name="race.size")
-        self._words_soon = QTimer(self)
-        self._words_soon.setSingleShot(True)
-        self._words_soon.setInterval(_WORDS_MS)
-        self._words_soon.timeout.connect(self._show_words)
-        self._arrange()
-        self._connect()
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Show everything when the tab is seen."""
-        super().showEvent(event)
-        self._show_outcome(self._saving.take_unsaved())
-        self._show()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Choose the type in which the sentence fits."""
-        super().resizeEvent(event)
-        self._fit()
-
-    def _arrange(self) -> None:
+        self.page = RacePage("race", self.race, theme)
+        self.page.full_screen_wanted.connect(self.show_stage)
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, GAP, MARGIN, GAP)
-        column.setSpacing(GAP)
-        column.addWidget(self._head)
-        line = QHBoxLayout()
-        line.setSpacing(GAP)
-        column.addLayout(line)
-        line.addWidget(self._sentence, 1)
-        for beside in (self._chip, *self._head.of_result):
-            line.addWidget(beside, 0, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        column.addWidget(self._reason)
-        column.addWidget(self._outcome)
-        line = QHBoxLayout()
-        line.setSpacing(GAP)
-        column.addLayout(line, 1)
-        for lane in self._lanes:
-            line.addWidget(lane, 1)
-        size = Card()
-        size.column.setContentsMargins(MARGIN, 2, MARGIN, 2)
-        column.addWidget(size)
-        line = QHBoxLayout()
-        line.setSpacing(2 * GAP)
-        size.column.addLayout(line)
-        line.addWidget(self._contestants, 0, Qt.AlignmentFlag.AlignVCenter)
-        line.addWidget(self._size_title)
-        line.addWidget(self._lever, 1)
-
-    def _connect(self) -> None:
-        race, photo = self.race, self.race.choices.photo
-        race.begun.connect(self._forget_outcome)
-        race.choices.question_changed.connect(self._forget_outcome)
-        race.race_changed.connect(self._show)
-        race.moment_changed.connect(self._on_moment_changed)
-        self._studio.session.state_changed.connect(self._show)
-        photo.race_opened.connect(self._on_race_opened)
-        photo.notified.connect(self._show_outcome)
-        self._saving.notified.connect(self._show_outcome)
-        self._head.save_wanted.connect(self._save)
-        self._head.full_screen_wanted.connect(self.show_stage)
-        self._lever.chosen.connect(race.choices.choose_size)
-
-    # ── showing ──────────────────────────────────────────────────────────────────────────────
-
-    def _show(self) -> None:
-        """Show the choices, the words and the moment, if anybody sees them."""
-        if self.isVisible():
-            self._head.show_race()
-            self._contestants.show_race()
-            self._show_words()
-            verdict = self.race.verdict
-            self._chip.show_notice(trust(verdict) if verdict is not None else Notice())
-            self._show_sizes()
-            self._on_moment_changed()
-
-    def _show_words(self) -> None:
-        """Show the sentence, and the one below it."""
-        notice = self.race.notice
-        self._sentence.setText(self.race.choices.problem or notice.sentence)
-        reason = " ".join(filter(None, (notice.detail, self._studio.session.absence)))
-        self._reason.setText(reason)
-        self._sentence.setToolTip(plain_tip(reason))
-        self._fit()
-
-    def _show_sizes(self) -> None:
-        race, roles = self.race, self._roles
-        picture, leaders = race.choices.picture, race.leaders
-        self._size_title.setText(picture.size_title)
-        names = [entry.label for entry in race.choices.chosen]
-        marks = []
-        for size in picture.sizes:
-            leader = leaders.get(size, "")
-            role = roles[names.index(leader)] if leader in names else ""
-            marks.append(SizeMark(size, _short(size), leader, role))
-        self._lever.show_sizes(marks, race.choices.size)
-
-    def _on_moment_changed(self) -> None:
-        """Show both sides at the time of the race's clock, and the words a little later."""
-        if not self.isVisible():
-            return
-        if not self._words_soon.isActive():
-            self._words_soon.start()
-        for lane, view in zip(self._lanes, self.race.moment(self._roles).lanes(), strict=True):
-            lane.show_lane(view)
-
-    @property
-    def _roles(self) -> list[str]:
-        """The colors of the two sides."""
-        own = [self._theme.run_role(side.run) for side in self.race.shown_sides]
-        return [side_role(role, number, own) for number, role in enumerate(own)]
-
-    def _fit(self) -> None:
-        """Choose the largest type in which the sentence takes one line; a small page has less."""
-        is_low = self.height() < _SMALL[1]
-        # The reason is also a tip of the sentence.
-        self._reason.setHidden(is_low or not self._outcome.isHidden())
-        self._size_title.setHidden(is_low or self.width() < _SMALL[0])
-        roles = _HEADLINES[is_low:]
-        self._sentence.fit_role(roles, self._sentence.width())
-        self._sentence.setMinimumHeight(self._sentence.room_for(roles))
-        line = self._outcome.fontMetrics().lineSpacing()
-        self._outcome.setFixedHeight(line if is_low else self._reason.sizeHint().height())
-
-    # ── acting ───────────────────────────────────────────────────────────────────────────────
+        column.addWidget(self.page)
 
     def go_to(self, destination: Destination) -> None:
         """Start a race, or open a picture or a recording."""
         if destination.starts:
             self.race.start()
         if destination.path is not None and not self.race.state.is_busy:
-            self._forget_outcome()
-            self.race.choices.photo.open_file(destination.path)
-
-    def _on_race_opened(self, opened: OpenedRace) -> None:
-        sides = opened.sides
-        if not sides:
-            self._fail(_NO_RACE)
-        elif len(sides) == 2:
-            self.race.show_recorded(sides)
-            self._show_outcome(Notice(f"Recording: {opened.label}."))
-        elif not sides[0].is_raceable:
-            self._fail(_OTHER_PICTURES)
-        else:
-            request = sides[0].run.request
-            self.race.choices.race_against(sides[0], request.workload, request.size)
-            words = f"Ghost: {sides[0].label}. Press Run race to race against it."
-            self._show_outcome(Notice(words))
-
-    def _fail(self, sentence: str) -> None:
-        self._show_outcome(Notice(sentence, Tone.FAILURE))
-
-    def _show_outcome(self, notice: Notice) -> None:
-        """Show what became of a file."""
-        self._outcome.show_notice(notice)
-        self._fit()
-
-    def _forget_outcome(self) -> None:
-        """Hide what became of a file: it goes with its race, and with the choices for it."""
-        self._show_outcome(Notice())
-
-    def _save(self, form: str) -> None:
-        """Save the race that is over in one of the forms of `RaceHead.save_wanted`."""
-        race, studio = self.race, self._studio
-        if race.verdict is None:
-            return
-        moment = race.moment(self._roles)
-        if form == "picture":
-            pc = studio.pcs.of(race.sides[1].run.request.device)
-            inventory, engine = pc.sensors.inventory, pc.session.description
-            cpu = inventory.cpu.name if inventory is not None else ""
-            torch = engine.torch_version if engine is not None else ""
-            self._paint("picture", picture_order(moment, local_now(), cpu, torch))
-        elif form == "animation":
-            self._paint("animation", film_order(moment))
-        else:
-            self._record()
-
-    def _record(self) -> None:
-        race = self.race
-        try:
-            contents = recording_from(
-                self._studio,
-                [side.run for side in race.sides],
-                local_now(),
-                kept_frames(race.sides),
-            )
-        except StudioError as error:
-            self._fail(str(error))
-            return
-        name, kind = "race.jsonl", "Recording (*.jsonl)"
-        self._show_outcome(save_as(self.window(), "Save recording", name, kind, contents))
-
-    def _paint(self, form: str, order: PaintOrder) -> None:
-        """Ask for the file, then let a child paint it."""
-        path = ask_save_path(self.window(), f"Save {form}", *_PAINTED[form])
-        if path:
-            self._show_outcome(Notice(f"Painting the {form}…"))
-            self._saving.save(order.encode(), Path(path))
+            self.race.note(Notice())
+            self.race.files.open_file(destination.path)
 
     def open_stage(self) -> bool:
         self.show_stage()
@@ -283,7 +241,7 @@ class RaceTab(TabContents):
         if self._stage is not None:
             self._stage.activateWindow()
             return self._stage
-        stage = self._stage = RaceStage(self.race, self._theme, lambda: self._roles)
+        stage = self._stage = RaceStage(self.race, self._theme, lambda: self.page.roles)
         stage.closed.connect(self._on_stage_closed)
         self._studio.closing.connect(stage.close)
         stage.setGeometry(self.window().screen().geometry())
@@ -293,7 +251,6 @@ class RaceTab(TabContents):
 
     def _on_stage_closed(self) -> None:
         self._stage = None
-        self._show()
 
 
 def _short(size: int) -> str:

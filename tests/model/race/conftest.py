@@ -8,7 +8,6 @@ import pytest
 
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.race.race import Race
-from gpu_studio.model.race.race_photo import RacePhoto
 from tests.fakes.race_answers import race_run
 
 if TYPE_CHECKING:
@@ -28,4 +27,4 @@ def racing(engines: Engines, tmp_path: Path) -> Engines:
 @pytest.fixture
 def race(racing: Engines, ready_studio: Studio) -> Race:
     """A race on a ready PC."""
-    return Race(ready_studio, RacePhoto(ready_studio, ready_studio), ready_studio)
+    return Race(ready_studio, ready_studio)

@@ -8,7 +8,7 @@ import pytest
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.ui.race import race_tab
+from gpu_studio.model.race import race as race_module
 from gpu_studio.ui.race.race_tab import RaceTab
 from tests.fakes.descriptions import described_for
 from tests.fakes.race_answers import race_run
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def words_change_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(race_tab, "_WORDS_MS", 10)
+    monkeypatch.setattr(race_module, "_WORDS_MS", 10)
 
 
 @pytest.fixture

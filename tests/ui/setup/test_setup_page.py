@@ -97,7 +97,7 @@ def test_you_can_look_around_first_and_every_page_says_what_it_waits_for(pc_with
     assert "not installed" in find(window, "benchmark.run", QPushButton).toolTip()
     assert not find(window, "benchmark.run", QPushButton).isEnabled()
     open_tab(window, "Race")
-    assert "not installed" in text(window, "race.reason")
+    assert "not installed" in text(window, "race.outcome")
     assert not find(window, "race.run", QPushButton).isEnabled()
     open_tab(window, "Check")
     assert "not installed" in text(window, "check.next")
