@@ -410,7 +410,8 @@ def _order_focus(place: QWidget, made: Sequence[QWidget]) -> None:
         if earlier.focusPolicy() is not Qt.FocusPolicy.NoFocus:
             break
     for widget in (inner for one in made for inner in (one, *one.findChildren(QWidget))):
-        if widget.focusPolicy() is not Qt.FocusPolicy.NoFocus:
+        is_here = widget.window() is place.window()  # the list of a combo box has its own
+        if is_here and widget.focusPolicy() is not Qt.FocusPolicy.NoFocus:
             QWidget.setTabOrder(earlier, widget)
             earlier = widget
 

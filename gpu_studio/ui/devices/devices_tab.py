@@ -124,8 +124,8 @@ class OverviewPage(Page):
     def _hero_parts(self) -> Sequence[Part]:
         m, comparison = self.model, self._comparison
         return (
-            Own(lambda: DeviceLists(m, self._studio, self.theme), DeviceLists.update_all,
-                presented=True),
+            Own(lambda: DeviceLists(m, self._studio, self.theme),
+                lambda lists: lists.update_all(is_presented=self.is_presented), presented=True),
             Columns(
                 Own(lambda: ToneSign(self.theme, _SIGN_LINES),
                     lambda sign: sign.show_tone(m.verdict.tone)),
@@ -405,7 +405,7 @@ class DeviceLists(QWidget):
         self._column.setSpacing(GAP)
         self._column.addWidget(self._list)
 
-    def update_all(self) -> None:
+    def update_all(self, *, is_presented: bool) -> None:
         """Show which PCs there are, the answer about each, and the selected device."""
         for pc in self._pcs.others:
             if pc not in self._groups:
@@ -418,7 +418,7 @@ class DeviceLists(QWidget):
             self._heading.setVisible(bool(self._groups))
             self._heading.show_answer(self._model.answer_of(self._pcs.here))
         for pc, group in self._groups.items():
-            group.show_answer(self._model.answer_of(pc))
+            group.show_answer(self._model.answer_of(pc), is_presented=is_presented)
         row = self._model.row
         if row is not None and row.device is not None:
             for one in (self._list, *(group.list for group in self._groups.values())):

@@ -84,10 +84,12 @@ class PcGroup(QWidget):
         column.addWidget(self._heading)
         column.addWidget(self.list)
 
-    def show_answer(self, notice: Notice) -> None:
-        """Show the answer about the PC, and offer what its line can do now."""
+    def show_answer(self, notice: Notice, *, is_presented: bool) -> None:
+        """Show the answer about the PC, and offer what its line can do now, but to no audience."""
         self._heading.show_answer(notice)
-        show_label(self._connect, action_label(self._pc.notice.action) or "Disconnect")
+        label = action_label(self._pc.notice.action) or "Disconnect"
+        show_label(self._connect, "" if is_presented else label)
+        self._remove.setVisible(not is_presented)
         self.list.setVisible(self.list.model().rowCount() > 0)
 
     def _connect_or_not(self) -> None:

@@ -28,6 +28,7 @@ _LINE_STRETCH = 100
 _COLUMN_GAP, _ROW_GAP = 18, 8
 _MOST_POINTS = 600  # of a line: more cannot be told apart
 _TICKS = 4
+_DOT = 2.0
 _FILLED = 0.25  # how opaque the area under a line is
 _MARKED = "Dotted lines: start and end of a run."
 _HINT = "Point at a line or press the arrow keys to read all sensors at that time."
@@ -282,6 +283,8 @@ class Sparkline(QWidget):
         area = QColor(self._theme.colour(self.role))
         area.setAlphaF(_FILLED)
         for part in self.curves():
+            if len(part) == 1:  # a single reading is a dot
+                part.append(part[0] - QPointF(_DOT, 0))
             path = QPainterPath(QPointF(part[0].x(), self.height()))
             path.addPolygon(QPolygonF([QPointF(part[0].x(), self.height()), *part]))
             path.lineTo(part[-1].x(), self.height())

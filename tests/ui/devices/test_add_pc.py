@@ -84,6 +84,10 @@ def test_a_pc_that_answers_is_added_and_removed(
     group = find(shown, "devices.pc.attic", PcGroup)
     group.list.setCurrentIndex(group.list.model().index(1))
     assert "GT 1030" in text(shown, "devices.verdict.sentence")
+    buttons = ("devices.pc.attic.connect", "devices.pc.attic.remove")
+    for is_presented in (True, False):
+        shown.present(is_presented=is_presented)
+        assert [sees(shown, one) for one in buttons] == [not is_presented] * 2
     click(shown, "devices.pc.attic.connect")
     wait_until(lambda: "not connected" in text(shown, _HEADING))
     assert ready_studio.settings.choices.disconnected_pcs == ("attic",)
