@@ -180,16 +180,6 @@ class ElidingCombo(ComboBox):
         option.currentText = self.fontMetrics().elidedText(option.currentText, mode, room)
 
 
-def narrow_combo(name: str, accessible_name: str, least_letters: int = 8) -> ElidingCombo:
-    """Return a combo box for a narrow panel, with a minimum width in letters."""
-    box = ElidingCombo()
-    box.setObjectName(name)
-    box.setAccessibleName(accessible_name)
-    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-    box.setMinimumContentsLength(least_letters)
-    return box
-
-
 def show_items(combo: QComboBox, items: Sequence[tuple[str, str]]) -> None:
     """Offer these pairs of a text and its key; the chosen key stays chosen while it is offered."""
     places = range(combo.count())

@@ -212,7 +212,7 @@ class Slide(_Control):
     items: Read | Sequence[Any]
 
     def make(self, page: Page) -> QWidget:
-        place, slider, shown = QWidget(), _Slider(Qt.Orientation.Horizontal), Text(role="value")
+        place, slider, shown = QWidget(), Slider(Qt.Orientation.Horizontal), Text(role="value")
         slider.setPageStep(1)
         title = Text(self.title)
         title.setBuddy(slider)
@@ -240,7 +240,9 @@ class Slide(_Control):
         return place
 
 
-class _Slider(QSlider):
+class Slider(QSlider):
+    """A slider that leaves the wheel to the page."""
+
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave the wheel to the page: a choice changes on purpose only."""
         event.ignore()

@@ -8,7 +8,7 @@ from PySide6.QtGui import QFont, QFontDatabase, QHelpEvent
 from PySide6.QtWidgets import QApplication, QHeaderView, QToolTip
 
 from gpu_studio.model.text_rows import TextRows
-from gpu_studio.ui.eliding import ElidedText, RoomText, narrow_combo
+from gpu_studio.ui.eliding import ElidedText, ElidingCombo, RoomText
 from gpu_studio.ui.parts import Text, table
 
 LONG = "a text that is a good deal longer than the place that it is given"
@@ -51,7 +51,8 @@ def test_a_tool_tip_of_its_own_goes_before(qtbot, theme):
 
 @pytest.mark.parametrize(("width", "tip"), [(80, LONG), (2000, "")])
 def test_a_choice_reports_what_it_leaves_out(qtbot, theme, width, tip):
-    combo = narrow_combo("combo", "A choice")
+    combo = ElidingCombo()
+    combo.setSizeAdjustPolicy(combo.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
     combo.addItem(LONG)
     assert tip_of(shown(qtbot, combo, width)) == tip
 

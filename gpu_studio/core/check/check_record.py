@@ -210,13 +210,58 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The result in a sentence or two."""
-        return result_sentence(self)
+        """The result in a sentence or two; it claims no more than was tested."""
+        address = self.device.address
+        share = _memory_share(self.coverage, address)
+        tested = _listed(stage_title(one.name, address) for one in self.stages if one.has_tested)
+        if self.verdict == "passed":
+            return f"No errors found{share}. Tested: {tested}. Passing cannot rule out every fault."
+        if self.verdict == "failed":
+            return _failure(self)
+        if self.interruptions:
+            return interruption_sentence(self.interruptions[-1])
+        doubt = next((one.sentence for one in self.of("doubt")), "")
+        if not tested:
+            return doubt or "Nothing was tested."
+        if doubt:
+            return f"No errors found, but the result is doubtful. {doubt}"
+        if says := self.device.contradiction:
+            return f"No errors found, but it is not the card that its name says. {says}"
+        return f"No errors found so far{share}, but not everything was tested. Tested: {tested}."
 
     @property
     def next_action(self) -> str:
         """The one next action."""
-        return next_action(self)
+        is_of_cpu = is_cpu(self.device.address)
+        if self.planted is not None:
+            return "Run the check again without the fault made on purpose."
+        if self.verdict == "failed":
+            return _after_failure(self, is_of_cpu=is_of_cpu)
+        doubts = self.of("doubt")
+        if not self.has_tested and doubts:
+            return f"Fix this first: {doubts[0].sentence.rstrip('.')}. Then run the check again."
+        if not self.has_tested:
+            return "Nothing was tested: run the check again."
+        found = {finding.kind for finding in doubts}
+        for kinds, for_card, for_cpu in _AFTER_DOUBT:
+            if found.intersection(kinds):
+                return for_cpu if is_of_cpu else for_card
+        if self.interruptions:
+            parts = "the CPU's cooler" if is_of_cpu else "the card's power cables"
+            if not self.interruptions[-1].is_restart:
+                return "If you did not close GPU Studio yourself, run the check again."
+            return (
+                f"If you did not restart the PC yourself, check the power supply and {parts}. Then "
+                "run the check again."
+            )
+        if self.device.contradiction:
+            return _ANOTHER_CARD
+        if self.verdict == "passed":
+            return _after_pass(self, "PC" if is_of_cpu else "card")
+        if self.is_stopped:
+            return "Run the check again, and let it finish."
+        lacks_memory = self.coverage is not None and not is_enough(self.coverage)
+        return _MORE_FREE if lacks_memory and not is_of_cpu else _TOO_SHORT
 
     @property
     def has_tested(self) -> bool:
@@ -317,27 +362,6 @@ def errors_text(count: int) -> str:
 # ── sentences ────────────────────────────────────────────────────────────────────────────────────
 
 
-def result_sentence(result: CheckRecord) -> str:
-    """Return the result of a check in a sentence or two; it claims no more than was tested."""
-    address = result.device.address
-    share = _memory_share(result.coverage, address)
-    tested = _listed(stage_title(one.name, address) for one in result.stages if one.has_tested)
-    if result.verdict == "passed":
-        return f"No errors found{share}. Tested: {tested}. Passing cannot rule out every fault."
-    if result.verdict == "failed":
-        return _failure(result)
-    if result.interruptions:
-        return interruption_sentence(result.interruptions[-1])
-    doubt = next((one.sentence for one in result.of("doubt")), "")
-    if not tested:
-        return doubt or "Nothing was tested."
-    if doubt:
-        return f"No errors found, but the result is doubtful. {doubt}"
-    if says := result.device.contradiction:
-        return f"No errors found, but it is not the card that its name says. {says}"
-    return f"No errors found so far{share}, but not everything was tested. Tested: {tested}."
-
-
 def _memory_share(coverage: MemoryCoverage | None, address: str) -> str:
     """Return the share of all memory that was tested, in words; empty if none was."""
     if coverage is None or not 0 < coverage.tested_bytes <= coverage.total_bytes:
@@ -389,40 +413,6 @@ def _listed(titles: Iterable[str]) -> str:
 
 
 # ── the next action ──────────────────────────────────────────────────────────────────────────────
-
-
-def next_action(result: CheckRecord) -> str:
-    """Return the one next action after a check."""
-    is_of_cpu = is_cpu(result.device.address)
-    if result.planted is not None:
-        return "Run the check again without the fault made on purpose."
-    if result.verdict == "failed":
-        return _after_failure(result, is_of_cpu=is_of_cpu)
-    doubts = result.of("doubt")
-    if not result.has_tested and doubts:
-        return f"Fix this first: {doubts[0].sentence.rstrip('.')}. Then run the check again."
-    if not result.has_tested:
-        return "Nothing was tested: run the check again."
-    found = {finding.kind for finding in doubts}
-    for kinds, for_card, for_cpu in _AFTER_DOUBT:
-        if found.intersection(kinds):
-            return for_cpu if is_of_cpu else for_card
-    if result.interruptions:
-        parts = "the CPU's cooler" if is_of_cpu else "the card's power cables"
-        if not result.interruptions[-1].is_restart:
-            return "If you did not close GPU Studio yourself, run the check again."
-        return (
-            f"If you did not restart the PC yourself, check the power supply and {parts}. Then run "
-            "the check again."
-        )
-    if result.device.contradiction:
-        return _ANOTHER_CARD
-    if result.verdict == "passed":
-        return _after_pass(result, "PC" if is_of_cpu else "card")
-    if result.is_stopped:
-        return "Run the check again, and let it finish."
-    lacks_memory = result.coverage is not None and not is_enough(result.coverage)
-    return _MORE_FREE if lacks_memory and not is_of_cpu else _TOO_SHORT
 
 
 def _after_failure(result: CheckRecord, *, is_of_cpu: bool) -> str:

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
         CheckedDevice,
         CheckFinding,
         CheckVerdict,
-        MemoryCoverage,
         PlantKind,
         Severity,
         StageName,
@@ -156,13 +155,6 @@ def origin_text(record: CheckRecord) -> str:
 def planted_text(plant: PlantKind | None) -> str:
     """Return the mark of a result with a fault made on purpose; empty for any other."""
     return f"{PLANTED_MARK} The fault: {planted_fault(plant).does}" if plant else ""
-
-
-def coverage_text(coverage: MemoryCoverage) -> str:
-    """Return how much memory was tested: ``1.37 GiB of 1.86 GiB free (74 %)``."""
-    tested, free = coverage.tested_bytes, coverage.free_bytes
-    share = format_percent(min(tested / free, 1.0) if free else 0.0)
-    return f"{format_bytes(tested)} of {format_bytes(free)} free ({share})"
 
 
 def paused_text(pause: Pause) -> str:
@@ -395,7 +387,10 @@ def _check_facts(record: CheckRecord) -> Iterator[tuple[str, str]]:
     yield "Length", f"{length_text(record.minutes)}; ran for {clock_text(record.seconds)}{rounds}"
     if record.coverage is not None:
         own = ", in this program's own RAM" if is_cpu(record.device.address) else ""
-        yield "Memory tested", f"{coverage_text(record.coverage)}{own}"
+        tested, free = record.coverage.tested_bytes, record.coverage.free_bytes
+        share = format_percent(min(tested / free, 1.0) if free else 0.0)
+        of_free = f"{format_bytes(tested)} of {format_bytes(free)} free ({share})"
+        yield "Memory tested", f"{of_free}{own}"
     elif not record.has_tested:
         yield "Tested", "nothing"
 

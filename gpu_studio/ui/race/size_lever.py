@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QRect, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QColor, QPainter
-from PySide6.QtWidgets import QGridLayout, QSizePolicy, QSlider, QWidget
+from PySide6.QtWidgets import QGridLayout, QSizePolicy, QWidget
 
+from gpu_studio.ui.page_controls import Slider
 from gpu_studio.ui.parts import Text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from PySide6.QtGui import QPaintEvent, QWheelEvent
+    from PySide6.QtGui import QPaintEvent
 
     from gpu_studio.ui.theme import Theme
 
@@ -36,12 +37,6 @@ class SizeMark(NamedTuple):
     role: str = ""
 
 
-class _Slider(QSlider):
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Leave the wheel to the page: a turn of it must not start races."""
-        event.ignore()
-
-
 class SizeLever(QWidget):
     """A slider over a few sizes, each marked in the color of its leader.
 
@@ -60,7 +55,7 @@ class SizeLever(QWidget):
         self._theme = theme
         self.marks: tuple[SizeMark, ...] = ()
         self._labels: list[Text] = []
-        self.slider = _Slider(Qt.Orientation.Horizontal)
+        self.slider = Slider(Qt.Orientation.Horizontal)
         self.slider.setObjectName(name)
         self.slider.setAccessibleName("Size of the picture")
         self.slider.setPageStep(1)
