@@ -126,7 +126,7 @@ class CardCheck(PageModel):
         self._path = Path()
         self._reading = Latest(self)  # a drive that hangs must not hold what is kept
         self._reading.delayed.connect(self._on_delayed)
-        self._reading.succeeded.connect(self._on_opened)
+        self._reading.succeeded.connect(self.show_record)
         self._reading.failed.connect(self._on_failed)
         self._queue = RunQueue(self)
         self._queue.step_begun.connect(self._expect_event)
@@ -136,8 +136,7 @@ class CardCheck(PageModel):
         self._silence.ended.connect(self._give_up)
         self._pauses = PauseTimer(self)
         self._pauses.resumed.connect(self._begin_anew)
-        self._keeping = QTimer(self)
-        self._keeping.setInterval(round(1000 * STATE_EVERY_S))
+        self._keeping = QTimer(self, interval=round(1000 * STATE_EVERY_S))
         self._keeping.timeout.connect(self._keep_state)
         self._soon = QTimer(self, singleShot=True, interval=_WORDS_MS)
         self._soon.timeout.connect(self.changed)
@@ -342,10 +341,12 @@ class CardCheck(PageModel):
         self._reading.ask(lambda is_over: read_record(path, is_over))
 
     def show_record(self, record: CheckRecord) -> None:
-        """Show one of the kept records."""
-        if not self.is_busy:
-            self.run, self.outcome = None, Notice()
-            self._show_record(record)
+        """Show a record that was kept or opened; not while a check runs."""
+        if self.is_busy:
+            self._fail(_OPEN_LATER)
+            return
+        self.run, self.outcome = None, Notice()
+        self._show_record(record)
 
     def close(self) -> None:
         """End the engine and a running check.
@@ -519,13 +520,6 @@ class CardCheck(PageModel):
 
     def _on_delayed(self) -> None:
         self.note(Notice(opening(self._path)))
-
-    def _on_opened(self, record: CheckRecord) -> None:
-        if self.is_busy:
-            self._fail(_OPEN_LATER)
-            return
-        self.run, self.outcome = None, Notice()
-        self._show_record(record)
 
     def _show_record(self, record: CheckRecord) -> None:
         self.record = record
