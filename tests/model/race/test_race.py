@@ -183,6 +183,8 @@ def test_a_stop_keeps_the_frames_so_far(qtbot: QtBot, race: Race, racing: Engine
     racing.scripts[RunWorkload] = lambda _engine, request: race_run(request, pause_after=4)
     race.start()
     qtbot.waitUntil(lambda: racing.latest.paused.is_set())
+    race.choose(picture="grow")
+    assert race.picture.name == race.raced.name
     race.stop()
     qtbot.waitUntil(lambda: race.state is WorkState.IDLE)
     assert len(race.sides[0].track.frames) == 5

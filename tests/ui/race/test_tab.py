@@ -96,6 +96,10 @@ def test_a_fresh_tab_offers_the_race_of_this_pc(tab: RaceTab) -> None:
     assert find(tab, "race.run", QPushButton).isEnabled()
     assert not find(tab, "race.stop", QPushButton).isEnabled()
     assert not sees(tab, "race.save")
+    tab.hide()
+    tab._studio.settings.change(unsaved="race.webp")
+    tab.show()
+    assert "race.webp" in text(tab, "race.outcome")
 
 
 def waiting_run(request: RunWorkload) -> Iterator[Any]:
@@ -159,8 +163,10 @@ def test_both_run_live_at_the_same_time(tab: RaceTab, engines: Engines) -> None:
                 yield Pause()
 
     engines.scripts[RunInTurns] = answer
+    tab.race._soon.setInterval(60_000)  # the frames do not wait for the words
     click(tab, "race.run")
     wait_until(lambda: text(tab, "race.right.steps").startswith("400 of"))
+    tab.race._soon.start(10)
 
     # Both are shown at one time, up to which both are known.
     assert int(text(tab, "race.left.steps").split()[0]) <= 400
@@ -203,7 +209,7 @@ def test_the_lever_finds_the_crossover(
     tab.race._settling.setInterval(0)
     QTest.keyClick(lever(tab), Qt.Key.Key_Home)
     assert tab.race.size == 16
-    assert not requests_of(engines), "the lever alone starts no first race"
+    assert not tab.race._settling.isActive(), "the lever alone starts no first race"
     run(tab)
 
     QTest.keyClick(lever(tab), Qt.Key.Key_End)
@@ -347,6 +353,9 @@ def test_a_race_is_saved_as_a_picture_and_opens_again_as_a_ghost(
     opened(tab, path)
     assert "saved" in chips(tab, "left")[0]
     assert "saved" in find(tab, "race.contestants.left", QComboBox).currentText()
+    click(tab, "race.picture.paint")
+    assert tab.race.ghost is None, "it learned"
+    opened(tab, path)
     run(tab)
     assert len(requests_of(engines)) == 3, "only one contestant ran again"
     assert text(tab, "race.left.clock") == text(tab, "race.right.clock")
