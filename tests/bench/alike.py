@@ -16,6 +16,7 @@ import argparse
 import multiprocessing
 import statistics
 import threading
+from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
 from gpu_studio.core.benchmark.claim import Claim, claim_of
@@ -72,8 +73,15 @@ def timed(dispatcher: Dispatcher, options: argparse.Namespace) -> Pair:
     return Pair(results, claim_of(*results))
 
 
+def measured(options: argparse.Namespace) -> list[Pair]:
+    """Measure the pairs. In a process of its own: what it starts itself is no other program."""
+    dispatcher = Dispatcher()
+    made = raced if options.race else timed
+    return [made(dispatcher, options) for _ in range(options.pairs)]
+
+
 def main() -> None:
-    """Measure the pairs and print the counts."""
+    """Have the pairs measured and print the counts."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--workload", default="elementwise")
@@ -86,15 +94,16 @@ def main() -> None:
     options = parser.parse_args()
     if options.race and options.slower:
         parser.error("both contestants of a race have the same size")
-    beside = [multiprocessing.Process(target=keep_busy, daemon=True) for _ in range(options.busy)]
-    for process in beside:
+    busy_ones = [
+        multiprocessing.Process(target=keep_busy, daemon=True) for _ in range(options.busy)
+    ]
+    for process in busy_ones:
         process.start()
     try:
-        dispatcher = Dispatcher()
-        made = raced if options.race else timed
-        pairs = [made(dispatcher, options) for _ in range(options.pairs)]
+        with ProcessPoolExecutor(1) as pool:
+            pairs = pool.submit(measured, options).result()
     finally:
-        for process in beside:
+        for process in busy_ones:
             process.kill()
     claims = [pair.claim for pair in pairs if pair.claim is not None]
     winners = [claim for claim in claims if claim.sign]
