@@ -165,6 +165,7 @@ def test_in_a_narrow_page_the_choices_are_a_bar_and_the_focus_stays(
         assert (top("hero") > top("devices")) == is_bar
         assert run_button.hasFocus()
         assert sees(ready, "benchmark.sizes") is not is_bar
+        assert "about" in text(ready, "benchmark.progress.text"), "how long Run would take"
     ready.window().resize(1000, 800)
     click(ready, "benchmark.options.more")
     qtbot.waitUntil(lambda: sees(ready, "benchmark.options.sizes"))

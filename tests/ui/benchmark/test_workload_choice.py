@@ -54,6 +54,9 @@ def test_a_workload_brings_its_sizes_options_and_modes(
     workload.setCurrentIndex(1)
     assert find(ready, "benchmark.option.amp", QComboBox).currentData() == "float16"
     assert find(ready, "benchmark.sizes", QLineEdit).text() == "64"
+    find(ready, "benchmark.option.amp", QComboBox).setCurrentIndex(0)
+    run(ready, "64")
+    assert with_training.requests[-1].options == {}, "the usual value is no option of a run"
 
 
 def test_a_workload_that_cannot_run_is_listed_with_the_reason(
@@ -131,7 +134,10 @@ def test_the_choices_make_the_plan(
 ) -> None:
     find(ready, "benchmark.workload", QComboBox).setCurrentIndex(1)
     click(ready, "benchmark.dtype.float16")
+    click(ready, "benchmark.devices.cuda:0")
     click(ready, "benchmark.devices.cpu")
+    assert not find(ready, "benchmark.devices.cuda:0", QCheckBox).isChecked()
+    click(ready, "benchmark.devices.cuda:0")
     budget = find(ready, "benchmark.budget", QComboBox)
     budget.setCurrentIndex(budget.findData(0.5))
     run(ready, "128")
