@@ -147,6 +147,22 @@ def test_two_kept_runs_of_one_work_are_one_sentence_with_the_ratio():
     )  # fmt: skip
 
 
+def test_one_work_in_several_sizes_says_at_which_the_other_side_is_faster():
+    def at(size, device, ratio):
+        median_s = 1e-3 / ratio
+        near = (0.99 * median_s, 1.01 * median_s)
+        times = {"median_s": median_s, "ci95_s": near, "iqr_s": 0.0}
+        return result(device=device, size=size, **times)
+
+    cpu = kept("Ryzen 7", *(at(size, "cpu", 1.0) for size in (64, 512)))
+    card = kept("GT 1030", at(64, "cuda:0", 0.25), at(512, "cuda:0", 3.0))
+    heading, sentence = headline([cpu, card], compared_works([cpu, card]))
+    assert heading == "The Ryzen 7 and the GT 1030 win in 1 each"
+    assert sentence.replace("\u202f", " ") == (
+        "The GT 1030: 3.0 × faster at 512 × 512; 4.0 × slower at 64 × 64."
+    )
+
+
 def test_a_kept_run_stands_beside_the_same_work_of_a_standard_run():
     own = item_result(STANDARD_1[1], "cuda:0")
     theirs = sides_of(standard_run(paced_device("RTX 3060", 2.0)))[0]

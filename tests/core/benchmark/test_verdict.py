@@ -89,6 +89,11 @@ def test_two_pcs_are_named_and_did_not_take_turns() -> None:
     )
 
 
+def test_a_card_is_compared_with_the_cpu_of_its_own_pc() -> None:
+    theirs = [changed(result(256, 4.0), device="den/cpu"), result(256, 1.0, "den/cuda:0")]
+    assert "4.0 × faster" in text_of([result(256, 9.0), *theirs])
+
+
 def test_nothing_measured_says_nothing() -> None:
     assert text_of([]) == ""
     assert not is_doubted([])
