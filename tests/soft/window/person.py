@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
-from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
@@ -197,8 +197,7 @@ class Person:
     def choose_row(self, name: str, row: int) -> None:
         """Choose a row of a list."""
         view = self.find(QAbstractItemView, name)
-        chosen = QItemSelectionModel.SelectionFlag.ClearAndSelect
-        view.selectionModel().setCurrentIndex(view.model().index(row, 0), chosen)
+        view.setCurrentIndex(view.model().index(row, 0))  # the whole row, where a click takes it
 
     def events(self, kind: type) -> list[Event]:
         """Return the received events of one kind, oldest first."""
