@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.check_messages import (
         CheckedDevice,
         CheckFinding,
-        CheckVerdict,
         PlantKind,
         Severity,
         StageName,
@@ -57,14 +56,10 @@ if TYPE_CHECKING:
 
 TITLE = "Record of a check"
 PROMISE = "It says what was tested on that day. Passing cannot rule out every fault."
-VERDICT_WORDS: dict[CheckVerdict, str] = {
-    "passed": "Passed", "failed": "Failed", "inconclusive": "Inconclusive", "partial": "Partial",
-    "skipped": "Skipped",
+_TONES: dict[Severity, Tone] = {
+    "error": Tone.FAILURE, "doubt": Tone.AMBER, "note": Tone.PLAIN,
 }  # fmt: skip
-_SEVERITIES: dict[Severity, tuple[str, Tone]] = {
-    "error": ("Error", Tone.FAILURE), "doubt": ("Doubt", Tone.AMBER), "note": ("Note", Tone.PLAIN),
-}  # fmt: skip
-"""The name of a severity and its tone, the worst first."""
+"""Of the severities, the worst first."""
 _LONGEST_WRITTEN, _FASTEST = 1e7, 1e15
 _LONG_WORD = re.compile(r"\S{32}(?=\S)")
 _LOOKS = (
@@ -113,7 +108,7 @@ def record_title(record: CheckRecord) -> str:
     """Return the name of a kept record in a list."""
     name = name_at(pc_of(record.device.address), short_name(record.device.name))
     began = record.started_at[:16].replace("T", " ")
-    return f"{began}  {name}: {VERDICT_WORDS[record.verdict]}"
+    return f"{began}  {name}: {record.verdict.capitalize()}"
 
 
 def cut_off_text(cut_off: CutOffCheck) -> str:
@@ -280,7 +275,7 @@ def _time_left(run: CheckRun) -> str:
 def result_words(record: CheckRecord) -> HeroWords:
     """Return the words of a check that is over: the worst finding, and how many more there are."""
     tone, more = end_tone(record), len(findings_part(record.findings).rows) - 1
-    chip = Notice(VERDICT_WORDS[record.verdict], Tone.QUIET if tone is Tone.PLAIN else tone)
+    chip = Notice(record.verdict.capitalize(), Tone.QUIET if tone is Tone.PLAIN else tone)
     also = f" {counted(more, 'more finding')} in Details." if more > 0 else ""
     return HeroWords(
         subject=breakable(device_line(record.device)),
@@ -294,10 +289,7 @@ def result_words(record: CheckRecord) -> HeroWords:
     )
 
 
-_SIGNS = {
-    "waiting": "○ Waiting", "running": "● Running", "passed": "✓ Passed", "failed": "✗ Failed",
-    "inconclusive": "! Inconclusive", "partial": "! Partial", "skipped": "– Skipped",
-}  # fmt: skip
+_SIGNS = {"waiting": "○", "running": "●", "passed": "✓", "failed": "✗", "skipped": "–"}
 StageRow = tuple[str, str, str, str]
 """The title of a stage, its state, its time, and what it tested."""
 
@@ -335,7 +327,12 @@ def _stage_row(
     name: StageName, address: str, state: str, time: str = "", tested: str = "", errors: int = 0
 ) -> StageRow:
     found = f"{errors_text(errors)}. " if errors else ""
-    return stage_title(name, address), _SIGNS[state], time, f"{found}{tested}".strip()
+    return (
+        stage_title(name, address),
+        f"{_SIGNS.get(state, '!')} {state.capitalize()}",
+        time,
+        f"{found}{tested}".strip(),
+    )
 
 
 def plan_text(address: str) -> str:
@@ -456,7 +453,7 @@ def findings_part(findings: Iterable[CheckFinding]) -> RecordPart:
     groups: dict[tuple[str, str, str], list[CheckFinding]] = {}
     for one in findings:
         groups.setdefault((one.severity, one.kind, one.stage), []).append(one)
-    worst_first = sorted(groups.values(), key=lambda group: [*_SEVERITIES].index(group[0].severity))
+    worst_first = sorted(groups.values(), key=lambda group: [*_TONES].index(group[0].severity))
     return RecordPart("findings", "Findings", tuple(_finding_row(group) for group in worst_first))
 
 
@@ -469,8 +466,8 @@ def _finding_row(group: list[CheckFinding]) -> RecordRow:
         sentence += f" ({times} times)"
     places = (place for one in group if one.bits is not None for place in one.bits.places)
     words = dict.fromkeys(_place_words(place) for place in places)
-    name, tone = _SEVERITIES[group[0].severity]
-    return RecordRow(name, sentence, tone, (*others, *words))
+    severity = group[0].severity
+    return RecordRow(severity.capitalize(), sentence, _TONES[severity], (*others, *words))
 
 
 def _place_words(place: WrongWord) -> str:

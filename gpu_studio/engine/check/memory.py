@@ -59,9 +59,6 @@ _COUNTING_BYTES = 22 * _MIB
 _PROOF_WORDS, _PROOF_TRIES = 64, 2  # one for each bit
 # An address is in both halves of its word: 8 · (2^32 + 1) is odd but for the 8.
 _BOTH_HALVES = _WORD_BYTES * ((1 << 32) + 1)
-# Turns a word of the addresses back into its place: the inverse of its odd part.
-_OF_BOTH_HALVES = pow((1 << 32) + 1, -1, 1 << 61)
-_MOVED_SHARE = 0.9
 _SEED_STEP = 0x9E3779B9
 _ONE_IN_EIGHT = 0x0101010101010101
 # 1 + 1/8 + 1/64 + 1/512 steps for each 1 KiB: rows of 1 KiB to 1 MiB are no multiple of 8 steps.
@@ -379,31 +376,13 @@ class TestedMemory:
         count = wrong.zero_to_one + wrong.one_to_zero
         where = f"from {format_bytes(wrong.first_byte)} to {format_bytes(wrong.last_byte)}"
         kind = "video memory" if self._run.is_card else "RAM of this process"
-        repeats = _repetition_words(wrong, self._words * _WORD_BYTES, pattern)
         self._run.report(
             "wrong_bits", "error",
             f"Wrong bits in the {kind}, {where} of the tested part, with {pattern.title}: "
             f"{format_count(wrong.zero_to_one)} went from 0 to 1, "
-            f"{format_count(wrong.one_to_zero)} from 1 to 0.{repeats}",
+            f"{format_count(wrong.one_to_zero)} from 1 to 0.",
             count=count, bits=wrong,
         )  # fmt: skip
-
-
-def _repetition_words(wrong: WrongBits, chunk_bytes: int, pattern: Pattern) -> str:
-    """Return whether the memory repeats: what is written far on is read here, in words."""
-    if pattern is not PATTERNS[0]:
-        return ""
-    distances = [
-        (int(one.seen, 16) // _WORD_BYTES * _OF_BOTH_HALVES % (1 << 61)) * _WORD_BYTES - one.at_byte
-        for one in wrong.places
-    ]
-    size = abs(distances[0])
-    if size < chunk_bytes or distances.count(distances[0]) < _MOVED_SHARE * len(distances):
-        return ""
-    return (
-        f" These words have what was written {format_bytes(size)} further on, so the memory "
-        "repeats: the card may have less than it reports."
-    )
 
 
 def wrong_bits(seen: Words, expected: Words, first_byte: int, pattern: str) -> WrongBits | None:

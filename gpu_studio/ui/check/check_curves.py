@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from PySide6.QtCore import QEvent, QPoint
@@ -12,13 +11,11 @@ from PySide6.QtWidgets import QWidget
 
 from gpu_studio.core.check.check_run import CheckRun
 from gpu_studio.core.check.stages import stage_title
-from gpu_studio.ui.parts import GAP, Card, Text
+from gpu_studio.ui.parts import Card, Text
 from gpu_studio.ui.plots.live_plot import Curve, Level, LivePlot, Marker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from PySide6.QtGui import QResizeEvent
 
     from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.telemetry import Telemetry
@@ -32,7 +29,7 @@ _MOST_SHOWN = 1e6
 """A record may come from a stranger: a reading over this is none."""
 _ROOM = 1.15
 """Above the highest line is some room."""
-_MARK_ROWS = 2
+_MARK_ROWS = 3
 Unit = Literal["°C", "MHz", "W"]
 
 
@@ -64,8 +61,8 @@ class Lane(NamedTuple):
     """The curves of one unit; its axes end at ``end_s`` seconds, ``low`` and ``high``.
 
     ``points`` are the curves by the field of a reading; a NaN in y is a gap. ``limit`` is the value
-    of a line across it, ``words`` are its numbers in a line. ``marks`` are (seconds, word): where a
-    stage began, or in a check of several rounds a round; the first lane alone names them.
+    of a line across it, ``words`` are its numbers in a line. ``marks`` are where a stage began, or
+    in a check of several rounds a round; the first lane alone names them.
     """
 
     unit: Unit
@@ -75,8 +72,7 @@ class Lane(NamedTuple):
     limit: float | None
     words: str
     end_s: float
-    marks: tuple[tuple[float, str], ...]
-    is_first: bool
+    marks: tuple[Marker, ...]
 
 
 def lanes_of(shown: CheckRecord | CheckRun | None) -> tuple[Lane, ...]:
@@ -105,7 +101,7 @@ def lanes_of(shown: CheckRecord | CheckRun | None) -> tuple[Lane, ...]:
         low, high = min(*values, axis.low), max(*values, axis.high)
         made.append(Lane(
             unit, points, low, low + (high - low) * _ROOM, limit, ", ".join(words),
-            max(end_s, 1.0), _marks(shown), not made,
+            max(end_s, 1.0), _marks(shown, has_names=not made),
         ))  # fmt: skip
     return tuple(made)
 
@@ -119,14 +115,18 @@ def _words(shown: CheckRecord | CheckRun, label: str, ys: Sequence[float], unit:
     return f"{label}, highest {max(y for y in ys if y == y):.0f}\u202f{unit}"
 
 
-def _marks(shown: CheckRecord | CheckRun) -> tuple[tuple[float, str], ...]:
+def _marks(shown: CheckRecord | CheckRun, *, has_names: bool) -> tuple[Marker, ...]:
+    """Return where each round or stage began, its name in another row than the one before it."""
     address = shown.plan.device if isinstance(shown, CheckRun) else shown.device.address
-    firsts: dict[int, float] = {}
+    has_rounds = len({span.round for span in shown.spans}) > 1
+    rows, firsts = 1 if has_rounds else _MARK_ROWS, dict[str, float]()
     for span in shown.spans:
-        firsts.setdefault(span.round, span.start_s)
-    if len(firsts) > 1:
-        return tuple((start_s, str(number)) for number, start_s in firsts.items())
-    return tuple((one.start_s, stage_title(one.name, address).split()[0]) for one in shown.spans)
+        name = str(span.round) if has_rounds else stage_title(span.name, address).split()[0]
+        firsts.setdefault(name, span.start_s)
+    return tuple(
+        Marker(start_s, name if has_names else "", "muted", row=number % rows)
+        for number, (name, start_s) in enumerate(firsts.items())
+    )
 
 
 def _points(name: str, readings: Sequence[Telemetry]) -> Points:
@@ -149,71 +149,37 @@ def _points(name: str, readings: Sequence[Telemetry]) -> Points:
 
 
 class LanePlot(LivePlot):
-    """The curves of one unit.
-
-    Attributes:
-        lane: what is drawn; None before the first.
-    """
+    """The curves of one unit, as high as so many lines of the text, also for an audience."""
 
     def __init__(self, theme: Theme, unit: Unit) -> None:
         super().__init__(
             theme, name=f"check.curves.{unit}", x_unit="s", y_unit=unit,
             legend=3 if unit == "°C" else 0, zoomable=True,
         )  # fmt: skip
-        self.lane: Lane | None = None
         self._lines = _AXES[unit].lines
         self.setAccessibleName(f"{unit} over the time of the check")
         self.setFixedHeight(self._lines * self.fontMetrics().height())
 
     def changeEvent(self, event: QEvent) -> None:
-        """Be as high as so many lines of the text, also for an audience."""
+        """Follow the height of the text."""
         super().changeEvent(event)
         if event.type() is QEvent.Type.FontChange:
             self.setFixedHeight(self._lines * self.fontMetrics().height())
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Name the marks that there is room for."""
-        super().resizeEvent(event)
-        self._show_marks()
-
     def show_lane(self, lane: Lane) -> None:
         """Show the curves of the unit."""
-        self.lane = lane
-        if self.curve_keys != tuple(lane.points):
-            self.clear()
-            for name in lane.points:
-                # A single curve has its name in the words above it.
-                label = _AXES[lane.unit].curves[name] if len(lane.points) > 1 else ""
-                role, source = _ROLES.get(name, "gpu0"), partial(self._points_of, name)
-                self.set_curve(name, Curve(label, role, source, smooth=True, gaps=True))
+        labels = _AXES[lane.unit].curves if len(lane.points) > 1 else {}
+
+        def curve(name: str, points: Points) -> Curve:
+            role = _ROLES.get(name, "gpu0")
+            return Curve(labels.get(name, ""), role, lambda: points, smooth=True, gaps=True)
+
+        self.show_curves({name: curve(name, points) for name, points in lane.points.items()})
         self.set_x_range(0.0, lane.end_s)
         self.set_y_range(lane.low, lane.high)
         self.set_levels([] if lane.limit is None else [Level(lane.limit, "", "muted")])
-        self._show_marks()
+        self.set_markers(lane.marks)
         self.describe(lane.words)
-        self.refresh()
-
-    def _show_marks(self) -> None:
-        """Show where stages began, each with its name unless that would cover another one."""
-        if self.lane is None:
-            return
-        ends = [0.0] * _MARK_ROWS  # of the last name in each row, in pixels
-        markers = []
-        for at_s, words in self.lane.marks:
-            place = at_s / self.lane.end_s
-            width = self.fontMetrics().horizontalAdvance(words) + GAP
-            # In the right half, pyqtgraph puts the name of a line at its left.
-            left = self.width() * place - width * (place > 0.5)
-            row = next((row for row, end in enumerate(ends) if end <= left), None)
-            if row is None or not self.lane.is_first:
-                markers.append(Marker(at_s, "", "muted"))
-                continue
-            ends[row] = left + width
-            markers.append(Marker(at_s, words, "muted", row=row))
-        self.set_markers(markers)
-
-    def _points_of(self, name: str) -> Points:
-        return self.lane.points.get(name, ((), ())) if self.lane is not None else ((), ())
 
 
 class CheckCurves(Card):

@@ -26,7 +26,6 @@ from gpu_studio.core.check.check_record import end_tone, end_words, errors_text
 from gpu_studio.core.check.check_words import (
     PROMISE,
     TITLE,
-    VERDICT_WORDS,
     RecordPart,
     RecordRow,
     breakable,
@@ -88,12 +87,11 @@ class RecordDocument(QTextDocument):
         self.setTextWidth(_WIDTH)
 
     def _parts(self, record: CheckRecord) -> Iterator[str]:
-        verdict = VERDICT_WORDS[record.verdict].lower()
         yield _line(origin_text(record), "failure")
         yield _line(f"GPU Studio · {TITLE}", "muted")
         yield f"<h2>{_text(device_line(record.device))}</h2>"
         yield _line(when_line(record), "muted")
-        yield f"<h1 {_colored(end_tone(record))}>{_text(end_words(record))}: {verdict}</h1>"
+        yield f"<h1 {_colored(end_tone(record))}>{_text(end_words(record))}: {record.verdict}</h1>"
         yield _line(planted_text(record.planted), "failure")
         yield f"{_line(record.sentence)}<p><b>Next:</b> {_text(record.next_action)}</p>"
         yield from self._curves(record)
@@ -101,7 +99,7 @@ class RecordDocument(QTextDocument):
         stages = tuple(
             RecordRow(
                 stage_title(one.name, address),
-                f"{VERDICT_WORDS[one.verdict]}, {errors_text(one.errors)}, "
+                f"{one.verdict.capitalize()}, {errors_text(one.errors)}, "
                 f"{clock_text(one.seconds)}. {one.tested}",
             )
             for one in record.stages
