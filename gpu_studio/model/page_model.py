@@ -8,6 +8,8 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from PySide6.QtCore import SignalInstance
 
 
@@ -37,6 +39,7 @@ class PageModel(QObject):
         super().__init__(parent)
         self.choices: Any = choices
         self.is_seen = False
+        self._followed: list[tuple[SignalInstance, Callable[..., object]]] = []
 
     def choose(self, **choices: object) -> None:
         """Change some of the choices; the same ones again change nothing."""
@@ -58,9 +61,16 @@ class PageModel(QObject):
 
     def see(self, *, is_seen: bool) -> None:
         """Note whether the page is visible."""
+        if is_seen != self.is_seen:
+            for signal, slot in self._followed:
+                (signal.connect if is_seen else signal.disconnect)(slot)
         self.is_seen = is_seen
         if is_seen:
             self.on_seen()
+
+    def follow_seen(self, slot: Callable[..., object], *signals: SignalInstance) -> None:
+        """Call a slot with each of these, while the page is visible."""
+        self._followed += ((signal, slot) for signal in signals)
 
     def follow(self, *signals: SignalInstance) -> None:
         """Say `changed` with each of these."""

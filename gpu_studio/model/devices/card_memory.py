@@ -47,7 +47,6 @@ class CardMemory(QObject):
         self._timer = QTimer(self)
         self._timer.setInterval(_READ_MEMORY_EVERY_MS)
         self._timer.timeout.connect(self.ask)
-        session.state_changed.connect(self._enter)
 
     @property
     def by_address(self) -> Mapping[str, MemoryRead]:
@@ -56,10 +55,14 @@ class CardMemory(QObject):
 
     def watch(self, watched: bool) -> None:
         """Ask regularly while visible."""
+        if watched == self._timer.isActive():
+            return
         if watched:
+            self._session.state_changed.connect(self._enter)
             self._timer.start()
             self.ask()
         else:
+            self._session.state_changed.disconnect(self._enter)
             self._timer.stop()
 
     def choose(self) -> None:

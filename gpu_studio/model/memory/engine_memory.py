@@ -198,17 +198,15 @@ class EngineMemory(QObject):
     def attach(self, session: EngineSession) -> None:
         """Listen to this session from now on."""
         self._session = session
-        session.request_submitted.connect(self._follow)
         session.engine_described.connect(self._on_engine_described)
         session.engine_lost.connect(self._mark_death)
-        session.state_changed.connect(self._on_state)
         if session.description is not None:
             self.pid = session.description.pid
 
     @property
     def is_there(self) -> bool:
-        """Whether the engine has not ended; its readings stay when it does."""
-        return self._session is not None and self._session.state is not EngineState.ABSENT
+        """Whether the engine has not ended."""
+        return self._session is None or self._session.state is not EngineState.ABSENT
 
     def history(self, identity: str) -> MemoryHistory:
         """Return the history of a device's memory."""
@@ -216,7 +214,7 @@ class EngineMemory(QObject):
 
     def latest(self, identity: str) -> MemoryRead | None:
         """Return the newest reading of a device that this engine took."""
-        return self._latest.get(identity)
+        return self._latest.get(identity) if self.is_there else None
 
     def segments(self, identity: str) -> SegmentsRead | None:
         """Return the newest segments of a device."""
@@ -231,7 +229,8 @@ class EngineMemory(QObject):
         history = self.history(self._identity_of(address))
         history.mark(mark, self._clock() if at_s is None else at_s)
 
-    def _follow(self, reply: Reply) -> None:
+    def follow(self, reply: Reply) -> None:
+        """Take what the engine reads of its memory for a request."""
         reply.event_received.connect(self._receive)
 
     def _receive(self, event: Event) -> None:
@@ -279,7 +278,8 @@ class EngineMemory(QObject):
         self._segments.clear()
         self.forgotten.emit()
 
-    def _on_state(self, state: EngineState) -> None:
+    def on_state(self, state: EngineState) -> None:
+        """Forget an engine that was ended."""
         if state is EngineState.ABSENT:
             self._forget_engine()
 

@@ -136,9 +136,12 @@ class FitModel(PageModel):
         self._read: tuple[tuple[Network | Path, Path | None], Network] | None = None
         self._trouble = Notice()
         memory.chosen_changed.connect(self._on_device_chosen)
-        memory.memory_changed.connect(self._ask)
+        self.follow_seen(self._ask, memory.memory_changed)
         self.what_if.history_opened.connect(self._on_history_opened)
-        self.follow(memory.bandwidths.changed, memory.devices.choices_changed, self.what_if.changed)
+        self.follow_seen(
+            self._on_followed, memory.bandwidths.changed, memory.devices.choices_changed,
+            self.what_if.changed,
+        )  # fmt: skip
         memory.closing.connect(self.close)
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────
@@ -167,6 +170,11 @@ class FitModel(PageModel):
     def paste(self, text: str) -> None:
         """Ask about an error, or about its end if it is long."""
         self.choose(text=text[-LONGEST_TEXT:], is_cut=len(text) > LONGEST_TEXT)
+
+    def see(self, *, is_seen: bool) -> None:
+        """Follow the card's memory while the page is visible."""
+        self.memory.follow_sensors(is_seen=is_seen)
+        super().see(is_seen=is_seen)
 
     def on_seen(self) -> None:
         """Answer for the card chosen meanwhile; its memory is read once."""

@@ -134,7 +134,7 @@ class MemoryDevices(QObject):
 
 
 class Bandwidths(QObject):
-    """Follows every run of the session, whoever asked for it; the fastest copy counts.
+    """Measures a device when asked to; the fastest copy counts.
 
     Signals:
         changed(): a bandwidth is known, or measuring began or ended.
@@ -152,7 +152,6 @@ class Bandwidths(QObject):
         self._reply: Reply | None = None
         self._numbers = itertools.count(1)
         self.trouble = ""
-        self._session.request_submitted.connect(self._follow)
         self._session.state_changed.connect(self.changed)
 
     def of(self, device: DeviceRow) -> Bandwidth | None:
@@ -175,6 +174,7 @@ class Bandwidths(QObject):
             self.trouble = ""
             request = bandwidth_request(device.address, f"bandwidth-{next(self._numbers)}")
             self._reply = self._session.submit(request)
+            self._reply.event_received.connect(self._on_event)
             self._reply.finished.connect(self._on_finished)
             self.changed.emit()
 
@@ -187,9 +187,6 @@ class Bandwidths(QObject):
             self.trouble = "PyTorch ended during the measurement."
         self.changed.emit()
 
-    def _follow(self, reply: Reply) -> None:
-        reply.event_received.connect(self._on_event)
-
     def _on_event(self, event: Event) -> None:
         found = bandwidth_of(event) if isinstance(event, RunFinished) else None
         if found is None or not isinstance(event, RunFinished):
@@ -198,4 +195,3 @@ class Bandwidths(QObject):
         before = self._found.get(identity)
         if before is None or found.copy_bytes_per_s > before.copy_bytes_per_s:
             self._found[identity] = found
-            self.changed.emit()

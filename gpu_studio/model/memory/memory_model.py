@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -84,7 +85,10 @@ class MemoryModel(QObject):
         self.devices = MemoryDevices(studio, self)
         self.bandwidths = Bandwidths(studio, self)
         self._modelled = self._memory_of(studio.modelled, {})
+        self._follow_experiments(studio.modelled, self._modelled)
         self._known: dict[Pc, _PcMemory] = {}
+        self._yielding: set[Pc] = set()  # their experiment's engine ends for other work
+        self._is_watched = False
         for pc in studio.pcs.all:
             self._follow(pc)
         studio.pcs.added.connect(self._follow)
@@ -107,10 +111,16 @@ class MemoryModel(QObject):
         main, lab = self._memory_of(pc.session, histories), self._memory_of(pc.lab, histories)
         self._known[pc] = _PcMemory(main, lab, Tanks(pc.sensors, main, lab))
         pc.session.state_changed.connect(self.session_changed)
-        pc.session.request_submitted.connect(self._on_request)
-        pc.lab.state_changed.connect(self._on_lab)
+        self._follow_experiments(pc.lab, lab)
+        pc.lab.state_changed.connect(partial(self._on_lab, pc))
         pc.session.engine_described.connect(self.emptying.forget)
-        pc.sensors.reading_taken.connect(self._on_reading)
+        if self._is_watched:
+            pc.sensors.reading_taken.connect(self._on_reading)
+
+    def _follow_experiments(self, session: EngineSession, memory: EngineMemory) -> None:
+        """Follow an engine that does nothing else; of the others, only what is asked here."""
+        session.request_submitted.connect(memory.follow)
+        session.state_changed.connect(memory.on_state)
 
     def _forget(self, pc: Pc) -> None:
         self._known.pop(pc)
@@ -168,11 +178,24 @@ class MemoryModel(QObject):
         """Read the memory now and again and again, until `unwatch`: a page shows it."""
         self._with_segments = with_segments
         self._polls.start(_FAST_POLL_MS if with_segments else _POLL_MS)
+        self.follow_sensors(is_seen=True)
         self._on_poll()
 
     def unwatch(self) -> None:
         """Read nothing that nobody sees."""
         self._polls.stop()
+        self.follow_sensors(is_seen=False)
+
+    def follow_sensors(self, *, is_seen: bool) -> None:
+        """Take the sensors' readings while a page shows them."""
+        if is_seen == self._is_watched:
+            return
+        self._is_watched = is_seen
+        for pc in self._known:
+            if is_seen:
+                pc.sensors.reading_taken.connect(self._on_reading)
+            else:
+                pc.sensors.reading_taken.disconnect(self._on_reading)
 
     def _on_poll(self) -> None:
         self.poll(with_segments=self._with_segments)
@@ -184,10 +207,14 @@ class MemoryModel(QObject):
         address, session = self.chosen.address, self.session
         if address is None or not session.is_free:
             return
-        if with_segments and not self.chosen.is_cpu:
-            session.submit(ReadSegments(device=address))
-        else:
-            session.submit(ReadMemory(device=address))
+        is_map = with_segments and not self.chosen.is_cpu
+        reply = session.submit((ReadSegments if is_map else ReadMemory)(device=address))
+        self._take(session, reply)
+
+    def _take(self, session: EngineSession, reply: Reply) -> None:
+        """Follow a question to an engine that has other work as well."""
+        if session is self.pc.session:
+            self._known[self.pc].main.follow(reply)
 
     @property
     def history(self) -> MemoryHistory:
@@ -239,7 +266,10 @@ class MemoryModel(QObject):
         """Give PyTorch's free segments back to the driver."""
         address = self.chosen.address
         if address is not None and self.can_empty_cache:
-            self.emptying.run(self.session, address, self.chosen.device, self.pc.sensors)
+            session = self.session
+            reply = session.submit(EmptyCache(device=address))
+            self._take(session, reply)
+            self.emptying.follow(reply, self.chosen.device, self.pc.sensors)
 
     # ── events ───────────────────────────────────────────────────────────────────────────────
 
@@ -264,8 +294,15 @@ class MemoryModel(QObject):
         if not isinstance(reply.request, _NO_WORK):
             self.experiment.end_engine()
 
-    def _on_lab(self, state: EngineState) -> None:
-        if state is EngineState.ABSENT:
+    def _on_lab(self, pc: Pc, state: EngineState) -> None:
+        is_there = state is not EngineState.ABSENT
+        if is_there and pc not in self._yielding:
+            self._yielding.add(pc)
+            pc.session.request_submitted.connect(self._on_request)
+        elif not is_there and pc in self._yielding:
+            self._yielding.remove(pc)
+            pc.session.request_submitted.disconnect(self._on_request)
+        if not is_there:
             self._emit_all()
 
     def _on_experiment(self) -> None:
@@ -329,21 +366,15 @@ class CacheEmptying(QObject):
         """Whether the engine has yet to answer."""
         return self._reply is not None
 
-    def run(
-        self, session: EngineSession, address: str, device: Device | None, sensors: Sensors
-    ) -> None:
-        """Give PyTorch's free segments on a card back to the driver.
+    def follow(self, reply: Reply, device: Device | None, sensors: Sensors) -> None:
+        """Wait for the engine's answer.
 
         Args:
-            session: the engine of the allocator.
-            address: the card's address.
+            reply: the answer to `EmptyCache`.
             device: the card as NVML reports it; None for a simulated card.
             sensors: those of the card's PC.
         """
-        if self._reply is not None:
-            return
-        self._reply, self._device = session.submit(EmptyCache(device=address)), device
-        self._sensors = sensors
+        self._reply, self._device, self._sensors = reply, device, sensors
         self._reply.finished.connect(self._finish)
         self.forget()
         self.changed.emit()

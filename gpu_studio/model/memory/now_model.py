@@ -102,12 +102,13 @@ class NowModel(PageModel):
         self._frame.setSingleShot(True)
         self._frame.setInterval(_FRAME_MS)
         self._frame.timeout.connect(self._on_followed)
-        memory.memory_changed.connect(self._on_memory)
+        self.follow_seen(self._on_memory, memory.memory_changed)
         memory.chosen_changed.connect(self._on_device)
         self.experiment.results_changed.connect(self._on_results)
-        self.follow(
-            memory.devices.choices_changed, memory.session_changed, memory.emptying.changed,
-            self.experiment.state_changed, self.experiment.outcome_changed,
+        self.follow_seen(
+            self._on_followed, memory.devices.choices_changed, memory.session_changed,
+            memory.emptying.changed, self.experiment.state_changed,
+            self.experiment.outcome_changed,
         )  # fmt: skip
 
     # ── the device ───────────────────────────────────────────────────────────────────────────
@@ -150,6 +151,10 @@ class NowModel(PageModel):
             self.memory.unwatch()
             self.experiment.end_engine()
         super().see(is_seen=is_seen)
+
+    def on_seen(self) -> None:
+        """Take what was read meanwhile."""
+        self._on_memory()
 
     def _on_device(self) -> None:
         self.choices = msgspec.structs.replace(self.choices, card=self.memory.chosen.identity)

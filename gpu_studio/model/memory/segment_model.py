@@ -55,8 +55,7 @@ class SegmentModel(PageModel):
         self.block = ""
         memory.closing.connect(self._file.close)
         self._experiment.results_changed.connect(self._on_results)
-        memory.memory_changed.connect(self._on_segments)
-        memory.chosen_changed.connect(self._on_segments)
+        self.follow_seen(self._on_segments, memory.memory_changed, memory.chosen_changed)
 
     def see(self, *, is_seen: bool) -> None:
         """Read the segments while the page is visible."""

@@ -252,6 +252,7 @@ def test_the_other_engine_is_named_as_such_in_the_tank(
     qtbot.waitUntil(lambda: model.latest is not None and model.latest.mark == "oom")
     model._memory._steady_since_s[model.chosen.identity] = 0.0
     model._began_s -= 1.0
+    model.follow_sensors(is_seen=True)
     sensor_source.send(msgspec.structs.replace(taken, cards=cards))
     qtbot.waitUntil(lambda: "context" in parts(model))
     assert parts(model) == {

@@ -206,21 +206,6 @@ def test_no_speed_before_the_bandwidth_is_measured(page, scripts, qtbot):
     assert not sees(page, "memory.speed.measure")
 
 
-def test_a_copy_of_the_benchmark_is_enough(page, ready_studio, qtbot, monkeypatch):
-    ask(page, "1B", "4-bit")
-    qtbot.waitUntil(lambda: "has not been measured" in speed(page))
-    for size, rate in ((16, 40e9), (256, 40e9), (512, 30e9)):
-        monkeypatch.setitem(RATES, "cuda:0", rate)
-        request = RunWorkload(
-            run_id=f"run-{size}", workload="copy", device="cuda:0", size=size, dtype="float32",
-            options={"direction": "d2d", "memory": "pageable"},
-        )  # fmt: skip
-        ready_studio.session.submit(request)
-        qtbot.waitUntil(lambda: ready_studio.session.is_free)
-        assert speed(page).startswith("At most") is (size >= 256)  # 16 MiB may be in a cache
-    assert "71.1" in speed(page)  # a slower copy, beside other work, says nothing
-
-
 def test_the_pcs_ram_has_a_speed_and_no_training(page, memory, qtbot):
     memory.devices.choose("cpu")
     memory.poll()
