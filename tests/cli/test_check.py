@@ -11,7 +11,6 @@ from gpu_studio.cli import main as cli
 from gpu_studio.core.check import check_run
 from gpu_studio.core.check.check_file import read_record
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
-from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.stages import stages_for
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
@@ -20,7 +19,8 @@ from gpu_studio.core.messages.engine_messages import (
     RequestFailed,
     TorchCard,
 )
-from tests.fakes.check_answers import check_round, wrong_bit
+from tests.fakes.check_answers import answer_with, check_round, requests_of, wrong_bit
+from tests.fakes.check_records import check_until
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.scripted_engine import Engines, Pause
 
@@ -66,15 +66,6 @@ def type_in(engines: Engines, capsys: pytest.CaptureFixture[str]) -> Typed:
     return type_in
 
 
-def answered(engines: Engines, **script: Any) -> None:
-    engines.scripts[RunCheck] = lambda _engine, request: check_round(request, **script)
-
-
-def asked(engines: Engines) -> list[RunCheck]:
-    listed = [one for engine in engines.made for one in engine.requests]
-    return [one for one in listed if isinstance(one, RunCheck)]
-
-
 def last_line(out: str) -> dict[str, Any]:
     last: dict[str, Any] = json.loads(out.splitlines()[-1])
     return last
@@ -86,7 +77,7 @@ def test_a_pass_is_0_and_its_record_is_saved_for_a_buyer(
     path = tmp_path / "record.png"
     status, out, err = type_in("--save", str(path))
     assert status == 0
-    assert [one.device for one in asked(engines)] == ["cuda:0"]
+    assert [one.device for one in requests_of(engines)] == ["cuda:0"]
     for text in (
         "GT 1030", "GP108", "86.08.0C.00.1D", "63 °C", "1.37 GiB", "can be forged",
         "What this record cannot rule out", "errors (passed).", "next: ",
@@ -104,7 +95,7 @@ def test_beside_a_pdf_is_its_record(type_in: Typed, tmp_path: Path) -> None:
 
 
 def test_the_last_line_of_json_is_the_end(type_in: Typed, engines: Engines) -> None:
-    answered(engines, findings={"memory": (wrong_bit(),)})
+    answer_with(engines, findings={"memory": (wrong_bit(),)})
     status, out, _ = type_in("--json", "--stage", "memory,load", "--plant", "bit")
     assert status == 1
     end = last_line(out)
@@ -121,7 +112,7 @@ def test_the_last_line_of_json_is_the_end(type_in: Typed, engines: Engines) -> N
 
 def test_the_request_is_what_was_typed(type_in: Typed, engines: Engines) -> None:
     type_in("--device", "cuda", "--minutes", "1", "--stage", "link,load", "--plant", "slow")
-    (one,) = asked(engines)
+    (one,) = requests_of(engines)
     assert (one.device, one.stages, one.plant) == ("cuda:0", ("load", "link"), "slow")
     assert one.budget_s == 60
 
@@ -129,7 +120,7 @@ def test_the_request_is_what_was_typed(type_in: Typed, engines: Engines) -> None
 def test_without_a_card_the_cpu_is_checked(type_in: Typed, engines: Engines) -> None:
     engines.scripts[DescribeEngine] = [described()]
     status, out, err = type_in("--minutes", "1")
-    assert (status, asked(engines)[0].device) == (0, "cpu")
+    assert (status, requests_of(engines)[0].device) == (0, "cpu")
     assert "CPU" in err
     assert "RAM" in out
 
@@ -139,7 +130,7 @@ def test_a_card_without_code_in_this_pytorch_is_no_default(
 ) -> None:
     engines.scripts[DescribeEngine] = [described_with_cuda(device_count=2, cards=CARDS)]
     type_in("--minutes", "1")
-    assert asked(engines)[0].device == "cuda:1"
+    assert requests_of(engines)[0].device == "cuda:1"
 
 
 def test_a_fault_made_on_purpose_is_marked_and_not_kept(type_in: Typed, tmp_path: Path) -> None:
@@ -149,7 +140,7 @@ def test_a_fault_made_on_purpose_is_marked_and_not_kept(type_in: Typed, tmp_path
 
 
 def test_results_are_kept_and_a_second_failure_is_known(type_in: Typed, engines: Engines) -> None:
-    answered(engines, findings={"memory": (wrong_bit(),)})
+    answer_with(engines, findings={"memory": (wrong_bit(),)})
     _, first, _ = type_in("--json")
     _, second, _ = type_in("--json")
     assert "Restart the PC" in last_line(first)["next_action"]
@@ -207,16 +198,9 @@ def test_the_fingerprint_of_a_card_is_not_printed(type_in: Typed) -> None:
     assert json.loads(out.splitlines()[0])["fingerprint"] == ""
 
 
-def left_behind(tmp_path: Path, minutes: int, **options: Any) -> CheckFolder:
+def left_behind(tmp_path: Path, minutes: int) -> CheckFolder:
     """Leave a check behind as a killed program does, after its first three stages."""
-    run = CheckRun(
-        CheckPlan(device="cuda:0", minutes=minutes, **{"stages": stages_for(minutes), **options}),
-        "2026-11-22T02:29:00",
-    )
-    request = run.next_request()
-    assert request is not None
-    for event in check_round(request, end_in="memory"):
-        run.apply(event)
+    run = check_until("memory", minutes=minutes, stages=stages_for(minutes))
     folder = CheckFolder(tmp_path / FOLDER_NAME, BOOT)
     folder.keep_state(run.state())
     return folder
@@ -230,7 +214,7 @@ def test_a_restart_of_the_pc_is_found_and_reported(
     _, _, err = type_in("--minutes", "1")
     assert "The PC restarted" in err
     # The new check is a new one, and the old one is a result.
-    assert asked(engines)[0].stages == stages_for(1)
+    assert requests_of(engines)[0].stages == stages_for(1)
     values = {record.verdict: record for record in folder.records()}
     assert set(values) == {"passed", "inconclusive"}
     assert values["inconclusive"].interruptions[0].is_restart
@@ -244,7 +228,7 @@ def test_an_overnight_check_continues_where_it_was(
     status, out, err = type_in("--minutes", "480", "--json")
     assert "The program ended" in err
     assert "continues" in err
-    requests = asked(engines)
+    requests = requests_of(engines)
     assert (requests[0].round, requests[0].stages) == (1, ("memory", "link"))
     assert (requests[1].round, requests[1].stages) == (2, STAGE_NAMES)
     assert requests[-1].round == 16
@@ -261,7 +245,7 @@ def test_a_check_that_was_cut_off_long_ago_is_only_kept(
     _, _, err = type_in("--minutes", "480", "--json")
     assert "The program ended" in err
     assert "continues" not in err
-    assert asked(engines)[0].stages == STAGE_NAMES
+    assert requests_of(engines)[0].stages == STAGE_NAMES
     assert {record.verdict for record in folder.records()} == {"passed", "inconclusive"}
 
 
@@ -278,7 +262,7 @@ def test_two_checks_at_once_are_refused(type_in: Typed, engines: Engines, tmp_pa
     running.release()
     assert status == 1
     assert "Another check" in err
-    assert not asked(engines)
+    assert not requests_of(engines)
 
 
 def test_a_folder_that_cannot_be_written_is_reported_once(type_in: Typed, tmp_path: Path) -> None:

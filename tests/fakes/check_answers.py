@@ -179,3 +179,13 @@ def checking_engines(inventory: Inventory) -> Engines:
             RunCheck: lambda _engine, request: check_round(request),
         }
     )
+
+
+def answer_with(engines: Engines, **script: Any) -> None:
+    """Let checks follow a script of `check_round`."""
+    engines.scripts[RunCheck] = lambda _engine, request: check_round(request, **script)
+
+
+def requests_of(engines: Engines) -> list[RunCheck]:
+    """Return the rounds that were asked for."""
+    return [one for one in engines.requests if isinstance(one, RunCheck)]

@@ -301,8 +301,10 @@ def stage_verdict(
     return "passed" if is_complete else "partial"
 
 
-def worse(first: CheckVerdict, second: CheckVerdict) -> CheckVerdict:
-    """Return the verdict that counts if a stage ran twice."""
+def worse(first: CheckVerdict | None, second: CheckVerdict) -> CheckVerdict:
+    """Return the verdict that counts if a stage ran twice; None has not run before."""
+    if first is None:
+        return second
     if "skipped" in (first, second) and first != second:
         other = second if first == "skipped" else first
         return "partial" if other == "passed" else other
@@ -459,12 +461,12 @@ def loss_finding(
     event: RequestFailed | EngineEnded,
     stage: StageName,
     *,
-    is_silent: bool,
+    is_silent: bool = False,
     has_begun: bool = True,
     step: str = "",
     address: str = "cuda:0",
 ) -> CheckFinding:
-    """Return the finding of an engine that ended during a stage.
+    """Return the finding of an engine that ended during a stage, or of a stage that failed in it.
 
     Args:
         event: its last event.
@@ -490,12 +492,6 @@ def loss_finding(
         kind="card_lost" if is_lost else "could_not_run",
         severity=severity, stage=stage, sentence=sentence[:1000], count=int(is_lost),
     )  # fmt: skip
-
-
-def failure_finding(failure: Failure, stage: StageName, address: str) -> CheckFinding:
-    """Return the finding of a stage that failed while the engine goes on; see `loss_finding`."""
-    event = RequestFailed(failure=failure)
-    return loss_finding(event, stage, is_silent=False, address=address)
 
 
 def _of_failure(failure: Failure, title: str, *, has_begun: bool) -> tuple[Severity, str]:

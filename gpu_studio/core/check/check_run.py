@@ -363,7 +363,7 @@ class CheckRun(CheckState):
         """Return the verdict of a stage that goes no further, with that of the rounds before."""
         found = [one for one in self.findings if one.stage == track.name]
         now = stage_verdict(found, has_tested=bool(track.tested), is_complete=False)
-        return _joined(track.verdict, now)
+        return worse(track.verdict, now)
 
     def _rewind(self, track: StageTrack) -> None:
         """Let a stage run again, whole; what it found stays."""
@@ -420,7 +420,7 @@ class CheckRun(CheckState):
     def _finish_stage(self, event: CheckStageFinished) -> None:
         track = self._track(event.stage)
         track.round_errors = event.errors
-        track.leave(_joined(track.verdict, event.verdict), is_over=True)
+        track.leave(worse(track.verdict, event.verdict), is_over=True)
         track.tested = event.tested
         track.seconds += event.seconds
         if self.spans:
@@ -458,10 +458,6 @@ class CheckRun(CheckState):
         track.leave(self._verdict_if_cut(track), is_over=True)
         self.before_s = self.elapsed_s
         self.is_over = True
-
-
-def _joined(before: CheckVerdict | None, now: CheckVerdict) -> CheckVerdict:
-    return now if before is None else worse(before, now)
 
 
 def _highest(before: float | None, now: float | None) -> float | None:

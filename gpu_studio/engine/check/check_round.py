@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import torch
 
-from gpu_studio.core.check.check_record import failure_finding, stage_verdict
+from gpu_studio.core.check.check_record import loss_finding, stage_verdict
 from gpu_studio.core.check.stages import SPARE_TIME_OF, SPARE_TIME_TO, in_order, stage_budget_s
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.card_identity import identity_of
@@ -29,6 +29,7 @@ from gpu_studio.core.messages.check_messages import (
     RunCheck,
     StageName,
 )
+from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.telemetry import CHECKED, Telemetry
 from gpu_studio.core.units import format_count
 from gpu_studio.engine.check.compute import compute
@@ -144,7 +145,8 @@ class CheckRound:
                 raise
         # Outside the except block, the error and the tensors in its frames are gone.
         if failure is not None:
-            run.findings.append(failure_finding(failure, name, request.device))
+            ended = RequestFailed(failure=failure)
+            run.findings.append(loss_finding(ended, name, address=request.device))
             accelerator_of(device).empty_cache()
         left_s = budget_s - run.elapsed_s
         if name == SPARE_TIME_OF or left_s < 0:

@@ -11,6 +11,7 @@ source, never an error or a doubt.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -84,11 +85,8 @@ class HeatWatch:
     def _report_clock(self, run: StageRun) -> None:
         """Report a low clock under load, with the card's reason if it names one."""
         base_mhz, own_mhz = run.facts.base_clock_mhz if run.facts else None, self._own_clock_mhz
-        spans = [span for span in (run.pause, run.part_load) if span is not None]
-        log = [
-            one for one in run.readings
-            if not any(begun_s <= one.at_s <= ended_s for begun_s, ended_s in spans)
-        ]  # fmt: skip
+        begun_s, ended_s = run.rested or (math.inf, -math.inf)
+        log = [one for one in run.readings if not begun_s <= one.at_s <= ended_s]
         limit_mhz = limits.OWN_CLOCK_SHARE * (own_mhz or 0.0)
         if base_mhz:
             limit_mhz = limits.LOW_CLOCK_SHARE * base_mhz
@@ -173,7 +171,9 @@ def _report_signs(run: StageRun) -> bool:
             "throttled": f" The reason: {held_back_words(_reasons_of(found) & _HEAT)}.",
             "overheated": f" {words} {celsius_text(limit_c)}.",
         }.get(sign.kind, "")
-        usual = " That is usual for a laptop." if run.is_laptops_cpu else ""
+        # A laptop's processor is built to slow down in its heat.
+        is_usual = not run.is_card and run.facts is not None and run.facts.is_laptop
+        usual = " That is usual for a laptop." if is_usual else ""
         run.report(
             sign.kind, "note" if usual else "doubt",
             f"The {run.subject} {sign.what} for about {seconds_of(found):.0f} s{at}. "

@@ -270,7 +270,7 @@ def _load_in_steps(run: StageRun) -> Generator[str, None, bool]:
             if left_s > 0 and duty != _FULL:
                 run.rest(left_s)
         done += 1
-        run.part_load = (begun_s, run.elapsed_s)
+        run.rested = (begun_s, run.elapsed_s)
         steps = f"{len(STEPS)} steps" if done >= len(STEPS) else f"{done} of {len(STEPS)} steps"
         run.tested = (
             f"{before}; {steps} of 20 to 100\u202f% load, {format_count(bursts)} bursts, all "

@@ -268,8 +268,8 @@ class TestedMemory:
         while run.elapsed_s < end_s and not run.is_stopped:
             run.rest(_LOOK_S)
             yield "A rest before the words are read"
-        if run.pause is None:
-            run.pause = (begun_s, run.elapsed_s)
+        if run.rested is None:
+            run.rested = (begun_s, run.elapsed_s)
             vitals = run.vitals(at_once=True)
             clock = vitals.sm_clock_mhz if vitals is not None else None
             at = "" if clock is None else f" at {clock:.0f}\u202fMHz"

@@ -68,7 +68,7 @@ class StageRun:
         tested: what was tested so far, in words; empty if nothing was.
         readings: of the sensors, each with the seconds since the stage began.
         unread: when the sensors gave no answer, likewise.
-        pause: when a pause began and ended, likewise; ``part_load``: when bursts with rests did.
+        rested: when a rest, or bursts with rests, began and ended, likewise.
         is_steady: whether the temperature had settled at the end of the full load; None without it.
     """
 
@@ -93,8 +93,7 @@ class StageRun:
         self.readings: list[Telemetry] = []
         self.unread: list[float] = []
         self.is_steady: bool | None = None
-        self.pause: tuple[float, float] | None = None
-        self.part_load: tuple[float, float] | None = None
+        self.rested: tuple[float, float] | None = None
         self.memory_rates: MemoryRates | None = None
         # The time that this process really ran: other programs make no step of a CPU slow.
         has_own = not self.is_card and self.clock is time.perf_counter and _HAS_PROCESS_TIME
@@ -140,11 +139,6 @@ class StageRun:
     def subject(self) -> str:
         """The device in a sentence."""
         return "card" if self.is_card else "CPU"
-
-    @property
-    def is_laptops_cpu(self) -> bool:
-        """Whether it is the processor of a laptop, which is built to slow down in its heat."""
-        return not self.is_card and bool(self.facts and self.facts.is_laptop)
 
     @property
     def has_tf32(self) -> bool:

@@ -29,7 +29,7 @@ _MOST_SHOWN = 1e6
 """A record may come from a stranger: a reading over this is none."""
 _ROOM = 1.15
 """Above the highest line is some room."""
-_MARK_ROWS = 3
+_MARK_ROWS = 2
 Unit = Literal["°C", "MHz", "W"]
 
 

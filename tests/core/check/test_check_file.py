@@ -24,8 +24,8 @@ from gpu_studio.core.messages.check_messages import CheckVitalsRead, StageOutcom
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from gpu_studio.core.telemetry import Telemetry
-from tests.fakes.check_answers import COVERAGE, GT_1030, check_round, wrong_bit
-from tests.fakes.check_records import check_record
+from tests.fakes.check_answers import COVERAGE, GT_1030, wrong_bit
+from tests.fakes.check_records import check_record, check_until, run_round
 from tests.fakes.hostile_files import hostile_records
 
 if TYPE_CHECKING:
@@ -229,17 +229,10 @@ def test_a_check_records_its_curves() -> None:
 
 
 def test_a_check_that_continues_keeps_the_curves_from_before() -> None:
-    run = CheckRun(CheckPlan(device="cuda:0", minutes=480), "")
-    request = run.next_request()
-    assert request is not None
-    for event in check_round(request, end_in="memory"):
-        run.apply(event)
+    run = check_until("memory")
     before = run.record().readings
     again = CheckRun.resumed(run.state(), Interruption(after_s=run.elapsed_s, is_restart=False))
-    request = again.next_request()
-    assert request is not None
-    for event in check_round(request):
-        again.apply(event)
+    run_round(again)
     after = again.record().readings
     assert after[: len(before)] == before
     assert len(after) == len(before) + 40  # two stages more

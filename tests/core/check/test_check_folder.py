@@ -11,8 +11,8 @@ import pytest
 
 from gpu_studio.core.check.check_folder import CheckFolder, is_same_boot
 from gpu_studio.core.check.check_record import CheckRecord
-from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from tests.fakes.check_answers import GT_1030, check_round
+from tests.fakes.check_answers import GT_1030
+from tests.fakes.check_records import check_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,16 +30,6 @@ sys.stdin.read()
 """
 
 
-def run_until(stage: str) -> CheckRun:
-    """Return an overnight check of a card that ended in the middle of a stage."""
-    run = CheckRun(CheckPlan(device="cuda:0", minutes=480), AT)
-    request = run.next_request()
-    assert request is not None
-    for event in check_round(request, end_in=stage):  # type: ignore[arg-type]
-        run.apply(event)  # type: ignore[arg-type]
-    return run
-
-
 def record(started_at: str = AT, **changes: object) -> CheckRecord:
     made = CheckRecord(
         device=GT_1030, started_at=started_at, minutes=1, seconds=9.0, rounds=1, stages=(),
@@ -48,7 +38,7 @@ def record(started_at: str = AT, **changes: object) -> CheckRecord:
 
 
 def test_a_check_that_was_killed_is_found_and_one_that_runs_is_not(tmp_path: Path) -> None:
-    run = run_until("memory")
+    run = check_until("memory")
     child = subprocess.Popen(
         [sys.executable, "-c", KEEPS_AND_WAITS, str(tmp_path)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -74,7 +64,7 @@ def test_a_check_that_was_killed_is_found_and_one_that_runs_is_not(tmp_path: Pat
 @pytest.mark.parametrize(("hours", "can_continue"), [(0, True), (23, True), (25, False)])
 def test_only_a_recent_check_can_continue(tmp_path: Path, hours: float, can_continue: bool) -> None:
     folder = CheckFolder(tmp_path)
-    folder.keep_state(run_until("memory").state())
+    folder.keep_state(check_until("memory").state())
     (path,) = tmp_path.glob("*.running")
     ended_at = time.time() - 3600 * hours
     os.utime(path, (ended_at, ended_at))
@@ -158,7 +148,7 @@ def test_a_turn_that_was_given_back_is_free(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the user's own folder sees to it")
 def test_nobody_else_reads_a_check(tmp_path: Path) -> None:
-    folder, run = CheckFolder(tmp_path), run_until("memory")
+    folder, run = CheckFolder(tmp_path), check_until("memory")
     folder.keep_state(run.state())
     folder.keep_record(record(), run.check_id, "fingerprint")
     for ending in (".running", ".json"):

@@ -26,6 +26,7 @@ from gpu_studio.core.messages.check_messages import (
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.telemetry import ClockReason, Telemetry
 from tests.fakes.check_answers import COVERAGE, GT_1030, check_round, wrong_bit
+from tests.fakes.check_records import run_round
 
 if TYPE_CHECKING:
     from gpu_studio.core.check.check_record import CheckRecord
@@ -47,18 +48,9 @@ def started(minutes: int = 1, **options: Any) -> CheckRun:
     return CheckRun(CheckPlan(device="cuda:0", minutes=minutes, **options), "2026-11-22T14:40:00")
 
 
-def run_round(run: CheckRun, *more: Event, **script: Any) -> CheckRun:
-    request = run.next_request()
-    assert request is not None
-    for event in (*check_round(request, **script), *more):
-        run.apply(event)
-    return run
-
-
-def run_all(run: CheckRun, **script: Any) -> CheckRecord:
-    while not run.is_over and (request := run.next_request()) is not None:
-        for event in check_round(request, **script):
-            run.apply(event)
+def run_all(run: CheckRun) -> CheckRecord:
+    while run_round(run):
+        pass
     return run.record()
 
 
@@ -111,7 +103,8 @@ def test_a_stop_keeps_what_was_found_so_far() -> None:
 
 
 def test_an_engine_that_ends_after_a_stop_is_a_stop() -> None:
-    run = run_round(started(), end_in="compute")
+    run = started()
+    run_round(run, end_in="compute")
     run.stop()
     run.apply(EngineEnded(exit_code=None, stopped=True))
     assert verdicts(run)["compute"] == "partial"
@@ -154,7 +147,9 @@ def test_an_engine_that_is_lost_is_the_result_of_its_stage(
 
 
 def test_an_error_before_the_loss_is_counted_with_it() -> None:
-    run = run_round(started(), CUDA_ERROR, findings={"memory": (wrong_bit(),)}, end_in="memory")
+    run = started()
+    run_round(run, findings={"memory": (wrong_bit(),)}, end_in="memory")
+    run.apply(CUDA_ERROR)
     record = run.record()
     assert record.errors == 2
     assert end_of(record) is CheckEnd.ERRORS
@@ -230,8 +225,7 @@ def test_an_interrupted_check_continues_after_its_last_finished_stage() -> None:
     request = run.next_request()
     assert request is not None
     assert (request.round, request.stages) == (2, ("memory", "link"))
-    for event in check_round(request):
-        run.apply(event)
+    run_round(run)
     assert set(verdicts(run).values()) == {"passed"}
     record = run_all(run)
     assert record.rounds == 16
@@ -245,10 +239,7 @@ def test_an_interrupted_check_continues_after_its_last_finished_stage() -> None:
 def test_a_continued_check_that_meets_another_card_is_a_check_of_that_card() -> None:
     state = interrupted(findings={"memory": (wrong_bit(),)})
     run = CheckRun.resumed(msgspec.structs.replace(state, fingerprint="another card"), RESTART)
-    request = run.next_request()
-    assert request is not None
-    for event in check_round(request):
-        run.apply(event)
+    run_round(run)
     assert (run.errors, run.interruptions) == (0, ())
     request = run.next_request()
     assert request is not None

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_words import (
     findings_part,
     record_facts,
@@ -15,8 +14,8 @@ from gpu_studio.core.check.check_words import (
 )
 from gpu_studio.core.messages.check_messages import WrongWord
 from gpu_studio.core.pause import Pause
-from tests.fakes.check_answers import check_round, hot_card, wrong_bit
-from tests.fakes.check_records import STARTED_AT, check_record
+from tests.fakes.check_answers import hot_card, wrong_bit
+from tests.fakes.check_records import check_record, check_until
 
 if TYPE_CHECKING:
     from gpu_studio.core.check.check_record import CheckRecord
@@ -82,11 +81,7 @@ def test_a_finding_has_its_wrong_bits_and_a_record_its_pauses() -> None:
 
 
 def test_the_time_left_is_said_in_tens_of_seconds_and_no_time_after_the_plan() -> None:
-    run = CheckRun(CheckPlan(device="cpu", minutes=1), STARTED_AT)
-    request = run.next_request()
-    assert request is not None
-    for event in check_round(request, end_in="memory"):
-        run.apply(event)  # type: ignore[arg-type]  # no pause
+    run = check_until("memory", device="cpu", minutes=1)
     assert running_words(run, "").chip.sentence == "Running, about 20 s left"
     present = run.present
     assert present is not None

@@ -126,8 +126,8 @@ def test_the_memory_rests_between_the_writes_and_the_reads() -> None:
     rest = doing.index("A rest before the words are read")
     assert "Writing addresses" in doing[:rest]
     assert "Reading addresses" not in doing[:rest]
-    assert run.pause is not None
-    assert run.pause[1] - run.pause[0] == pytest.approx(12.0, abs=0.5)
+    assert run.rested is not None
+    assert run.rested[1] - run.rested[0] == pytest.approx(12.0, abs=0.5)
     assert "read after a rest of 12" in run.tested.replace("\u202f", " ")
     assert "MHz" in run.tested
 

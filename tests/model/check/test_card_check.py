@@ -14,7 +14,7 @@ from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.model.check import card_check
 from gpu_studio.model.engine_session import EngineState
 from tests.driving.window import wait_until
-from tests.fakes.check_answers import check_round, wrong_bit
+from tests.fakes.check_answers import answer_with, check_round, requests_of, wrong_bit
 from tests.fakes.other_pcs import line_lost
 from tests.fakes.pc import two_cards
 from tests.fakes.scripted_engine import Pause, ScriptedEngine
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 
 with_cards = pytest.mark.parametrize("inventory", [two_cards()])
 pytestmark = with_cards
-
-
-def requests_of(engines: Engines) -> list[RunCheck]:
-    return [one for one in engines.requests if isinstance(one, RunCheck)]
 
 
 def finish(check: CardCheck) -> CheckRecord:
@@ -50,10 +46,6 @@ def hurry(check: CardCheck) -> None:
     """Wait for the end of a replaced engine no longer than a moment."""
     assert check._session is not None
     check._session._farewell.wait_ms = 1
-
-
-def answers(engines: Engines, **script: Any) -> None:
-    engines.scripts[RunCheck] = lambda _engine, request: check_round(request, **script)
 
 
 def test_the_first_card_is_checked_for_six_minutes(check: CardCheck, engines: Engines) -> None:
@@ -88,7 +80,7 @@ def wait_in(check: CardCheck, engines: Engines, stage: str) -> None:
 
 
 def test_the_cpu_is_checked_beside_the_programs_engine(check: CardCheck, engines: Engines) -> None:
-    answers(engines, pause_in="load")
+    answer_with(engines, pause_in="load")
     check.choose(device="cpu", minutes=1)
     check.start()
     engine = paused(engines)
@@ -124,10 +116,10 @@ def test_an_engine_that_a_signal_holds_up_is_a_pause(check: CardCheck, engines: 
         is_held = True
 
     engines.kind = Held
-    answers(engines, pause_in="compute")
+    answer_with(engines, pause_in="compute")
     check.start()
     wait_in(check, engines, "compute")
-    answers(engines)
+    answer_with(engines)
     hurry(check)
     check._silence.ended.emit()
     record = finish(check)
@@ -160,7 +152,7 @@ def test_an_engine_that_a_driver_keeps_alive_is_left_behind(
 def test_a_record_is_kept_and_a_second_failure_of_the_card_has_another_next_action(
     check: CardCheck, engines: Engines, tmp_path: Path
 ) -> None:
-    answers(engines, findings={"memory": (wrong_bit(),)})
+    answer_with(engines, findings={"memory": (wrong_bit(),)})
     check.start()
     first = finish(check)
     wait_until(lambda: check.kept and check.can_run)
@@ -178,12 +170,12 @@ def test_a_check_that_the_system_ended_continues_at_the_next_start(
 ) -> None:
     check = make_check()
     check.choose(minutes=480)
-    answers(engines, pause_in="memory")
+    answer_with(engines, pause_in="memory")
     check.start()
     wait_in(check, engines, "memory")
     spent_s = check.run.elapsed_s if check.run else 0.0
     end_by_system(check)
-    answers(engines)
+    answer_with(engines)
 
     again = make_check(boot="two")
     assert again.cut_off is not None
@@ -206,7 +198,7 @@ def test_a_check_that_was_cut_off_long_ago_can_only_be_kept(
     make_check: Callable[..., CardCheck], engines: Engines, tmp_path: Path
 ) -> None:
     check = make_check()
-    answers(engines, pause_in="memory")
+    answer_with(engines, pause_in="memory")
     check.start()
     paused(engines)
     end_by_system(check)
@@ -252,7 +244,7 @@ def test_a_running_check_is_not_offered_to_another_window_and_runs_alone(
     make_check: Callable[..., CardCheck], engines: Engines
 ) -> None:
     check = make_check()
-    answers(engines, pause_in="load")
+    answer_with(engines, pause_in="load")
     check.start()
     engine = paused(engines)
     wait_until(lambda: not check._files.is_busy)
@@ -313,10 +305,10 @@ class Sleeper:
 
 def test_a_sleep_is_no_fault_and_its_stage_runs_again(check: CardCheck, engines: Engines) -> None:
     sleeper, pause_s = Sleeper(check), 80.0
-    answers(engines, pause_in="memory")
+    answer_with(engines, pause_in="memory")
     check.start()
     wait_in(check, engines, "memory")
-    answers(engines)
+    answer_with(engines)
     hurry(check)
     sleeper.sleep(pause_s)
     record = finish(check)

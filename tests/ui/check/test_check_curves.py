@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.stages import stage_budget_s
 from gpu_studio.core.messages.check_messages import STAGE_NAMES
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.ui.check.check_curves import LanePlot, lanes_of
-from tests.fakes.check_answers import check_round
-from tests.fakes.check_records import STARTED_AT, check_record
+from tests.fakes.check_records import check_record, check_until
 
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
@@ -40,12 +38,7 @@ def test_stages_stand_on_the_time_axis_where_they_ran() -> None:
 
 
 def test_a_running_check_leaves_room_for_the_stages_to_come() -> None:
-    run = CheckRun(CheckPlan(device="cuda:0", minutes=6), STARTED_AT)
-    request = run.next_request()
-    assert request is not None
-    for event in check_round(request, end_in="compute"):
-        run.apply(event)  # type: ignore[arg-type]  # no pause
-    lane = lanes_of(run)[0]
+    lane = lanes_of(check_until("compute", minutes=6))[0]
     assert len(lane.marks) == STAGE_NAMES.index("compute") + 1
     assert lane.end_s == pytest.approx(360, rel=0.05)
 
@@ -73,7 +66,7 @@ def test_a_reading_that_no_sensor_has_is_not_drawn() -> None:
     assert max(y for y in lane.points["power_w"][1] if y == y) == 1e6
 
 
-@pytest.mark.parametrize("width", [500, 640, 900, 1300])
+@pytest.mark.parametrize("width", [640, 900, 1300])
 def test_no_name_of_a_stage_covers_another_one(qtbot: QtBot, theme: Theme, width: int) -> None:
     plot = LanePlot(theme, "°C")
     qtbot.addWidget(plot)

@@ -12,9 +12,7 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QPushButton, QTabW
 
 from gpu_studio.core.check.check_file import encode_record, read_record
 from gpu_studio.core.check.check_folder import CheckFolder
-from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.stages import PLANTED_FAULTS, PLANTED_MARK
-from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.model.pages import CHECK
 from gpu_studio.ui.check.check_curves import LanePlot
 from gpu_studio.ui.main_window import MainWindow
@@ -34,8 +32,8 @@ from tests.driving.window import (
     text,
     wait_until,
 )
-from tests.fakes.check_answers import check_round, hot_card, wrong_bit
-from tests.fakes.check_records import check_record
+from tests.fakes.check_answers import answer_with, hot_card, requests_of, wrong_bit
+from tests.fakes.check_records import check_record, check_until
 from tests.fakes.pc import two_cards
 
 if TYPE_CHECKING:
@@ -44,20 +42,13 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
+    from gpu_studio.core.check.check_run import CheckRun
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.check.check_tab import CheckTab
     from gpu_studio.ui.theme import Theme
     from tests.fakes.scripted_engine import Engines, ScriptedEngine
 
 with_cards = pytest.mark.parametrize("inventory", [two_cards()])
-
-
-def answers(engines: Engines, **script: Any) -> None:
-    engines.scripts[RunCheck] = lambda _engine, request: check_round(request, **script)
-
-
-def requests_of(engines: Engines) -> list[RunCheck]:
-    return [one for one in engines.requests if isinstance(one, RunCheck)]
 
 
 def paused(engines: Engines) -> ScriptedEngine:
@@ -131,7 +122,7 @@ def test_a_pc_without_a_card_checks_its_cpu_and_says_so(tab: CheckTab, engines: 
 def test_a_running_check_says_what_runs_what_is_covered_and_how_hot_it_is(
     tab: CheckTab, engines: Engines
 ) -> None:
-    answers(engines, pause_in="memory", findings={"load": (hot_card(),)})
+    answer_with(engines, pause_in="memory", findings={"load": (hot_card(),)})
     before = places(tab)
     find(tab, "check.run").setFocus()
     click(tab, "check.run")
@@ -192,7 +183,7 @@ def test_a_fault_made_on_purpose_is_marked_everywhere(
     tab: CheckTab, engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fault = PLANTED_FAULTS[1]
-    answers(engines, pause_in="memory", findings={"memory": (wrong_bit(),)})
+    answer_with(engines, pause_in="memory", findings={"memory": (wrong_bit(),)})
     choose(tab, "check.plant", fault.title)
     QTest.keyClick(find(tab, "check.plant"), Qt.Key.Key_Return)
     assert fault.does in text(tab, "check.next")
@@ -225,12 +216,12 @@ def saved(tab: CheckTab, path: Path, monkeypatch: pytest.MonkeyPatch, kind: str 
 def test_a_record_is_saved_and_opens_again(
     tab: CheckTab, engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    answers(engines, findings={"memory": (wrong_bit(),)})
+    answer_with(engines, findings={"memory": (wrong_bit(),)})
     run(tab)
     first = tab.check.record
     assert saved(tab, tmp_path / name, monkeypatch) == first
     assert text(tab, "check.outcome") == f"Saved as {tmp_path / name}"
-    answers(engines)
+    answer_with(engines)
     wait_until(find(tab, "check.run").isEnabled)
     run(tab)
     assert text(tab, "check.errors") == "0 errors"
@@ -281,12 +272,12 @@ def test_where_a_record_cannot_be_saved_or_opened_it_is_reported(
 
 @with_cards
 def test_earlier_checks_of_this_pc_can_be_seen_again(tab: CheckTab, engines: Engines) -> None:
-    answers(engines, findings={"memory": (wrong_bit(),)})
+    answer_with(engines, findings={"memory": (wrong_bit(),)})
     assert not sees(tab, "check.records")
     run(tab)
     first = tab.check.record
     wait_until(lambda: len(tab.check.kept) == 1 and find(tab, "check.run").isEnabled())
-    answers(engines)
+    answer_with(engines)
     run(tab)
     wait_until(lambda: len(tab.check.kept) == 2)
 
@@ -303,11 +294,7 @@ def test_earlier_checks_of_this_pc_can_be_seen_again(tab: CheckTab, engines: Eng
 @pytest.fixture
 def cut_off(tmp_path: Path) -> CheckRun:
     """An overnight check that a restart of the PC ended in the memory stage."""
-    check = CheckRun(CheckPlan(device="cuda:0", minutes=480), "2026-11-22T23:10:00+01:00")
-    request = check.next_request()
-    assert request is not None
-    for event in check_round(request, end_in="memory"):
-        check.apply(event)  # type: ignore[arg-type]  # no pause
+    check = check_until("memory")
     before = CheckFolder(tmp_path / "data" / "checks", "yesterday")
     before.keep_state(check.state())
     return check
@@ -361,7 +348,7 @@ def test_a_check_that_was_cut_off_is_reported_on_every_tab(
 def test_the_other_tabs_say_that_they_wait_for_the_check(
     window: MainWindow, engines: Engines
 ) -> None:
-    answers(engines, pause_in="memory")
+    answer_with(engines, pause_in="memory")
     open_tab(window, "Check")
     click(window, "check.run")
     engine = paused(engines)
@@ -395,7 +382,7 @@ def test_the_devices_tab_leads_to_the_check_of_its_card(window: MainWindow) -> N
 def test_a_record_dropped_while_a_check_runs_has_to_wait_and_it_is_reported(
     window: MainWindow, engines: Engines, tmp_path: Path
 ) -> None:
-    answers(engines, pause_in="memory")
+    answer_with(engines, pause_in="memory")
     open_tab(window, "Check")
     click(window, "check.run")
     engine = paused(engines)
