@@ -93,7 +93,8 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     if record is None:
         note("Nothing was measured.")
         return status or FAILED
-    _keep(record)
+    if problem := StandardFolder(data_folder() / FOLDER_NAME).keep(record):
+        note(problem)
     sides = sides_of(record)
     sentence = ". ".join(headline(sides, compared_works(sides)))
     if options.json:
@@ -142,13 +143,6 @@ def _progress_text(plan: StandardPlan, run: Run, begun_s: float) -> str:
     title = "Full load" if item is None else f"In turns: {item.title}"
     left = about_time(plan.left_s(time.perf_counter() - begun_s))
     return f"{title} on {run.request.device}: {run.phase or 'starting'}; {left} left"
-
-
-def _keep(record: StandardRun) -> None:
-    try:
-        StandardFolder(data_folder() / FOLDER_NAME).keep(record)
-    except OSError as error:
-        note(f"The run could not be kept: {error.strerror or error}.")
 
 
 def _file_of(record: StandardRun, ending: str) -> bytes:

@@ -5,14 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtWidgets import (
-    QGridLayout,
-    QHBoxLayout,
-    QLabel,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.comparison import (
     compared_works,
@@ -30,11 +24,10 @@ from gpu_studio.core.benchmark.side import (
 )
 from gpu_studio.core.benchmark.standard import STANDARD
 from gpu_studio.core.benchmark.standard_record import CHUNK, decode_standard, shared_json
-from gpu_studio.core.units import format_percent, shown_moment
-from gpu_studio.ui.benchmark.swatch import SIDE, swatch
+from gpu_studio.core.units import format_percent
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, set_property
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
 from gpu_studio.ui.saving import painting_theme, picture_of
 from gpu_studio.ui.share_dialog import ShareDialog, ShareForm
@@ -50,13 +43,13 @@ if TYPE_CHECKING:
 _CARD_ROLES = ("gpu0", "gpu1", "gpu2", "other", "allocated", "compared")
 SIDE_ROLES = (*_CARD_ROLES[:-1], "cpu", _CARD_ROLES[-1])
 """The colors of this PC and of the files beside it; a name is always beside a color."""
-_CHIPS, _WORKS = 4, 2  # in a row
+_COLUMNS = 2
 _MOST_SHARES = 2
 _WIDTH = 1200  # of a picture: chats and forums show a preview of it without cutting it
 
 
 class StandardPage(QWidget):
-    """What sides say: a sentence, a chip for each side, a card for each work, and the facts.
+    """What sides say: a sentence, a card for each work, and the facts.
 
     Of more sides than there are colors, it shows the first ones.
     """
@@ -80,7 +73,7 @@ class StandardPage(QWidget):
         self._contents = contents
 
     def _fill(self, contents: QWidget, sides: Sequence[Side]) -> None:
-        works, names, roles = compared_works(sides), side_names(sides), _side_roles(sides)
+        works, names = compared_works(sides), side_names(sides)
         heading, sentence = headline(sides, works)
         trust = TrustChip(self._theme, name="standard.trust")
         trust.show_notice(trust_of_sides(sides))
@@ -90,39 +83,15 @@ class StandardPage(QWidget):
         column.addWidget(Text(heading, "hero_words", name="standard.heading", wraps=True))
         column.addWidget(Text(sentence, "muted", name="standard.sentence", wraps=True))
         column.addWidget(FlowRow(trust))
-        places = zip(range(len(sides)), sides, names, roles, strict=False)
-        _add_grid(column, [self._chip(*place) for place in places], _CHIPS)
-        _add_grid(column, [_work_card(self._theme, one, sides, names) for one in works], _WORKS)
+        grid = QGridLayout()
+        column.addLayout(grid)
+        grid.setSpacing(GAP)
+        for number, work in enumerate(works):
+            card = _work_card(self._theme, work, sides, names)
+            grid.addWidget(card, *divmod(number, _COLUMNS))
+            grid.setColumnStretch(number % _COLUMNS, 1)
         for line in (*facts_of(sides), f"GPU Studio · standard run {STANDARD}"):
             column.addWidget(Text(line, "muted", wraps=True))
-
-    def _chip(self, place: int, side: Side, name: str, role: str) -> QWidget:
-        """Return one side: its color, its device, and where it comes from."""
-        chip = Card(name=f"standard.side.{place}")
-        chip.setAccessibleName(name)
-        head = QHBoxLayout()
-        chip.column.addLayout(head)
-        head.setSpacing(GAP)
-        head.addWidget(_Square(self._theme, role))
-        head.addWidget(ElidedText(name, "value"), 1)
-        chip.column.addWidget(ElidedText(_source(side), "muted", name=f"standard.source.{place}"))
-        set_property(chip, "selected", side.is_here)
-        return chip
-
-
-class _Square(QLabel):
-    """A square in the color of a side."""
-
-    def __init__(self, theme: Theme, role: str) -> None:
-        super().__init__()
-        self._theme, self._role = theme, role
-        self.setFixedSize(QSize(SIDE, SIDE))
-        theme.changed.connect(self._paint)
-        self._paint()
-
-    def _paint(self) -> None:
-        scale = self.devicePixelRatioF()
-        self.setPixmap(swatch(self._theme, self._role, scale).pixmap(QSize(SIDE, SIDE), scale))
 
 
 def _side_roles(sides: Sequence[Side]) -> tuple[str, ...]:
@@ -131,14 +100,6 @@ def _side_roles(sides: Sequence[Side]) -> tuple[str, ...]:
     if len({side.origin for side in sides}) > 1 or device is None or not device.is_cpu:
         return SIDE_ROLES
     return ("cpu", *_CARD_ROLES)
-
-
-def _source(side: Side) -> str:
-    """Return where a side comes from: ``Ana's PC, 2026-11-20 · PyTorch 2.13.0``."""
-    pc = side.place or ("This PC" if side.is_here else "")
-    when = ", ".join(filter(None, (pc, shown_moment(side.made_at)[:10])))
-    build = side.device.build.partition("+")[0] if side.device is not None else ""
-    return " · ".join(filter(None, (when, build and f"PyTorch {build}")))
 
 
 def _work_card(
@@ -196,17 +157,6 @@ def _bar(work: ComparedWork, figure: ComparedFigure, name: str, role: str, first
         counts=bool(figure.sign),
         tip=f"{name}: {parts}.{reason}",
     )  # fmt: skip
-
-
-def _add_grid(below: QVBoxLayout, cards: Sequence[QWidget], columns: int) -> None:
-    """Add cards in rows of equal columns."""
-    grid = QGridLayout()
-    below.addLayout(grid)
-    grid.setSpacing(GAP)
-    for number, card in enumerate(cards):
-        grid.addWidget(card, number // columns, number % columns)
-    for column in range(min(columns, len(cards))):
-        grid.setColumnStretch(column, 1)
 
 
 # ── to share ─────────────────────────────────────────────────────────────────────────────────────

@@ -114,8 +114,7 @@ def _time_it(folder: Path, engine: Any, request: RunWorkload) -> Iterator[Any]:
     if request.race is not None:
         yield from race_run(request)
         return
-    options = request.options or {"way": "This"}
-    yield from answers.time_it(engine, msgspec.structs.replace(request, options=options))
+    yield from answers.time_it(engine, request)
 
 
 def _read(_engine: Any, request: ReadMemory) -> list[Event]:

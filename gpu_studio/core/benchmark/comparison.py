@@ -358,10 +358,13 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+TABLE_HEAD = ("Work", "Device", "Result", "95 % interval", "Compared with the first")
+
+
 def table_rows(
     sides: Sequence[Side], works: Sequence[ComparedWork]
 ) -> list[tuple[str, str, str, str, str]]:
-    """Return work, device, result, 95 % interval and comparison of each figure.
+    """Return the cells of `TABLE_HEAD` for each figure.
 
     The work stands beside the first device alone.
     """
@@ -386,25 +389,14 @@ def to_markdown(sides: Sequence[Side]) -> str:
     sides = masked(sides)
     works = compared_works(sides)
     heading, sentence = headline(sides, works)
-    rows = [("Work", *side_names(sides))]
-    for work in works:
-        cells = [" · ".join(_cell(work, figure)) for figure in work.figures]
-        rows.append((f"{work.title}, {work.unit}", *cells))
     lines = "".join(
         f"- {markdown_text(line)}\n" for line in (trust_of_sides(sides).sentence, *facts_of(sides))
     )
     return (
         f"**{markdown_text(f'GPU Studio: {heading}')}**\n\n"
-        f"{markdown_text(sentence)}\n\n{markdown_table(rows)}\n{lines}"
+        f"{markdown_text(sentence)}\n\n"
+        f"{markdown_table([TABLE_HEAD, *table_rows(sides, works)], (2, 3))}\n{lines}"
     )
-
-
-def _cell(work: ComparedWork, figure: ComparedFigure) -> Iterator[str]:
-    yield figure.skipped or work.shown(figure.rate)
-    if figure.words:
-        yield figure.words
-    if figure.share is not None:
-        yield f"{format_percent(figure.share)} of its ceiling"
 
 
 def compared_rows(sides: Sequence[Side]) -> Iterator[dict[str, Any]]:

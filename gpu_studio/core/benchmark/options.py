@@ -65,10 +65,10 @@ def explain_option(option: WorkloadOption, write_value: Callable[[str], str] = v
 
 
 def option_words(options: Mapping[str, str]) -> list[str]:
-    """Return each option with its value in words, sorted by name: ``ten separate lines``."""
+    """Return each option with its value in words: ``ten separate lines``."""
     return [
-        f"{_NAMES.get(name, name.replace('_', ' '))} {value_words(options[name])}".lstrip()
-        for name in sorted(options)
+        f"{_NAMES.get(name, name.replace('_', ' '))} {value_words(value)}".lstrip()
+        for name, value in options.items()
     ]
 
 

@@ -43,8 +43,6 @@ class StandardItem(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     dtype: str = "float32"
     options: dict[str, str] = msgspec.field(default_factory=dict)
-    cache: str = "hot"
-    transfers: bool = False
     unit: str
     work: float
     budget_s: float
@@ -56,10 +54,9 @@ class StandardItem(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_of(self, result: RunFinished) -> bool:
         """Return whether a result is of this item's work."""
-        return all(
-            getattr(result, name) == getattr(self, name)
-            for name in ("workload", "size", "dtype", "options", "cache", "transfers")
-        )
+        is_plain = result.cache == "hot" and not result.transfers
+        names = ("workload", "size", "dtype", "options")
+        return is_plain and all(getattr(result, name) == getattr(self, name) for name in names)
 
     def request(
         self,
@@ -78,8 +75,6 @@ class StandardItem(msgspec.Struct, frozen=True, kw_only=True):
             size=self.size,
             dtype=self.dtype,
             options=self.options,
-            cache=self.cache,
-            transfers=self.transfers,
             budget_s=budget_s,
             longest_s=longest_s,
             longest_call_s=LONGEST_CALL_S,

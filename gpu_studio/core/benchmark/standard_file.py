@@ -146,21 +146,21 @@ class StandardFolder:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
 
-    def keep(self, run: StandardRun) -> None:
-        """Keep a run, and no more than the last twenty.
-
-        Raises:
-            OSError: the folder refuses it.
-        """
+    def keep(self, run: StandardRun) -> str:
+        """Keep a run, and no more than the last twenty; return why it is not kept, or nothing."""
         if self._folder is None:
-            return
-        self._folder.mkdir(parents=True, exist_ok=True)
+            return ""
         name = "".join(letter for letter in run.made_at if letter.isascii() and letter.isalnum())
-        write_atomically(self._folder / f"{name}.json", encode_standard(run))
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._folder / f"{name}.json", encode_standard(run))
+        except OSError as error:
+            return f"The run could not be kept: {error.strerror or error}."
         files = sorted(self._folder.glob("*.json"))
         for old in files[:-_MOST_KEPT]:
             with contextlib.suppress(OSError):
                 old.unlink()
+        return ""
 
     def newest(self) -> StandardRun | None:
         """Return the newest run; None if there is none. A file that cannot be read is left out."""

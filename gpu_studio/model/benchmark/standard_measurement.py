@@ -219,10 +219,5 @@ def _recorded(
         made_at=datetime.now(timezone.utc).astimezone().isoformat(timespec="milliseconds"),
         system=system_name(),
     )  # fmt: skip
-    if made is None or folder is None:
-        return made, ""
-    try:
-        StandardFolder(folder / FOLDER_NAME).keep(made)
-    except OSError as error:
-        return made, f"The run could not be kept: {error.strerror or error}."
-    return made, ""
+    kept = StandardFolder(folder / FOLDER_NAME if folder is not None else None)
+    return made, kept.keep(made) if made is not None else ""

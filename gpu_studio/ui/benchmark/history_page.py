@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QInputDialog
 
+from gpu_studio.core.benchmark.comparison import TABLE_HEAD
 from gpu_studio.core.benchmark.reference import HEAD
 from gpu_studio.model.benchmark.recording import AT_ONCE, OWN_PACE
 from gpu_studio.ui.eliding import RoomText
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 _KINDS = "Results (*.png *.jsonl *.json);;All files (*)"
 _HEAD = ("When", "What", "Device", "Result", "Trust")
-_TABLE = ("Work", "Device", "Result", "95 % interval", "Compared with the first")
 _PACES = (
     ("Original speed", OWN_PACE),
     ("10 × faster", 10 * OWN_PACE),
@@ -112,7 +112,7 @@ class HistoryPage(Page):
             ),
             Box(
                 Words(lambda: m.compared.sentence, "lead", name="history.sentence"),
-                Rows("The selected results side by side", _TABLE, lambda: m.table, (2, 3),
+                Rows("The selected results side by side", TABLE_HEAD, lambda: m.table, (2, 3),
                      name="history.compared", shown=lambda: m.table),
                 shown=lambda: m.compared.sides, presented=True,
             ),

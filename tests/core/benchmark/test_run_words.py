@@ -192,10 +192,10 @@ def test_a_value_has_no_identifiers(value: str, words: str) -> None:
     assert value_words(value) == words
 
 
-def test_options_are_sorted_by_name() -> None:
+def test_options_keep_the_order_of_their_workload() -> None:
     options = {"form": "statements", "amp_dtype": "float16", "data_set": "10000x100"}
     assert option_words(options) == [
-        "AMP in float16", "data set 10,000 × 100", "ten separate lines",
+        "ten separate lines", "AMP in float16", "data set 10,000 × 100",
     ]  # fmt: skip
 
 

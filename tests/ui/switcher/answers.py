@@ -78,7 +78,7 @@ def time_it(_engine, request):
         request,
         parts_s={"loading": 0.002, "computing": 0.001},
         curves={"loss": (2.0, 1.0, 0.5)},
-        findings=(f"{next(iter(request.options.values()))} was tried.",),
+        findings=tuple(f"{value} was tried." for value in request.options.values())[:1],
         peak_allocated_bytes=1 << 20,
     )
 
