@@ -5,7 +5,6 @@ Tool tips with text from outside, such as the name of a device or of a tensor in
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
@@ -21,68 +20,6 @@ DEVICE_ROLE = Qt.ItemDataRole.UserRole
 """The address of the device that a cell is about, for its color; empty for none."""
 
 
-class TextTable(QAbstractTableModel):
-    """Text cells with column headers; columns of numbers are right-aligned.
-
-    Args:
-        head: the column headers.
-        numbers: the indexes of the columns with numbers.
-    """
-
-    def __init__(
-        self, head: Sequence[str], numbers: Sequence[int] = (), parent: QObject | None = None
-    ) -> None:
-        super().__init__(parent)
-        self._head = tuple(head)
-        self._numbers = frozenset(numbers)
-
-    @property
-    @abstractmethod
-    def row_count(self) -> int:
-        """The number of rows."""
-
-    @abstractmethod
-    def text(self, row: int, column: int) -> str:
-        """Return the text of a cell."""
-
-    def rowCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
-        """Return the number of rows."""
-        return 0 if parent.isValid() else self.row_count
-
-    def columnCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
-        """Return the number of columns."""
-        return 0 if parent.isValid() else len(self._head)
-
-    def data(
-        self,
-        index: QModelIndex | QPersistentModelIndex,
-        role: int = Qt.ItemDataRole.DisplayRole,
-    ) -> Any:
-        """Return a cell's text or its alignment."""
-        if role == Qt.ItemDataRole.DisplayRole:
-            return self.text(index.row(), index.column())
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return self._alignment(index.column())
-        return None
-
-    def headerData(
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Return a column's name or its alignment."""
-        if orientation is Qt.Orientation.Horizontal:
-            if role == Qt.ItemDataRole.DisplayRole:
-                return self._head[section]
-            if role == Qt.ItemDataRole.TextAlignmentRole:
-                return self._alignment(section)
-        return None
-
-    def _alignment(self, column: int) -> Qt.AlignmentFlag:
-        flags = Qt.AlignmentFlag
-        return flags.AlignVCenter | (
-            flags.AlignRight if column in self._numbers else flags.AlignLeft
-        )
-
-
 class Cell(NamedTuple):
     """A text of a table.
 
@@ -95,8 +32,8 @@ class Cell(NamedTuple):
     value: Any = None
 
 
-class TextRows(TextTable):
-    """A table that stores its rows.
+class TextRows(QAbstractTableModel):
+    """Text cells with column headers; columns of numbers are right-aligned.
 
     Args:
         head: the column headers.
@@ -109,23 +46,23 @@ class TextRows(TextTable):
         self, head: Sequence[str], numbers: Sequence[int] = (), parent: QObject | None = None,
         tip: Callable[[Any], str] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(head, numbers, parent)
+        super().__init__(parent)
+        self._head, self._numbers = tuple(head), frozenset(numbers)
         self._rows: list[tuple[str | Cell, ...]] = []
         self._tip = tip
-
-    @property
-    def row_count(self) -> int:
-        """The number of rows."""
-        return len(self._rows)
 
     def cell(self, row: int, column: int) -> Cell:
         """Return a cell."""
         found = self._rows[row][column]
         return Cell(found) if isinstance(found, str) else found
 
-    def text(self, row: int, column: int) -> str:
-        """Return the text of a cell."""
-        return self.cell(row, column).text
+    def rowCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
+        """Return the number of rows."""
+        return 0 if parent.isValid() else len(self._rows)
+
+    def columnCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
+        """Return the number of columns."""
+        return 0 if parent.isValid() else len(self._head)
 
     def data(
         self,
@@ -133,11 +70,16 @@ class TextRows(TextTable):
         role: int = Qt.ItemDataRole.DisplayRole,
     ) -> Any:
         """Return a cell's text, alignment or device, or the tool tip of what it means."""
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return self._alignment(index.column())
+        cell = self.cell(index.row(), index.column())
+        if role == Qt.ItemDataRole.DisplayRole:
+            return cell.text
         if role == DEVICE_ROLE:
-            return self.cell(index.row(), index.column()).device
+            return cell.device
         if role == Qt.ItemDataRole.ToolTipRole and self._tip is not None:
-            return self._tip(self.cell(index.row(), index.column()).value)
-        return super().data(index, role)
+            return self._tip(cell.value)
+        return None
 
     def set_rows(
         self, rows: Sequence[tuple[str | Cell, ...]], head: Sequence[str] | None = None,
@@ -164,6 +106,23 @@ class TextRows(TextTable):
         if head is not None:
             self._head, self._numbers = tuple(head), frozenset(numbers)
         self.endResetModel()
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Return a column's name or its alignment."""
+        if orientation is Qt.Orientation.Horizontal:
+            if role == Qt.ItemDataRole.DisplayRole:
+                return self._head[section]
+            if role == Qt.ItemDataRole.TextAlignmentRole:
+                return self._alignment(section)
+        return None
+
+    def _alignment(self, column: int) -> Qt.AlignmentFlag:
+        flags = Qt.AlignmentFlag
+        return flags.AlignVCenter | (
+            flags.AlignRight if column in self._numbers else flags.AlignLeft
+        )
 
 
 def plain_tip(text: str) -> str:

@@ -35,13 +35,13 @@ from gpu_studio.core.switcher.placement_words import (
 from gpu_studio.core.switcher.whole_snippet import complete, snippet_for_device
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.texts import file_name
-from gpu_studio.core.units import counted
+from gpu_studio.core.units import counted, format_count
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.latest import opening
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.model.pages import SWITCH
 from gpu_studio.model.switcher.device_words import device_words
-from gpu_studio.model.switcher.placement_table import PlacementTable
+from gpu_studio.model.text_rows import Cell
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
@@ -63,6 +63,7 @@ _FILE_IS_HERE = "Files are not sent to another PC. Choose a device of this PC fo
 _EACH_TENSOR = "each tensor appears here, with its device before and after."
 _GONE = "PyTorch has started anew, so the model is gone."
 _Request = UseDevice | PlaceModel | PlaceTensors
+_KINDS = {"parameter": " (learned in training)", "buffer": " (kept, but not learned)"}
 _TONES = {True: Tone.PLAIN, False: Tone.FAILURE, None: Tone.AMBER}  # by what the proof says
 
 
@@ -81,7 +82,7 @@ class SwitchModel(PageModel):
     """Switches to a device: new tensors go there, and the chosen model moves there.
 
     Attributes:
-        table: every tensor of the last move.
+        moved: every tensor of the last move, in the engine's order.
         said: what the last switch did.
         proof: what the last move took, with its proof, or why it failed; plain if it went well.
         file: your file, after a check of its header; its tensors are not loaded yet.
@@ -90,7 +91,7 @@ class SwitchModel(PageModel):
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(SwitchChoices(), parent)
         self._studio, self._board = studio, studio.board
-        self.table = PlacementTable(self)
+        self.moved: list[PlaceRow] = []
         self.said = self.proof = self._file_notice = Notice()
         self.file: FileInspected | None = None
         self._used = self._restarting = ""  # identities
@@ -134,7 +135,7 @@ class SwitchModel(PageModel):
             return "PyTorch has stopped. Start it anew from the PyTorch menu."
         if description is None:
             return self._session.what_is_missing
-        if self.table.row_count or self.proof.sentence:
+        if self.moved or self.proof.sentence:
             return ""
         if self.used is None:
             return "Press “Use this device” on one that PyTorch can use."
@@ -179,7 +180,7 @@ class SwitchModel(PageModel):
         if row is None or not self._can_use(row):
             return
         self.said = self.proof = Notice()
-        self.table.clear()
+        self.moved.clear()
         if row.is_cpu:
             self._enter(row, "Models and tensors go to the CPU now.")
             return
@@ -268,7 +269,7 @@ class SwitchModel(PageModel):
         self.changed.emit()
 
     def _on_engine_described(self) -> None:
-        if self._is_at and self.table.row_count:
+        if self._is_at and self.moved:
             self.proof = Notice(_GONE, Tone.AMBER)
         self._is_at = ""
         self._on_restarted()
@@ -314,6 +315,11 @@ class SwitchModel(PageModel):
         if self.thing == MATRICES:
             return Notice(_MATRICES_MADE)
         return Notice(next((one.sentence for one in self.models if one.name == self.thing), ""))
+
+    @property
+    def placed(self) -> list[tuple[Cell, ...]]:
+        """The tensors that were moved, for a table: with their device before and after."""
+        return [_cells(row) for row in self.moved]
 
     @property
     def is_moving(self) -> bool:
@@ -366,7 +372,7 @@ class SwitchModel(PageModel):
         else:
             request = PlaceModel(model=self.thing, device=target, dtype=dtype)
         self._moved_thing, self._came_from, self._is_at = self.thing, "", ""
-        self.table.clear()
+        self.moved.clear()
         self.proof = Notice("Moving…")
         self._submit(self._session, request)
 
@@ -391,7 +397,7 @@ class SwitchModel(PageModel):
         if self._file_notice.tone is Tone.FAILURE:
             self._file_notice = Notice()
         if self._reply is None and self.thing != self._moved_thing:
-            self.table.clear()
+            self.moved.clear()
             self.proof, self._is_at = Notice(), ""
 
     @property
@@ -410,7 +416,7 @@ class SwitchModel(PageModel):
     def _on_event_received(self, event: Event) -> None:
         if isinstance(event, PlaceRow):
             self._came_from = event.device_before
-            self.table.append(event)
+            self.moved.append(event)
 
     def _on_finished(self) -> None:
         assert self._reply is not None
@@ -469,3 +475,13 @@ def _why_not(event: Event | None) -> Notice:
             return Notice(explain_end(event), Tone.FAILURE)
         case _:
             return Notice()
+
+
+def _cells(row: PlaceRow) -> tuple[Cell, ...]:
+    """Return the row of a tensor: each cell with what it is, two with the device that they name."""
+    tip = f"{row.name}: {row.kind}{_KINDS.get(row.kind, '')}, {row.dtype}"
+    shape = " × ".join(map(str, row.shape)) or "scalar"
+    before, after = row.device_before, row.device_after
+    texts = (row.name, shape, row.dtype, format_count(row.bytes))
+    devices = (Cell(one, one, tip) for one in (before, after))
+    return (*(Cell(text, value=tip) for text in texts), *devices)

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QHeaderView, QStyledItemDelegate, QWidget
 
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.notice import Tone
-from gpu_studio.model.switcher.placement_table import DEVICE_ROLE, NAME
 from gpu_studio.model.switcher.switch_model import MATRICES, SIZES, TYPES
+from gpu_studio.model.text_rows import DEVICE_ROLE, TextRows, plain_tip
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page import Beside, Box, Columns, Each, Flow, Fold, Own, Page, Stack
 from gpu_studio.ui.page_controls import Pick
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _FILES = "Tensors (*.pt *.pth *.bin *.ckpt);;All files (*)"
 _CARD_LETTERS = 30
+_TENSOR_HEAD = ("Tensor", "Shape", "Type", "Bytes", "Before", "After")
+_NUMBERS = (3,)
 _SWATCH, _ICON = 34, 20
 _ONLY = "“Only this card” starts PyTorch anew: its models and memory are lost."
 
@@ -81,8 +83,8 @@ class SwitchPage(Page):
                     Words(lambda: m.said, "title", name="said"),
                     Words(lambda: m.proof if m.proof.tone is not Tone.PLAIN else "",
                           name="trouble"),
-                    Own(self._make_table, show_whole_rows, name="placement",
-                        shown=lambda: m.table.row_count),
+                    Own(self._make_table, self._show_table, name="placement",
+                        shown=lambda: m.moved),
                     Fold(Words(lambda: m.proof, "muted", name="proof"), label="What the move took",
                          name="proof", shown=lambda: m.proof.sentence and not m.is_moving
                          and m.proof.tone is Tone.PLAIN),
@@ -133,13 +135,19 @@ class SwitchPage(Page):
 
     def _make_table(self) -> QTableView:
         view = table(
-            self.model.table,
+            TextRows(_TENSOR_HEAD, _NUMBERS, self, tip=plain_tip),
             name="switcher.placement",
             accessible_name="Tensors with their device before and after",
         )
         view.setItemDelegate(_DeviceInk(self.theme, view))
-        view.horizontalHeader().setSectionResizeMode(NAME, QHeaderView.ResizeMode.Stretch)
+        view.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         return view
+
+    def _show_table(self, view: QTableView) -> None:
+        rows = view.model()
+        assert isinstance(rows, TextRows)
+        rows.set_rows(self.model.placed)
+        show_whole_rows(view)
 
     def _open(self) -> None:
         self.model.open_file(ask_open_path(self, "Open a torch.save file", _FILES))

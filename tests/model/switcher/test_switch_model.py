@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from PySide6.QtCore import Qt
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
@@ -17,15 +16,6 @@ from gpu_studio.core.messages.placement_messages import (
 )
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Tone
-from gpu_studio.model.switcher.placement_table import (
-    AFTER,
-    BEFORE,
-    BYTES,
-    DEVICE_ROLE,
-    NAME,
-    SHAPE,
-    PlacementTable,
-)
 from gpu_studio.model.switcher.switch_model import MATRICES, SwitchModel
 from tests.driving.window import plain
 from tests.fakes.descriptions import described, described_with_cuda
@@ -249,7 +239,7 @@ def test_what_moved_can_move_back(model, engines, qtbot):
     assert [one.device for one in moved(engines)] == ["cuda:0", "cpu"]
     model.choose(thing="convnet")
     assert model.move_label == "Move to cuda:0"
-    assert not model.table.row_count, "that of another model"
+    assert not model.moved, "that of another model"
     assert not model.proof.sentence
 
 
@@ -269,7 +259,7 @@ def test_a_move_that_fails_keeps_its_rows(model, scripts, qtbot, ending, sentenc
     model.move()
     qtbot.waitUntil(lambda: sentence in model.proof.sentence)
     assert model.tone is Tone.FAILURE
-    assert model.table.row_count == 1
+    assert len(model.moved) == 1
     idle(qtbot, model)
     assert model.can_move
 
@@ -279,7 +269,7 @@ def test_pytorch_that_started_anew_has_the_model_no_longer(model, qtbot):
     idle(qtbot, model)
     model.parent().session.restart()
     qtbot.waitUntil(lambda: "the model is gone" in model.proof.sentence)
-    assert model.table.row_count == 2, "the result stays"
+    assert len(model.moved) == 2, "the result stays"
     assert model.move_label == "Move to cuda:0"
 
 
@@ -329,22 +319,21 @@ def test_a_refused_file_says_why_until_something_is_chosen(model, scripts, qtbot
     assert model.about.sentence == "It has buffers."
 
 
-def test_the_table_writes_numbers_to_the_right_and_names_its_devices(qapp):
-    table = PlacementTable()
-    table.append(place_row("conv.weight", (32, 3, 3, 3)))
-    table.append(place_row("count", (), dtype="int64", bytes=8, kind="buffer"))
-    table.append(place_row("<img>", (1,), kind="tensor"))  # a name in somebody's file
-    assert table.data(table.index(0, SHAPE)) == "32 × 3 × 3 × 3"
-    assert table.data(table.index(1, SHAPE)) == "scalar"
-    assert plain(table.data(table.index(0, BYTES))) == "3,456"
-    role = Qt.ItemDataRole.TextAlignmentRole
-    assert table.data(table.index(0, BYTES), role) & Qt.AlignmentFlag.AlignRight
-    assert table.headerData(BYTES, Qt.Orientation.Horizontal, role) & Qt.AlignmentFlag.AlignRight
-    devices = [table.data(table.index(0, at), DEVICE_ROLE) for at in (NAME, BEFORE, AFTER)]
-    assert devices == [None, "cpu", "cuda:0"]
-    tips = [table.data(table.index(row, NAME), Qt.ItemDataRole.ToolTipRole) for row in range(3)]
-    assert tips[:2] == [
-        "conv.weight: parameter (learned in training), float32",
-        "count: buffer (kept, but not learned), int64",
+def test_a_tensor_is_told_with_its_devices_and_what_it_is(model, scripts, qtbot):
+    scripts[PlaceModel] = [
+        place_row("conv.weight", (32, 3, 3, 3)),
+        place_row("count", (), dtype="int64", bytes=8, kind="buffer"),
+        place_finished(),
     ]
-    assert "&lt;img&gt;: tensor, float32" in tips[2]
+    model.move()
+    idle(qtbot, model)
+    weight, count = model.placed
+    assert [plain(one.text) for one in weight] == [
+        "conv.weight", "32 × 3 × 3 × 3", "float32", "3,456", "cpu", "cuda:0",
+    ]  # fmt: skip
+    assert [one.device for one in weight] == ["", "", "", "", "cpu", "cuda:0"]
+    assert count[1].text == "scalar"
+    assert {one.value for one in weight} == {
+        "conv.weight: parameter (learned in training), float32"
+    }
+    assert count[0].value == "count: buffer (kept, but not learned), int64"

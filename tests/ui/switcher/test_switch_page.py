@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QStyleOptionViewIt
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.placement_messages import PlaceModel, UseDevice
-from gpu_studio.model.switcher.placement_table import AFTER, BEFORE, NAME
 from gpu_studio.ui.switcher import switch_page
 from tests.driving.pages import settle
 from tests.driving.window import click, find, places, text
@@ -112,7 +111,7 @@ def test_a_model_is_chosen_with_the_keyboard_moved_and_its_devices_have_their_co
     assert engines.requests[-1] == PlaceModel(model="convnet", device="cuda:0", dtype="float16")
     assert view.isVisible()
     inks = []
-    for column in (NAME, BEFORE, AFTER):
+    for column in (0, 4, 5):
         option = QStyleOptionViewItem()
         view.itemDelegate().initStyleOption(option, view.model().index(0, column))
         inks.append(option.palette.color(QPalette.ColorRole.Text).name().upper())
