@@ -23,15 +23,14 @@ from gpu_studio.model.memory.memory_devices import Bandwidths, MemoryDevices
 from gpu_studio.model.memory.oom_experiment import OomExperiment, OomState
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.memory.tank import Tank
     from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
+    from gpu_studio.core.messages.message import Event
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.memory.engine_memory import MemoryHistory
     from gpu_studio.model.memory.oom_experiment import LabResult
     from gpu_studio.model.pc import Pc
-    from gpu_studio.model.sensors import Sensors
     from gpu_studio.model.studio import Studio
 
 _MOST_PROGRAMS = 4
@@ -50,12 +49,26 @@ class _PcMemory(NamedTuple):
     tanks: Tanks
 
 
+class Emptied(NamedTuple):
+    """What came of the last empty_cache.
+
+    Attributes:
+        result: a sentence; empty before the first.
+        freed_bytes: None before, and if it failed.
+        has_failed: whether it failed, or freed something else than predicted.
+    """
+
+    result: str = ""
+    freed_bytes: int | None = None
+    has_failed: bool = False
+
+
 class MemoryModel(QObject):
     """Reads the chosen device's memory and remembers it.
 
     The engine of an experiment is shown as long as it is there, else the one that measures.
     `devices` has the chosen device, `tanks` makes its bars, `bandwidths` has what runs measured;
-    `experiment` and `emptying` are the actions on it.
+    `experiment` fills it, and `emptied` is what came of emptying the cache.
 
     Signals:
         chosen_changed(): another device is chosen, or another engine is shown.
@@ -80,7 +93,9 @@ class MemoryModel(QObject):
         self._polls = QTimer(self)
         self._polls.timeout.connect(self._on_poll)
         self._with_segments = False
-        self.emptying = CacheEmptying(self)
+        self.emptied = Emptied()
+        self._emptying: Reply | None = None
+        self._awaited_readings = 0
         self.experiment = OomExperiment(studio, self)
         self.devices = MemoryDevices(studio, self)
         self.bandwidths = Bandwidths(studio, self)
@@ -113,7 +128,7 @@ class MemoryModel(QObject):
         pc.session.state_changed.connect(self.session_changed)
         self._follow_experiments(pc.lab, lab)
         pc.lab.state_changed.connect(partial(self._on_lab, pc))
-        pc.session.engine_described.connect(self.emptying.forget)
+        pc.session.engine_described.connect(self._forget_emptied)
         if self._is_watched:
             pc.sensors.reading_taken.connect(self._on_reading)
 
@@ -259,28 +274,63 @@ class MemoryModel(QObject):
         """Whether PyTorch holds empty memory on the chosen card that it could give back."""
         read = self.latest
         has_holes = read is not None and (read.reserved_bytes or 0) > (read.allocated_bytes or 0)
-        is_idle = self.experiment.state is OomState.IDLE and not self.emptying.is_going_on
+        is_idle = self.experiment.state is OomState.IDLE and not self.is_emptying
         return not self.chosen.is_cpu and has_holes and is_idle
+
+    @property
+    def is_emptying(self) -> bool:
+        """Whether the engine has yet to answer."""
+        return self._emptying is not None
 
     def empty_cache(self) -> None:
         """Give PyTorch's free segments back to the driver."""
-        address = self.chosen.address
+        address, session = self.chosen.address, self.session
         if address is not None and self.can_empty_cache:
-            session = self.session
-            reply = session.submit(EmptyCache(device=address))
+            self._emptying = reply = session.submit(EmptyCache(device=address))
             self._take(session, reply)
-            self.emptying.follow(reply, self.chosen.device, self.pc.sensors)
+            reply.finished.connect(partial(self._on_emptied, self.chosen.identity))
+            self._forget_emptied()
+
+    def _forget_emptied(self) -> None:
+        """Clear the outcome: the card or the engine changed."""
+        self.emptied, self._awaited_readings = Emptied(), 0
+        self.memory_changed.emit()
+
+    def _on_emptied(self, identity: str) -> None:
+        reply, self._emptying = self._emptying, None
+        if reply is None:
+            return
+        found = _emptied_by(reply.last)
+        if found is not None and identity == self.chosen.identity:
+            self.emptied = found
+            is_counted = found.freed_bytes is not None and self.chosen.device is not None
+            self._awaited_readings = _READINGS if is_counted else 0
+        self.memory_changed.emit()
+
+    def _add_nvidia_smi(self) -> None:
+        """Add the card's use from a new reading of NVML, which nvidia-smi shows as well."""
+        device = self.chosen.device
+        if not self._awaited_readings or device is None:
+            return
+        self._awaited_readings -= 1
+        telemetry = self.pc.sensors.latest(device)
+        used_bytes = telemetry.memory_used_bytes if telemetry else None
+        total_bytes = device.memory_total_bytes
+        if not self._awaited_readings and used_bytes is not None and total_bytes is not None:
+            shown = f"{used_bytes / _MIB:.0f} MiB of {total_bytes / _MIB:.0f} MiB"
+            words = f"{self.emptied.result} nvidia-smi shows {shown} in use."
+            self.emptied = self.emptied._replace(result=words)
 
     # ── events ───────────────────────────────────────────────────────────────────────────────
 
     def _on_device_chosen(self) -> None:
-        self.emptying.forget()
+        self._forget_emptied()
         self._emit_all()
 
     def _on_reading(self) -> None:
         if self.sender() is not self.pc.sensors:
             return
-        self.emptying.on_reading()
+        self._add_nvidia_smi()
         self.tanks.learn(self.chosen.identity, self.chosen.device, self._memory)
         if not self.chosen.is_modelled:
             self.memory_changed.emit()
@@ -307,7 +357,7 @@ class MemoryModel(QObject):
 
     def _on_experiment(self) -> None:
         if self.experiment.state is OomState.WAITING:
-            self.emptying.forget()
+            self._forget_emptied()
         self._emit_all()
 
     def _emit_all(self) -> None:
@@ -337,90 +387,20 @@ def predict_emptying(read: MemoryRead) -> str:
     )
 
 
-class CacheEmptying(QObject):
-    """Empties one card's cache at a time and keeps the outcome.
-
-    Signals:
-        changed(): it began or ended, its result was cleared, or nvidia-smi's number arrived.
-
-    Attributes:
-        result: the last outcome as a sentence; empty before the first.
-        freed_bytes: what the last one freed; None before, and if it failed.
-        has_failed: whether the last one failed, or freed something else than predicted.
-    """
-
-    changed = Signal()
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._sensors: Sensors | None = None
-        self._reply: Reply | None = None
-        self._device: Device | None = None
-        self._awaited_readings = 0
-        self.result = ""
-        self.freed_bytes: int | None = None
-        self.has_failed = False
-
-    @property
-    def is_going_on(self) -> bool:
-        """Whether the engine has yet to answer."""
-        return self._reply is not None
-
-    def follow(self, reply: Reply, device: Device | None, sensors: Sensors) -> None:
-        """Wait for the engine's answer.
-
-        Args:
-            reply: the answer to `EmptyCache`.
-            device: the card as NVML reports it; None for a simulated card.
-            sensors: those of the card's PC.
-        """
-        self._reply, self._device, self._sensors = reply, device, sensors
-        self._reply.finished.connect(self._finish)
-        self.forget()
-        self.changed.emit()
-
-    def forget(self) -> None:
-        """Clear the outcome: the card or the engine changed."""
-        self._awaited_readings = 0
-        self.freed_bytes, self.has_failed = None, False
-        if self.result:
-            self._set_result("")
-
-    def _finish(self) -> None:
-        assert self._reply is not None
-        event, self._reply = self._reply.last, None
-        self.has_failed = True
-        match event:
-            case CacheEmptied():
-                self.freed_bytes = event.freed_bytes
-                self.has_failed = event.freed_bytes != event.predicted_bytes
-                freed = format_bytes(event.freed_bytes)
-                expected = format_bytes(event.predicted_bytes)
-                comparison = f"predicted {expected}" if self.has_failed else "as predicted"
-                result = f"empty_cache freed {freed}, {comparison}."
-                self._awaited_readings = 0 if self._device is None else _READINGS
-            case RequestFailed():
-                result = f"empty_cache failed: {event.failure.message}"
-            case EngineEnded():
-                result = "empty_cache did not answer. PyTorch ended, so all its memory is free."
-            case _:
-                return
-        self._set_result(result)
-
-    def on_reading(self) -> None:
-        """Add the card's use from a new reading of NVML, which nvidia-smi shows as well."""
-        if not self._awaited_readings or self._device is None or self._sensors is None:
-            return
-        self._awaited_readings -= 1
-        if self._awaited_readings:
-            return
-        telemetry = self._sensors.latest(self._device)
-        used_bytes = telemetry.memory_used_bytes if telemetry else None
-        total_bytes = self._device.memory_total_bytes
-        if used_bytes is not None and total_bytes is not None:
-            shown = f"{used_bytes / _MIB:.0f} MiB of {total_bytes / _MIB:.0f} MiB"
-            self._set_result(f"{self.result} nvidia-smi shows {shown} in use.")
-
-    def _set_result(self, result: str) -> None:
-        self.result = result
-        self.changed.emit()
+def _emptied_by(answer: Event | None) -> Emptied | None:
+    """Return what came of empty_cache; None if it was taken back."""
+    match answer:
+        case CacheEmptied():
+            freed, expected = answer.freed_bytes, answer.predicted_bytes
+            comparison = (
+                f"predicted {format_bytes(expected)}" if freed != expected else "as predicted"
+            )
+            words = f"empty_cache freed {format_bytes(freed)}, {comparison}."
+            return Emptied(words, freed, has_failed=freed != expected)
+        case RequestFailed():
+            return Emptied(f"empty_cache failed: {answer.failure.message}", has_failed=True)
+        case EngineEnded():
+            words = "empty_cache did not answer. PyTorch ended, so all its memory is free."
+            return Emptied(words, has_failed=True)
+        case _:
+            return None

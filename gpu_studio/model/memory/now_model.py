@@ -107,8 +107,7 @@ class NowModel(PageModel):
         self.experiment.results_changed.connect(self._on_results)
         self.follow_seen(
             self._on_followed, memory.devices.choices_changed, memory.session_changed,
-            memory.emptying.changed, self.experiment.state_changed,
-            self.experiment.outcome_changed,
+            self.experiment.state_changed, self.experiment.outcome_changed,
         )  # fmt: skip
 
     # ── the device ───────────────────────────────────────────────────────────────────────────
@@ -222,25 +221,24 @@ class NowModel(PageModel):
     @property
     def cache(self) -> str:
         """What empty_cache will free, or has just freed."""
-        emptying, read = self.memory.emptying, self.memory.latest
-        if emptying.is_going_on:
+        read, freed_bytes = self.memory.latest, self.memory.emptied.freed_bytes
+        if self.memory.is_emptying:
             return "freeing…"
         if read is not None and self.memory.can_empty_cache and read.releasable_bytes:
             return f"frees {format_bytes(read.releasable_bytes)}"
-        freed_bytes = emptying.freed_bytes
         return "" if freed_bytes is None else f"freed {format_bytes(freed_bytes)}"
 
     @property
     def cache_words(self) -> str:
         """The same in a sentence, with what nvidia-smi shows."""
-        read, result = self.memory.latest, self.memory.emptying.result
+        read, result = self.memory.latest, self.memory.emptied.result
         return result or (predict_emptying(read) if read is not None else "")
 
     @property
     def cache_trouble(self) -> str:
         """Why empty_cache failed, or freed something else than predicted."""
-        emptying = self.memory.emptying
-        return emptying.result if emptying.has_failed else ""
+        emptied = self.memory.emptied
+        return emptied.result if emptied.has_failed else ""
 
     # ── the experiment ───────────────────────────────────────────────────────────────────────
 

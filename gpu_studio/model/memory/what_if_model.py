@@ -40,8 +40,7 @@ _AFTER_CHOOSING_MS = 150
 class WhatIfModel(QObject):
     """Opens one history at a time, and answers for the newest card.
 
-    First comes the card, then the smallest card that is enough. What is known for a card is kept
-    as long as the history.
+    First comes the card, then the smallest card that is enough.
 
     Signals:
         history_opened(): another history was opened.
@@ -72,8 +71,7 @@ class WhatIfModel(QObject):
         self._asking.succeeded.connect(self._keep)
         self._asking.failed.connect(self._keep)
         self._questions: tuple[AskWhatIf, AskSmallest] | None = None
-        self._asked: Question | None = None
-        self._answers: dict[Question, Answer | Failure] = {}
+        self._answers: list[Answer | Failure] = []  # to the first of them
 
     # ── the history ──────────────────────────────────────────────────────────────────────────
 
@@ -102,8 +100,8 @@ class WhatIfModel(QObject):
             self.no_history_found.emit(self._path)
         else:
             self.notice, self.history, self.name = Notice(), answer, file_name(self._path)
+            self._questions = None
             self._answers.clear()
-            self._asked = None
             self.history_opened.emit()
         self.changed.emit()
 
@@ -116,11 +114,14 @@ class WhatIfModel(QObject):
     def ask(self, *, card_bytes: int, other_bytes: int, conf: str) -> None:
         """Answer for a card, and for no earlier one any more; see `what_if`."""
         # The history is large and the same for all: it is added when a question is asked.
-        self._questions = (
+        questions = (
             AskWhatIf(history=b"", card_bytes=card_bytes, other_bytes=other_bytes, conf=conf),
             AskSmallest(history=b"", other_bytes=other_bytes, conf=conf),
         )
-        self._ask_next()
+        if questions != self._questions:
+            self._questions = questions
+            self._answers.clear()
+            self._ask_next()
 
     @property
     def answer(self) -> FitAnswer:
@@ -155,22 +156,17 @@ class WhatIfModel(QObject):
         ]
 
     def _answer_to(self, number: int) -> Answer | Failure | None:
-        return self._answers.get(self._questions[number]) if self._questions else None
+        return self._answers[number] if number < len(self._answers) else None
 
     def _ask_next(self) -> None:
-        if self._questions is None or self.history is None:
+        known = len(self._answers)
+        if self.history is None or self._questions is None or known == len(self._questions):
             return
-        wanted = next((one for one in self._questions if one not in self._answers), None)
-        if wanted is None:
-            self._asking.drop()
-        elif wanted != self._asked:
-            history = self.history.history
-            self._asking.ask(partial(_asked, msgspec.structs.replace(wanted, history=history)))
-        self._asked = wanted
+        question = msgspec.structs.replace(self._questions[known], history=self.history.history)
+        self._asking.ask(partial(_asked, question))
 
     def _keep(self, answer: Answer | Failure) -> None:
-        if self._asked is not None:
-            self._answers[self._asked] = answer
+        self._answers.append(answer)
         self._ask_next()
         self.changed.emit()
 

@@ -240,10 +240,10 @@ def test_empty_cache_that_fails_says_so(model, scripts, qtbot, answer, sentence)
     model.poll()
     idle(qtbot, model.parent())
     emitted = []
-    model.emptying.changed.connect(lambda: emitted.append(model.emptying.result))
+    model.memory_changed.connect(lambda: emitted.append(model.emptied.result))
     model.empty_cache()
     qtbot.waitUntil(lambda: any(sentence in text for text in emitted))
-    assert not model.emptying.is_going_on
+    assert not model.is_emptying
     idle(qtbot, model.parent())
 
 

@@ -128,13 +128,13 @@ def test_another_history_is_asked_the_same_anew(model, opening, asking):
     assert asking.questions[-1].history == b"three"
 
 
-def test_a_question_is_broken_off_once_all_is_known(model, opening, asking):
+def test_the_same_card_is_not_asked_about_again(model, opening, asking):
     opened(model, opening, b"one")
     for answer in (ON_CARD, Failure(FailureKind.FILE_REFUSED, "It takes too long.")):
         asking.answer(answer)
-    assert model.smallest is None
-    choose(model, 4 * GIB)
-    assert asking.is_busy
     choose(model)
+    assert model.smallest is None
     assert not asking.is_busy
+    choose(model, 4 * GIB)
+    assert shown(model) == "Replaying…"
     assert len(asking.questions) == 3
