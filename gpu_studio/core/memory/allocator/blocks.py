@@ -12,11 +12,6 @@ out, as on Windows: they come from NVML, not from the allocator.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from gpu_studio.core.memory.allocator.statistics import Counters
-
 
 SMALL_BYTES = 1 << 20
 """The largest small request (kSmallSize)."""
@@ -99,8 +94,7 @@ class Pool:
         unmapped: the address ranges without memory in expandable segments, by address.
     """
 
-    def __init__(self, counters: Counters, *, is_small: bool, least_rest_bytes: int) -> None:
-        self.counters = counters
+    def __init__(self, *, is_small: bool, least_rest_bytes: int) -> None:
         self.is_small = is_small
         self.least_rest_bytes = least_rest_bytes
         self.clock = 0

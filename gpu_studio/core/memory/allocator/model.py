@@ -45,7 +45,7 @@ from gpu_studio.core.memory.allocator.options import (
     size_of,
 )
 from gpu_studio.core.memory.allocator.segments import FoundSegment, ModelledCard, Segments
-from gpu_studio.core.memory.allocator.statistics import Statistics, signed
+from gpu_studio.core.memory.allocator.statistics import Statistics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -84,7 +84,7 @@ class AllocatorModel:
         check_fraction(fraction)
         self._options = options = parse_configuration(conf)
         self.card = ModelledCard(whole_bytes(capacity_bytes), whole_bytes(other_bytes))
-        self._statistics = statistics = Statistics(options.max_split_bytes)
+        self._statistics = statistics = Statistics()
         # should_split: what is cut off an expandable segment grows together with it again.
         is_expandable = options.expandable_segments
         self._least_rest_bytes = MIN_BLOCK_BYTES if is_expandable else SMALL_BYTES + MIN_BLOCK_BYTES
@@ -154,10 +154,10 @@ class AllocatorModel:
             size_bytes = block.size_bytes
             change = (-1, -size_bytes) if was_split else (0, 0)
         if self._counts_splits:
-            self._statistics.count_splits(pool.counters, *change)
+            self._statistics.count_splits(*change)
         block.state = IN_USE
         block.requested_bytes = nbytes
-        self._statistics.count_allocation(pool.counters, size_bytes, nbytes)
+        self._statistics.count_allocation(size_bytes)
         return block
 
     def free(self, block: Block) -> None:
@@ -174,15 +174,13 @@ class AllocatorModel:
         block.state = FREE
         if block.size_bytes == 0:
             return
-        self._statistics.count_free(pool.counters, block.size_bytes, block.requested_bytes)
+        self._statistics.count_free(block.size_bytes)
         block, neighbours, neighbours_bytes = pool.insert_merged(block)
         if self._counts_splits:
             if block.next is not None or block.prev is not None:
-                self._statistics.count_splits(
-                    pool.counters, 1 - neighbours, block.size_bytes - neighbours_bytes
-                )
+                self._statistics.count_splits(1 - neighbours, block.size_bytes - neighbours_bytes)
             elif neighbours:
-                self._statistics.count_splits(pool.counters, -neighbours, -neighbours_bytes)
+                self._statistics.count_splits(-neighbours, -neighbours_bytes)
 
     def restore(self, segments: Iterable[FoundSegment]) -> dict[int, Block]:
         """Take over the segments of another allocator; this one must not have been used yet.
@@ -197,12 +195,10 @@ class AllocatorModel:
             pool = self._pools_of(segment.stream)[not segment.is_small]
             for block in self._segments.restore(pool, segment):
                 if block.state == IN_USE:
-                    self._statistics.count_allocation(
-                        pool.counters, block.size_bytes, block.requested_bytes
-                    )
+                    self._statistics.count_allocation(block.size_bytes)
                     blocks[block.address] = block
                 elif block.state == FREE and block.is_split and self._counts_splits:
-                    self._statistics.count_splits(pool.counters, 1, block.size_bytes)
+                    self._statistics.count_splits(1, block.size_bytes)
         self.reset_peaks()
         return blocks
 
@@ -215,7 +211,7 @@ class AllocatorModel:
         self._statistics.reset_peaks()
 
     def stats(self) -> dict[str, int]:
-        """Return the counters under the names of ``torch.cuda.memory_stats()``."""
+        """Return some counters under the names of ``torch.cuda.memory_stats()``."""
         return self._statistics.values()
 
     def snapshot(self) -> dict[str, Any]:
@@ -226,10 +222,9 @@ class AllocatorModel:
         """Return the small and the large pool of a stream."""
         pools = self._segments.pools_of(stream)
         if pools is None:
-            counters = self._statistics
             pools = (
-                Pool(counters.small, is_small=True, least_rest_bytes=MIN_BLOCK_BYTES),
-                Pool(counters.large, is_small=False, least_rest_bytes=self._least_rest_bytes),
+                Pool(is_small=True, least_rest_bytes=MIN_BLOCK_BYTES),
+                Pool(is_small=False, least_rest_bytes=self._least_rest_bytes),
             )
             self._segments.add_pools(stream, *pools)
         return pools
@@ -297,7 +292,7 @@ class AllocatorModel:
                 free_bytes=self.card.free_bytes,
                 limit_bytes=segments.limit_bytes,
                 allocated_bytes=self._statistics.allocated_bytes,
-                reserved_bytes=self._statistics.reserved_bytes.current,
+                reserved_bytes=self._statistics.reserved_bytes,
             )
         return block
 
@@ -365,20 +360,25 @@ def _segment(blocks: list[Block], is_expandable: bool) -> dict[str, Any]:
 def _settings(configuration: AllocatorConfiguration) -> dict[str, Any]:
     return {
         "PYTORCH_CUDA_ALLOC_CONF": configuration.text,
-        "max_split_size": signed(configuration.max_split_bytes),
+        "max_split_size": _signed(configuration.max_split_bytes),
         "garbage_collection_threshold": configuration.garbage_collection_threshold,
         "expandable_segments": configuration.expandable_segments,
         "pinned_num_register_threads": configuration.pinned_num_register_threads,
         "release_lock_on_cudamalloc": configuration.release_lock_on_cudamalloc,
         "pinned_use_cuda_host_register": configuration.pinned_use_cuda_host_register,
         "graph_capture_record_stream_reuse": configuration.graph_capture_record_stream_reuse,
-        "max_round_threshold": signed(size_of(configuration.pinned_max_round_threshold_mb)),
-        "max_cached_size": signed(size_of(configuration.pinned_max_cached_size_mb)),
+        "max_round_threshold": _signed(size_of(configuration.pinned_max_round_threshold_mb)),
+        "max_cached_size": _signed(size_of(configuration.pinned_max_cached_size_mb)),
         "roundup_power2_divisions": {
             str(1 << slot): divisions
             for slot, divisions in enumerate(configuration.roundup_power2_divisions)
         },
     }
+
+
+def _signed(size: int) -> int:
+    """Return a size_t in the form of PyTorch's Python, an int64: no limit is −1."""
+    return size - (1 << 64) if size >= 1 << 63 else size
 
 
 def whole_bytes(size: SupportsIndex) -> int:

@@ -130,7 +130,7 @@ class Segments:
         size_bytes = sum(block.size_bytes for block in blocks)
         self._card.reserve(size_bytes)
         self._card.avoid(blocks[-1].address + blocks[-1].size_bytes)
-        self._statistics.count_device_alloc(pool.counters, size_bytes, segments=1)
+        self._statistics.count_reserved(size_bytes, segments=1)
         self._heads[blocks[0].address] = blocks[0]
         return blocks
 
@@ -170,7 +170,7 @@ class Segments:
             ModelledOutOfMemory: with ``throw_on_cudamalloc_oom``, before the driver is asked.
         """
         segment_bytes = self.segment_bytes(size_bytes)
-        wanted_bytes = self._statistics.reserved_bytes.current + segment_bytes
+        wanted_bytes = self._statistics.reserved_bytes + segment_bytes
         if self.limit_bytes is not None and wanted_bytes > self.limit_bytes:
             return None
         if wanted_bytes > self._reject_beyond_bytes:
@@ -183,15 +183,14 @@ class Segments:
         block = Block(self._card.addresses(segment_bytes), segment_bytes, pool, None, None)
         self._heads[block.address] = block
         self._card.note("segment_alloc", block.address, segment_bytes)
-        self._statistics.count_device_alloc(pool.counters, segment_bytes, segments=1)
+        self._statistics.count_reserved(segment_bytes, segments=1)
         return block
 
     def release_cached(self) -> None:
         """Give back every segment, or page of an expandable segment, without a tensor.
 
-        It first waits for all streams (release_cached_blocks; torch.cuda.empty_cache does this).
+        See release_cached_blocks, and torch.cuda.empty_cache.
         """
-        self._statistics.num_sync_all_streams += 1
         for pool in self._pools:
             for block in pool.blocks():
                 if self.is_expandable:
@@ -228,7 +227,7 @@ class Segments:
         if self.limit_bytes is None:
             return
         threshold_bytes = int(self._options.garbage_collection_threshold * self.limit_bytes)
-        excess_bytes = self._statistics.reserved_bytes.current - threshold_bytes
+        excess_bytes = self._statistics.reserved_bytes - threshold_bytes
         large = [pool for pool in self._pools if not pool.is_small]
         clock = large[0].clock
         idle = [block for pool in large for block in pool.blocks() if not block.is_split]
@@ -248,7 +247,7 @@ class Segments:
         del self._heads[block.address]
         self._card.give(block.size_bytes)
         self._card.note("segment_free", block.address, block.size_bytes)
-        self._statistics.count_device_free(block.pool.counters, block.size_bytes, segments=1)
+        self._statistics.count_reserved(-block.size_bytes, segments=-1)
 
 
 class ExpandableSegments:
@@ -328,7 +327,7 @@ class ExpandableSegments:
         pages.requested_bytes = requested_bytes
         self._card.give(end - first)
         self._card.note("segment_unmap", first, end - first)
-        self._statistics.count_device_free(self._pool.counters, end - first, segments=0)
+        self._statistics.count_reserved(first - end, segments=0)
         self._drop_if_whole(self._unmap(pages))
 
     def _unmap(self, block: Block) -> Block:
@@ -366,7 +365,7 @@ class ExpandableSegments:
             rest.state = UNMAPPED
             insort(self._pool.unmapped, rest, key=_address)
         block, _, _ = self._pool.insert_merged(block)
-        self._statistics.count_device_alloc(self._pool.counters, mapped_bytes, segments=0)
+        self._statistics.count_reserved(mapped_bytes, segments=0)
         return block
 
     def _lowest_room(self, size_bytes: int) -> Block:
