@@ -11,7 +11,7 @@ from gpu_studio.core.benchmark.options import (
     are_ways_kept_busy,
     compare_ways,
     findings_of,
-    option_words,
+    mode_words,
 )
 from gpu_studio.core.benchmark.plan import in_turns
 from gpu_studio.core.benchmark.run import PARTS_BESIDE_MEDIAN, Run, RunState
@@ -439,16 +439,9 @@ class LessonsModel(PageModel):
         return {self._label_of(run): run.result for run in self._shown.runs if run.result}
 
     def _label_of(self, run: Run) -> str:
-        """Return the options that differ among the runs."""
-        workload, options = self._workload, run.request.options
+        workload = self._workload
         assert workload is not None
-        others = [one.request.options for one in self._shown.runs]
-        own = {
-            name: value
-            for name, value in options.items()
-            if any(other[name] != value for other in others)
-        }
-        return ", ".join(option_words(own)) or workload.title
+        return mode_words(run.request) or workload.title
 
     def _bar_of(self, run: Run) -> Bar:
         median_s = run.summary.median_s if run.summary else None

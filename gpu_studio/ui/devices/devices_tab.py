@@ -82,7 +82,7 @@ class OverviewPage(Page):
 
     def parts(self) -> Sequence[Part]:
         """Return the answers, what is found, the programs and the sensors; then what More opens."""
-        m = self.model
+        m, go_to = self.model, self._studio.go_to
         return (
             Box(*self._hero_parts(), name="hero"),
             Later(self._standard_parts, name="standard", shown=lambda: self._has_standard),
@@ -114,8 +114,8 @@ class OverviewPage(Page):
             ),
             Flow(
                 Words(_WITHOUT_CARD, "muted", wraps=False),
-                Press("Fill a simulated card", self._break_it, name="simulated"),
-                Press("Try the lessons", self._try_pitfalls, name="pitfalls"),
+                Press("Fill a simulated card", lambda: go_to(NOW), name="simulated"),
+                Press("Try the lessons", lambda: go_to(LESSONS), name="pitfalls"),
                 name="without_card", shown=lambda: m.is_without_card,
             ),
             Later(self._fact_parts, name="all_facts", shown=lambda: m.choices.shows_facts),
@@ -135,11 +135,14 @@ class OverviewPage(Page):
             Words(lambda: m.verdict.command, name="verdict.command"),
             Columns(
                 Flow(
-                    Press(lambda: m.verdict.action_label, self._cure,
+                    Press(lambda: m.verdict.action_label,
+                          lambda: self._studio.headlines.act(m.verdict),
                           primary=True, name="verdict.action"),
                     Press("Copy the command", self._copy_command, primary=True, icon="copy",
                           name="verdict.copy", shown=lambda: self._has_command),
-                    Press(lambda: comparison.title, self._compare, icon="chart", name="compare",
+                    Press(lambda: comparison.title,
+                          lambda: self._studio.go_to(BENCHMARK, starts=True),
+                          icon="chart", name="compare",
                           primary=lambda: not self._has_cure,
                           enabled=lambda: not comparison.why_not, tip=lambda: comparison.why_not),
                     Words(lambda: comparison.sentence, "muted", wraps=False, name="compare.note"),
@@ -149,7 +152,8 @@ class OverviewPage(Page):
                     Press(lambda: m.check_label, self._check, icon="shield", name="check",
                           enabled=lambda: not m.why_no_check,
                           tip=lambda: m.why_no_check or _CHECK_TIP),
-                    Press("Race", self._race, icon="flag", name="race",
+                    Press("Race", lambda: self._studio.go_to(RACE, starts=True), icon="flag",
+                          name="race",
                           enabled=lambda: not comparison.why_not,
                           tip=lambda: self._race_tip),
                     More("More", self._more, name="more"),
@@ -230,7 +234,7 @@ class OverviewPage(Page):
                           enabled=lambda: measurement.state is not WorkState.STOPPING),
                     Press("Share…", self._share, name="standard.share", shown=has_result,
                           tip="Save this result as a picture or a table, or copy it as text"),
-                    Press("Compare", self._go_to_compare, name="standard.compare",
+                    Press("Compare", lambda: self._studio.go_to(HISTORY), name="standard.compare",
                           shown=has_result, tip="See this PC beside others, from their files"),
                 ),
             ),
@@ -272,13 +276,17 @@ class OverviewPage(Page):
         facts = "Hide facts" if choices.shows_facts else f"All facts ({count})"
         sensors = "Main sensors" if choices.shows_sensors else "All sensors"
         known = m.device is not None
+
+        def turn_facts() -> None:
+            m.choose(shows_facts=not choices.shows_facts)
+
         items: list[tuple[str, Callable[[], object] | None] | None] = [
             (
                 _STOP_MEASURING if is_busy else _MEASURE,
                 measure if measurement.devices or is_busy else None,
             ),
             None,
-            (facts, self._turn_facts if known else None),
+            (facts, turn_facts if known else None),
             (sensors, self._turn_sensors if known else None),
             ("Copy facts…", self._copy_facts if known else None),
         ]
@@ -298,33 +306,12 @@ class OverviewPage(Page):
         else:
             QGuiApplication.clipboard().setText(notice.command)
 
-    def _cure(self) -> None:
-        self._studio.headlines.act(self.model.verdict)
-
     def _copy_command(self) -> None:
         QGuiApplication.clipboard().setText(self.model.verdict.command)
-
-    def _compare(self) -> None:
-        self._studio.go_to(BENCHMARK, starts=True)
-
-    def _race(self) -> None:
-        self._studio.go_to(RACE, starts=True)
 
     def _check(self) -> None:
         if self.model.row is not None:
             self._studio.go_to(CHECK, device=self.model.row.identity)
-
-    def _break_it(self) -> None:
-        self._studio.go_to(NOW)
-
-    def _try_pitfalls(self) -> None:
-        self._studio.go_to(LESSONS)
-
-    def _go_to_compare(self) -> None:
-        self._studio.go_to(HISTORY)
-
-    def _turn_facts(self) -> None:
-        self.model.choose(shows_facts=not self.model.choices.shows_facts)
 
     def _turn_sensors(self) -> None:
         shows = not self.model.choices.shows_sensors

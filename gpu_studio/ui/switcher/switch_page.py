@@ -36,7 +36,7 @@ _CARD_LETTERS = 30
 _TENSOR_HEAD = ("Tensor", "Shape", "Type", "Bytes", "Before", "After")
 _NUMBERS = (3,)
 _SWATCH, _ICON = 34, 20
-_ONLY = "“Only this card” starts PyTorch anew: its models and memory are lost."
+_ONLY = "“Only this card” unloads all models."
 
 
 class SwitchPage(Page):
@@ -128,7 +128,7 @@ class SwitchPage(Page):
                       tip=lambda: f"New tensors go to {now().number} {now().name}"),
                 Press(lambda: now().only, lambda: m.show_only(identity),
                       name=f"visible_only.{identity}", enabled=lambda: now().can_show_only,
-                      tip="Sets CUDA_VISIBLE_DEVICES; your results stay"),
+                      tip="Starts PyTorch anew with CUDA_VISIBLE_DEVICES; your results stay"),
             ),
             name=f"card.{identity}", tone=lambda: Tone.GOOD if now().is_used else Tone.PLAIN,
         )  # fmt: skip

@@ -12,8 +12,6 @@ from tests.fakes.pc import gt_1030, two_cards
 from tests.fakes.scripted_engine import Pause
 from tests.model.devices.looking import row, start
 
-GIB = 1 << 30
-
 
 def questions(engines):
     return [request.device for request in engines.requests if isinstance(request, ReadMemory)]

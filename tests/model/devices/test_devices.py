@@ -20,9 +20,6 @@ from tests.fakes.pc import gt_1030, reading, two_cards
 from tests.fakes.scripted_engine import Pause
 from tests.model.devices.looking import row, start
 
-GIB = 1 << 30
-
-
 # ── which device ───────────────────────────────────────────────────────────────────────────────
 
 

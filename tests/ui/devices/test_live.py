@@ -13,13 +13,7 @@ from gpu_studio.model.devices import programs
 from gpu_studio.ui.devices.sensor_rows import Sparkline
 from tests.driving.devices import choose_more, show_reading, start
 from tests.driving.window import choose, choose_row, click, find, plain, sees, table, text
-from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import gt_1030, gt_1030_card, reading, two_cards
-
-GIB = 1 << 30
-WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="13.0",
-                                     arch_list=("sm_75", "sm_86"))  # fmt: skip
-
 
 # ── the sensors ────────────────────────────────────────────────────────────────────────────────
 

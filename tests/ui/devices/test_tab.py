@@ -31,13 +31,7 @@ from tests.driving.window import (
     text,
     wait_ready,
 )
-from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, gt_1030_card, reading, two_cards
-
-GIB = 1 << 30
-WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="13.0",
-                                     arch_list=("sm_75", "sm_86"))  # fmt: skip
-
 
 # ── the start ──────────────────────────────────────────────────────────────────────────────────
 

@@ -18,7 +18,6 @@ from tests.driving.window import click, find, property_of, sees, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading
 
-GIB = 1 << 30
 WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="13.0",
                                      arch_list=("sm_75", "sm_86"))  # fmt: skip
 

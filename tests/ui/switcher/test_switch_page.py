@@ -84,7 +84,7 @@ def hold(answer, engine, request):
 
 
 def test_only_one_card_is_shown_and_all_again(tab, engines, qtbot):
-    assert "lost" in text(tab, "switcher.explained")
+    assert "unloads" in text(tab, "switcher.explained")
     assert find(tab, "switcher.show_all").isHidden()
     click(tab, f"switcher.visible_only.{SECOND}")
     assert engines.latest.environment.visible_devices == SECOND
