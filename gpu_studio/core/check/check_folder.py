@@ -155,33 +155,20 @@ class CheckFolder:
         record = run.record()
         try:
             if record.has_tested:
-                self.keep_record(record, run.check_id, run.fingerprint)
+                moment = "".join(filter(str.isdecimal, record.started_at[:19])) or "0"
+                kept = _KeptRecord(fingerprint=run.fingerprint, record=record)
+                self._write(f"{moment}-{run.check_id}{_RECORD}", kept)
         finally:
             self.forget_state(run.check_id)
-
-    def keep_record(self, record: CheckRecord, check_id: str, fingerprint: str) -> None:
-        """Keep the record of a check that is over.
-
-        Args:
-            record: the record.
-            check_id: the check's own name.
-            fingerprint: tells this copy of the card from others of the same kind.
-
-        Raises:
-            StudioError: it cannot be written.
-        """
-        moment = "".join(character for character in record.started_at[:19] if character.isdecimal())
-        kept = _KeptRecord(fingerprint=fingerprint, record=record)
-        self._write(f"{moment or '0'}-{check_id}{_RECORD}", kept)
 
     def records(self) -> tuple[CheckRecord, ...]:
         """Return the kept records, the last one first."""
         return tuple(stored.record for stored in self._kept())
 
     def earlier(self, fingerprint: str) -> CheckRecord | None:
-        """Return the last record of a card, but none with a fault made on purpose."""
+        """Return the last record of a card."""
         same = (one.record for one in self._kept() if one.fingerprint == fingerprint != "")
-        return next((record for record in same if record.planted is None), None)
+        return next(same, None)
 
     def _kept(self) -> tuple[_KeptRecord, ...]:
         newest = sorted(self._files(_RECORD), key=lambda path: path.name, reverse=True)

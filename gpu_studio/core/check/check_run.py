@@ -469,15 +469,14 @@ def _lowest(before: float | None, now: float | None) -> float | None:
 
 
 def _joined_heat(before: StageHeat | None, now: StageHeat | None) -> StageHeat | None:
-    """Return the heat of two rounds of a stage: hottest of both, brakes of both, steady as last."""
+    """Return the heat of two rounds of a stage: brakes of both, steady as last."""
     if before is None or now is None:
         return now or before
     seconds: dict[ClockReason, float] = {}
     for brake in (*before.brakes, *now.brakes):
         seconds[brake.reason] = seconds.get(brake.reason, 0.0) + brake.seconds
     brakes = tuple(Brake(reason=one, seconds=round(took, 1)) for one, took in seconds.items())
-    hottest_c = _highest(before.hottest_c, now.hottest_c)
-    return msgspec.structs.replace(now, hottest_c=hottest_c, brakes=brakes)
+    return msgspec.structs.replace(now, brakes=brakes)
 
 
 def reading_of(at_s: float, vitals: Telemetry) -> Telemetry | None:

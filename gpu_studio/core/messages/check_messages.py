@@ -17,7 +17,6 @@ from msgspec import Meta
 from gpu_studio.core.messages.message import (
     Amount,
     Bytes,
-    Count,
     Event,
     LastEvent,
     Message,
@@ -200,7 +199,6 @@ class StageHeat(msgspec.Struct, frozen=True, kw_only=True):
     minute; None in any other stage, and without a reading.
     """
 
-    hottest_c: Amount | None = None
     brakes: Annotated[tuple[Brake, ...], Meta(max_length=16)] = ()
     is_steady: bool | None = None
 
@@ -208,14 +206,12 @@ class StageHeat(msgspec.Struct, frozen=True, kw_only=True):
 class MemoryRate(msgspec.Struct, frozen=True, kw_only=True):
     """The bandwidth of a device's memory at one time, in bytes read and written per second.
 
-    The interval is that of the median over ``rounds``, 95 %.
+    The interval is that of the median, 95 %.
     """
 
     median_bytes_per_s: Amount
     low_bytes_per_s: Amount
     high_bytes_per_s: Amount
-    rounds: Count
-    temperature_c: Amount | None = None
     sm_clock_mhz: Amount | None = None
     memory_clock_mhz: Amount | None = None
 

@@ -77,10 +77,7 @@ class HeatWatch:
         self._report_lost(run)
         if not log:
             return None
-        degrees = (one.temperature_c for one in log if one.temperature_c is not None)
-        return StageHeat(
-            hottest_c=max(degrees, default=None), brakes=_brakes_of(log), is_steady=run.is_steady
-        )
+        return StageHeat(brakes=_brakes_of(log), is_steady=run.is_steady)
 
     def _report_clock(self, run: StageRun) -> None:
         """Report a low clock under load, with the card's reason if it names one."""

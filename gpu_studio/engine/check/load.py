@@ -307,8 +307,6 @@ def measured_memory(run: StageRun, *, is_hot: bool) -> MemoryRate | None:
         median_bytes_per_s=moved / max(median(seconds), 1e-9),
         low_bytes_per_s=moved / max(high_s, 1e-9),
         high_bytes_per_s=moved / max(low_s, 1e-9),
-        rounds=rounds,
-        temperature_c=now.temperature_c,
         sm_clock_mhz=now.sm_clock_mhz,
         memory_clock_mhz=now.memory_clock_mhz,
     )

@@ -4,20 +4,20 @@ import os
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
 from gpu_studio.core.check.check_folder import CheckFolder, is_same_boot
-from gpu_studio.core.check.check_record import CheckRecord
-from tests.fakes.check_answers import GT_1030
+from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from tests.fakes.check_records import check_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-AT = "2026-11-22T14:40:00.000+01:00"
+    from gpu_studio.core.check.check_record import CheckRecord
+
 KEEPS_AND_WAITS = """
 import sys, pathlib, msgspec
 from gpu_studio.core.check.check_folder import CheckFolder
@@ -30,11 +30,12 @@ sys.stdin.read()
 """
 
 
-def record(started_at: str = AT, **changes: object) -> CheckRecord:
-    made = CheckRecord(
-        device=GT_1030, started_at=started_at, minutes=1, seconds=9.0, rounds=1, stages=(),
-    )  # fmt: skip
-    return msgspec.structs.replace(made, **changes)
+def keep(folder: CheckFolder, day: int, fingerprint: str, **plan: Any) -> CheckRecord:
+    """Keep a check of this day in November, and return its record."""
+    run = check_until("memory", **plan)
+    run.started_at, run.fingerprint = f"2026-11-{day}T14:40:00.000+01:00", fingerprint
+    folder.conclude(run)
+    return run.record()
 
 
 def test_a_check_that_was_killed_is_found_and_one_that_runs_is_not(tmp_path: Path) -> None:
@@ -73,17 +74,17 @@ def test_only_a_recent_check_can_continue(tmp_path: Path, hours: float, can_cont
 
 def test_the_last_record_of_the_same_card_is_the_earlier_one(tmp_path: Path) -> None:
     folder = CheckFolder(tmp_path)
-    first, last = record(), record("2026-11-23T08:00:00.000+01:00", is_stopped=True)
-    planted = record("2026-11-24T08:00:00.000+01:00", planted="bit")
-    folder.keep_record(first, "a", "card one")
-    folder.keep_record(last, "b", "card one")
-    folder.keep_record(planted, "c", "card one")
-    folder.keep_record(record("2026-11-25T08:00:00.000+01:00"), "d", "card two")
+    keep(folder, 22, "card one")
+    last = keep(folder, 23, "card one")
+    keep(folder, 24, "card one", plant="bit")
+    keep(folder, 25, "card two")
+    untested = CheckRun(CheckPlan(device="cuda:0", minutes=6), "2026-11-26", fingerprint="card one")
+    folder.conclude(untested)
 
     assert folder.earlier("card one") == last
     assert folder.earlier("card three") is None
     assert folder.earlier("") is None
-    assert [one.started_at[8:10] for one in folder.records()] == ["25", "24", "23", "22"]
+    assert [one.started_at[8:10] for one in folder.records()] == ["25", "23", "22"]
 
 
 def test_what_is_no_check_is_passed_over(tmp_path: Path) -> None:
@@ -150,7 +151,7 @@ def test_a_turn_that_was_given_back_is_free(tmp_path: Path) -> None:
 def test_nobody_else_reads_a_check(tmp_path: Path) -> None:
     folder, run = CheckFolder(tmp_path), check_until("memory")
     folder.keep_state(run.state())
-    folder.keep_record(record(), run.check_id, "fingerprint")
+    keep(folder, 22, "card one")
     for ending in (".running", ".json"):
         (path,) = tmp_path.glob(f"*{ending}")
         assert path.stat().st_mode & 0o077 == 0

@@ -191,11 +191,11 @@ def test_what_remains_shrinks_with_each_stage() -> None:
 def test_an_overnight_check_adds_its_rounds_up() -> None:
     power, hot = ClockReason.POWER_LIMIT, ClockReason.HARDWARE_HEAT
     run = started(minutes=480, stages=("compute", "layouts"))
-    first = StageHeat(hottest_c=81.0, brakes=(Brake(reason=power, seconds=9.0),))
+    first = StageHeat(brakes=(Brake(reason=power, seconds=9.0),))
     run_round(run, findings={"compute": (wrong_bit("compute"),)}, heat=first)
     assert (run.record().verdict, run.record().rounds) == ("failed", 1)
     second = StageHeat(
-        hottest_c=79.0, is_steady=True,
+        is_steady=True,
         brakes=(Brake(reason=power, seconds=4.0), Brake(reason=hot, seconds=2.0)),
     )  # fmt: skip
     run_round(run, heat=second)
@@ -204,7 +204,7 @@ def test_an_overnight_check_adds_its_rounds_up() -> None:
     compute = run.stages[0]
     assert compute.seconds == pytest.approx(2 * 0.16 * 1800)
     assert compute.heat == StageHeat(
-        hottest_c=81.0, is_steady=True,
+        is_steady=True,
         brakes=(Brake(reason=power, seconds=13.0), Brake(reason=hot, seconds=2.0)),
     )  # fmt: skip
     record = run_all(run)

@@ -64,7 +64,6 @@ def test_a_brake_is_found_in_every_stage_up_to_its_last_second(name: StageName) 
     heat = judged(run)
     assert kinds(run) == [("throttled", "doubt")]
     assert heat is not None
-    assert heat.hottest_c == 98.0
     assert [(one.reason, one.seconds) for one in heat.brakes] == [(ClockReason.HARDWARE_HEAT, 5.0)]
 
 
@@ -88,10 +87,8 @@ def test_a_temperature_at_a_limit_needs_no_reason(
                                   with_(temperature_c=0.0)])  # fmt: skip
 def test_a_temperature_that_goes_away_is_reported(lost: Reading) -> None:
     run = read_all("compute", [*[COOL] * 5, *[lost] * 8])
-    heat = judged(run)
+    judged(run)
     assert kinds(run) == [("heat_unknown", "doubt")]
-    assert heat is not None
-    assert heat.hottest_c == 60.0
 
 
 def test_a_card_that_never_reported_a_temperature_has_not_lost_it() -> None:

@@ -100,6 +100,8 @@ def test_every_step_is_done_and_each_burst_after_a_rest_is_compared() -> None:
         doing.append(one)
     assert len({one for one in doing if "% load" in one}) == len(STEPS)
     assert "20 steps" in run.tested
+    assert run.rested is not None
+    assert 0 < run.rested[0] < run.rested[1] <= run.elapsed_s
     assert {one.kind for one in run.findings} == {"wrong_result"}
     rested = [one for one in doing if "% load" in one and not one.startswith("100")]
     assert run.errors == len(rested), "one bit of each burst after a rest"
