@@ -33,7 +33,7 @@ class PitfallDescription(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     sentence: str
     why: str
-    remedy: str
+    remedy: str = ""
     shows: str = ""
     source: str = ""
     remark: str = ""

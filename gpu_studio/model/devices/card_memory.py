@@ -69,21 +69,17 @@ class CardMemory(QObject):
         """Ask about a card that the user selected, even if an engine failed over it."""
         self._unanswered = None
 
-    def look_elsewhere(self) -> None:
-        """Ask about the device that is shown now."""
-        if self._timer.isActive():
-            self.ask()
-
     def forget(self) -> None:
         """Drop all readings: a new engine holds nothing on any card."""
         self._read.clear()
 
     def ask(self) -> None:
-        """Ask now, if the engine is idle and can use the card."""
+        """Ask now if somebody looks, the engine is idle and it can use the card."""
         device, engine = self._looked_at(), self._session.description
         address = device.address if device is not None and not device.is_cpu else None
         if (
-            address is not None
+            self._timer.isActive()
+            and address is not None
             and address != self._unanswered
             and self._reply is None
             and engine is not None
@@ -97,7 +93,7 @@ class CardMemory(QObject):
         device = self._looked_at()
         is_unread = device is not None and device.address not in self._read
         if state.is_idle and is_unread:
-            self.look_elsewhere()
+            self.ask()
 
     def _finish(self) -> None:
         assert self._reply is not None

@@ -512,4 +512,4 @@ class DevicesModel(PageModel):
             self._selected = identity
             self.see(is_seen=self.is_seen)
             self.changed.emit()
-            self._memory.look_elsewhere()
+            self._memory.ask()
