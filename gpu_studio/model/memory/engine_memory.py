@@ -218,7 +218,7 @@ class EngineMemory(QObject):
 
     def segments(self, identity: str) -> SegmentsRead | None:
         """Return the newest segments of a device."""
-        return self._segments.get(identity)
+        return self._segments.get(identity) if self.is_there else None
 
     def is_steady(self, identity: str, seconds: float) -> bool:
         """Return whether reserved memory was constant in the last seconds, so readings agree."""
@@ -296,8 +296,8 @@ _STEADY_S = 0.3
 _OWN_NAME = "GPU Studio"
 
 
-class Tanks:
-    """Makes tanks, and remembers the memory of each engine's CUDA context.
+class PcMemory:
+    """The memory of a PC's engines as tanks, with that of each engine's CUDA context.
 
     The driver reports a process every now and then, the engine sixty times a second. Their
     difference is the context only if both are from the same moment. So it is learned while the
@@ -305,11 +305,12 @@ class Tanks:
 
     Args:
         sensors: NVML's readings.
-        engines: this program's engines on the PC.
+        main: the engine that measures.
+        lab: that of experiments.
     """
 
-    def __init__(self, sensors: Sensors, *engines: EngineMemory) -> None:
-        self._sensors, self._engines = sensors, engines
+    def __init__(self, sensors: Sensors, main: EngineMemory, lab: EngineMemory) -> None:
+        self._sensors, self.main, self.lab = sensors, main, lab
         self._context_bytes: dict[int, int] = {}
 
     def learn(self, identity: str, device: Device | None, memory: EngineMemory) -> None:
@@ -341,7 +342,7 @@ class Tanks:
             return tank_of_card(read)
         others = {
             memory.pid: _OWN_NAME
-            for memory in self._engines
+            for memory in (self.main, self.lab)
             if memory.pid is not None and memory.pid != pid
         }
         users = card_users(self._sensors.processes(device), pid, others)
@@ -359,22 +360,15 @@ class Tanks:
             return None
         return tank_of_sensors(telemetry, device.memory_total_bytes)
 
-    def sizes_bytes(
-        self, chosen: DeviceRow, device: Device | None, read: MemoryRead | None
-    ) -> tuple[int, int] | None:
-        """Return a card's total memory, and the memory that is free for a separate engine.
-
-        Args:
-            chosen: the card.
-            device: the card as NVML reports it; None for a simulated card.
-            read: the last reading of the program's own engine.
-        """
+    def sizes_bytes(self, chosen: DeviceRow) -> tuple[int, int] | None:
+        """Return a card's total memory, and the memory that is free for a separate engine."""
         if chosen.is_modelled and chosen.address is not None:
             card = card_at(chosen.address)
             return card.total_bytes, card.free_bytes
+        read = self.main.latest(chosen.identity)
         if read is not None and read.total_bytes is not None and read.free_bytes is not None:
             return read.total_bytes, read.free_bytes
-        tank = self.without_engine(device)
+        tank = self.without_engine(chosen.device)
         if tank is None:
             return None
         free_bytes = next(part.size_bytes for part in tank.parts if part.key == "free")

@@ -1,6 +1,6 @@
 """The devices whose memory can be shown, and the chosen one.
 
-The bandwidths that this session's runs have measured, and a run that measures one.
+The bandwidths that were measured in this session.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from gpu_studio.model.devices.device_board import DeviceRow
 
 if TYPE_CHECKING:
     from gpu_studio.core.memory.token_speed import Bandwidth
-    from gpu_studio.core.messages.message import Event
     from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
 
@@ -134,7 +133,7 @@ class MemoryDevices(QObject):
 
 
 class Bandwidths(QObject):
-    """Measures a device when asked to; the fastest copy counts.
+    """Measures a device when asked to.
 
     Signals:
         changed(): a bandwidth is known, or measuring began or ended.
@@ -174,24 +173,16 @@ class Bandwidths(QObject):
             self.trouble = ""
             request = bandwidth_request(device.address, f"bandwidth-{next(self._numbers)}")
             self._reply = self._session.submit(request)
-            self._reply.event_received.connect(self._on_event)
             self._reply.finished.connect(self._on_finished)
             self.changed.emit()
 
     def _on_finished(self) -> None:
         reply, self._reply = self._reply, None
-        last = reply.last if reply is not None else None
-        if isinstance(last, (RunFailed, RequestFailed)):
-            self.trouble = last.failure.message
-        if isinstance(last, EngineEnded):
-            self.trouble = "PyTorch ended during the measurement."
+        match reply.last if reply is not None else None:
+            case RunFinished() as result if (found := bandwidth_of(result)) is not None:
+                self._found[self._board.identity_of(result.device)] = found
+            case RunFailed(failure=failure) | RequestFailed(failure=failure):
+                self.trouble = failure.message
+            case EngineEnded():
+                self.trouble = "PyTorch ended during the measurement."
         self.changed.emit()
-
-    def _on_event(self, event: Event) -> None:
-        found = bandwidth_of(event) if isinstance(event, RunFinished) else None
-        if found is None or not isinstance(event, RunFinished):
-            return
-        identity = self._board.identity_of(event.device)
-        before = self._found.get(identity)
-        if before is None or found.copy_bytes_per_s > before.copy_bytes_per_s:
-            self._found[identity] = found

@@ -18,7 +18,7 @@ from gpu_studio.core.messages.memory_messages import (
 )
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.memory.engine_memory import EngineMemory, Tanks
+from gpu_studio.model.memory.engine_memory import EngineMemory, PcMemory
 from gpu_studio.model.memory.memory_devices import Bandwidths, MemoryDevices
 from gpu_studio.model.memory.oom_experiment import OomExperiment, OomState
 
@@ -41,14 +41,6 @@ _READINGS = 2  # the first one may be from just before the cache was emptied
 _NO_WORK = (ReadMemory, ReadSegments, DescribeEngine, EmptyCache)
 
 
-class _PcMemory(NamedTuple):
-    """The memory of a PC's engines: the one that measures, and that of experiments."""
-
-    main: EngineMemory
-    lab: EngineMemory
-    tanks: Tanks
-
-
 class Emptied(NamedTuple):
     """What came of the last empty_cache.
 
@@ -67,7 +59,7 @@ class MemoryModel(QObject):
     """Reads the chosen device's memory and remembers it.
 
     The engine of an experiment is shown as long as it is there, else the one that measures.
-    `devices` has the chosen device, `tanks` makes its bars, `bandwidths` has what runs measured;
+    `devices` has the chosen device, `bandwidths` has what was measured;
     `experiment` fills it, and `emptied` is what came of emptying the cache.
 
     Signals:
@@ -101,7 +93,7 @@ class MemoryModel(QObject):
         self.bandwidths = Bandwidths(studio, self)
         self._modelled = self._memory_of(studio.modelled, {})
         self._follow_experiments(studio.modelled, self._modelled)
-        self._known: dict[Pc, _PcMemory] = {}
+        self._known: dict[Pc, PcMemory] = {}
         self._yielding: set[Pc] = set()  # their experiment's engine ends for other work
         self._is_watched = False
         for pc in studio.pcs.all:
@@ -124,7 +116,7 @@ class MemoryModel(QObject):
     def _follow(self, pc: Pc) -> None:
         histories: dict[str, MemoryHistory] = {}
         main, lab = self._memory_of(pc.session, histories), self._memory_of(pc.lab, histories)
-        self._known[pc] = _PcMemory(main, lab, Tanks(pc.sensors, main, lab))
+        self._known[pc] = PcMemory(pc.sensors, main, lab)
         pc.session.state_changed.connect(self.session_changed)
         self._follow_experiments(pc.lab, lab)
         pc.lab.state_changed.connect(partial(self._on_lab, pc))
@@ -152,11 +144,6 @@ class MemoryModel(QObject):
         """The PC of the chosen device; this one for a simulated card."""
         return self.studio.pcs.of(self.chosen.identity)
 
-    @property
-    def tanks(self) -> Tanks:
-        """Makes the bars of the chosen device."""
-        return self._known[self.pc].tanks
-
     def reached(self, result: LabResult) -> Tank | None:
         """Return the tank of the moment that a result is about; None without a reading."""
         if result.reached is None:
@@ -164,7 +151,7 @@ class MemoryModel(QObject):
         pc = self.studio.pcs.of(result.request.device)
         inventory = pc.sensors.inventory
         device = inventory.find(result.request.device) if inventory else None
-        return self._known[pc].tanks.of(result.reached, device, result.pid)
+        return self._known[pc].of(result.reached, device, result.pid)
 
     @property
     def is_of_experiment(self) -> bool:
@@ -250,8 +237,9 @@ class MemoryModel(QObject):
     def tank(self) -> Tank | None:
         """The tank of the chosen device, now; None before the first reading."""
         device, read = self.chosen.device, self.latest
-        tank = self.tanks.of(read, device, self._memory.pid) if read is not None else None
-        return tank or self.tanks.without_engine(device)
+        here, pid = self._known[self.pc], self._memory.pid
+        tank = here.of(read, device, pid) if read is not None else None
+        return tank or here.without_engine(device)
 
     @property
     def programs(self) -> list[tuple[str, int]]:
@@ -264,8 +252,7 @@ class MemoryModel(QObject):
     @property
     def sizes_bytes(self) -> tuple[int, int] | None:
         """The chosen card's total memory, and the memory that is free for a separate engine."""
-        read = self._known[self.pc].main.latest(self.chosen.identity)
-        return self.tanks.sizes_bytes(self.chosen, self.chosen.device, read)
+        return self._known[self.pc].sizes_bytes(self.chosen)
 
     # ── empty_cache ──────────────────────────────────────────────────────────────────────────
 
@@ -331,7 +318,7 @@ class MemoryModel(QObject):
         if self.sender() is not self.pc.sensors:
             return
         self._add_nvidia_smi()
-        self.tanks.learn(self.chosen.identity, self.chosen.device, self._memory)
+        self._known[self.pc].learn(self.chosen.identity, self.chosen.device, self._memory)
         if not self.chosen.is_modelled:
             self.memory_changed.emit()
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.devices.devices import GpuProcess
-from gpu_studio.model.memory.engine_memory import WINDOW_S, EngineMemory, Mark, MemoryHistory, Tanks
+from gpu_studio.model.memory.engine_memory import (
+    WINDOW_S,
+    EngineMemory,
+    Mark,
+    MemoryHistory,
+    PcMemory,
+)
 from tests.fakes.memory_answers import memory_read
 from tests.fakes.pc import gt_1030_card
 from tests.model.memory.looks import MIB
@@ -94,14 +100,14 @@ def context_of(tanks, memory):
 
 
 def test_the_context_is_what_the_process_has_besides_what_pytorch_reserved(memory):
-    tanks = Tanks(Listed(7, 512 + 90))
+    tanks = PcMemory(Listed(7, 512 + 90), memory, memory)
     receive(memory, 512, 0.0)
     tanks.learn(CARD.identity, CARD, memory)
     assert context_of(tanks, memory) == 90
 
 
 def test_nothing_is_learned_while_memory_is_taken_and_what_is_known_stays(memory, clock):
-    tanks = Tanks(Listed(7, 512 + 90))
+    tanks = PcMemory(Listed(7, 512 + 90), memory, memory)
     receive(memory, 256, 0.0)
     receive(memory, 512, 0.1)
     clock[0] += 0.2
@@ -117,7 +123,7 @@ def test_nothing_is_learned_while_memory_is_taken_and_what_is_known_stays(memory
 
 def test_what_the_driver_reported_the_engine_itself_counts_before_all_else(memory):
     """Of the same moment, and to the byte: at the end of an experiment too short to be listed."""
-    tanks = Tanks(Listed(7, 512 + 90))
+    tanks = PcMemory(Listed(7, 512 + 90), memory, memory)
     read = memory_read(reserved=512, engine_bytes=(512 + 87) * MIB)
     memory._receive(read)
     assert context_of(tanks, memory) == 87

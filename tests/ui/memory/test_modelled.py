@@ -5,15 +5,12 @@ from __future__ import annotations
 import pytest
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QToolButton
 
-from gpu_studio.core.memory import outcome
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 from gpu_studio.model.memory import now_model
-from gpu_studio.model.memory.now_model import NowModel
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.memory.memory_tab import MemoryTab
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.segment_page import SegmentPage
-from gpu_studio.ui.memory.tank import TankBar
 from tests.driving.window import click, find, numbers, text
 
 
@@ -44,18 +41,6 @@ def run(qtbot, tab, preset):
         find(tab, "memory.oom.more.more", QToolButton).click()
     click(tab, f"memory.oom.preset.{preset}")
     qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
-
-
-@pytest.mark.parametrize(
-    ("preset", "ends_in"), [(preset.name, preset.ends_in[1]) for preset in NowModel.presets]
-)
-def test_each_preset_ends_in_its_named_outcome(tab, qtbot, preset, ends_in):
-    run(qtbot, tab, preset)
-    finished = tab.model.experiment.results[0].finished
-    assert finished.outcome == ends_in
-    assert text(tab, "memory.oom.headline") == outcome.outcome_notice(finished).sentence
-    tank = find(tab, "memory.oom.tank", TankBar).tank
-    assert sum(part.size_bytes for part in tank.parts) == tank.total_bytes == 1996 << 20
 
 
 def test_the_batch_is_compared_with_and_without_gradients(tab, qtbot):
