@@ -2,14 +2,15 @@
 
 The rule: wrong results have no winner, and neither have overlapping intervals. Rounds in turns met
 the same disturbances, so the interval of their ratio has them in it; it takes three pairs of rounds
-at least. While other programs keep the PC busy, it takes six rounds and ten samples, and the winner
-must win every round. A card that works for others as well is slower all the time, so the other side
-must win by a factor of two. Results of two times may differ more than their intervals say, because
-each run finds other places in memory: a winner counts only if it still wins by a quarter less, and
-never against a time that other programs disturbed (identical products took up to 200 times as
-long). Any other doubt about a time (a throttled card) may mean a factor of two in either direction.
-If both times are doubtful, only one may be wrong by that factor, because a disturbance slows both
-down. Two results count as equally fast only if the whole interval of their ratio lies within ± 5 %.
+at least. If times vary much or other programs were running, the whole interval must be beyond 5 %.
+While other programs keep the PC busy, it takes six rounds and ten samples, and the winner must win
+every round. A card that works for others as well is slower all the time, so the other side must win
+by a factor of two. Results of two times may differ more than their intervals say, because each run
+finds other places in memory: a winner counts only if it still wins by a quarter less, and never
+against a time that other programs disturbed (identical products took up to 200 times as long). Any
+other doubt about a time (a throttled card) may mean a factor of two in either direction. If both
+times are doubtful, only one may be wrong by that factor, because a disturbance slows both down. Two
+results count as equally fast only if the whole interval of their ratio lies within ± 5 %.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from gpu_studio.core.benchmark.trust import (
     FEWEST_SAMPLES,
     MET_BY_BOTH,
     MORE_TIME,
+    SCATTERED,
     TIMING_REMEDIES,
     Doubt,
     timing_doubts,
@@ -46,6 +48,7 @@ APART_BY = 1.25
 Elementwise work differs by up to 25 % between processes whose memory is steady.
 """
 _DOUBTED_BY = 2.0
+_ABOUT_TWO = 1.5  # from here on, a lead is 2 with one digit
 CANNOT_BE_TOLD = "cannot be told"
 
 
@@ -102,6 +105,8 @@ class Claim(msgspec.Struct, frozen=True):
     def times(self) -> str:
         """How many times faster the winner is: ``4.0 ×``, or ``about 20 ×`` if doubtful."""
         lead = max(self.ratio, 1 / self.ratio)
+        if self.doubts and lead < _ABOUT_TWO:
+            return "less than 2\u202f×"
         return f"about {format_about(lead)}" if self.doubts else format_ratio(lead)
 
     @property
@@ -196,7 +201,8 @@ def _judged(
     """
     kinds = {doubt.kind for doubt in measured.doubts}
     own = kinds - (MET_BY_BOTH if len(rounds) >= FEWEST_PAIRS else frozenset())
-    margin = (1.0 if rounds else APART_BY) if not own else _DOUBTED_BY
+    in_turns = SAME_WITHIN if kinds & SCATTERED else 1.0
+    margin = _DOUBTED_BY if own else in_turns if rounds else APART_BY
     is_one_device = reference.device == device.device
     is_sampled = min(reference.samples, device.samples) >= FEWEST_SAMPLES
 

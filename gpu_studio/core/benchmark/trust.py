@@ -43,7 +43,9 @@ TIMING_REMEDIES = {kind: remedy for kind, remedy in _REMEDIES.items() if remedy}
 """The kinds of doubts about a time itself, and the remedy for each."""
 BUSY = frozenset({"busy CPU", "shared card"})
 """The kinds that name other programs."""
-MET_BY_BOTH = BUSY | {_SPREAD, _FEW}
+SCATTERED = BUSY | {_SPREAD}
+"""The kinds that make single times vary."""
+MET_BY_BOTH = SCATTERED | {_FEW}
 """The kinds that the interval of rounds in turns has in it already."""
 
 

@@ -145,7 +145,7 @@ def test_on_a_busy_pc_a_winner_wins_every_round():
     busy = {"other_processes": True}
     won = claim_of(turns(0.010, rounds=slower, **busy), turns(0.008, **busy))
     assert won.outcome is Outcome.FASTER
-    assert won.words.startswith("about")
+    assert plain(won.words) == "less than 2 × faster"
     lost_one = claim_of(turns(0.010, rounds=(0.75, *slower[1:]), **busy), turns(0.008, **busy))
     assert lost_one.low > 1
     assert (lost_one.outcome, lost_one.words) == (Outcome.UNCLEAR, "cannot be told")
@@ -176,6 +176,17 @@ def test_a_disturbance_of_both_takes_no_winner_away():
     found = claim_of(turns(0.02, rounds=drift, **spread), turns(0.01, rounds=drift, **spread))
     assert found.doubts
     assert found.outcome is Outcome.FASTER
+
+
+@pytest.mark.parametrize(
+    ("lead", "words"),
+    [(1.08, "cannot be told"), (1.3, "less than 2 × faster"), (1.6, "about 2 × faster")],
+)
+def test_of_doubtful_times_a_lead_within_five_percent_is_none_and_a_small_one_has_no_figure(
+    lead, words
+):
+    slower = turns(0.01 * lead, rounds=(0.9, 1.1) * 6, iqr_s=0.01)
+    assert plain(claim_of(slower, turns(0.01)).words) == words
 
 
 def test_the_ratio_of_totals_widens_the_interval_to_hold_it():
