@@ -14,7 +14,7 @@ from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, 
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown
 from gpu_studio.core.benchmark.plan import RunPlan, in_turns
 from gpu_studio.core.benchmark.run import Run, RunState, spread_text
-from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
+from gpu_studio.core.benchmark.trust import computed_in_words, doubts_of
 from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -180,8 +180,8 @@ class BenchRuns:
 
 def remarks(result: RunFinished, card: TorchCard | None = None) -> Iterator[str]:
     """Yield the remarks to print below a result's row, one line each."""
-    for doubt in stamp_of(result).doubts:
-        yield f"in doubt: {doubt}"
+    for doubt in doubts_of(result):
+        yield f"in doubt: {doubt.sentence}"
     if is_worth_a_line(result):
         yield is_this_normal(result, card)
     if result.conditions.loaded_s is not None and not is_cpu(result.device):

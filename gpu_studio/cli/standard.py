@@ -40,7 +40,7 @@ from gpu_studio.core.benchmark.side import (
     trust_of_sides,
     usual_side,
 )
-from gpu_studio.core.benchmark.standard import STANDARD, StandardPlan, standard_item, standard_s
+from gpu_studio.core.benchmark.standard import STANDARD, StandardPlan, standard_s
 from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
 from gpu_studio.core.benchmark.standard_record import (
     StandardFinished,
@@ -138,11 +138,9 @@ def _make(plan: StandardPlan, work: CommandEngine, *, as_json: bool) -> tuple[li
 
 
 def _progress_text(plan: StandardPlan, run: Run, begun_s: float) -> str:
-    key = plan.keys[run.request.run_id]
-    item = standard_item(key)
-    title = "Full load" if item is None else f"In turns: {item.title}"
     left = about_time(plan.left_s(time.perf_counter() - begun_s))
-    return f"{title} on {run.request.device}: {run.phase or 'starting'}; {left} left"
+    work = plan.work_words(run.request.run_id)
+    return f"{work} on {run.request.device}: {run.phase or 'starting'}; {left} left"
 
 
 def _file_of(record: StandardRun, ending: str) -> bytes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.benchmark.trust import doubts_of
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine
@@ -138,7 +138,7 @@ def test_a_game_that_draws_before_a_run_makes_it_doubtful(
     assert beside.conditions.other_processes is True
     assert beside.conditions.other_load is not None
     assert beside.conditions.other_load.percent == 97
-    assert any("97\u202f% busy before the run" in doubt for doubt in stamp_of(beside).doubts)
+    assert any("97\u202f% busy before the run" in doubt.sentence for doubt in doubts_of(beside))
 
 
 def test_a_run_needs_no_nvml(soft_pc: MakePc, engine: StartEngine) -> None:

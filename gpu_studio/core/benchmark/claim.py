@@ -81,7 +81,8 @@ class Claim(msgspec.Struct, frozen=True):
         ratio: time of the reference / time of the device.
         low, high: the 95 % interval of the ratio.
         doubts: why one of the times may be far off. With any, only the order of magnitude is said.
-        reason: why the verdict is unclear; None if it is not.
+        reason: why the verdict is unclear; None if it is not. If it is `Reason.BUSY`, another run
+            may find a winner.
     """
 
     outcome: Outcome
@@ -143,11 +144,6 @@ class Claim(msgspec.Struct, frozen=True):
         fixes = [MORE_TIME] if self.reason is Reason.FEW_ROUNDS else []
         fixes += [TIMING_REMEDIES[doubt.kind] for doubt in self.doubts]
         return tuple(dict.fromkeys(fixes))
-
-    @property
-    def is_kept_busy(self) -> bool:
-        """Whether other programs are why the verdict is unclear: another run may find a winner."""
-        return self.reason is Reason.BUSY
 
 
 def claim_of(

@@ -18,7 +18,7 @@ from gpu_studio.core.benchmark.options import mode_words, value_words
 from gpu_studio.core.benchmark.side import facts_of, masked, side_names, trust_of_sides
 from gpu_studio.core.benchmark.standard import STANDARD_1
 from gpu_studio.core.benchmark.standard_record import NOT_MEASURED
-from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
+from gpu_studio.core.benchmark.trust import computed_in_words, doubts_of
 from gpu_studio.core.benchmark.verdict import sizes_words
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.run_messages import (  # noqa: TC001  # msgspec reads the annotations
@@ -423,7 +423,7 @@ def compared_rows(sides: Sequence[Side]) -> Iterator[dict[str, Any]]:
                 "ratio": figure.claim.ratio if figure.claim and figure.sign else None,
                 "share_of_ceiling": figure.share,
                 "verified": result.verified if result else None,
-                "doubts": "; ".join(stamp_of(result).words) if result else "",
+                "doubts": "; ".join(one.word for one in doubts_of(result)) if result else "",
                 "skipped": figure.skipped,
             }
 

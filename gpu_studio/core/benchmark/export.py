@@ -13,6 +13,7 @@ import msgspec
 from gpu_studio.core.benchmark.ceilings import believed_share
 from gpu_studio.core.benchmark.options import mode_words
 from gpu_studio.core.benchmark.run import state_text
+from gpu_studio.core.benchmark.trust import trust_sign
 from gpu_studio.core.benchmark.verdict import speed_up
 from gpu_studio.core.device_name import name_at, pc_of
 from gpu_studio.core.statistics import FEWEST_ROUNDS
@@ -126,7 +127,7 @@ def _readable_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
     results = results_of(runs)
     rows: list[tuple[str, ...]] = []
     for run in runs:
-        summary, result, stamp = run.summary, run.result, run.stamp
+        summary, result = run.summary, run.result
         compared = speed_up(result, results) if result else None
         rows.append(
             (
@@ -139,7 +140,7 @@ def _readable_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
                 str(len(run.series)),
                 format_rate(result.throughput, result.throughput_unit) if result else "–",
                 compared.words if compared else "–",
-                stamp.sign if stamp else state_text(run),
+                trust_sign(result) if result else state_text(run),
             )
         )
     return rows

@@ -8,7 +8,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.benchmark.claim import CANNOT_BE_TOLD, Outcome, claim_of, fixes_sentence
+from gpu_studio.core.benchmark.claim import (
+    CANNOT_BE_TOLD,
+    Outcome,
+    Reason,
+    claim_of,
+    fixes_sentence,
+)
 from gpu_studio.core.benchmark.trust import trust_of
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.texts import listed
@@ -111,7 +117,7 @@ def are_ways_kept_busy(results: Mapping[str, RunFinished]) -> bool:
     """Return whether no option is named the fastest because of other programs."""
     right = {label: result for label, result in results.items() if result.verified is not False}
     beside = _beside_fastest(right).values()
-    return bool(beside) and all(claim.is_kept_busy for claim in beside)
+    return bool(beside) and all(claim.reason is Reason.BUSY for claim in beside)
 
 
 def _beside_fastest(results: Mapping[str, RunFinished]) -> dict[str, Claim]:

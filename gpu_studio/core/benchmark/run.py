@@ -9,7 +9,7 @@ import msgspec
 
 from gpu_studio.core.benchmark.options import mode_words
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
-from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.benchmark.trust import doubts_of, facts_of, trust_sign
 from gpu_studio.core.engine import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
@@ -34,7 +34,6 @@ from gpu_studio.core.statistics import (
 from gpu_studio.core.units import format_duration, format_percent, format_size
 
 if TYPE_CHECKING:
-    from gpu_studio.core.benchmark.trust import TrustStamp
     from gpu_studio.core.messages.message import Event
 
 _SHORT_CAUSES = {
@@ -169,11 +168,6 @@ class Run:
         summary = self.summary
         return int((self.series.values > outlier_bound(summary)).sum()) if summary else 0
 
-    @property
-    def stamp(self) -> TrustStamp | None:
-        """The trust stamp of the result; None if there is no result."""
-        return stamp_of(self.result) if self.result else None
-
     def apply(self, event: Event) -> bool:
         """Apply an event; return whether it belongs to this run."""
         run_id = getattr(event, "run_id", self.request.run_id)
@@ -252,10 +246,9 @@ def state_text(run: Run) -> str:
 
 
 def sign_of(run: Run) -> str:
-    """Return a run's state or stamp in short, with a sign that works without color."""
-    stamp = run.stamp
-    if stamp is not None:
-        return stamp.sign
+    """Return a run's state or trust in short, with a sign that works without color."""
+    if run.result is not None:
+        return trust_sign(run.result)
     if run.state is RunState.STOPPED:
         return "■ stopped" + ", recording" * bool(run.recording)
     if run.state is RunState.FAILED:
@@ -305,12 +298,12 @@ def describe_run(run: Run, device_label: str, title: str = "") -> list[str]:
     name = run.result.device_name if run.result else device_label
     lines = [f"{' · '.join(what)} · {_both_names(name, device_label)}: {_median(run)}"]
     lines += _samples(run)
-    stamp = run.stamp
-    if stamp is not None:
-        if stamp.doubts:
-            lines.append(f"▲ {_capitalized('; '.join(stamp.doubts))}.")
-        sign = "✔" if run.result is not None and run.result.verified else "·"
-        lines.append(f"{sign} {_capitalized('; '.join(stamp.facts))}.")
+    if run.result is not None:
+        doubts = [doubt.sentence for doubt in doubts_of(run.result)]
+        if doubts:
+            lines.append(f"▲ {_capitalized('; '.join(doubts))}.")
+        sign = "✔" if run.result.verified else "·"
+        lines.append(f"{sign} {_capitalized('; '.join(facts_of(run.result)))}.")
     elif run.state.is_over:
         sign = f"✖ {state_text(run)}" if run.failure is not None else sign_of(run)
         lines.append(f"{sign.rstrip('.')}.")

@@ -145,15 +145,6 @@ def standard_item(key: str) -> StandardItem | None:
     return _ITEMS.get(key)
 
 
-def devices_in_order(devices: Sequence[str]) -> tuple[str, ...]:
-    """Return devices as the standard run takes them: the CPU first.
-
-    While the CPU has its load, a card rests, so that its own first seconds are those of a card
-    that was not hot.
-    """
-    return tuple(sorted(dict.fromkeys(devices), key=lambda device: not is_cpu(device)))
-
-
 def standard_s(devices: Sequence[str]) -> float:
     """Return about how many seconds a standard run of devices takes."""
     return DEVICE_S * len(devices)
@@ -170,7 +161,8 @@ class StandardPlan:
     """
 
     def __init__(self, devices: Sequence[str]) -> None:
-        self.devices = devices_in_order(devices)
+        # The CPU first: a card rests meanwhile, so its first seconds are not those of a hot one.
+        self.devices = sorted(dict.fromkeys(devices), key=lambda device: not is_cpu(device))
         self.keys: dict[str, str] = {}
         """The item of each run so far, by the run's id; `LOAD` for a load."""
         at_once = MOST_IN_TURNS // len(STANDARD_1)
@@ -178,6 +170,11 @@ class StandardPlan:
             self.devices[first : first + at_once] for first in range(0, len(self.devices), at_once)
         ]
         self._loads = list(self.devices)
+
+    def work_words(self, run_id: str) -> str:
+        """Return what a run does: ``In turns: Convolution``, ``Full load``."""
+        item = standard_item(self.keys[run_id])
+        return f"In turns: {item.title}" if item is not None else "Full load"
 
     def left_s(self, elapsed_s: float) -> float:
         """Return about how many seconds are left, of how long the whole has taken until now."""

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from gpu_studio.core.benchmark.sustained import BOOST_HELD_S
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.notice import Notice, Tone
@@ -16,7 +14,7 @@ from gpu_studio.core.statistics import FEWEST_ROUNDS
 from gpu_studio.core.units import counted, format_duration, format_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gpu_studio.core.messages.run_messages import RunFinished
 
@@ -67,36 +65,17 @@ class Doubt(NamedTuple):
         return _WORST_FIRST.index(kind), -self.weight
 
 
-class TrustStamp(msgspec.Struct, frozen=True):
-    """``doubts`` are the reasons not to trust a number, ``facts`` describe its measurement.
-
-    ``words`` has the doubts in a word or two each; both begin with the worst. ``spread`` is the IQR
-    as a share of the median; None of a single sample.
-    """
-
-    doubts: tuple[str, ...]
-    facts: tuple[str, ...]
-    words: tuple[str, ...] = ()
-    spread: float | None = None
-
-    @property
-    def sign(self) -> str:
-        """The stamp in short: ``✔ checked, spread 1.2 %`` or ``▲ busy CPU · 2 more``."""
-        if self.words:
-            return f"▲ {_worst(self.words)}"
-        spread = "" if self.spread is None else f", spread {format_percent(self.spread)}"
-        return f"✔ checked{spread}"
+def doubts_of(result: RunFinished) -> list[Doubt]:
+    """Return the reasons not to trust a result, the worst first."""
+    return sorted(_found(result), key=lambda doubt: doubt.rank)
 
 
-def stamp_of(result: RunFinished) -> TrustStamp:
-    """Return the stamp of a finished run."""
-    doubts = _doubts(result)
-    return TrustStamp(
-        doubts=tuple(doubt.sentence for doubt in doubts),
-        facts=tuple(_facts(result)),
-        words=tuple(doubt.word for doubt in doubts),
-        spread=_spread(result) if result.samples > 1 else None,
-    )
+def trust_sign(result: RunFinished) -> str:
+    """Return how far to trust a result: ``✔ checked, spread 1.2 %``, ``▲ busy CPU · 2 more``."""
+    if words := [doubt.word for doubt in doubts_of(result)]:
+        return f"▲ {_worst(words)}"
+    spread = f", spread {format_percent(spread_of(result))}" if result.samples > 1 else ""
+    return f"✔ checked{spread}"
 
 
 def trust_of(results: Iterable[tuple[str, RunFinished]]) -> Notice:
@@ -108,17 +87,17 @@ def trust_of(results: Iterable[tuple[str, RunFinished]]) -> Notice:
     named = list(results)
     doubts = [(doubt, f"{name}: {doubt.sentence}.") for name, one in named for doubt in _found(one)]
     if not doubts:
-        facts = (f"{name}: {'; '.join(_facts(one))}." for name, one in named)
+        facts = (f"{name}: {'; '.join(facts_of(one))}." for name, one in named)
         lines = "\n".join(dict.fromkeys(facts))
         return Notice("Results checked", Tone.GOOD, lines) if named else Notice()
     doubts.sort(key=lambda one: one[0].rank)
-    shown = _worst(tuple(dict.fromkeys(doubt.word for doubt, _ in doubts)))
+    shown = _worst([*dict.fromkeys(doubt.word for doubt, _ in doubts)])
     tone = Tone.FAILURE if doubts[0][0].kind == _WRONG else Tone.AMBER
     lines = "\n".join(dict.fromkeys(line for _, line in doubts))
     return Notice(f"{shown[:1].upper()}{shown[1:]}", tone, lines)
 
 
-def _worst(words: tuple[str, ...]) -> str:
+def _worst(words: Sequence[str]) -> str:
     """Return the first of the words, and how many more there are."""
     return f"{words[0]} · {len(words) - 1} more" if len(words) > 1 else words[0]
 
@@ -131,7 +110,7 @@ def timing_doubts(result: RunFinished) -> tuple[Doubt, ...]:
     """
     return tuple(
         doubt
-        for doubt in _doubts(result)
+        for doubt in doubts_of(result)
         if doubt.kind in TIMING_REMEDIES and (doubt.kind != _FEW or _has_no_interval(result))
     )
 
@@ -140,10 +119,6 @@ def computed_in_words(result: RunFinished) -> str:
     """Return the type of the arithmetic in words: ``computed in TF32``; empty if it is unknown."""
     kind = result.conditions.computed_in
     return f"computed in {'TF32' if kind == 'tf32' else kind}" if kind else ""
-
-
-def _doubts(result: RunFinished) -> list[Doubt]:
-    return sorted(_found(result), key=lambda doubt: doubt.rank)
 
 
 def _found(result: RunFinished) -> Iterator[Doubt]:
@@ -157,7 +132,7 @@ def _found(result: RunFinished) -> Iterator[Doubt]:
         if result.samples > 1 and _has_no_interval(result):
             what += ", so the interval is their whole range"
         yield _doubt(_FEW, f"{what}: give it more time")
-    spread = _spread(result)
+    spread = spread_of(result)
     if spread > _WIDEST_IQR:
         shown = format_percent(spread)
         yield Doubt(_SPREAD, f"spread {shown}", f"times varied by {shown}", spread)
@@ -190,7 +165,8 @@ def _shared(result: RunFinished) -> Doubt:
     return _doubt("shared card", f"{who} kept the card {share} busy before the run")
 
 
-def _facts(result: RunFinished) -> Iterator[str]:
+def facts_of(result: RunFinished) -> Iterator[str]:
+    """Yield what describes the measurement of a result."""
     conditions = result.conditions
     on_cpu = is_cpu(result.device)
     if result.verified:  # if the check failed, a doubt describes it
@@ -213,6 +189,6 @@ def _facts(result: RunFinished) -> Iterator[str]:
             yield f"a card may keep a higher clock for its first {BOOST_HELD_S:.0f}\u202fs"
 
 
-def _spread(result: RunFinished) -> float:
+def spread_of(result: RunFinished) -> float:
     """Return the IQR as a share of the median; 0 if the median is 0."""
     return result.iqr_s / result.median_s if result.median_s else 0.0

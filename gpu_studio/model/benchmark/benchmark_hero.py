@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.benchmark.claim import Reason
 from gpu_studio.core.benchmark.options import mode_words
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.benchmark.sizes import sizes_text
@@ -113,7 +114,9 @@ class _Words:
     def of_results(self, found: SizeResults, *, elsewhere: bool = False) -> Hero:
         """Return the claim at a size; ``elsewhere`` adds a size at which the other side wins."""
         claim = found.claim
-        can_repeat = claim is not None and claim.is_kept_busy and self._benchmark.can_run_again
+        can_repeat = (
+            claim is not None and claim.reason is Reason.BUSY and self._benchmark.can_run_again
+        )
         opposite = self._opposite(found) if elsewhere and not found.wrong else ""
         return Hero(
             headline=_rate(found) or self._headline(found),

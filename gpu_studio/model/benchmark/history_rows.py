@@ -10,7 +10,7 @@ from gpu_studio.core.benchmark.comparison import compared_works, headline, work_
 from gpu_studio.core.benchmark.recording import Recording, recording_sentences
 from gpu_studio.core.benchmark.run import interval_words
 from gpu_studio.core.benchmark.side import MOST_SIDES, Side, sides_of, trust_of_sides
-from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.benchmark.trust import trust_sign
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name, without_maker
 from gpu_studio.core.notice import Notice, Tone
@@ -74,7 +74,7 @@ def kept_row(entry: HistoryEntry, board: DeviceBoard, titles: Mapping[str, str])
     )
     work = work_words(result, titles)
     named = f"{header.name}: {work}" if header.name else work
-    median, trust = format_duration(result.median_s), stamp_of(result).sign
+    median, trust = format_duration(result.median_s), trust_sign(result)
     return HistoryRow((shown_moment(header.kept_at), named, device, median, trust), side, entry)
 
 

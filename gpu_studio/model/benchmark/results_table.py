@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpu_studio.core.benchmark.ceilings import share_text
 from gpu_studio.core.benchmark.options import mode_words
 from gpu_studio.core.benchmark.run import RunState, describe_run, sign_of
-from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.benchmark.trust import doubts_of, spread_of
 from gpu_studio.core.benchmark.verdict import reference_of, speed_up
 from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.units import format_duration, format_rate
@@ -219,5 +219,5 @@ def _concern(run: Run) -> tuple[int, float]:
         return 5 if run.has_begun else 4, 0.0
     if run.result is None:
         return 2, 0.0
-    stamp = stamp_of(run.result)
-    return 3 if run.result.verified is False else int(bool(stamp.doubts)), stamp.spread or 0.0
+    is_doubted = bool(doubts_of(run.result))
+    return 3 if run.result.verified is False else int(is_doubted), spread_of(run.result)

@@ -119,13 +119,10 @@ class StandardMeasurement(QObject):
         """The running work, in words."""
         if self._running is None or self._plan is None:
             return "Starting"
-        from gpu_studio.core.benchmark.standard import standard_item
-
         request = self._running.request
-        item = standard_item(self._plan.keys[request.run_id])
         row = self._studio.board.at(request.device)
         name = row.name if row is not None else request.device
-        return f"In turns: {item.title} · {name}" if item else f"Full load · {name}"
+        return f"{self._plan.work_words(request.run_id)} · {name}"
 
     @property
     def _left_s(self) -> float:

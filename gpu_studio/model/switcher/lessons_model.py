@@ -15,6 +15,7 @@ from gpu_studio.core.benchmark.options import (
 )
 from gpu_studio.core.benchmark.plan import in_turns
 from gpu_studio.core.benchmark.run import PARTS_BESIDE_MEDIAN, Run, RunState
+from gpu_studio.core.benchmark.trust import trust_sign
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed, PitfallFinished, RunPitfall
 from gpu_studio.core.messages.run_messages import RunStarted, RunWorkload
@@ -453,7 +454,7 @@ class LessonsModel(PageModel):
         state = run.phase if not run.state.is_over and run.phase else run.state.value
         return Bar(
             name=self._label_of(run), value=median_s, text="  ·  ".join(filter(None, words)),
-            device=self._shown.device, remark=run.stamp.sign if run.stamp else state,
+            device=self._shown.device, remark=trust_sign(run.result) if run.result else state,
         )  # fmt: skip
 
     def _busy_bar(self, name: str, parts: dict[str, float]) -> Bar:

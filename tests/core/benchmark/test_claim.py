@@ -149,7 +149,7 @@ def test_on_a_busy_pc_a_winner_wins_every_round():
     lost_one = claim_of(turns(0.010, rounds=(0.75, *slower[1:]), **busy), turns(0.008, **busy))
     assert lost_one.low > 1
     assert (lost_one.outcome, lost_one.words) == (Outcome.UNCLEAR, "cannot be told")
-    assert (lost_one.is_kept_busy, won.is_kept_busy) == (True, False)
+    assert (lost_one.reason, won.reason) == (Reason.BUSY, None)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_in_an_older_file_a_sample_has_the_time_of_the_timed_part() -> None:
 
 def test_a_run_follows_its_events_to_its_result() -> None:
     run = Run(REQUEST)
-    assert (run.state, run.progress, run.summary, run.stamp) == (RunState.WAITING, 0.0, None, None)
+    assert (run.state, run.progress, run.summary) == (RunState.WAITING, 0.0, None)
     states = []
     for event in run_events(REQUEST):
         assert run.apply(event)
@@ -72,7 +72,6 @@ def test_a_run_follows_its_events_to_its_result() -> None:
     assert run.summary is not None
     assert run.summary.median_s == run.result.median_s
     assert run.interval_s == run.result.ci95_s
-    assert run.stamp is not None
     assert run.progress == 1.0
     assert run.expected_call_s == pytest.approx(512**2 * 1e-9)
 

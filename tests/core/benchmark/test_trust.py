@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpu_studio.core.benchmark.trust import stamp_of, trust_of
+from gpu_studio.core.benchmark.trust import doubts_of, facts_of, trust_of, trust_sign
 from gpu_studio.core.messages.run_messages import OtherLoad, RunFinished, RunWorkload
 from gpu_studio.core.notice import Tone
 from tests.fakes.run_answers import finished, samples_of
@@ -21,14 +21,12 @@ def result(size: int = 512, device: str = "cpu", **changes: Any) -> RunFinished:
 
 
 def test_a_good_result_is_verified() -> None:
-    stamp = stamp_of(result(computed_in="float32"))
-    assert not stamp.doubts
-    assert stamp.doubts == stamp.words == ()
-    assert stamp.sign.startswith("✔ checked")
-    assert stamp.facts == (
+    good = result(computed_in="float32")
+    assert trust_sign(good).startswith("✔ checked")
+    assert [*facts_of(good)] == [
         "matches float64 on the CPU", "hot cache", "without copies", "4 CPU threads",
         "computed in float32",
-    )  # fmt: skip
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -40,18 +38,18 @@ def test_a_good_result_is_verified() -> None:
     ],
 )
 def test_what_the_arithmetic_was_done_in_is_a_fact(changes: dict[str, Any], fact: str) -> None:
-    facts = stamp_of(result(device="cuda:0", **changes)).facts
+    facts = facts_of(result(device="cuda:0", **changes))
     assert [each for each in facts if "computed in" in each or "TF32" in each] == [fact]
 
 
 def test_a_result_that_does_not_report_what_it_was_computed_in_claims_nothing() -> None:
-    assert not [fact for fact in stamp_of(result()).facts if "computed" in fact or "TF32" in fact]
+    assert not [fact for fact in facts_of(result()) if "computed" in fact or "TF32" in fact]
 
 
 def test_a_power_limit_is_reported_and_is_no_doubt() -> None:
     capped = result(device="cuda:0", throttled=False, power_capped=True)
-    assert not stamp_of(capped).doubts
-    assert "at its power limit, which is normal under load" in stamp_of(capped).facts
+    assert not doubts_of(capped)
+    assert "at its power limit, which is normal under load" in facts_of(capped)
 
 
 @pytest.mark.parametrize(
@@ -88,22 +86,21 @@ def test_a_power_limit_is_reported_and_is_no_doubt() -> None:
 def test_each_doubt_makes_the_stamp_amber_and_says_why(
     changes: dict[str, Any], word: str, sentence: str
 ) -> None:
-    stamp = stamp_of(result(**changes))
-    assert stamp.doubts
-    assert stamp.words == (word,)
-    assert sentence in stamp.doubts[0]
-    assert stamp.sign == f"▲ {word}"
-    assert not any(fact in doubt for fact in stamp.facts for doubt in stamp.doubts)
+    doubted = result(**changes)
+    (doubt,) = doubts_of(doubted)
+    assert sentence in doubt.sentence
+    assert (doubt.word, trust_sign(doubted)) == (word, f"▲ {word}")
+    assert not any(fact in doubt.sentence for fact in facts_of(doubted))
 
 
 def test_what_is_not_known_is_a_fact_and_no_doubt() -> None:
-    stamp = stamp_of(result(device="cuda:0", throttled=None, other_processes=None))
-    assert not stamp.doubts
-    assert "throttling unknown" in stamp.facts
+    unknown = result(device="cuda:0", throttled=None, other_processes=None)
+    assert not doubts_of(unknown)
+    assert "throttling unknown" in facts_of(unknown)
 
 
 def test_ten_samples_and_a_tenth_of_spread_are_enough() -> None:
-    assert not stamp_of(result(samples=10, median_s=1.0, iqr_s=0.1)).doubts
+    assert not doubts_of(result(samples=10, median_s=1.0, iqr_s=0.1))
 
 
 @pytest.mark.parametrize(
@@ -117,13 +114,13 @@ def test_ten_samples_and_a_tenth_of_spread_are_enough() -> None:
 def test_how_long_the_device_had_worked_is_a_fact(
     changes: dict[str, Any], words: str, is_boosted: bool
 ) -> None:
-    facts = [fact.replace("\u202f", " ") for fact in stamp_of(result(**changes)).facts]
+    facts = [fact.replace("\u202f", " ") for fact in facts_of(result(**changes))]
     assert any(fact.startswith(words) for fact in facts)
     assert any("higher clock for its first 7 s" in fact for fact in facts) is is_boosted
 
 
 def test_a_result_that_does_not_report_its_load_says_nothing_of_it() -> None:
-    assert not any("loaded" in fact for fact in stamp_of(result(device="cuda:0")).facts)
+    assert not any("loaded" in fact for fact in facts_of(result(device="cuda:0")))
 
 
 def test_several_results_show_the_worst_doubt_and_how_many_more() -> None:
@@ -134,7 +131,7 @@ def test_several_results_show_the_worst_doubt_and_how_many_more() -> None:
     lines = found.detail.replace("\u202f", " ").splitlines()
     assert [line.split(":")[0] for line in lines[:3]] == ["GT 1030", "GT 1030", "CPU"]
     assert ("104 %" in lines[1], "33 %" in lines[2]) == (True, True)
-    assert stamp_of(few).sign.replace("\u202f", " ") == "▲ spread 33 % · 2 more"
+    assert trust_sign(few).replace("\u202f", " ") == "▲ spread 33 % · 2 more"
     wrong = trust_of([("CPU", busy), ("GT 1030", result(verified=False))])
     assert (wrong.sentence[:12], wrong.tone) == ("Wrong result", Tone.FAILURE)
     assert trust_of([("CPU", result())]).sentence == "Results checked"

@@ -11,7 +11,7 @@ import torch
 
 from gpu_studio.core.benchmark import sustained
 from gpu_studio.core.benchmark.sustained import unsteadiness
-from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.benchmark.trust import doubts_of
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunHeat
 from gpu_studio.core.telemetry import ClockReason, Telemetry
@@ -124,8 +124,8 @@ def test_the_clock_is_that_of_the_timed_part():
 
 def test_the_doubt_is_in_the_stamp(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sustained, "unsteadiness", lambda samples_s, clocks: "it still moves")
-    assert "not steady" in stamp_of(finished(sustained=True)).words
-    assert "not steady" not in stamp_of(finished()).words
+    assert "not steady" in [doubt.word for doubt in doubts_of(finished(sustained=True))]
+    assert "not steady" not in [doubt.word for doubt in doubts_of(finished())]
 
 
 def test_a_result_says_how_long_the_device_had_worked(monkeypatch: pytest.MonkeyPatch):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.benchmark.trust import doubts_of
 from gpu_studio.core.messages.run_messages import RunFinished, RunPhaseChanged
 from gpu_studio.engine.benchmark import admission
 from gpu_studio.engine.workloads.elementwise import Elementwise
@@ -31,7 +31,7 @@ def test_a_large_result_that_would_take_long_to_check_is_not(monkeypatch: pytest
     assert result.verified is None
     assert "too long to check" in result.verification
     assert "all of 512 × 512" in result.verification
-    assert "not checked" in stamp_of(result).words
+    assert "not checked" in [doubt.word for doubt in doubts_of(result)]
 
 
 def test_a_wrong_small_result_condemns_a_large_one_that_takes_long(

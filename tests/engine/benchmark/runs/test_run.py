@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.benchmark.trust import doubts_of
 from gpu_studio.core.messages.run_messages import (
     OtherLoad,
     RunFinished,
@@ -97,7 +97,7 @@ def test_what_the_work_doubts_is_in_the_result(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Call, "doubts", lambda call: {"odd": "It is odd."})
     result = ask(run_request())[-1]
     assert isinstance(result, RunFinished)
-    assert "odd" in stamp_of(result).words
+    assert "odd" in [doubt.word for doubt in doubts_of(result)]
 
 
 def test_the_load_of_other_programs_before_the_run_is_in_the_result(
@@ -110,7 +110,7 @@ def test_the_load_of_other_programs_before_the_run_is_in_the_result(
     assert isinstance(result, RunFinished)
     assert result.conditions.other_load == load
     assert result.conditions.other_processes is True
-    assert "busy CPU" in stamp_of(result).words
+    assert "busy CPU" in [doubt.word for doubt in doubts_of(result)]
 
 
 def test_a_result_says_where_and_how_it_was_obtained(monkeypatch):
