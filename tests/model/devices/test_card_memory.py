@@ -30,6 +30,9 @@ def test_pytorchs_memory_is_read_while_it_is_shown(qtbot, studio, with_cuda, mod
     qtbot.waitUntil(lambda: questions(with_cuda)[-1] == "cuda:1")
     model.see(is_seen=False)
     assert not model._memory._timer.isActive()
+    qtbot.waitUntil(lambda: studio.session.is_free)
+    with qtbot.assertNotEmitted(studio.session.request_submitted):
+        model.select(two_cards().cards[0].identity)  # by another tab
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.devices.finding import Finding, worst_first
 from gpu_studio.model.devices.device_board import SUMMARY_ROLE, DeviceList, device_rows
+from gpu_studio.model.pages import BENCHMARK, LESSONS, NOW, RACE
 from gpu_studio.ui.devices.device_list import DeviceListView
 from gpu_studio.ui.devices.devices_tab import DevicesTab
 from gpu_studio.ui.scroll_page import TabScroll
@@ -23,6 +24,7 @@ from tests.driving.devices import choose_more, found, more, show_reading, start
 from tests.driving.pages import settle
 from tests.driving.window import (
     choose_row,
+    click,
     entries,
     find,
     numbers,
@@ -152,6 +154,19 @@ def test_neither_numpy_nor_pyqtgraph_is_needed_to_build_it():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("inventory", [cpu_only()])
+@pytest.mark.parametrize(
+    ("button", "page"),
+    [("compare", BENCHMARK), ("race", RACE), ("simulated", NOW), ("pitfalls", LESSONS)],
+)
+def test_a_button_goes_where_it_says(qtbot, studio, tab, button, page):
+    start(studio, tab)
+    with qtbot.waitSignal(studio.destination_wanted) as wanted:
+        click(tab, f"devices.{button}")
+    assert wanted.args[0].page == page
+    assert wanted.args[0].starts is (page in (BENCHMARK, RACE))
 
 
 # ── choosing ───────────────────────────────────────────────────────────────────────────────────

@@ -18,6 +18,7 @@ from tests.driving.window import click, find, places, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import gt_1030
 from tests.fakes.scripted_engine import Pause
+from tests.fakes.switching_answers import place_finished, place_row
 from tests.ui.switcher import answers
 from tests.ui.switcher.answers import FIRST, MODELS, SECOND, free
 
@@ -117,6 +118,19 @@ def test_a_model_is_chosen_with_the_keyboard_moved_and_its_devices_have_their_co
         inks.append(option.palette.color(QPalette.ColorRole.Text).name().upper())
     assert inks[1:] == [theme.colour("cpu_ink"), theme.colour("gpu0_ink")]
     assert inks[0] not in inks[1:]
+
+
+def test_the_table_has_its_numbers_at_the_right_and_a_name_from_a_file_is_no_html(
+    tab, engines, qtbot
+):
+    engines.scripts[PlaceModel] = [place_row("<img>"), place_finished()]
+    click(tab, "switcher.move")
+    view = find(tab, "switcher.placement", QTableView)
+    qtbot.waitUntil(view.isVisible)
+    name, size = (view.model().index(0, at) for at in (0, 3))
+    assert size.data(Qt.ItemDataRole.TextAlignmentRole) & Qt.AlignmentFlag.AlignRight
+    assert not name.data(Qt.ItemDataRole.TextAlignmentRole) & Qt.AlignmentFlag.AlignRight
+    assert "&lt;img&gt;: parameter" in name.data(Qt.ItemDataRole.ToolTipRole)
 
 
 def test_the_devices_stand_side_by_side_above_a_narrow_page(tab, qtbot):
