@@ -208,7 +208,6 @@ def engines() -> Engines:
 
 @pytest.fixture
 def sensor_source(inventory: Inventory) -> SteadySensors:
-    """The sensor reader of `studio`."""
     return SteadySensors(inventory)
 
 
@@ -265,7 +264,6 @@ def qapp_args() -> list[str]:
 
 @pytest.fixture
 def theme(qapp: QApplication, settings: Settings) -> Theme:
-    """The theme in force."""
     theme = Theme(settings)
     theme.apply()
     return theme

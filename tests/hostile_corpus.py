@@ -95,7 +95,6 @@ def write_small(folder: Path) -> list[Path]:
 
 
 def write_all(folder: Path) -> list[Path]:
-    """Write the whole corpus; return the paths."""
     pictures = ((name, make()) for name, make in HOSTILE.items())
     parts = {
         "pictures": pictures,
@@ -116,7 +115,6 @@ def write_all(folder: Path) -> list[Path]:
 
 
 def addresses() -> list[QUrl]:
-    """Return addresses that are no files of this PC."""
     return [QUrl(text) for text in _ADDRESSES]
 
 

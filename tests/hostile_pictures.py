@@ -25,14 +25,12 @@ _MIB = 1 << 20
 
 
 def png_chunk(kind: bytes, body: bytes) -> bytes:
-    """Return a chunk with its length and its checksum."""
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
 
 def png_head(
     width: int, height: int, depth: int = 8, color: int = _RGB, interlace: int = 0
 ) -> bytes:
-    """Return the beginning of a PNG, up to its size."""
     header = struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, interlace)
     return PNG_HEAD + png_chunk(b"IHDR", header)
 
@@ -85,7 +83,6 @@ def packed_race(size: int = 500_000_000) -> bytes:
 
 
 def endless_chunks(count: int = 200_000) -> bytes:
-    """Return a PNG with very many empty chunks."""
     return png_bomb(8, 8, texts=png_chunk(b"tEXt", b"a\0") * count)
 
 

@@ -119,7 +119,6 @@ class Walker:
         )  # fmt: skip
 
     def step(self) -> str:
-        """Do something; return what, for the report of a failure."""
         way = self._random.choice(self._ways)
         return f"{way.__name__}: {way()}"
 
@@ -382,7 +381,6 @@ class Walk:
         self._weigh(0)
 
     def go(self, steps: int, weighed_every: int) -> None:
-        """Walk."""
         for number in range(1, steps + 1):
             self.account.time(self._one_step)
             if self._soft_pc is not None and number % 100 == 0:

@@ -29,7 +29,6 @@ TABS = tuple(dict.fromkeys(page.tab for page in PAGES))
 
 
 def take_real_pictures(options: argparse.Namespace) -> None:
-    """Take the README's pictures."""
     width, height = (int(part) for part in options.size.split("x"))
     settings = Settings(None)
     settings.change(theme=options.theme, budget_s=0.5)

@@ -1,5 +1,3 @@
-"""The program's own start and end: a bad end before, a call of PyTorch that cannot be ended."""
-
 from __future__ import annotations
 
 import gc

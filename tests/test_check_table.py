@@ -1,5 +1,3 @@
-"""The table of the check's stages in docs/check.md says what the code does."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""The documents name what is there, and each example of the five documents has its place."""
-
 from __future__ import annotations
 
 import ast

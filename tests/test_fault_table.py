@@ -1,5 +1,3 @@
-"""Every fault of the table in docs/faults.md has a test, and it is there."""
-
 from __future__ import annotations
 
 import ast

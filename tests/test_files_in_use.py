@@ -1,5 +1,3 @@
-"""Files of the program that another program has open alone, as Windows allows it."""
-
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,3 @@
-"""Somebody who presses everything: nothing may raise, warn, hang, crash or be left behind."""
-
 from __future__ import annotations
 
 import subprocess

@@ -1,5 +1,3 @@
-"""What holds for the tests themselves: none is left out unseen, and none waits for time."""
-
 from __future__ import annotations
 
 import ast

@@ -38,13 +38,11 @@ class Pair(NamedTuple):
 
 
 def keep_busy() -> None:
-    """Compute until this process is ended."""
     while True:
         sum(range(10_000))
 
 
 def run_of(options: argparse.Namespace, name: str, size: int) -> RunWorkload:
-    """Return a run of the work that is compared with itself."""
     return RunWorkload(
         run_id=name, workload=options.workload, device="cpu", size=size,
         dtype="float32", budget_s=options.budget_s,
@@ -52,7 +50,6 @@ def run_of(options: argparse.Namespace, name: str, size: int) -> RunWorkload:
 
 
 def raced(dispatcher: Dispatcher, options: argparse.Namespace) -> Pair:
-    """Return a race of two contestants that are alike."""
     picture = next(one for one in PICTURES if one.name == options.race)
     alike = [Contestant(device="cpu", threads=1)] * 2
     requests = race_requests(picture, options.size, alike, options.budget_s)
@@ -81,7 +78,6 @@ def measured(options: argparse.Namespace) -> list[Pair]:
 
 
 def main() -> None:
-    """Have the pairs measured and print the counts."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--workload", default="elementwise")

@@ -54,8 +54,6 @@ class Terminal:
 
 
 class LiveWindow:
-    """A window in a process of its own."""
-
     def __init__(self, budget_s: float) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.bench.live_window", str(budget_s)],

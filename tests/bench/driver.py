@@ -48,15 +48,12 @@ class Driver:
         return self.window.findChild(BenchmarkTab).benchmark
 
     def wait(self, is_done: Callable[[], bool]) -> None:
-        """Let the window live until something is so."""
         window.wait_until(is_done, _LONGEST_WAIT_S)
 
     def wait_ready(self) -> None:
-        """Wait for the engine and the sensors."""
         window.wait_ready(self.studio)
 
     def show_benchmark(self) -> None:
-        """Bring the Benchmark tab to the front."""
         window.open_tab(self.window, "Benchmark")
 
     def run(self, workload: str, sizes: str) -> list[RunFinished]:
@@ -81,5 +78,4 @@ class Driver:
 
     @property
     def is_plot_built(self) -> bool:
-        """Whether the live plot has its curves."""
         return window.find(self.window, "benchmark.plot", LivePlot).plot is not None

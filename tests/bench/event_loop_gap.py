@@ -38,7 +38,6 @@ def turns_from(*arguments: str) -> list[Turn]:
 
 
 def longest_ms(turns: Sequence[Turn], phase: str) -> list[float]:
-    """Return the turns of a phase in milliseconds, the longest first."""
     return sorted((1000 * one.own_work_s for one in turns if one.phase == phase), reverse=True)
 
 

@@ -80,7 +80,6 @@ class Minute:
         self._heartbeat.stop()
 
     def _begin(self, phase: str) -> None:
-        """Print the turns of the phase that ends here."""
         self._heartbeat.end_turn()
         with self._heartbeat.aside():
             for turn in self._heartbeat.turns:
@@ -173,7 +172,6 @@ class Minute:
             return driving.find(self._window, name, kind)
 
     def _all(self, kind: type[Any], root: Any) -> list[Any]:
-        """Return the visible widgets of a kind."""
         with self._heartbeat.aside():
             return [widget for widget in root.findChildren(kind) if widget.isVisible()]
 

@@ -55,7 +55,6 @@ def found_by(plant: OutsidePlant | None, kind: PlantKind | None) -> str:
 
 
 def table() -> str:
-    """Return the table as Markdown."""
     lines = ["| Fault | The first stage that finds it |", "|---|---|"]
     rows: list[tuple[str, OutsidePlant | None, PlantKind | None]] = [("none", None, None)]
     rows += [

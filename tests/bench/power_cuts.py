@@ -155,7 +155,6 @@ def install_and_die(engines: Path, url: str, die_s: float) -> None:
 
 
 def stage_of(engines: Path) -> str:
-    """Return where an installer was killed."""
     if (engines / "cpu.json").exists():
         return "at its end"
     if (engines / "cpu").exists():

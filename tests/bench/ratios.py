@@ -54,5 +54,4 @@ def describe_machine() -> str:
 
 
 def verdict(value: float, target: float) -> str:
-    """Return whether a value keeps to its target."""
     return f"target at most {target:g}: {'reached' if value <= target else 'MISSED'}"

@@ -45,7 +45,6 @@ class Pc:
         self._until_s = self._now_s = 0.0
 
     def time(self, call_s: float) -> float:
-        """Return the seconds that a batch takes now."""
         while self._now_s > self._until_s:
             self._slower = self._factor if self._slower == 1.0 else 1.0
             lasts_s = _ALONE_FOR_S if self._slower == 1.0 else _OTHER_FOR_S
@@ -129,7 +128,6 @@ def unsteady(runs: int, drift_s: float, drop: float) -> float:
 
 
 def main() -> None:
-    """Simulate the pairs and print a table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=300)
     parser.add_argument("--steady", action="store_true")

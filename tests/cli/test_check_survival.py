@@ -1,5 +1,3 @@
-"""``gpu-studio check`` with a real engine: killed in the middle, and held up by a signal."""
-
 from __future__ import annotations
 
 import json

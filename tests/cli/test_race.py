@@ -139,7 +139,6 @@ def test_every_number_of_threads_and_every_dtype_is_a_contestant(type_in, engine
 
 
 def raced_in_turns(engine, request):
-    """Answer with the events of all runs mixed."""
     answers_of_each = [list(raced(engine, one)) for one in request.runs]
     yield from (event for step in zip(*answers_of_each, strict=True) for event in step)
     yield RunsEnded()

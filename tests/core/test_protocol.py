@@ -1,5 +1,3 @@
-"""A message is declared once: its class alone puts it into the protocol."""
-
 from __future__ import annotations
 
 import pkgutil

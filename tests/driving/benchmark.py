@@ -35,31 +35,25 @@ def type_sizes(tab: QWidget, sizes: str) -> QLineEdit:
 
 
 def turn_to(tab: QWidget, title: str) -> None:
-    """Bring a page of the tab to the front."""
     open_page(tab, "benchmark.pages", title)
 
 
 def front(tab: QWidget) -> str:
-    """Return the title of the page in front."""
     bar = find(tab, "benchmark.pages", QTabBar)
     return bar.tabText(bar.currentIndex())
 
 
 def run(tab: BenchmarkTab, sizes: str = "64, 512, 2048") -> None:
-    """Run some sizes, and wait for the end."""
     type_sizes(tab, sizes)
     click(tab, "benchmark.run")
     wait_over(tab)
 
 
 def wait_over(tab: BenchmarkTab) -> None:
-    """Wait until nothing runs."""
     wait_until(lambda: not tab.benchmark.state.is_busy)
 
 
 def wait_samples(tab: BenchmarkTab) -> None:
-    """Wait for the first samples of the run under way."""
-
     def timed() -> bool:
         running = tab.benchmark.running
         return running is not None and len(running.series) > 0
@@ -94,12 +88,10 @@ def select_row(tab: QWidget, row: int, title: str = "Size") -> None:
 
 
 def drawn_keys(tab: QWidget) -> tuple[str, ...]:
-    """Return the keys of the curves on the live plot."""
     return find(tab, "benchmark.plot", LivePlot).curve_keys
 
 
 def explain(tab: QWidget) -> None:
-    """Unfold the explanation of the result."""
     if not find(tab, "benchmark.why.more", QToolButton).isChecked():
         click(tab, "benchmark.why.more")
 
@@ -121,12 +113,10 @@ def reasons(tab: QWidget) -> str:
 
 
 def headline(tab: QWidget) -> str:
-    """Return the words over the curves."""
     return text(tab, "benchmark.hero.headline")
 
 
 def hover_row(tab: QWidget, row: int) -> None:
-    """Move the mouse onto a size."""
     place = cell_place(tab, row, "Size")
     move_mouse(find(tab, "benchmark.results", QTableView).viewport(), place)
 

@@ -43,7 +43,6 @@ def start(studio: Studio, tab: DevicesTab) -> None:
 
 
 def show_reading(studio: Studio, sensor_source: SteadySensors, taken: Reading) -> None:
-    """Send a reading, and wait until the window has taken it."""
     taken_over: list[object] = []
     studio.sensors.reading_taken.connect(taken_over.append)
     sensor_source.send(taken)

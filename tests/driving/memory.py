@@ -51,7 +51,6 @@ def fill_card(root: QWidget, name: str = "memory.oom.run") -> None:
 
 
 def agree() -> None:
-    """Say yes if the window asks something."""
     box = QApplication.activeModalWidget()
     if isinstance(box, QMessageBox):
         box.button(QMessageBox.StandardButton.Yes).click()

@@ -79,7 +79,6 @@ PAGES = tuple(page for tab in TABS for page in _pages_of(tab))
 
 
 def page_called(title: str) -> Page:
-    """Return a page by its title."""
     return next(page for page in PAGES if page.title == title)
 
 
@@ -134,7 +133,6 @@ def _fall(_engine: Any, request: RunPitfall) -> list[Event]:
 
 
 def go(window: QWidget, page: Page) -> None:
-    """Turn to a page."""
     tabs = find(window, "tabs", QTabWidget)
     titles = [tabs.tabText(index).replace("&", "") for index in range(tabs.count())]
     tabs.setCurrentIndex(titles.index(page.tab))
@@ -183,7 +181,6 @@ def open_history(window: QWidget) -> None:
 
 
 def use_everything(window: QWidget) -> None:
-    """Bring a result to each page."""
     go(window, Page("", "Benchmark"))
     find(window, "benchmark.sizes", QLineEdit).setText("64, 512, 2048")
     press(window, "benchmark.run")

@@ -14,13 +14,11 @@ if TYPE_CHECKING:
 
 
 def run(tab: RaceTab) -> None:
-    """Run the race, and wait for its end."""
     click(tab, "race.run")
     wait_over(tab)
 
 
 def wait_over(tab: RaceTab) -> None:
-    """Wait for a result."""
     wait_until(lambda: tab.race.verdict is not None and not tab.race.state.is_busy)
 
 
@@ -38,5 +36,4 @@ def gray(tab: RaceTab, side: str) -> float:
 
 
 def lever(tab: RaceTab) -> QSlider:
-    """Return the size lever."""
     return find(tab, "race.size", QSlider)

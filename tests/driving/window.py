@@ -88,7 +88,6 @@ def numbers(text: str) -> list[str]:
 
 
 def find(root: QWidget, name: str, kind: type[Widget] = QWidget) -> Widget:
-    """Return a widget by its object name."""
     found = root.findChild(kind, name)
     assert found is not None, f"there is no {kind.__name__} {name}"
     return found
@@ -108,14 +107,12 @@ def places(root: QWidget) -> dict[str, QPoint]:
 
 
 def sees(root: QWidget, name: str) -> bool:
-    """Return whether a widget is there and shown."""
     _catch_up(root)
     widget = root.findChild(QWidget, name)
     return widget is not None and widget.isVisible()
 
 
 def text(root: QWidget, name: str) -> str:
-    """Return the text of a label; empty if it is not shown."""
     _catch_up(root)
     label = find(root, name, QLabel)
     return plain(label.text()) if label.isVisible() else ""
@@ -191,7 +188,6 @@ def move_mouse(widget: QWidget, place: QPoint) -> None:
 
 
 def bring_into_sight(widget: QWidget) -> None:
-    """Scroll to a widget."""
     parent = widget.parentWidget()
     while parent is not None:
         if isinstance(parent, QScrollArea):
@@ -200,12 +196,10 @@ def bring_into_sight(widget: QWidget) -> None:
 
 
 def press(root: QWidget, name: str, key: Qt.Key) -> None:
-    """Press a key in a widget."""
     QTest.keyClick(find(root, name), key)
 
 
 def write(root: QWidget, name: str, words: str) -> None:
-    """Replace the text of a field."""
     field = find(root, name)
     QTest.keyClick(field, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
     QTest.keyClick(field, Qt.Key.Key_Delete)
@@ -232,7 +226,6 @@ def choose_data(root: QWidget, name: str, value: object) -> None:
 
 
 def choose_row(root: QWidget, name: str, row: int) -> None:
-    """Choose a row of a list or table."""
     view = find(root, name, QAbstractItemView)
     chosen = (
         QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
@@ -254,7 +247,6 @@ def drop(widget: QWidget, *paths: Path) -> bool:
 
 
 def open_tab(window: QWidget, title: str) -> None:
-    """Bring a tab of the window to the front."""
     _turn_to(find(window, "tabs", QTabWidget).tabBar(), title)
 
 

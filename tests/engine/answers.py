@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 
 def ask(request: Request, dispatcher: Dispatcher | None = None) -> list[Event]:
-    """Return all events of an answer."""
     return list((dispatcher or Dispatcher()).run(request, threading.Event()))
 
 
@@ -31,5 +30,4 @@ def run_request(**changes: Any) -> RunWorkload:
 
 
 def only(kind: type, events: list[Event]) -> list[Any]:
-    """Return the events of one kind."""
     return [event for event in events if isinstance(event, kind)]

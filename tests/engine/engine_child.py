@@ -62,12 +62,10 @@ class EngineChild:
         return events
 
     def end(self) -> int:
-        """Close its input and return its exit code."""
         self.process.stdin.close()
         return self.wait()
 
     def kill(self) -> None:
-        """End it whatever it does."""
         self.process.kill()
         self.process.wait()
         self.process.stdin.close()

@@ -73,8 +73,6 @@ def test_the_end_of_the_input_stops_all_that_is_left():
 
 
 class Answers:
-    """A dispatcher that answers everything alike."""
-
     def __init__(self, *events: Event) -> None:
         self._events = events
 
@@ -86,8 +84,6 @@ class Answers:
 
 
 class Broken(io.RawIOBase):
-    """A pipe whose reader is gone."""
-
     def __init__(self, error: OSError) -> None:
         super().__init__()
         self._error = error
@@ -125,8 +121,6 @@ def test_a_fatal_failure_is_answered_first():
 
 
 class Held(Answers):
-    """Works until the test lets it go."""
-
     def __init__(self) -> None:
         super().__init__()
         self.may_end = threading.Event()

@@ -1,5 +1,3 @@
-"""A race that was recorded is replayed like every run, and keeps its contestants apart."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""Cards that the system has switched off are left alone until somebody wants them."""
-
 from __future__ import annotations
 
 from functools import partial

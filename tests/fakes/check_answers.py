@@ -127,7 +127,6 @@ def check_round(
 def stage_finished(
     request: RunCheck, stage: StageName, verdict: CheckVerdict, errors: int, seconds: float
 ) -> CheckStageFinished:
-    """Return the end of a stage."""
     return CheckStageFinished(
         stage=stage, verdict=verdict,
         tested=_TESTED[stage], errors=errors, seconds=seconds,
@@ -146,7 +145,6 @@ def vitals_at(elapsed_s: float) -> Telemetry:
 
 
 def wrong_bit(stage: StageName = "memory") -> CheckFinding:
-    """Return a finding of one wrong bit."""
     return CheckFinding(
         kind="wrong_bits", severity="error", stage=stage, count=1,
         sentence="1 wrong bit at 512 MiB of the tested memory: 0 became 1.",
@@ -157,7 +155,6 @@ def wrong_bit(stage: StageName = "memory") -> CheckFinding:
 
 
 def hot_card() -> CheckFinding:
-    """Return a doubt about heat."""
     return CheckFinding(
         kind="throttled", severity="doubt", stage="load",
         sentence="The card slowed itself down for 7 s because it was hot (hardware).",
@@ -182,10 +179,8 @@ def checking_engines(inventory: Inventory) -> Engines:
 
 
 def answer_with(engines: Engines, **script: Any) -> None:
-    """Let checks follow a script of `check_round`."""
     engines.scripts[RunCheck] = lambda _engine, request: check_round(request, **script)
 
 
 def requests_of(engines: Engines) -> list[RunCheck]:
-    """Return the rounds that were asked for."""
     return [one for one in engines.requests if isinstance(one, RunCheck)]

@@ -53,7 +53,6 @@ def described(**changes: Any) -> EngineDescribed:
 
 
 def described_with_cuda(**changes: Any) -> EngineDescribed:
-    """Return the description of an engine with a usable card."""
     with_cuda = {
         "torch_version": "2.13.0+cu126", "cuda_build": "12.6", "cuda_available": True,
         "cuda_reason": None, "device_count": 1, "arch_list": ("sm_61", "sm_86"),

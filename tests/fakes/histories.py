@@ -44,7 +44,6 @@ class TrainingHistory:
         self._model.card.watch = self._note
 
     def run(self, steps: int = 4, *, layers: int = 12, width_mib: int = 25) -> None:
-        """Train for some steps."""
         self._each(layers, "train.py", 31, _MOVE, width_mib * MIB)
         states: list[Block] = []
         gradients: list[Block] = []
@@ -68,11 +67,9 @@ class TrainingHistory:
             self._time_us += 200_000
 
     def empty_cache(self) -> None:
-        """Empty the cache."""
         self._model.empty_cache()
 
     def write(self, path: Path) -> None:
-        """Write the snapshot."""
         snapshot = self._model.snapshot()
         snapshot["device_traces"] = [self._trace]
         path.write_bytes(pickle.dumps(snapshot))

@@ -107,5 +107,4 @@ def _events(
 
 
 def kept_run_of(name: str) -> bytes:
-    """Return a file of the history whose run has this name."""
     return encode_kept(kept_of(over(CARD, 0.01), "2026-11-22T12:00:00+00:00", name))

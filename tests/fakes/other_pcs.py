@@ -68,8 +68,6 @@ class OtherPcs:
 
 
 class Hello:
-    """Satisfies `model.pc.Hello`."""
-
     def __init__(self, port: OtherPcs, pc: OtherPc) -> None:
         self._port, self._pc = port, pc
         port.asked.append(pc.name)

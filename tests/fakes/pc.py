@@ -48,7 +48,6 @@ class SteadySensors:
             yield event
 
     def send(self, event: SensorEvent) -> None:
-        """Bring one more event."""
         with self._more:
             self._events.append(event)
             self._more.notify_all()
@@ -99,7 +98,6 @@ def rtx_3060_card(**changes: Any) -> Device:
 
 
 def cpu_only() -> Inventory:
-    """A PC without an NVIDIA card or driver."""
     return Inventory(
         devices=(cpu_device(),),
         driver=Driver(error="No NVIDIA driver is installed.", error_code="not_installed"),

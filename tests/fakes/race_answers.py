@@ -44,7 +44,6 @@ def race_seconds(request: RunWorkload) -> float:
 
 
 def pictures_of(count: int = FRAMES) -> list[NDArray[np.uint8]]:
-    """Return a picture that becomes sharper."""
     whole = lake().pixels[::8, ::8].astype(float)
     gray = np.full_like(whole, 128.0)
     shares = [number / (count - 1) for number in range(count)]

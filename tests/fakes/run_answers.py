@@ -66,7 +66,6 @@ _DEVICE_NAMES = {
 
 
 def finished(request: RunWorkload, samples_s: tuple[float, ...], **changes: Any) -> RunFinished:
-    """Return the result that these samples give."""
     summary = summarize(samples_s)
     assert summary is not None
     unit = "B/s" if request.workload == "elementwise" else "FLOP/s"

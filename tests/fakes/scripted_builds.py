@@ -125,7 +125,6 @@ class ScriptedBuildInstaller:
             self._lines.put(None)
 
     def finish(self, made: BuildRecord) -> None:
-        """Put a build on the shelf, and say so."""
         self._store.kept[made.family] = made
         self.say(InstallStage.READY, result="It ran.")
 

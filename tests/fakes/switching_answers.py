@@ -39,7 +39,6 @@ def place_finished(**changes: Any) -> PlaceFinished:
 
 
 def pitfall(name: str, **changes: Any) -> PitfallDescription:
-    """Return a pitfall."""
     plain = PitfallDescription(
         name=name, title=name.replace("_", " ").capitalize(), sentence="It goes wrong.",
         why="There is a reason.", remedy="Do it otherwise.", source="A book",
@@ -48,7 +47,6 @@ def pitfall(name: str, **changes: Any) -> PitfallDescription:
 
 
 def pitfall_finished(request: RunPitfall, **changes: Any) -> PitfallFinished:
-    """Return the outcomes of the requested parts."""
     outcomes = {
         part: PitfallOutcome(
             part=part,

@@ -37,14 +37,12 @@ def write_header(path: Path, header: bytes, data_bytes: int = 0) -> Path:
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, tuple[str, Sequence[int]]]) -> Path:
-    """Write a safetensors file of tensors, given as type and shape by name."""
     fields = safetensors_fields(tensors)
     ends = [one["data_offsets"][1] for name, one in fields.items() if name != "__metadata__"]
     return write_header(path, json.dumps(fields).encode(), max(ends, default=0))
 
 
 def gguf_text(text: str) -> bytes:
-    """Return a text as GGUF has it."""
     return struct.pack("<Q", len(text.encode())) + text.encode()
 
 
@@ -66,7 +64,6 @@ def gguf_value(value: object) -> bytes:
 
 
 def gguf_info(name: str, shape: Sequence[int], number: int, offset: int) -> bytes:
-    """Return the description of a tensor."""
     sides = struct.pack(f"<I{len(shape)}Q", len(shape), *shape)
     return gguf_text(name) + sides + struct.pack("<IQ", number, offset)
 

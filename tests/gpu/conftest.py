@@ -34,8 +34,6 @@ _HAS_SOFT_CARDS = "SOFT_CARDS_DIR" in os.environ
 
 
 class Ask(Protocol):
-    """Asks the engine that all tests share, in this process."""
-
     def __call__(self, request: Request) -> list[Event]: ...
 
 

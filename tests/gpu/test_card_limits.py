@@ -1,5 +1,3 @@
-"""What only a card can show: what it refuses, its lasting speed, and what a script would print."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,5 +1,3 @@
-"""The check on a real card: a sound card passes, and each planted fault is found."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -18,7 +16,6 @@ _RESULTS = [fault for fault in PLANTED_FAULTS if fault.kind in ("bit", "stuck", 
 
 
 def checked(ask: Ask, card: str, *stages: StageName, plant: PlantKind | None = None) -> CheckRun:
-    """Return a short check."""
     run = CheckRun(CheckPlan(device=card, minutes=1, stages=stages, plant=plant), "")
     run.next_request()
     request = RunCheck(device=card, stages=stages, budget_s=40.0, plant=plant)

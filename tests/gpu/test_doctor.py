@@ -1,5 +1,3 @@
-"""The doctor's kernel on a real card, and what it makes of it."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

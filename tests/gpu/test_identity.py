@@ -1,5 +1,3 @@
-"""Two libraries number the cards; only the UUID says which one is meant."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

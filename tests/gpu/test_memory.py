@@ -1,5 +1,3 @@
-"""PyTorch's allocator on a card: what is read, given back, and broken within a budget."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -32,7 +32,6 @@ _NEARLY_AS_FAST = 0.95
 
 
 def median_s(ask: Ask, card: str, **changes: Any) -> float:
-    """Return the median of one of this program's runs."""
     result = run_on(ask, card, **changes)
     return result.median_s
 

@@ -1,5 +1,3 @@
-"""Models on a card: every tensor's place, and the proof that the output stays the same."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,5 +1,3 @@
-"""Races on a card: every picture is correct there, and reaches its finish line."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,5 +1,3 @@
-"""Runs on a card: their results, their times, their stamps, and stopping them."""
-
 from __future__ import annotations
 
 import time

@@ -1,5 +1,3 @@
-"""Cards as Windows' graphics kernel and its counters report them, behind stand-ins for both."""
-
 from __future__ import annotations
 
 import ctypes

@@ -18,7 +18,6 @@ SKIPPED = 77  # as Automake's tests say it
 
 
 def main() -> int:
-    """Run a proof; return the exit status."""
     parser = argparse.ArgumentParser(prog="build.py prove")
     parser.add_argument("system", choices=("windows", "linux"))
     parser.add_argument("out", type=Path)

@@ -98,7 +98,6 @@ class InstalledDebian:
         person.press("ctrl+q")
 
     def running(self) -> dict[int, str]:
-        """Return the processes of the program."""
         found = {}
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -109,7 +108,6 @@ class InstalledDebian:
         return found
 
     def end(self) -> None:
-        """End what still runs in the root."""
         for process in self.running():
             with contextlib.suppress(OSError):
                 os.kill(process, signal.SIGKILL)
@@ -117,7 +115,6 @@ class InstalledDebian:
     def _start(
         self, command: Sequence[str], environ: Mapping[str, str] = MappingProxyType({})
     ) -> subprocess.Popen[bytes]:
-        """Start a program as the user, in the user's session."""
         variables = {
             "HOME": f"/{_HOME}", "USER": _ACCOUNT, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8",
             "DISPLAY": self._display, **environ,

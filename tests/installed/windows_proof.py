@@ -181,7 +181,6 @@ def _refuse_long_folder(pc: WindowsPc) -> None:
 
 
 def uninstall(pc: WindowsPc) -> int:
-    """Run the uninstaller silently, which keeps the results; return its exit status."""
     command = [f"{APP}\\uninstall.exe", "/S", "/ENGINES"]
     return pc.run(command, _LONGEST_SETUP_S, folder="C:\\")[0]
 
@@ -232,7 +231,6 @@ def _use_terminal(pc: WindowsPc) -> None:
 
 
 def _refuse_while_open(installed: InstalledWindows, person: Person) -> None:
-    """Run the setup and the uninstaller while the window is open: they have to change nothing."""
     installed.double_click()
     if not wait_until(lambda: person.windows_called("GPU Studio"), 300):
         raise FailedError("no window to update under")
@@ -339,7 +337,6 @@ def _expect_removed(pc: WindowsPc) -> None:
 
 
 def names_in(folder: Path) -> set[str]:
-    """Return the files in a folder, with their sizes."""
     return {
         f"{path.relative_to(folder).as_posix()} ({path.stat().st_size})"
         for path in folder.rglob("*")

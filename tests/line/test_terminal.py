@@ -1,5 +1,3 @@
-"""The terminal with --on: the devices of another PC, the files of this one."""
-
 from __future__ import annotations
 
 import json

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 class Watcher(QObject):
-    """Notes all that a session says."""
-
     def __init__(self, session: EngineSession) -> None:
         super().__init__()
         self.states: list[EngineState] = []
@@ -51,7 +49,6 @@ class Watcher(QObject):
         self.answers.append((self.sender().request, event))
 
     def stop(self, request: Request) -> None:
-        """Stop what was asked with this very object."""
         for reply in self._replies:
             if reply.request is request:
                 reply.stop()

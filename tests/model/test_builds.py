@@ -1,5 +1,3 @@
-"""The builds that the window installs: their order, pauses, failures, and the take-over."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""The findings about a PC follow what its sensors read."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""A new engine in place of the old one, with what waits and what runs."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

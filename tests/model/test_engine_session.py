@@ -1,5 +1,3 @@
-"""One engine at a time: its start, the queue of requests, stopping, its end and its death."""
-
 from __future__ import annotations
 
 import logging

@@ -1,5 +1,3 @@
-"""A kept run belongs to its card: in another slot, out of the PC, and beside a twin."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -24,7 +22,6 @@ NAME = "GeForce GT 1030"
 
 
 def twins() -> Inventory:
-    """A PC with two cards of one name."""
     inventory = two_cards()
     devices = [
         msgspec.structs.replace(one, name=CARD.name) if not one.is_cpu else one

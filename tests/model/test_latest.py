@@ -1,5 +1,3 @@
-"""Only the newest question is answered, whatever was asked before it."""
-
 from __future__ import annotations
 
 import threading

@@ -1,5 +1,3 @@
-"""Other PCs: kept, connected, refused, lost, connected again and removed."""
-
 from __future__ import annotations
 
 import time

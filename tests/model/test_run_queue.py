@@ -1,5 +1,3 @@
-"""One plan at a time in an engine: what comes next, what is kept, and what ends it."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -31,7 +29,6 @@ class Rule:
 
 
 def in_turn(*names: str) -> Rule:
-    """Return a plan of one run after the other."""
     waiting = [Run(run_request(name)) for name in names]
 
     def rule(_runs: Sequence[Run], _last: Event | None) -> QueueStep | None:

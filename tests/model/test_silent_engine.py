@@ -1,5 +1,3 @@
-"""An engine that gives signs of life, and then none."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,5 +1,3 @@
-"""A PC whose cards sleep: nothing wakes them before somebody asks for it."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,5 +1,3 @@
-"""Each page keeps the code of its own last action."""
-
 from __future__ import annotations
 
 import pytest

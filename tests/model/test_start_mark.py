@@ -1,5 +1,3 @@
-"""A start that did not end as it should is known by what it left behind."""
-
 from __future__ import annotations
 
 import subprocess
@@ -25,8 +23,6 @@ os._exit(0)
 
 
 class Start:
-    """Another process of the program."""
-
     def __init__(self, folder: Path) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, str(folder)],

@@ -1,5 +1,3 @@
-"""The PC stays awake as long as any work needs it, and a deadline is not used up by its sleep."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

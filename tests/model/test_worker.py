@@ -1,5 +1,3 @@
-"""A stream of values, and one piece of work, each in a thread of its own."""
-
 from __future__ import annotations
 
 import threading

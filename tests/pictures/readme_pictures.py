@@ -74,7 +74,6 @@ def take_first_start(folder: Path, suffix: str, settings: Settings) -> None:
 
 
 def save(window: QMainWindow, path: Path) -> None:
-    """Save what a window shows, and name the file."""
     window.grab().save(str(path))
     sys.stderr.write(f"{path}\n")
 

@@ -82,7 +82,6 @@ class Lockstep:
         return real
 
     def all_stats(self) -> dict[str, int]:
-        """Return all of PyTorch's counters."""
         return _flat(torch.cuda.memory_stats_as_nested_dict())
 
     def snapshot(self) -> dict[str, Any]:

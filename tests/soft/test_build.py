@@ -1,5 +1,3 @@
-"""The build step, the runner, and that the stand-ins define what PyTorch needs of them."""
-
 from __future__ import annotations
 
 import argparse

@@ -1,5 +1,3 @@
-"""Which cards PyTorch and NVML see, in which order, under which names."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,5 +1,3 @@
-"""The engine's memory on soft cards: what fits, how it ends, and what is given back."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,5 +1,3 @@
-"""What PyTorch makes of a driver that refuses, a kernel that breaks, a card that is lost."""
-
 from __future__ import annotations
 
 import signal

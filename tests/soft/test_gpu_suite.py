@@ -1,5 +1,3 @@
-"""The suite for real cards runs on soft ones as well, all but what needs kernels that compute."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""The test of an installed build: a CUDA build takes over only if its kernel runs on a card."""
-
 from __future__ import annotations
 
 from pathlib import Path

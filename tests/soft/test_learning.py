@@ -67,7 +67,6 @@ class Shared:
         )
 
     def users(self) -> list[int]:
-        """Return the processes that use a card."""
         return [use.pid for use in self._pc.processes()]
 
     def _use(self) -> Any:

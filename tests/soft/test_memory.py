@@ -1,5 +1,3 @@
-"""What PyTorch's allocator, CUDA and NVML say of memory, and that they agree."""
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""Every experiment of the memory lab on a soft card and on the simulated one: the same numbers."""
-
 from __future__ import annotations
 
 import json
@@ -111,7 +109,6 @@ def plain(event: Any) -> dict[str, Any]:
 
 
 def compare(one: EngineChild, model: ModelledEngine, preset: Preset, whole_card: bool) -> None:
-    """Run an experiment on both and compare all that they tell."""
     real_events = one.ask(experiment(preset.name, "cuda:0", whole_card=whole_card))
     model_events = list(model.run(experiment(preset.name, MODELLED, whole_card=whole_card)))
     finished = real_events[-1]

@@ -1,5 +1,3 @@
-"""A history that PyTorch recorded, as on another card."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,5 +1,3 @@
-"""NVML: what a monitor reads, and how a test changes it while a program looks."""
-
 from __future__ import annotations
 
 import os

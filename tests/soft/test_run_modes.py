@@ -1,5 +1,3 @@
-"""Runs on soft cards in every mode: what they ask of the card, and what they say of it."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""Placing and breaking on two soft cards: every tensor's device, what it cost, every snippet."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,5 +1,3 @@
-"""The terminal's commands with cards: what PyTorch holds, a sweep, and a recording of it."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Kernel time: streams and cards work beside each other, and a card that works is busy."""
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""What training is said to need is what PyTorch allocates, within two percent."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -192,7 +192,6 @@ class SoftPc:
         return placed
 
     def take_out(self, card: int) -> None:
-        """Takes a card away while programs run."""
         self.cards = (*self.cards[:card], *self.cards[card + 1 :])
         del self._fields[card], self._others[card]
         self._write()

@@ -40,8 +40,6 @@ class ProcessUse:
 
 
 class UsageTable:
-    """The table of one soft PC, as a file."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
         path.write_bytes(bytes(_HEADER.size + _PROCESSES * _PROCESS_SIZE))

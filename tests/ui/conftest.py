@@ -112,7 +112,6 @@ def pages_on_sight(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def window(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> Iterator[MainWindow]:
-    """A main window with a ready engine."""
     window = MainWindow(ready_studio, theme)
     qtbot.addWidget(window)
     window.show()

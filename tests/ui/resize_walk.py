@@ -106,7 +106,6 @@ def _turn(turns: int) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Walk; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--widths", type=int, default=600)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,5 +1,3 @@
-"""The whole window in small and in large letters, narrow and wide: all of it can be read."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,5 +1,3 @@
-"""The Code drawer: over the page, closed at first, and always with the code of that page."""
-
 from __future__ import annotations
 
 import pytest

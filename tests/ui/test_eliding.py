@@ -1,5 +1,3 @@
-"""What is cut tells the whole of itself."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""From the start to an answer: what one click of the Devices tab does in the whole window."""
-
 from __future__ import annotations
 
 import pytest
@@ -33,7 +31,6 @@ from tests.fakes.race_answers import race_run
 
 @pytest.fixture
 def make_window(engines, settings):
-    """The whole window of a PC, started."""
     collected = []
 
     def make(inventory, description):

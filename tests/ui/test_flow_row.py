@@ -1,5 +1,3 @@
-"""Controls side by side, in as many lines as the width needs."""
-
 from __future__ import annotations
 
 import itertools

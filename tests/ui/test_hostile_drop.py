@@ -1,5 +1,3 @@
-"""Whatever is dropped on the window is answered in words, and harms nothing."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

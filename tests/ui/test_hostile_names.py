@@ -1,5 +1,3 @@
-"""Files whose every name is hostile, opened in the window: no widget shows what hides or turns."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

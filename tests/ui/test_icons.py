@@ -22,7 +22,6 @@ def looks(qapp):
 
 
 def ink(picture):
-    """The colours of a picture's opaque pixels."""
     image = picture.toImage()
     return {
         image.pixelColor(x, y).name()

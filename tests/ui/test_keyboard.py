@@ -1,5 +1,3 @@
-"""The whole window by the keyboard: keys for tabs, Run and Stop, Tab order, names, focus rings."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -191,7 +189,6 @@ def test_everything_that_is_used_has_a_name(qtbot, window):
 
 
 def name_of(widget: QWidget) -> str:
-    """Return what a screen reader says of a widget."""
     return QAccessible.queryAccessibleInterface(widget).text(QAccessible.Text.Name)
 
 

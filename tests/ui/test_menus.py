@@ -1,5 +1,3 @@
-"""The window's menus."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

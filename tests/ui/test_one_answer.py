@@ -1,5 +1,3 @@
-"""A card without code for its architecture in this build: every tab refuses it for one reason."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

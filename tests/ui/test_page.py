@@ -1,5 +1,3 @@
-"""A described page shows its model while it is visible, and writes what is chosen."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -44,8 +42,6 @@ AXES = (
 
 
 class Choices(msgspec.Struct, frozen=True):
-    """What can be chosen."""
-
     size: int = 4
     dtype: str = "float32"
     name: str = ""
@@ -56,8 +52,6 @@ class Choices(msgspec.Struct, frozen=True):
 
 
 class Model(PageModel):
-    """A model of a page that says what is chosen."""
-
     def __init__(self) -> None:
         super().__init__(Choices())
         self.asked = 0
@@ -80,8 +74,6 @@ class Model(PageModel):
 
 
 class SizePage(Page):
-    """A page with one part of each kind."""
-
     model: Model
 
     def parts(self) -> Sequence[Part]:
@@ -133,7 +125,6 @@ class SizePage(Page):
 
 @pytest.fixture
 def page(qtbot: QtBot, theme: Theme) -> SizePage:
-    """Return the shown page."""
     made = SizePage("test", Model(), theme)
     qtbot.addWidget(made)
     made.show()
@@ -141,7 +132,6 @@ def page(qtbot: QtBot, theme: Theme) -> SizePage:
 
 
 def found(page: SizePage, kind: type[QWidget], name: str) -> QWidget:
-    """Return a part of the page."""
     widget = page.findChild(kind, f"test.{name}")
     assert widget is not None
     return widget

@@ -1,5 +1,3 @@
-"""What a person points at: a pressed button stays, lists open whole, the wheel scrolls the page."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -118,7 +116,6 @@ def _state(control: QComboBox | QAbstractSlider | LivePlot) -> object:
 
 
 def turn_wheel(control: QWidget, degrees: int) -> None:
-    """Turn the wheel above the middle of a control."""
     place = control.plot.viewport() if isinstance(control, LivePlot) else control
     middle = QPointF(place.rect().center())
     turn = QWheelEvent(

@@ -1,5 +1,3 @@
-"""Thick bars to one scale, and what they say to eyes, ears and the mouse."""
-
 from __future__ import annotations
 
 from itertools import groupby

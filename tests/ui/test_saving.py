@@ -1,8 +1,3 @@
-"""Where new files are suggested: a dated name in the folder where people look for such files.
-
-The dialog that shares a standard run: what it shows is what it writes.
-"""
-
 from __future__ import annotations
 
 import getpass

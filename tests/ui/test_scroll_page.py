@@ -1,8 +1,3 @@
-"""The scroll area around a tab.
-
-What is made after the first paint: in order, and never two pieces in one turn.
-"""
-
 from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject
@@ -15,8 +10,6 @@ from gpu_studio.ui.scroll_page import IdleWork, LazyPage, TabScroll
 
 
 class Page(QWidget):
-    """Notes each width that it is given."""
-
     def __init__(self):
         super().__init__()
         self.widths = []

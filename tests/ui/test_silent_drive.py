@@ -1,5 +1,3 @@
-"""A file on a drive that does not answer stops neither the window nor its end."""
-
 from __future__ import annotations
 
 import os

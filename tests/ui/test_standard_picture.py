@@ -1,5 +1,3 @@
-"""The picture of a standard run: what is on it, and what is inside."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 
 
 def shown(run: StandardRun, theme: Theme) -> tuple[QImage, set[str]]:
-    """Return the picture of a run, and its colors."""
     image = QImage.fromData(standard_picture(sides_of(run), theme))
     places = ((x, y) for x in range(0, image.width(), 2) for y in range(0, image.height(), 4))
     return image, {image.pixelColor(x, y).name() for x, y in places}
@@ -33,7 +30,6 @@ def color(role: str, *, is_dark: bool) -> str:
 
 
 def wrong(device: StandardDevice) -> StandardDevice:
-    """Return a device all of whose results are wrong."""
     figures = tuple(
         msgspec.structs.replace(one, result=msgspec.structs.replace(one.result, verified=False))
         for one in device.figures

@@ -1,5 +1,3 @@
-"""The records of the tabs: what they name is there, and no two of them want the same."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

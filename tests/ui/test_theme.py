@@ -1,5 +1,3 @@
-"""The font that the window takes, and what follows it."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""The chip beside a result: color, sign and words say the same, and nothing of it is cut."""
-
 from __future__ import annotations
 
 import pytest

@@ -38,7 +38,6 @@ _LONGEST_SHORT_SET_UP_S = 780.0
 
 
 def main() -> int:
-    """Run what was asked for; return the exit status."""
     parser = argparse.ArgumentParser(prog="bootstrap.py test --windows")
     parser.add_argument("--short", action="store_true", help="the part that .ci/run runs")
     parser.add_argument("--in", type=Path, default=ROOT / ".setup" / "windows", dest="place",

@@ -41,7 +41,6 @@ EXPECTED: dict[str, str] = {
 
 
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
-    """Mark what is expected to fail."""
     for item in items:
         reason = EXPECTED.get(item.nodeid.partition("[")[0])
         if reason is not None:

@@ -40,7 +40,6 @@ _COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
 
 
 def tell_now(line: str) -> None:
-    """Print what became of a part."""
     print(line, flush=True)
 
 
@@ -73,7 +72,6 @@ class Account:
         self._lines: list[str] = []
 
     def tell(self, line: str) -> None:
-        """Print what became of a part, and keep its first line."""
         print(line, flush=True)
         self._lines.append(line.partition("\n")[0])
 

@@ -1,5 +1,3 @@
-"""A run of all folders on the Windows PC tells all at its end; what Wine makes fail is there."""
-
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor

@@ -1,5 +1,3 @@
-"""What may take long on the Windows PC ends in time, and counts as what it is."""
-
 from __future__ import annotations
 
 import subprocess

@@ -38,7 +38,6 @@ class Person:
         self._environ = {"DISPLAY": display, "PATH": "/usr/bin:/bin"}
 
     def click(self, place: tuple[int, int]) -> None:
-        """Click once with the left button."""
         self._do("mousemove", str(place[0]), str(place[1]), "click", "1")
 
     def press(self, *keys: str) -> None:
@@ -54,7 +53,6 @@ class Person:
         return done.stdout.split()
 
     def focus(self, name: str) -> None:
-        """Give the keyboard to the window whose title has a word in it."""
         for window in self.windows_called(name):
             self._do("windowfocus", window)
 
@@ -67,7 +65,6 @@ class Person:
         return name in done.stdout
 
     def take_picture(self, path: Path) -> None:
-        """Save what the screen shows as a PNG file."""
         with open(path, "wb") as file:
             command = ["import", "-window", "root", "png:-"]
             subprocess.run(command, env=self._environ, stdout=file, check=False)
@@ -127,7 +124,6 @@ class WatchedWindow:
         self.wait_for("no motion", lambda _: self._still >= _STILL, _LONGEST_MOVE_S)
 
     def exit_status(self) -> int:
-        """Return the exit status of the window, which was closed."""
         try:
             return self._process.wait(_LONGEST_END_S)
         except subprocess.TimeoutExpired:
@@ -180,7 +176,6 @@ def _use(pc: WindowsPc, person: Person, picture: Path) -> None:
 
 
 def has_a_finished_run(state: dict[str, Any]) -> bool:
-    """Return whether there is a result, and no run is going on."""
     is_over = "benchmark.clear" in state["places"] and "PyTorch: ready" in state["status"]
     return is_over and any(median.endswith("s") for median in state["medians"])
 

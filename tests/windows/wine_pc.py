@@ -50,7 +50,6 @@ class WindowsPc:
         return self.prefix / "drive_c" / windows_path.removeprefix("C:\\").replace("\\", "/")
 
     def environ(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return the environment of a program of this PC."""
         values = {
             name: value
             for name, value in os.environ.items()
@@ -134,7 +133,6 @@ class WindowsPc:
         return {pid: line for pid, line in lines if "python" in line.lower().split(".exe")[0]}
 
     def _processes(self) -> dict[int, str]:
-        """Return all processes of this PC: the Linux process id, and the command line."""
         found = {}
         mark = f"{_MARK}={self.prefix}".encode()
         for folder in Path("/proc").glob("[0-9]*"):
@@ -155,7 +153,6 @@ class WindowsPc:
         wait_until(self._are_killed, _LONGEST_KILL_S, look_s=0.1)
 
     def _are_killed(self) -> bool:
-        """Kill all processes of this PC; return whether there were none."""
         left = self._processes()
         for pid in left:
             with contextlib.suppress(OSError):
@@ -218,7 +215,6 @@ def screen(size: str = "1440x900x24", *, for_all_users: bool = False) -> Iterato
 
 
 def wait_until(condition: object, timeout_s: float, look_s: float = 0.5) -> bool:
-    """Return whether a condition came true in time."""
     assert callable(condition)
     deadline_s = time.monotonic() + timeout_s
     while time.monotonic() < deadline_s:

@@ -23,6 +23,5 @@ def finished_run(size: int = 64, device: str = "cpu", **request: Any) -> Run:
 
 
 def kept_run(kept_at: str = KEPT_AT, **changes: Any) -> KeptRun:
-    """Return a kept run; ``changes`` are fields of its result."""
     kept = kept_of(finished_run(), kept_at)
     return msgspec.structs.replace(kept, result=changed(kept.result, **changes))

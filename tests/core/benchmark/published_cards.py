@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 
 class PublishedCard(NamedTuple):
-    """One row."""
-
     name: str
     compute_capability: str
     multiprocessors: int

@@ -1,5 +1,3 @@
-"""Where two curves cross, held against curves whose crossing is known."""
-
 from __future__ import annotations
 
 import math

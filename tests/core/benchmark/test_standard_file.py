@@ -79,7 +79,6 @@ def test_a_picture_without_its_data_names_the_files_that_keep_it(
 
 
 def changed(**changes: Any) -> Callable[[dict[str, Any]], None]:
-    """Return what changes the first result of a record."""
     return lambda run: run["devices"][0]["figures"][0]["result"].update(changes)
 
 

@@ -63,7 +63,6 @@ def test_a_newer_programs_record_asks_for_an_update() -> None:
 
 
 def changed(record: CheckRecord, **fields: Any) -> bytes:
-    """Return a record as somebody writes it who changed some of its fields."""
     return msgspec.json.encode(msgspec.json.decode(encode_record(record)) | fields)
 
 

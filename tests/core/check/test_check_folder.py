@@ -31,7 +31,6 @@ sys.stdin.read()
 
 
 def keep(folder: CheckFolder, day: int, fingerprint: str, **plan: Any) -> CheckRecord:
-    """Keep a check of this day in November, and return its record."""
     run = check_until("memory", **plan)
     run.started_at, run.fingerprint = f"2026-11-{day}T14:40:00.000+01:00", fingerprint
     folder.conclude(run)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 def record_limits(record: CheckRecord) -> list[str]:
-    """Return what a record cannot rule out."""
     (part,) = (one for one in record_parts(record) if one.name == "limits")
     return [row.words for row in part.rows]
 

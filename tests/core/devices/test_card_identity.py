@@ -1,5 +1,3 @@
-"""Is it the card it claims to be? A sound card is never called another one."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -113,7 +113,6 @@ class Situation(NamedTuple):
 
 
 def situations() -> list[Situation]:
-    """The rows of doctor_situations.txt."""
     text = Path(__file__).with_name("doctor_situations.txt").read_text(encoding="utf-8")
     rows = [line.split("|") for line in text.splitlines() if not line.startswith("#")]
     return [_situation([cell.strip() for cell in row]) for row in rows]
@@ -170,7 +169,6 @@ def card_of(kind: Kind, place: int, driver: str) -> Device:
 
 
 def inventory_of(situation: Situation) -> Inventory:
-    """The PC as the sensor reader finds it."""
     driver = situation.driver
     cards = [card_of(kind, place, driver) for place, kind in enumerate(situation.kinds)]
     result = Driver(version=driver)

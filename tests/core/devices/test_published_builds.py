@@ -1,5 +1,3 @@
-"""Which build to install for a card without code: the program's own table, read for the reader."""
-
 from __future__ import annotations
 
 import pytest

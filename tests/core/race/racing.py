@@ -55,7 +55,6 @@ def result(
 
 
 def over(contestant: Contestant, step_s: float, steps: int = 200, **changes: Any) -> Run:
-    """Return a run that is over."""
     asked = request(contestant)
     run = Run(asked)
     run.apply(started(asked, race=asked.race, device_name="NVIDIA GeForce GT 1030"))

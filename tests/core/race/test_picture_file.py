@@ -82,7 +82,6 @@ def test_a_picture_of_the_version_before_opens() -> None:
 
 
 def two(**changes: Any) -> SharedRace:
-    """Return a saved race of two with changes of the result of the first."""
     shared = decode_shared(text_of_many(2))
     first, second = shared.runs
     result = changed(first.result, **changes)
@@ -92,7 +91,6 @@ def two(**changes: Any) -> SharedRace:
 
 
 def faster(shared: SharedRace, **changes: Any) -> SharedRace:
-    """Return a saved race with changes of its first contestant."""
     first, second = shared.race.contestants
     contestants = (msgspec.structs.replace(first, **changes), second)
     race = msgspec.structs.replace(shared.race, contestants=contestants)
@@ -143,8 +141,6 @@ def test_a_text_that_is_no_race_is_refused(text: str) -> None:
 
 
 class Call(NamedTuple):
-    """A child's answer."""
-
     content: bytes
 
     def run(self, _path: bytes, **_limits: object) -> tuple[bytes, int | None, bool]:

@@ -1,5 +1,3 @@
-"""Only a kind of device's own file names its part of PyTorch, and nothing compares with "cuda"."""
-
 from __future__ import annotations
 
 import ast

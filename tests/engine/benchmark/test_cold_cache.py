@@ -99,7 +99,6 @@ class Card:
         self.busy_until_s = 0.0
 
     def launch(self, takes_s: float, asking_s: float = 0.0) -> float:
-        """Queue a kernel; return when it begins."""
         self.now_s += asking_s
         begins_s = max(self.now_s, self.busy_until_s)
         self.busy_until_s = begins_s + takes_s

@@ -48,7 +48,6 @@ class Stop(threading.Event):
 
 @pytest.fixture
 def now_s(monkeypatch):
-    """The clock's time, which a test sets."""
     clock = [100.0]
     monkeypatch.setattr(load.time, "perf_counter", lambda: clock[0])
     return clock

@@ -37,7 +37,6 @@ def finished(**changes: object) -> RunFinished:
 
 @pytest.fixture
 def rests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Return the rests of every run that is made."""
     asked: list[float] = []
     build = run.Pace.__init__
 

@@ -43,8 +43,6 @@ def not_contiguous(_result: Tensor, args: tuple[Any, ...]) -> bool:
 
 
 def without_last_bits(bits: int) -> Change:
-    """Return a change that clears the last bits of a float."""
-
     def change(result: Tensor) -> Tensor:
         whole = {2: torch.int16, 4: torch.int32, 8: torch.int64}[result.element_size()]
         return (result.contiguous().view(whole) & ~((1 << bits) - 1)).view(result.dtype)
@@ -124,7 +122,6 @@ class OutsidePlant:
     after: int = 0
 
     def planted(self) -> _Planted:
-        """Return a context in which PyTorch has the fault."""
         return _Planted(self)
 
 

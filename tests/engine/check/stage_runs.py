@@ -50,7 +50,6 @@ class TickingClock:
 
 
 def sensor_of(*readings: Telemetry) -> Callable[[], Telemetry]:
-    """Return a sensor that gives these readings and then repeats the last."""
     left = list(readings)
     return lambda: left.pop(0) if len(left) > 1 else left[0]
 
@@ -61,7 +60,6 @@ def works_named(run: StageRun, *titles: str) -> list[KnownWork]:
 
 
 def few_works(run: StageRun) -> Generator[str, None, bool]:
-    """Test a few kinds of work as compute does."""
     return in_turns(run, works_named(run, *_FEW))
 
 
@@ -80,8 +78,6 @@ class TickingRun(StageRun):
 
 
 class CardRun(TickingRun):
-    """A run whose CPU passes for a card."""
-
     @property
     def is_card(self) -> bool:
         return True
@@ -94,7 +90,6 @@ def run_for(
     name: StageName, plant: PlantKind | None = None, *, kind: type[StageRun] = TickingRun,
     **options: Any,
 ) -> StageRun:  # fmt: skip
-    """Return a run on the CPU."""
     options = {"budget_s": _BUDGETS_S[name], "clock": TickingClock(), **options}
     return kind(name, CPU, options.pop("budget_s"), plant_kind=plant, **options)
 

@@ -143,8 +143,6 @@ def test_a_card_that_breaks_ends_the_round_and_the_engine(
 
 
 class Sensor:
-    """Reads the same every time."""
-
     def __init__(self) -> None:
         self.asked: list[str] = []
 

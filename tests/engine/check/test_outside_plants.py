@@ -28,7 +28,6 @@ def all_work(little_work: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def works_for(run: StageRun, begin: str = "") -> list[KnownWork]:
-    """Return the kinds of work that find a plant."""
     return [work for work in (*every_work(run), *answer_works()) if work.title.startswith(begin)]
 
 

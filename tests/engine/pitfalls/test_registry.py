@@ -1,5 +1,3 @@
-"""The pitfalls on the CPU: what is real here is real, and what stands in says so."""
-
 from __future__ import annotations
 
 import threading

@@ -153,7 +153,6 @@ def copied(copies: int) -> bytes:
 
 
 def packed() -> bytes:
-    """A good file in a compressed archive."""
     out = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(saved(state_dict()))) as source,

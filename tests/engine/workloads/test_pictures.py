@@ -37,7 +37,6 @@ every = pytest.mark.parametrize("picture", PICTURES, ids=lambda one: one.descrip
 
 
 def case_of(picture: Picture, dtype: str = "float32", **changes: Any) -> Case:
-    """Return a small case of a picture."""
     size = max(min(picture.description.sizes), 32)
     plain = Case(device=CPU, size=size, dtype=getattr(torch, dtype), race=RaceParameters())
     return msgspec.structs.replace(plain, **changes)

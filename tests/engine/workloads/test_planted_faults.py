@@ -44,7 +44,6 @@ def with_a_number_off(result: torch.Tensor) -> torch.Tensor:
 
 
 def first_tile_alone(result: torch.Tensor) -> torch.Tensor:
-    """Repeat the first tile where the others should be."""
     for dimension in range(2):
         if result.shape[dimension] > TILE:
             index = torch.arange(result.shape[dimension]) % TILE
@@ -270,7 +269,6 @@ def without_momentum(training: Training) -> None:
 
 
 def forgets_a_step(training: Training) -> None:
-    """Take the first step and leave out all that follow."""
     step, taken = training.step, []
 
     def lazy(inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

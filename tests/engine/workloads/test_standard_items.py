@@ -1,5 +1,3 @@
-"""The items of the standard run are work that the workloads still do, as it was counted then."""
-
 from __future__ import annotations
 
 import pytest

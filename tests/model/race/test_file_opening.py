@@ -1,5 +1,3 @@
-"""Files that attack the decoder's process: each ends as a sentence, and none costs the window."""
-
 from __future__ import annotations
 
 import os

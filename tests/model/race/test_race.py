@@ -1,5 +1,3 @@
-"""A race from the first click to its result, its ghost, its lever and its failures."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,5 +1,3 @@
-"""Files that a child paints or opens: each is a file, a picture or a sentence."""
-
 from __future__ import annotations
 
 import time

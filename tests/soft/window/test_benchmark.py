@@ -1,5 +1,3 @@
-"""The Benchmark tab over soft cards: live curves, stops, checks, and engines that die."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -25,13 +23,11 @@ def stamps(person: Person) -> list[str]:
 
 
 def counts(person: Person) -> list[int]:
-    """Return how many samples each run has."""
     tab = person.window.findChild(BenchmarkTab)
     return [len(run.series) for run in tab.benchmark.runs]
 
 
 def drawn(person: Person, device: str) -> int:
-    """Return how many samples of a device the live plot has drawn."""
     return len(person.curve(LIVE, device)[1])
 
 

@@ -1,5 +1,3 @@
-"""The whole program on a soft PC, closed while an engine of the memory lab breaks a card."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

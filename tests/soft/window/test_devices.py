@@ -1,5 +1,3 @@
-"""The Devices tab over soft cards: what is there, how it is now, and what goes wrong with it."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,5 +1,3 @@
-"""The Memory tab over soft cards: where memory goes, giving it back, and breaking it."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -45,7 +43,6 @@ def nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def fills_cards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Agree to fill a card."""
     monkeypatch.setattr(QMessageBox, "exec", lambda box: QMessageBox.StandardButton.Yes)
 
 
@@ -60,7 +57,6 @@ def run_experiment(person: Person, button: str = "memory.oom.run") -> OomFinishe
 
 
 def unfold(person: Person) -> None:
-    """Show the experiments that are folded."""
     person.find(QToolButton, "memory.oom.more.more").click()
 
 

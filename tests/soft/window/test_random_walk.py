@@ -1,5 +1,3 @@
-"""Somebody who presses everything while two soft cards misbehave."""
-
 from __future__ import annotations
 
 import subprocess

@@ -1,5 +1,3 @@
-"""The Switcher tab over soft cards: which card is used, which are visible, where a model is."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -145,7 +143,6 @@ def test_a_pitfall_is_broken_and_fixed_on_the_card_that_is_chosen(sit_down_at: S
 
 
 def choose(person: Person, lesson: str) -> None:
-    """Choose a lesson that was not done yet."""
     titles = person.entries("switcher.lab.list")
     person.choose_row("switcher.lab.list", titles.index(lesson))
 

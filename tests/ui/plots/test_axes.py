@@ -1,5 +1,3 @@
-"""The numbers on the axes, and looking closer: by keys, by the wheel, and back to everything."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Pictures of a person's own, good, odd and hostile, as the decoder's process reads them."""
-
 from __future__ import annotations
 
 import struct

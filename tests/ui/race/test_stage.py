@@ -1,5 +1,3 @@
-"""The stage of a race: on screens of all shapes, and painted into a file."""
-
 from __future__ import annotations
 
 import numpy as np

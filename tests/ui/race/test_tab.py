@@ -1,5 +1,3 @@
-"""The Race tab as a person sees and drives it."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""The list of the installed engines."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""The page that installs the engine, as a person sees and presses it."""
-
 from __future__ import annotations
 
 import sys

@@ -98,8 +98,6 @@ EDGES = [
 
 
 class Allocator(Protocol):
-    """What the calls are made of."""
-
     living: int
 
     def malloc(self, size_bytes: int) -> str | None:

@@ -1,5 +1,3 @@
-"""The allocator's model: PyTorch's own figures, its errors, and what the model refuses."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""The work of the child that plays a history, over an invented training."""
-
 from __future__ import annotations
 
 import os
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
 
 
 def here(_module: str, content: bytes, **_limits: object) -> ChildAnswer:
-    """Answer in this process."""
     try:
         return ChildAnswer(answer(content), 0)
     except ValueError as error:

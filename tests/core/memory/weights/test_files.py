@@ -1,5 +1,3 @@
-"""Files of weights: written as their formats say, and forged."""
-
 from __future__ import annotations
 
 import contextlib

@@ -16,8 +16,6 @@ from tests.patience import PATIENCE_S
 
 
 class Fake:
-    """A group without processes."""
-
     def __init__(self, answer: ReplicaAnswer | None = None) -> None:
         self.answer = answer or ReplicaAnswer(are_same=True, error=0.0)
         self.is_running = True
