@@ -1,7 +1,5 @@
 """The processes below a process, by what their command lines say."""
 
-from __future__ import annotations
-
 import contextlib
 
 import psutil

@@ -10,8 +10,6 @@ page before its first result and with one, light and dark, in three sizes. The e
 sensors are scripts: every number is invented, and no such picture is for the README.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 from pathlib import Path

@@ -3,8 +3,6 @@
 “gpu-studio bench” is wrong in a checkout, and an installed program has no pip.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 

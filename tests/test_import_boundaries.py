@@ -1,7 +1,5 @@
 """The folder is the permission: every import inside the program runs along one of these arrows."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -10,8 +10,6 @@ share of runs that were called busy.
     python -m tests.bench.alike --pairs 200 --workload elementwise --size 512 --busy 2 --apart
 """
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import statistics

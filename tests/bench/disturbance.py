@@ -7,8 +7,6 @@ turns; a sweep, in which table, curves and verdict grow with every size, is comp
 Each side has an engine process of its own that lives through the whole script.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -5,8 +5,6 @@ the answer is a line of JSON: size, median and p99 of each run, and the share of
 window's process used meanwhile. While it waits it is hidden, and draws and polls nothing.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -3,8 +3,6 @@
 It prints the clock at its first paint, and the processor time that the process needed until then.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 

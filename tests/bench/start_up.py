@@ -5,8 +5,6 @@
 Both as time on the wall and as processor time, which other programs disturb little.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

@@ -11,8 +11,6 @@ With ``--steady``, how often is a sustained run of 15 s called not steady, whose
 by 3 % over some seconds, or whose second half is slower by a tenth?
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 

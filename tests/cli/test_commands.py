@@ -1,7 +1,5 @@
 """The commands as a person types them, in a process of their own, on the PC's CPU."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

@@ -1,7 +1,5 @@
 """``gpu-studio doctor`` with facts of our own; tests/soft/test_doctor.py runs it whole."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

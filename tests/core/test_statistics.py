@@ -6,8 +6,6 @@ or bursts of another program. What comes less often than a few times in a run ca
 interval: with a correlation time of 1 s, or three bursts of 0.1 s in a run, 88 to 92 of 100 do.
 """
 
-from __future__ import annotations
-
 import math
 import random
 

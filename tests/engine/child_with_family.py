@@ -3,8 +3,6 @@
 Run as ``python -m tests.engine.child_with_family``; it says in one line which, and waits.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

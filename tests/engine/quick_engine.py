@@ -1,7 +1,5 @@
 """An engine with PyTorch whose runs are short: ``python -m tests.engine.quick_engine``."""
 
-from __future__ import annotations
-
 import os
 
 from gpu_studio.engine import serve

@@ -4,8 +4,6 @@ Run as ``python -m tests.engine.scripted_child``; the environment variable CHILD
 does with the first request: answer, beat, die, abort, hang, garble, half, noise, fatal.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

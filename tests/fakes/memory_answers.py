@@ -1,7 +1,5 @@
 """What an engine says of a card's memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """Where a recording that a test makes up says it is from."""
 
-from __future__ import annotations
-
 from gpu_studio.core.messages.engine_messages import RecordingHeader
 
 

@@ -1,7 +1,5 @@
 """What an engine says of models that move, and of pitfalls."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

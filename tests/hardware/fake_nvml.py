@@ -1,7 +1,5 @@
 """A stand-in for the module pynvml with scripted answers: no library, no driver, no card."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

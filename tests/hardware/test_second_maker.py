@@ -1,7 +1,5 @@
 """A second maker of cards needs its own folder and a line in `makers.MAKERS`, no more."""
 
-from __future__ import annotations
-
 import os
 import weakref
 

@@ -5,8 +5,6 @@ on this PC, finishes a benchmark, removes the package, and says what is left. Th
 that go to DIR/pictures.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

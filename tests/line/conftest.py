@@ -1,7 +1,5 @@
 """The other PC of the tests: a stand-in ssh in the PATH that runs the command here."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import os

@@ -4,8 +4,6 @@ The variable STAND_IN names what happens instead: a file with Python that plays 
 “fail CODE TEXT”, what ssh itself says.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

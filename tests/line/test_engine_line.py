@@ -1,7 +1,5 @@
 """Another PC over a stand-in for ssh: its names, its troubles, and whatever else may come."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import sys

@@ -1,7 +1,5 @@
 """A line through a real sshd, cut in each way during a run: it leaves nothing there and says so."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import sys

@@ -1,7 +1,5 @@
 """What a child does for the tests of `ChildCall`: its message names it."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

@@ -8,8 +8,6 @@ compares: a size that is not linear in the batch would be an error here. What ke
 no part in it.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

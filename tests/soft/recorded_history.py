@@ -1,7 +1,5 @@
 """Records a history of PyTorch's allocator, for a child on a soft card."""
 
-from __future__ import annotations
-
 import random
 import re
 

@@ -1,7 +1,5 @@
 """What a few training steps take of PyTorch's allocator, measured on a soft card."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -5,8 +5,6 @@ come from packages that the CUDA build of PyTorch brings (nvidia-cuda-runtime, a
 the ``crt`` folder that nvidia-cuda-runtime lacks).
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import os

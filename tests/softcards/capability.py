@@ -1,7 +1,5 @@
 """Limits of a compute capability, from the tables of NVIDIA's CUDA programming guide."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """Cards that tests use often: sizes and clocks of the real cards, sensors that are examples."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tests.softcards.cards import Card

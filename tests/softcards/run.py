@@ -6,8 +6,6 @@ The CUDA build of PyTorch must be installed in the environment of this Python. T
 is printed first: changing `pc.conf` in it changes the cards while the program runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The window with a Radeon that Python stands in for: the real engine, in a process of its own."""
 
-from __future__ import annotations
-
 import msgspec
 
 from gpu_studio.app import build_window

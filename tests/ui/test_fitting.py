@@ -3,8 +3,6 @@
 The window survives its resizes, and leaves no wrapper at the address of another object.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -4,8 +4,6 @@ An integer of more than 32 bits, or a float that is none, raises inside the meth
 paint or to measure; with some versions of PySide the window's process ends there.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

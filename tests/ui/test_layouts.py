@@ -3,8 +3,6 @@
 `docs/pyside-layout-wrappers.md` says how.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -3,8 +3,6 @@
 `docs/pyside-raising-overrides.md` says how.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import pkgutil

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from PySide6.QtCore import QCoreApplication, QEvent, QObject
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 from shiboken6 import delete

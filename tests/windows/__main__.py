@@ -9,8 +9,6 @@ fails does not end it: each part tells its counts, and the last lines tell them 
 is 77 where such a Windows cannot be made here, or, with --short, not in time.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import sys

@@ -4,8 +4,6 @@ The Python is that of the Windows PC that ``bootstrap.py test --windows`` makes.
 ``packaging/build.py windows --python DIR`` takes it for a try; a release takes python.org's.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """``gpu-studio bench`` over a PC with a card, whose engine answers from a script."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """What ``gpu-studio bench`` finds in these tests: workloads, and what was asked of the engine."""
 
-from __future__ import annotations
-
 import msgspec
 
 from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption

@@ -1,7 +1,5 @@
 """The card of these tests, as its driver describes it."""
 
-from __future__ import annotations
-
 from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.telemetry import Telemetry
 

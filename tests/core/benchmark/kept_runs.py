@@ -1,7 +1,5 @@
 """Finished runs as files, made for the tests of what keeps and reads them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -6,8 +6,6 @@ report it. The highest clock that a driver reports is above the boost clock of m
 (1911 MHz in Pascal, 2100 in Turing and Ampere, 3105 in Ada, 3090 in Blackwell).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

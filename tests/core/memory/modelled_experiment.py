@@ -1,7 +1,5 @@
 """An experiment of the memory lab, run on a simulated card."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

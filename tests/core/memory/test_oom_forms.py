@@ -3,8 +3,6 @@
 The sentences around the numbers are the programs' own; the numbers are invented.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest

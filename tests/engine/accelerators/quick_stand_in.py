@@ -7,8 +7,6 @@ From the word ``small`` on, a check and pitfalls take seconds: what takes its ti
 smaller, and the scripts of pitfalls run in this process, where the card is.
 """
 
-from __future__ import annotations
-
 import gc
 import sys
 

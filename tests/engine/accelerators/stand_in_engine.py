@@ -3,8 +3,6 @@
 Set `gpu_studio.engine.client._MODULE` to this module's name, and the window has such a card.
 """
 
-from __future__ import annotations
-
 import os
 
 from gpu_studio.engine import serve

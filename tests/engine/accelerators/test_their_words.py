@@ -1,7 +1,5 @@
 """What AMD's and Intel's parts of PyTorch say, as far as it can be known without a card."""
 
-from __future__ import annotations
-
 import contextlib
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """A check's stages with less to do than on a card."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpu_studio.engine.check import compute, known_answers, layouts, link, load

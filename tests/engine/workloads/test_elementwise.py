@@ -1,7 +1,5 @@
 """The two forms of the ten statements; what both have in common is in `test_workloads`."""
 
-from __future__ import annotations
-
 import weakref
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the parts of a call do without a card; their numbers are tried on soft and real cards."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from gpu_studio.ui.plots.live_plot import LivePlot

@@ -1,7 +1,5 @@
 """What a plot has drawn, and long series with a few spikes for it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpu_studio.core.series import Series

@@ -1,7 +1,5 @@
 """The window of a program without a PyTorch of its own."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpu_studio.app import build_window

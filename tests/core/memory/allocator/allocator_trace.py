@@ -5,8 +5,6 @@ PyTorch's did is kept in ``allocator_traces.json``, so that the model is held to
 no CUDA build of PyTorch, too.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

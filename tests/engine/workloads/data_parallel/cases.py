@@ -1,7 +1,5 @@
 """The workload, and what is asked of it."""
 
-from __future__ import annotations
-
 import torch
 
 from gpu_studio.engine.workloads.case import Case, make_case
