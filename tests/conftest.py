@@ -1,7 +1,5 @@
 """What every test gets, and what none may leave behind."""
 
-from __future__ import annotations
-
 import os
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -15,20 +13,24 @@ import importlib
 import itertools
 import signal
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
 from gpu_studio.core import pause, user_file
+from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.engine import client
 from gpu_studio.model import engine_session, run_marks, sensors, worker
 from gpu_studio.model.check import card_check
 from gpu_studio.model.devices import sensor_log
+from gpu_studio.model.pc import RemotePc
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
@@ -40,15 +42,6 @@ from tests.fakes.pc import SteadySensors, cpu_only
 from tests.fakes.scripted_engine import Engines
 from tests.patience import PATIENCE_MS, PATIENCE_S
 from tests.patient_qtbot import PatientQtBot
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from PySide6.QtWidgets import QApplication, QWidget
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.core.devices.devices import Inventory
-    from gpu_studio.model.pc import RemotePc
 
 # The same cases at every run, whatever else the machine does meanwhile; to search for others:
 # pytest --hypothesis-profile=default

@@ -4,24 +4,19 @@
 pictures: each needs a process.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import socket
 import sys
 import zipfile
+from collections.abc import Iterator
 from io import BytesIO
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from PySide6.QtCore import QUrl
 
 from tests.fakes.hostile_files import hostile_recordings, hostile_records, kept_run_of
 from tests.hostile_pictures import HOSTILE, PNG_HEAD
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 ENDINGS = ("png", "json", "jsonl", "html")
 _SPARSE_BYTES = 200 << 20

@@ -4,15 +4,10 @@
 huge only when it is decoded. Standard library only.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+from collections.abc import Callable
+from pathlib import Path
 
 PNG_HEAD = b"\x89PNG\r\n\x1a\n"
 _GRAY, _RGB, _RGBA = 0, 2, 6  # color types of PNG

@@ -1,11 +1,6 @@
 """A home of its own for a process of the program: it keeps its files there on every system."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 # On Windows, platformdirs asks the system and not the environment, except for its own variables.
 _PLACES = (

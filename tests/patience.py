@@ -4,15 +4,10 @@ Only a failure waits so long: what is waited for ends the wait. So it is generou
 depends on how busy the machine is.
 """
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 import psutil
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 PATIENCE_S = 60.0
 PATIENCE_MS = round(PATIENCE_S * 1000)

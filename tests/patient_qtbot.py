@@ -1,17 +1,12 @@
 """pytest-qt's qtbot for a machine that is busy with something else."""
 
-from __future__ import annotations
+from collections.abc import Callable
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from tests.patience import PATIENCE_MS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from PySide6.QtWidgets import QWidget
 
 
 class PatientQtBot(QtBot):

@@ -8,8 +8,6 @@ the memory now and then (after it has stopped what ran and cleared the results),
 gaps of the window's own work. Memory that has grown after the first steps is trouble, too.
 """
 
-from __future__ import annotations
-
 import argparse
 import collections
 import contextlib
@@ -23,9 +21,11 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+from collections.abc import Iterator
 
 import psutil
 import shiboken6
@@ -69,9 +69,6 @@ from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.theme import styled_application
 from tests.driving.pages import go, page_called
 from tests.driving.window import find, wait_ready, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ROOT = Path(__file__).resolve().parents[1]
 # These end the window or a program of this PC, or open another program.

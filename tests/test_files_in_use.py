@@ -1,12 +1,10 @@
-from __future__ import annotations
-
 import contextlib
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,9 +14,6 @@ from gpu_studio.model.settings import Settings
 from tests.core.benchmark.kept_runs import kept_run
 from tests.own_home import own_home
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="no other system locks files so")
 

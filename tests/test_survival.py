@@ -3,13 +3,13 @@
 The children speak from a plan, without PyTorch: how a process ends is the same for both.
 """
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import psutil
 import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.engine import client
@@ -18,12 +18,6 @@ from gpu_studio.model import engine_session
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.worker import Worker
 from tests.model.session_watcher import run_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from PySide6.QtWidgets import QApplication
-    from pytestqt.qtbot import QtBot
 
 
 @pytest.fixture

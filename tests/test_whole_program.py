@@ -4,11 +4,9 @@ Each script drives the window through its object names and ends it; what a test 
 status, what was printed, and that no process of the program is left.
 """
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -21,9 +19,6 @@ from tests.driving.whole_program import (
     kill_in,
     run_program,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _ENGINE_KILLED = """
 first = studio.session.description.pid

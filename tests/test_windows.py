@@ -1,15 +1,10 @@
 """What Windows asks of the program, as far as the lines alone show it."""
 
-from __future__ import annotations
-
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 from tests.test_import_boundaries import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 # Those that run on one other system alone, the program that bootstrap.py starts in its own
 # terminal, and what a developer starts in one (write_locks.py).

@@ -4,17 +4,12 @@ What other programs write (PyTorch's errors, a file's cells) may be read; our ow
 labels may not: what they say is in enums and values beside them.
 """
 
-from __future__ import annotations
-
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import pytest
 
 from tests.test_import_boundaries import PACKAGE
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 ROOMS = ("cli", "core", "model", "ui")
 # Attributes and variables that hold our own words.

@@ -6,20 +6,15 @@ The window's own work in one turn of its loop is processor time of its thread: o
 disturb it little. A last round, whose figures do not count, samples what the longest turns do.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from tests.bench.heartbeat import Turn
 from tests.bench.ratios import describe_machine, verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _TARGET_MS = 100
 _TARGETS_MS = {"theme": 500}

@@ -4,13 +4,12 @@ It prints a line of JSON for each turn that took a few milliseconds, `tests.benc
 The engine is the real one; the sensors are those of this PC, or those of two invented cards.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
@@ -32,9 +31,6 @@ from tests.bench.driver import Driver
 from tests.bench.heartbeat import Heartbeat
 from tests.driving import window as driving
 from tests.fakes.pc import SteadySensors, reading, two_cards
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _READ_MS = 1000
 _LOOK_S = 0.3  # a person looks at a page

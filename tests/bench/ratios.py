@@ -1,15 +1,11 @@
 """Ratios of interleaved measurements, with a bootstrap interval: what every script here prints."""
 
-from __future__ import annotations
-
 import os
 import platform
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _RESAMPLES = 4000
 

@@ -1,10 +1,8 @@
 """A PC without a card, on which commands run in processes of their own or in this one."""
 
-from __future__ import annotations
-
 import os
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -16,9 +14,6 @@ from gpu_studio.engine import client
 from gpu_studio.engine.client import ProcessEngine
 from tests.fakes.scripted_engine import Engines
 from tests.own_home import own_home
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NO_DISPLAY = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 

@@ -1,8 +1,8 @@
-from __future__ import annotations
-
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,11 +24,8 @@ from tests.fakes.check_records import check_until
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.scripted_engine import Engines, Pause
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+Typed = Callable[..., tuple[int, str, str]]
 
-    Typed = Callable[..., tuple[int, str, str]]
 
 BOOT = "11111111-2222"
 # PyTorch has code for the second.

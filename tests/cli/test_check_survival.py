@@ -1,11 +1,10 @@
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import pytest
@@ -15,13 +14,9 @@ from gpu_studio.cli import main as cli
 from gpu_studio.core.check import check_run
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
 from gpu_studio.core.messages.check_messages import CheckStageBegan
+from gpu_studio.core.messages.message import Event, Request
 from gpu_studio.engine.client import ProcessEngine
 from tests.patience import PATIENCE_S, outliving
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpu_studio.core.messages.message import Event, Request
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CPU = ["--device", "cpu", "--json"]

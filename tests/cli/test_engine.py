@@ -1,8 +1,7 @@
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -18,9 +17,6 @@ from gpu_studio.core.program_form import typed
 from gpu_studio.core.wheel_table import load_table
 from tests.cli.test_doctor import Watch
 from tests.fakes.pc import cpu_only, gt_1030
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class FakeInstaller:

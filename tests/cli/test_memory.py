@@ -1,11 +1,10 @@
-from __future__ import annotations
-
 import io
 import json
 import pickle
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,9 +14,6 @@ from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from tests.core.memory.test_oom_reader import OWN, newer
 from tests.fakes.memory_answers import memory_read, no_context, oom_finished
 from tests.fakes.weights_files import write_gguf, write_safetensors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MIB, GIB = 1 << 20, 1 << 30
 

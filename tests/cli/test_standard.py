@@ -1,7 +1,7 @@
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +16,7 @@ from gpu_studio.core.benchmark.standard_record import (
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, TorchCard
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunWorkload,
@@ -24,12 +25,6 @@ from tests.core.benchmark.standard_runs import paced_device, standard_run
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import cpu_device
 from tests.fakes.standard_answers import measured
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from gpu_studio.core.messages.message import Event
 
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
 CARD = TorchCard(

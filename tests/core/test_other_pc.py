@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 import shlex
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -19,10 +17,6 @@ from gpu_studio.core.other_pc import (
     ssh_program,
 )
 from tests.fakes.pc import gt_1030
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _ATTIC = OtherPc(name="attic", host="me@attic.local")
 

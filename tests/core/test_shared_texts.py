@@ -1,8 +1,6 @@
-from __future__ import annotations
-
 import getpass
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -11,10 +9,6 @@ from gpu_studio.core.check.check_file import encode_record
 from gpu_studio.core.messages.check_messages import CheckFinding
 from gpu_studio.core.shared_texts import log_end, without_identifiers, without_names
 from tests.fakes.check_records import check_record
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 USER, HOST = "erika.mustermann", "HEIMRECHNER-7"
 UUID = "GPU-4fe0d7a1-3c5b-4d52-9c2e-0123456789ab"

@@ -1,9 +1,8 @@
-from __future__ import annotations
-
 import pickle
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -26,10 +25,6 @@ from tests.core.race.racing import CARD, over
 from tests.fakes.check_answers import wrong_bit
 from tests.fakes.check_records import check_record
 from tests.fakes.hostile_files import HOSTILE_NAME, UNSHOWABLE, race_recording
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _LONG = 100
 

@@ -1,9 +1,7 @@
-from __future__ import annotations
-
 import math
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -21,10 +19,6 @@ from gpu_studio.core.units import (
     shown_moment,
     three_digits,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 GAP = "\u202f"
 FACTORS = {

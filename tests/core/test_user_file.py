@@ -1,8 +1,6 @@
-from __future__ import annotations
-
 import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +11,6 @@ from gpu_studio.core.user_file import (
     read_user_file,
     write_atomically,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_an_ordinary_file_is_read(tmp_path: Path):

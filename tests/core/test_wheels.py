@@ -1,8 +1,6 @@
-from __future__ import annotations
-
 import json
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,10 +10,6 @@ from gpu_studio.core.maker_builds import BuildVerdict, MakerCard, judge, serves,
 from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import CudaCard, choice_of_tag, choose_wheel
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 GT710 = CudaCard("NVIDIA GeForce GT 710", (3, 5))
 GTX750TI = CudaCard("NVIDIA GeForce GTX 750 Ti", (5, 0))

@@ -1,13 +1,11 @@
 """What a person types, runs and reads in the Benchmark tab."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QTabBar, QTableView, QToolButton, QWidget
 
+from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.result_bars import ResultBars
 from gpu_studio.ui.trust_chip import TrustChip
@@ -22,10 +20,6 @@ from tests.driving.window import (
     wait_until,
     write,
 )
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.run_messages import RunWorkload
-    from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 
 
 def type_sizes(tab: QWidget, sizes: str) -> QLineEdit:

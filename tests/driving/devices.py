@@ -1,22 +1,14 @@
 """What a person does on the Devices tab, and waits for."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QCoreApplication, QEvent
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QPushButton, QWidget
 
+from gpu_studio.core.devices.devices import Reading
+from gpu_studio.model.studio import Studio
+from gpu_studio.ui.devices.devices_tab import DevicesTab
 from tests.driving.window import find, wait_ready, wait_until
-
-if TYPE_CHECKING:
-    from PySide6.QtGui import QAction
-    from PySide6.QtWidgets import QWidget
-
-    from gpu_studio.core.devices.devices import Reading
-    from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.devices.devices_tab import DevicesTab
-    from tests.fakes.pc import SteadySensors
+from tests.fakes.pc import SteadySensors
 
 
 def more(root: QWidget) -> list[QAction]:

@@ -1,9 +1,5 @@
 """What a person does first in the Memory tab."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import (
     QApplication,
@@ -12,20 +8,15 @@ from PySide6.QtWidgets import (
     QPlainTextEdit,
     QPushButton,
     QTableView,
+    QWidget,
 )
+from pytestqt.qtbot import QtBot
 
-from gpu_studio.model.pages import NOW
+from gpu_studio.model.pages import NOW, PageId
+from gpu_studio.model.studio import Studio
+from gpu_studio.ui.memory.memory_tab import MemoryTab
 from gpu_studio.ui.memory.tank import TankBar
 from tests.driving.window import click, find, wait_until
-
-if TYPE_CHECKING:
-    from PySide6.QtWidgets import QWidget
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.model.pages import PageId
-    from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.memory.memory_tab import MemoryTab
-
 
 MIB = 1 << 20
 

@@ -1,13 +1,12 @@
 """Every page of the window, and a PC of scripts on which each of them has a result."""
 
-from __future__ import annotations
-
 import atexit
 import shutil
 import tempfile
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from PySide6.QtWidgets import (
@@ -17,11 +16,13 @@ from PySide6.QtWidgets import (
     QRadioButton,
     QTabBar,
     QTabWidget,
+    QWidget,
 )
 
 from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import ReadMemory, RunMemoryExperiment
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.pitfall_messages import Figure, RunPitfall
 from gpu_studio.core.messages.placement_messages import (
     InspectFile,
@@ -34,7 +35,7 @@ from gpu_studio.model.pages import BENCHMARK
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.memory.fit_page import FitPage
 from gpu_studio.ui.scroll_page import idle_work
-from gpu_studio.ui.tabs import TABS
+from gpu_studio.ui.tabs import TABS, Tab
 from tests.driving.memory import fill_card
 from tests.driving.window import find, wait_until
 from tests.fakes.check_answers import check_round
@@ -44,14 +45,6 @@ from tests.fakes.memory_answers import memory_read, oom_finished, segments_read
 from tests.fakes.race_answers import race_run
 from tests.fakes.switching_answers import pitfall_finished
 from tests.ui.switcher import answers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from PySide6.QtWidgets import QWidget
-
-    from gpu_studio.core.messages.message import Event
-    from gpu_studio.ui.tabs import Tab
 
 _TURNS = 10
 

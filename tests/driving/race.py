@@ -1,16 +1,10 @@
 """What a person does and sees in the Race tab."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from PySide6.QtWidgets import QSlider
 
 from gpu_studio.ui.race.race_lane import RacePicture
+from gpu_studio.ui.race.race_tab import RaceTab
 from tests.driving.window import click, find, text, wait_until
-
-if TYPE_CHECKING:
-    from gpu_studio.ui.race.race_tab import RaceTab
 
 
 def run(tab: RaceTab) -> None:

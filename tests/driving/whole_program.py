@@ -3,23 +3,18 @@
 A script stands for what a person does. `CLOSING` has the states in which a window can be closed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 
 from tests.patience import PATIENCE_S, outliving
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 _LONGEST_S = 5 * PATIENCE_S

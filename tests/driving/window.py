@@ -5,10 +5,10 @@ measurements. It needs no pytest: a program that drives the window in a process 
 as well. ``root`` is any widget that has the named one somewhere below it.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
 
 from PySide6.QtCore import (
     QDeadlineTimer,
@@ -40,14 +40,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.model.studio import Studio
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from gpu_studio.model.studio import Studio
 
 _LOOK_MS = 10
 

@@ -1,15 +1,11 @@
 """Asking an engine's dispatcher in tests."""
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpu_studio.core.messages.message import Event, Request
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.engine.dispatcher import Dispatcher
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.message import Event, Request
 
 
 def ask(request: Request, dispatcher: Dispatcher | None = None) -> list[Event]:

@@ -1,15 +1,10 @@
 """Runs that are not long in warming up, and not long in timing their parts."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.engine.quick_runs import make_quick
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(autouse=True, scope="package")

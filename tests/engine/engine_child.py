@@ -1,20 +1,14 @@
 """An engine's real child process, spoken to over its pipes as the window does."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from gpu_studio.core.messages.engine_messages import Heartbeat
+from gpu_studio.core.messages.message import Event, Request
 from gpu_studio.core.protocol import decode_line, encode
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from gpu_studio.core.messages.message import Event, Request
 
 
 class EngineChild:

@@ -1,14 +1,9 @@
 """Runs that are not long in warming up, in pacing a race, and in timing their parts."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from gpu_studio.engine.benchmark import run, timing
 from gpu_studio.engine.workloads import parts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _SHORT_S = {
     (timing, "WARM_UP_S"): 0.02,

@@ -1,29 +1,21 @@
 """An engine that gets no more memory of the system: its process has a limit."""
 
-from __future__ import annotations
-
 import gc
 import re
 import sys
 import weakref
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunWorkload
 from gpu_studio.engine.faults import failure_of
 from tests.engine.answers import run_request
 from tests.engine.engine_child import EngineChild
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from gpu_studio.core.messages.run_messages import RunWorkload
-
 
 CPU_OOM = (
     "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you "

@@ -1,13 +1,11 @@
 """What waits for an answer, what a stop means, and how serving ends: without a process."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import io
 import os
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -15,16 +13,12 @@ import pytest
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import Heartbeat, RequestFailed, Stop
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.message import Event, Request
 from gpu_studio.core.protocol import decode_line, encode
 from gpu_studio.engine import serve as serve_module
 from gpu_studio.engine.serve import EXIT_FATAL, Inbox, Outbox, serve
 from tests.engine.answers import run_request
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpu_studio.core.messages.message import Event, Request
 
 
 def jobs_of(*lines: bytes) -> list[tuple[Request | Failure, bool]]:

@@ -1,8 +1,6 @@
-from __future__ import annotations
-
 import math
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -33,10 +31,6 @@ from gpu_studio.engine.devices.description import describe_engine
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.recorded_engine import RecordedEngine
 from tests.fakes.recording_header import recording_header
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 HEADER = recording_header(title="test card", device_name="Test", recorded_at="2026-11-20")
 LABEL = "Test: test card"

@@ -1,8 +1,7 @@
-from __future__ import annotations
-
 import os
+from collections.abc import Collection, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 import pytest
@@ -10,9 +9,6 @@ import pytest
 from gpu_studio.core.devices.devices import Device, GpuProcess
 from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.engine.sensor import CardWatch, CpuWatch
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
 
 
 class Told:

@@ -1,12 +1,11 @@
 """The engine's real child process, spoken to over its pipes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -19,6 +18,7 @@ from gpu_studio.core.messages.engine_messages import (
     Stop,
 )
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunFinished,
@@ -29,12 +29,6 @@ from gpu_studio.core.protocol import encode
 from gpu_studio.engine.serve import EXIT_FATAL
 from tests.engine.answers import only, run_request
 from tests.engine.engine_child import EngineChild
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from gpu_studio.core.messages.message import Event
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
-from __future__ import annotations
-
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,10 +15,6 @@ from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.hardware.linux.sys_tree import SysTree
 from gpu_studio.hardware.makers import are_all_cards_asleep
 from tests.engine.answers import ask, only, run_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 POLITELY = DescribeEngine(wakes_cards=False)
 

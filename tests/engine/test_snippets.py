@@ -1,8 +1,7 @@
-from __future__ import annotations
-
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -21,18 +20,13 @@ from gpu_studio.core.switcher.whole_snippet import runs_as_it_stands, snippet_fo
 from gpu_studio.engine import device
 from gpu_studio.engine.device import AcceleratorState
 from gpu_studio.engine.memory import caching_allocator
+from gpu_studio.engine.pitfalls.pitfall import Pitfall
 from gpu_studio.engine.pitfalls.registry import PITFALLS, find_pitfall
 from gpu_studio.engine.switcher import placement
 from gpu_studio.engine.switcher.models import MODELS
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.registry import find_workload
 from tests.engine.answers import ask, only, run_request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from gpu_studio.engine.pitfalls.pitfall import Pitfall
 
 
 def run_snippet(snippet: str, capsys: pytest.CaptureFixture[str]) -> str:

@@ -1,12 +1,12 @@
 """What an engine says of a check, in an invented time."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from gpu_studio.core.check.stages import stage_budget_s
+from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
     CheckFinding,
@@ -24,15 +24,10 @@ from gpu_studio.core.messages.check_messages import (
     WrongBits,
 )
 from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.telemetry import ClockReason, Telemetry
 from tests.fakes.descriptions import described_for
 from tests.fakes.scripted_engine import Engines, Pause
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpu_studio.core.devices.devices import Inventory
-    from gpu_studio.core.messages.message import Event
 
 MIB = 1 << 20
 COVERAGE = MemoryCoverage(

@@ -1,15 +1,11 @@
 """Records of checks, in an invented time."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+from gpu_studio.core.check.check_record import CheckRecord
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
+from gpu_studio.core.messages.check_messages import CheckFinding, PlantKind, StageName
 from tests.fakes.check_answers import check_round
-
-if TYPE_CHECKING:
-    from gpu_studio.core.check.check_record import CheckRecord
-    from gpu_studio.core.messages.check_messages import CheckFinding, PlantKind, StageName
 
 STARTED_AT = "2026-11-22T14:40:00+01:00"
 

@@ -1,17 +1,13 @@
 """What an engine says of itself and of its workloads."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.messages.placement_messages import ModelDescription
 from gpu_studio.core.messages.run_messages import WorkloadDescription
-
-if TYPE_CHECKING:
-    from gpu_studio.core.devices.devices import Inventory
 
 
 def elementwise() -> WorkloadDescription:

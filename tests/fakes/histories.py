@@ -1,16 +1,11 @@
 """Histories of invented trainings, recorded by the model of the allocator."""
 
-from __future__ import annotations
-
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from gpu_studio.core.memory.allocator.blocks import Block
 from gpu_studio.core.memory.allocator.model import AllocatorModel
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpu_studio.core.memory.allocator.blocks import Block
 
 MIB = 1 << 20
 _FORWARD = [{"filename": "/x/torch/nn/modules/module.py", "line": 1775, "name": "_call_impl"}]

@@ -1,28 +1,22 @@
 """Records and recordings as a stranger might write them, to harm whoever opens them."""
 
-from __future__ import annotations
-
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
 
 from gpu_studio.core.benchmark.kept_run import encode_kept, kept_of
 from gpu_studio.core.check.check_file import encode_record
+from gpu_studio.core.messages.message import Message
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.protocol import encode, encode_all
+from gpu_studio.core.race.contestant import Contestant
 from tests.core.race.racing import CARD, CPU, over, samples
 from tests.fakes.check_records import check_record
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import batch, started
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from gpu_studio.core.messages.message import Message
-    from gpu_studio.core.race.contestant import Contestant
 
 SIDE = 512
 """The largest side of a frame: with 3 bytes a pixel, 768 KiB."""

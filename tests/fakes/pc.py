@@ -1,9 +1,8 @@
 """A PC's devices, and sensors that say what a test tells them to."""
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -17,9 +16,6 @@ from gpu_studio.core.devices.devices import (
     SensorEvent,
 )
 from gpu_studio.core.telemetry import ClockReason, Telemetry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 
 class SteadySensors:

@@ -1,12 +1,13 @@
 """The events of a race, with frames, in an invented time."""
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceOutcome
 from gpu_studio.core.messages.run_messages import (
     RunInTurns,
@@ -18,13 +19,6 @@ from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.race.pictures import lake
 from tests.fakes.run_answers import batch, changed, finished, samples_of, started
 from tests.fakes.scripted_engine import Pause
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from gpu_studio.core.messages.message import Event
 
 FRAMES = 9
 STEPS = 800

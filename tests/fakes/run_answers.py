@@ -1,11 +1,11 @@
 """What an engine says of a run, from its beginning to its result."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.run_messages import (
     CeilingShare,
     RunConditions,
@@ -18,11 +18,6 @@ from gpu_studio.core.messages.run_messages import (
     SamplesMeasured,
 )
 from gpu_studio.core.statistics import median_interval, summarize
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpu_studio.core.messages.message import Event
 
 
 def call_time_s(request: RunWorkload) -> float:

@@ -1,20 +1,14 @@
 """Installed builds in memory, and an installer that says what a test lets it say."""
 
-from __future__ import annotations
-
 import queue
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpu_studio.core.builds.progress import ENDS, InstallProgress, InstallStage
 from gpu_studio.core.builds.record import FAMILIES, BuildRecord, Wanted, best_of
+from gpu_studio.core.builds.trouble import Trouble
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpu_studio.core.builds.trouble import Trouble
 
 TORCH, PYTHON = "2.13.0", "3.11"
 

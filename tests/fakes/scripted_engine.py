@@ -6,17 +6,16 @@ holds the engine in the middle of its work until the test says `ScriptedEngine.g
 stopped or abandoned; a go that comes before its pause is not lost.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from gpu_studio.core.engine import InProcessEngine
+from gpu_studio.core.engine import EngineEnvironment, InProcessEngine
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
+from gpu_studio.core.messages.message import Event, Request
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunFinished,
@@ -29,10 +28,6 @@ from gpu_studio.core.messages.run_messages import (
 from tests.fakes.descriptions import described
 from tests.fakes.run_answers import in_turns, run_events
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from gpu_studio.core.engine import EngineEnvironment
-    from gpu_studio.core.messages.message import Event, Request
 
 LONGEST_PAUSE_S = 2 * PATIENCE_S
 

@@ -1,17 +1,13 @@
 """Work in a thread that goes on until somebody waits for the thread."""
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
 
 from gpu_studio.model.worker import Worker
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pytest
 
 
 class SlowWork:

@@ -1,17 +1,12 @@
 """What an engine says of the runs of a standard run."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from gpu_studio.core.benchmark.standard import STANDARD_1
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.run_messages import OtherLoad, RunHeat, RunWorkload
 from tests.fakes.run_answers import finished, run_events, samples_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpu_studio.core.messages.message import Event
 
 ITEMS = {(one.workload, one.dtype, *sorted(one.options.items())): one for one in STANDARD_1}
 

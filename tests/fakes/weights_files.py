@@ -1,15 +1,11 @@
 """Writes files of weights as their formats say, without torch; the data itself is a hole."""
 
-from __future__ import annotations
-
 import json
 import math
 import struct
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 _BITS = {"F32": 32, "F16": 16, "BF16": 16, "U8": 8, "I32": 32, "F4": 4}
 # (number, weights in a block, bytes of a block)

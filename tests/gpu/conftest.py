@@ -5,30 +5,26 @@
 Nothing of the window is needed: pytest, torch, numpy, psutil, nvidia-ml-py and msgspec are enough.
 """
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from gpu_studio.core.engine import EngineEnvironment
 
 # As for every engine, and before CUDA reads it.
 os.environ.update(EngineEnvironment().variables())
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
 import pytest
 import torch
 
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.messages.message import Event, Request
 from gpu_studio.engine.device import accelerator_state, addresses, prove_kernels, resolve
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.hardware.engine_sensor import EngineSensor
 from tests.engine.engine_child import EngineChild
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from gpu_studio.core.messages.message import Event, Request
 
 _HAS_SOFT_CARDS = "SOFT_CARDS_DIR" in os.environ
 

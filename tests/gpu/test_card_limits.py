@@ -1,12 +1,11 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
 
 from gpu_studio.core.benchmark import sustained
 from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.placement_messages import PlaceTensors, TensorsPlaced
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, SamplesMeasured
 from gpu_studio.engine.benchmark.admission import LONGEST_KERNEL_S, kernel_time_s
@@ -15,10 +14,7 @@ from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.registry import find_workload
 from gpu_studio.hardware.engine_sensor import EngineSensor
 from tests.engine.answers import only, run_request
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.message import Event
-    from tests.gpu.conftest import Ask
+from tests.gpu.conftest import Ask
 
 _LOAD_S = 0.5
 

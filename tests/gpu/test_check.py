@@ -1,15 +1,9 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.stages import PLANTED_FAULTS
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, PlantKind, RunCheck, StageName
-
-if TYPE_CHECKING:
-    from tests.gpu.conftest import Ask
+from tests.gpu.conftest import Ask
 
 pytestmark = pytest.mark.real_kernels
 _RESULTS = [fault for fault in PLANTED_FAULTS if fault.kind in ("bit", "stuck", "swap", "drop")]

@@ -1,18 +1,12 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from gpu_studio.core.devices.cards import torch_card_of
+from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.devices.findings import find
+from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.engine.devices.description import describe_engine
 from gpu_studio.engine.devices.probe_client import probe_pc
 from gpu_studio.hardware.reader import PcSensors
-
-if TYPE_CHECKING:
-    from gpu_studio.core.devices.devices import Inventory
-    from gpu_studio.core.devices.torch_facts import PcProbed
 
 
 @pytest.fixture(scope="module")

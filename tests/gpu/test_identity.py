@@ -1,10 +1,9 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 import torch
 
+from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed, RequestFailed
@@ -12,12 +11,7 @@ from gpu_studio.core.messages.memory_messages import EmptyCache, MemoryRead, Rea
 from gpu_studio.core.messages.placement_messages import DeviceUsed, UseDevice
 from gpu_studio.engine.device import resolve, uuid_of
 from gpu_studio.hardware.reader import PcSensors
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpu_studio.core.devices.devices import Inventory
-    from tests.gpu.conftest import Ask, StartEngine
+from tests.gpu.conftest import Ask, StartEngine
 
 
 @pytest.fixture(scope="module")

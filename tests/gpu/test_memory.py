@@ -1,6 +1,4 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -16,16 +14,14 @@ from gpu_studio.core.messages.memory_messages import (
     ReadMemory,
     RunMemoryExperiment,
 )
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.placement_messages import PlaceModel
 from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.core.protocol import encode
 from gpu_studio.engine.device import resolve
 from tests.engine.answers import only, run_request
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.message import Event
-    from tests.engine.engine_child import EngineChild
-    from tests.gpu.conftest import StartEngine
+from tests.engine.engine_child import EngineChild
+from tests.gpu.conftest import StartEngine
 
 MIB = 1 << 20
 TENSOR = 16 * MIB  # 2048 × 2048 of float32

@@ -4,11 +4,10 @@ Each comparison takes both sides in turns and looks at the median of the ratios,
 that changes slowly moves both.
 """
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -18,11 +17,7 @@ from gpu_studio.engine.device import resolve
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.registry import find_workload
 from tests.engine.answers import run_request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.gpu.conftest import Ask
+from tests.gpu.conftest import Ask
 
 pytestmark = pytest.mark.real_kernels
 

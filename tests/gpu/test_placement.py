@@ -1,22 +1,16 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import torch
 
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.pitfall_messages import PitfallFinished, RunPitfall
 from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceModel, PlaceRow
 from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.switcher.models import MODELS
 from tests.engine.answers import only
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpu_studio.core.messages.message import Event
-    from tests.engine.engine_child import EngineChild
-    from tests.gpu.conftest import Ask
+from tests.engine.engine_child import EngineChild
+from tests.gpu.conftest import Ask
 
 _NAMES = [model.description.name for model in MODELS]
 

@@ -1,13 +1,9 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 import torch
 
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, WorkloadDescription
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import LEARN, PICTURES
 from gpu_studio.core.race.verdict import judge
@@ -20,10 +16,7 @@ from gpu_studio.engine.workloads.learn import (
     sharpness_curve,
     tolerance_db,
 )
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from tests.gpu.conftest import Ask
+from tests.gpu.conftest import Ask
 
 pytestmark = pytest.mark.real_kernels
 

@@ -1,7 +1,5 @@
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -9,11 +7,13 @@ import torch
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import Stop
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunFinished,
     RunPhaseChanged,
     RunStopped,
+    RunWorkload,
     SamplesMeasured,
 )
 from gpu_studio.core.protocol import encode
@@ -24,12 +24,8 @@ from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.registry import WORKLOADS, find_workload
 from gpu_studio.hardware.engine_sensor import EngineSensor
 from tests.engine.answers import only, run_request
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.message import Event
-    from gpu_studio.core.messages.run_messages import RunWorkload
-    from tests.engine.engine_child import EngineChild
-    from tests.gpu.conftest import Ask, StartEngine
+from tests.engine.engine_child import EngineChild
+from tests.gpu.conftest import Ask, StartEngine
 
 _NAMES = [workload.description.name for workload in WORKLOADS]
 _SQUARE = ("elementwise", "matmul")

@@ -1,9 +1,7 @@
-from __future__ import annotations
-
 import ctypes
 import threading
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,9 +13,6 @@ from gpu_studio.hardware.nvidia.nvml import Nvml
 from tests.hardware.fake_nvapi import ABSENT, INCOMPATIBLE, NOT_SUPPORTED, FakeCard, FakeNvapi
 from tests.hardware.fake_nvml import GT_1030, FakeNvml
 from tests.patience import until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NOTHING = ChannelReading(None, None)
 LOADED = Telemetry(temperature_c=60.0, utilization_percent=99.0)

@@ -3,8 +3,6 @@
 The screen is an Xvfb of this PC.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os
@@ -13,9 +11,9 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from studio_build.linux_packages import ON_DEBIAN, SELF_CONTAINED, Kind, deb_name
 
@@ -34,9 +32,6 @@ from tests.installed.wheel_index import WheelIndex
 from tests.windows.set_up import ROOT, SkippedError, install_from_debian
 from tests.windows.window import FailedError, Person, WatchedWindow
 from tests.windows.wine_pc import screen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 _CLONE_NEWNS = 0x00020000  # of sched.h
 _USER = "Änne Öhm"  # a person's name; the account's is below, which Debian wants in ASCII

@@ -1,11 +1,11 @@
 """The setup for Windows, on the Windows PC of tests/windows: install, use, update, remove."""
 
-from __future__ import annotations
-
 import shutil
+import subprocess
 import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from tests.installed.first_use import (
     expect_nothing_runs,
@@ -20,11 +20,6 @@ from tests.installed.wheel_index import WheelIndex
 from tests.windows.set_up import ROOT, download_wheels, set_up
 from tests.windows.window import FailedError, Person
 from tests.windows.wine_pc import CHECKOUT, PYTHON, WindowsPc, screen, wait_until
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 APP = "C:\\Eigene Dateien\\GPU Studio für mich"
 _USER = "C:\\users\\root"

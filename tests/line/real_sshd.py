@@ -1,24 +1,19 @@
 """A real sshd of this user on a loopback port, with keys made for it; no root is needed."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 
 import gpu_studio
 from gpu_studio.core.other_pc import OtherPc
 from tests.patience import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SERVER = """
 Port {port}

@@ -1,24 +1,18 @@
 """The window with another PC at the other end of a stand-in ssh: rows, runs, and a cut line."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.app import SshPcs
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.run import RunState
+from gpu_studio.core.other_pc import OtherPc
 from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.pc import LineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from tests.fakes.pc import SteadySensors, cpu_only
+from tests.fakes.scripted_engine import Engines
 from tests.patience import PATIENCE_MS
-
-if TYPE_CHECKING:
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.core.other_pc import OtherPc
-    from tests.fakes.scripted_engine import Engines
 
 _LOADS_TORCH_MS = 6 * PATIENCE_MS
 

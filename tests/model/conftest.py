@@ -1,18 +1,12 @@
 """What the tests of the models share."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from gpu_studio.model.engine_session import EngineSession
+from tests.fakes.scripted_engine import Engines
 from tests.model.session_watcher import Watcher
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.fakes.scripted_engine import Engines
 
 
 @pytest.fixture

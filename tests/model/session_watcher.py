@@ -1,25 +1,18 @@
 """Who listens to an engine session, and what is asked of it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from PySide6.QtCore import QObject, Slot
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.messages.engine_messages import EngineDescribed, EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.message import Event, Request
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunStopped, RunWorkload
-from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.engine_session import EngineSession, EngineState, Reply
 from tests.fakes.run_answers import run_events, started
 from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.core.messages.message import Event, Request
-    from gpu_studio.model.engine_session import EngineSession, Reply
 
 
 class Watcher(QObject):

@@ -1,7 +1,5 @@
-from __future__ import annotations
-
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,20 +11,16 @@ from gpu_studio.core.builds.trouble import (
     missing_runtime,
     no_network,
 )
+from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model import engine_handover
+from gpu_studio.model.builds import Builds
 from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.studio import Studio
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030
 from tests.fakes.scripted_builds import FakeStore, ScriptedBuildInstaller, record
 from tests.model.session_watcher import hold, run_request, wait_paused
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpu_studio.core.devices.devices import Inventory
-    from gpu_studio.model.builds import Builds
 
 STAGES = InstallStage
 STATES = EngineState

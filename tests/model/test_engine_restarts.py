@@ -1,12 +1,13 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.message import Event, Request
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.worker import Worker
@@ -20,14 +21,6 @@ from tests.model.session_watcher import (
     start,
     wait_paused,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.core.messages.message import Event, Request
-
 
 ONE_CARD = EngineEnvironment(visible_devices="GPU-1")
 OTHER_CARD = EngineEnvironment(visible_devices="GPU-2")

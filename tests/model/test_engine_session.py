@@ -1,22 +1,23 @@
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QCoreApplication
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.placement_messages import DeviceUsed, UseDevice
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunStopped, RunWorkload
 from gpu_studio.model import engine_session
-from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.worker import Worker
 from tests.fakes.descriptions import described
 from tests.fakes.run_answers import started
-from tests.fakes.scripted_engine import ScriptedEngine
+from tests.fakes.scripted_engine import Engines, ScriptedEngine
 from tests.model.session_watcher import (
     Watcher,
     hold,
@@ -28,16 +29,6 @@ from tests.model.session_watcher import (
     wait_paused,
 )
 from tests.patience import PATIENCE_MS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.core.messages.message import Event
-    from gpu_studio.model.engine_session import EngineSession
-    from tests.fakes.scripted_engine import Engines
-
 
 # ── starting and the queue ────────────────────────────────────────────────────────────────────────
 

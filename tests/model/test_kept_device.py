@@ -1,21 +1,15 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.kept_run import KeptRun, encode_kept, kept_of, run_of, without_card
 from gpu_studio.core.benchmark.run import Run
+from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.kept_device import doubt_note, kept_card, kept_name
+from gpu_studio.model.studio import Studio
 from tests.fakes.pc import gt_1030_card, two_cards
 from tests.fakes.run_answers import run_events
-
-if TYPE_CHECKING:
-    from gpu_studio.core.devices.devices import Inventory
-    from gpu_studio.model.studio import Studio
-    from tests.fakes.scripted_engine import Engines
+from tests.fakes.scripted_engine import Engines
 
 CARD = gt_1030_card()
 NAME = "GeForce GT 1030"

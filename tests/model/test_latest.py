@@ -1,18 +1,12 @@
-from __future__ import annotations
-
 import threading
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.model.latest import Latest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pytestqt.qtbot import QtBot
 
 
 @pytest.fixture

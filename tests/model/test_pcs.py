@@ -1,9 +1,10 @@
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.run import RunState
@@ -11,22 +12,14 @@ from gpu_studio.core.line_trouble import LineProblem
 from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
 from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.pc import LineState
+from gpu_studio.model.pc import LineState, RemotePc
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Task
 from tests.fakes.other_pcs import OtherPcs, add_attic, line_lost
 from tests.fakes.pc import SteadySensors, cpu_only, reading
 from tests.fakes.run_answers import run_events, started
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.model.pc import RemotePc
-    from tests.fakes.scripted_engine import Engines
+from tests.fakes.scripted_engine import Engines
 
 
 def addresses(studio: Studio) -> list[str | None]:

@@ -1,24 +1,18 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.messages.engine_messages import EngineEnded
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
+from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState
 from tests.fakes.run_answers import run_events
+from tests.fakes.scripted_engine import Engines, ScriptedEngine
 from tests.model.session_watcher import hold, run_request, start, wait_paused
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.core.messages.message import Event
-    from gpu_studio.model.engine_session import EngineSession
-    from tests.fakes.scripted_engine import Engines, ScriptedEngine
 
 
 class Rule:

@@ -1,28 +1,20 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QCoreApplication
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, Heartbeat
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Action, Tone
 from gpu_studio.model import awake_timer
-from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.engine_session import EngineSession, EngineState, Reply
+from gpu_studio.model.studio import Studio
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.run_answers import run_events, started
 from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
 from tests.model.session_watcher import run_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.model.engine_session import EngineSession, Reply
-    from gpu_studio.model.studio import Studio
 
 SENTENCE = "PyTorch is not responding."
 

@@ -1,9 +1,9 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.devices.devices import ASLEEP, Device, Driver, Inventory
@@ -11,16 +11,10 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed
 from gpu_studio.core.notice import Action
 from gpu_studio.model.devices.devices import DevicesModel
+from gpu_studio.model.studio import Studio
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_device, gt_1030_card
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.model.studio import Studio
-    from tests.fakes.scripted_engine import Engines, ScriptedEngine
+from tests.fakes.scripted_engine import Engines, ScriptedEngine
 
 SLEEPER = Device(
     kind="cuda", name="NVIDIA GeForce GT 1030", pci_bus_id="00000000:01:00.0",

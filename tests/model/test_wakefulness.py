@@ -1,14 +1,8 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QObject
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.model.awake_timer import AwakeTimer
 from gpu_studio.model.pages import CHECK, RACE, Wakefulness
-
-if TYPE_CHECKING:
-    from pytestqt.qtbot import QtBot
 
 
 class Blocker:

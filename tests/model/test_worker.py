@@ -1,20 +1,14 @@
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+import pytest
 import shiboken6
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QThread, Slot
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.model.worker import Task, Worker
 from tests.patience import PATIENCE_MS, PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pytest
-    from pytestqt.qtbot import QtBot
 
 
 class Receiver(QObject):

@@ -1,26 +1,19 @@
 """Every page of the window, without and with results, over scripts: all numbers are invented."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from pathlib import Path
 
 from PySide6.QtGui import QImage
 
 from gpu_studio.app import build_window
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
+from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving.pages import PAGES, go, scripts_of_all_pages, settle, use_everything
+from tests.driving.pages import PAGES, Page, go, scripts_of_all_pages, settle, use_everything
 from tests.driving.window import wait_ready, wait_until
 from tests.fakes.pc import SteadySensors, long_names, reading
 from tests.fakes.scripted_engine import Engines
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
-
-    from gpu_studio.ui.main_window import MainWindow
-    from tests.driving.pages import Page
 
 # Logical pixels, and device pixels for each of them.
 SIZES = ((900, 520, 1), (1280, 800, 1), (960, 540, 2))

@@ -1,11 +1,9 @@
 """The README's pictures: a real window with the engine and the sensors of this PC."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QEventLoop, Qt, QTimer
@@ -25,6 +23,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.app import build_window
 from gpu_studio.builds.shelf import BuildShelf
 from gpu_studio.core.race.stage_view import film_order
+from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.plots.live_plot import LivePlot
@@ -44,11 +43,6 @@ from tests.driving.window import (
     wait_until,
     write,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gpu_studio.model.settings import Settings
 
 LONGEST_WAIT_S = 120.0
 _FIRST_START_SIZE = (900, 520)  # the smallest that the window supports: the page is nearly empty

@@ -1,13 +1,11 @@
-from __future__ import annotations
-
 import io
 import json
 import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -19,9 +17,6 @@ from gpu_studio.process import child_process
 from gpu_studio.process.child_process import ChildProcess, direct_start, interpreter
 from gpu_studio.process.console_end import ConsoleEnd
 from tests.patience import PATIENCE_S, until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture

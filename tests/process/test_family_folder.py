@@ -1,12 +1,10 @@
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +12,6 @@ from gpu_studio.process import family_folder
 from gpu_studio.process.child_process import ChildProcess
 from gpu_studio.process.family_folder import FamilyFolder, remove_left_over
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ROOT = Path(__file__).resolve().parents[2]
 # An owner of a folder with something in it, and a child of its own, which a kill leaves without

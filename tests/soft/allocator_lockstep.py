@@ -4,21 +4,16 @@ Whatever is asked of the one is asked of the other, and all they tell must be th
 the texts of errors, the model's counters in ``torch.cuda.memory_stats()``, and the whole snapshot.
 """
 
-from __future__ import annotations
-
 import random
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from gpu_studio.core.memory.allocator.blocks import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.blocks import Block, ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.allocator.options import parse_configuration
 from tests.core.memory.allocator.allocator_trace import Edge, Setting, follow, reserved_at
-
-if TYPE_CHECKING:
-    from gpu_studio.core.memory.allocator.blocks import Block
 
 __all__ = ["Edge", "Lockstep", "Setting", "compare_options", "reserved_at", "run"]
 

@@ -4,10 +4,9 @@ These tests run in an environment with a CUDA build of PyTorch, which
 ``python3 packaging/bootstrap.py test --soft-cards`` makes.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -16,9 +15,6 @@ from tests.engine.engine_child import EngineChild
 from tests.soft.child import Child
 from tests.softcards.build import torch_cuda, why_not
 from tests.softcards.cards import Card, SoftPc, soft_cards
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def _reason() -> str | None:

@@ -5,11 +5,8 @@ what is on record (ALLOCATOR_RECORD=1 in the environment rewrites the record); a
 ALLOCATOR_STEPS=1000000.
 """
 
-from __future__ import annotations
-
 import json
 import os
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,11 +18,9 @@ from tests.core.memory.allocator.allocator_trace import (
     Edge,
     Setting,
 )
+from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import MODERN_1996_MIB
-
-if TYPE_CHECKING:
-    from tests.soft.conftest import MakeChild, MakePc
 
 steps = int(os.environ.get("ALLOCATOR_STEPS", STEPS))
 TIMEOUT_S = 300 + steps // 100

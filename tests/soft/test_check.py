@@ -6,14 +6,13 @@ are real, so memory and link find nothing without a planted fault.
 A check has much time here, and is stopped as soon as the test has seen enough.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -30,15 +29,11 @@ from gpu_studio.core.messages.check_messages import (
     StageName,
 )
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed, Stop
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.protocol import decode_line, encode
+from tests.engine.engine_child import EngineChild
+from tests.soft.conftest import MakePc, StartEngine
 from tests.softcards.catalogue import MODERN_1996_MIB, RTX_3060
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gpu_studio.core.messages.message import Event
-    from tests.engine.engine_child import EngineChild
-    from tests.soft.conftest import MakePc, StartEngine
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20

@@ -1,17 +1,12 @@
 """The real compiler (NVRTC needs no card), and its code loaded and launched on soft cards."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.soft.child import RaisedError
+from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
-
-if TYPE_CHECKING:
-    from tests.soft.conftest import MakeChild, MakePc
 
 PRELUDE = """
 import torch

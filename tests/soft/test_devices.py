@@ -1,13 +1,7 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
+from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.catalogue import GTX_1650, RTX_3060, RTX_4090
-
-if TYPE_CHECKING:
-    from tests.soft.conftest import MakeChild, MakePc
 
 IDENTITIES = """
 import pynvml

@@ -1,23 +1,19 @@
 """The doctor on soft cards: a real PyTorch, a real NVML client, and the faults it has to name."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import pytest
 
+from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.engine.devices.probe_client import probe_pc
+from tests.soft.conftest import MakePc
+from tests.softcards.cards import SoftPc
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
-
-if TYPE_CHECKING:
-    from gpu_studio.core.devices.torch_facts import PcProbed
-    from tests.soft.conftest import MakePc
-    from tests.softcards.cards import SoftPc
 
 Findings = list[dict[str, Any]]
 

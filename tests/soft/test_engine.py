@@ -4,9 +4,7 @@ Kernels of soft cards compute nothing, so proofs of results are false here, and 
 same.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,6 +13,7 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import EmptyCache, MemoryRead, ReadMemory
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceModel, UseDevice
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
@@ -25,15 +24,11 @@ from gpu_studio.core.messages.run_messages import (
 from gpu_studio.core.protocol import encode
 from gpu_studio.engine.serve import EXIT_FATAL
 from tests.engine.answers import only, run_request
+from tests.engine.engine_child import EngineChild
 from tests.patience import until
-from tests.softcards.cards import MIB, Card, Other
+from tests.soft.conftest import MakePc, StartEngine
+from tests.softcards.cards import MIB, Card, Other, SoftPc
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.message import Event
-    from tests.engine.engine_child import EngineChild
-    from tests.soft.conftest import MakePc, StartEngine
-    from tests.softcards.cards import SoftPc
 
 
 def run_on(device: str, **changes: Any) -> Any:

@@ -1,6 +1,4 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import pytest
@@ -21,11 +19,9 @@ from gpu_studio.core.messages.placement_messages import PlaceModel
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.engine.client import ProcessEngine
 from tests.engine.answers import only, run_request
+from tests.soft.conftest import MakePc, StartEngine
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import MODERN_1996_MIB
-
-if TYPE_CHECKING:
-    from tests.soft.conftest import MakePc, StartEngine
 
 
 def breaking(**changes: Any) -> RunMemoryExperiment:

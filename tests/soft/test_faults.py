@@ -1,17 +1,12 @@
-from __future__ import annotations
-
 import signal
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.soft.child import ChildEndedError, NoAnswerError, RaisedError
+from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import RTX_3060
-
-if TYPE_CHECKING:
-    from tests.soft.conftest import MakeChild, MakePc
 
 READY = "x = torch.ones(16, device='cuda'); torch.cuda.synchronize()"
 

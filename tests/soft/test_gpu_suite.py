@@ -1,18 +1,13 @@
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.soft.conftest import MakePc
+from tests.softcards.cards import Card
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
-
-if TYPE_CHECKING:
-    from tests.soft.conftest import MakePc
-    from tests.softcards.cards import Card
 
 # Holds times against each other, as on a real card.
 pytestmark = pytest.mark.alone

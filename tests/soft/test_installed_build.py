@@ -1,17 +1,12 @@
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
 from gpu_studio.builds.install import check_build
+from tests.soft.conftest import MakePc
+from tests.softcards.cards import Card
 from tests.softcards.catalogue import GT_1030, RTX_3060
-
-if TYPE_CHECKING:
-    from tests.soft.conftest import MakePc
-    from tests.softcards.cards import Card
 
 # PyTorch's code is for the cards from this capability on: CUDA 13 has none for older ones.
 OLDEST = {"12": (5, 0), "13": (7, 5)}

@@ -4,9 +4,8 @@ Kernels compute nothing here, so what was learned is never right; copies are rea
 is.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -18,14 +17,9 @@ from gpu_studio.engine.workloads.feeding import WAYS
 from gpu_studio.engine.workloads.train_network import parameters_count
 from tests.engine.answers import run_request
 from tests.engine.engine_child import EngineChild
-from tests.softcards.cards import Card, soft_cards
+from tests.soft.conftest import MakeChild, MakePc
+from tests.softcards.cards import Card, SoftPc, soft_cards
 from tests.softcards.catalogue import GTX_1650, RTX_3060
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.soft.conftest import MakeChild, MakePc
-    from tests.softcards.cards import SoftPc
 
 # Of the data set of the second document: 1000 × 10 float32 and 1000 int64.
 SET_BYTES = 48_000

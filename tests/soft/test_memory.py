@@ -1,16 +1,11 @@
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.soft.child import RaisedError
+from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import GT_1030, MODERN_1996_MIB
-
-if TYPE_CHECKING:
-    from tests.soft.conftest import MakeChild, MakePc
 
 CONTEXT = 60 * MIB
 

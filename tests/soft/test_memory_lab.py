@@ -1,9 +1,9 @@
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,17 +21,12 @@ from gpu_studio.core.messages.memory_messages import (
     SegmentsRead,
     StageBegan,
 )
+from gpu_studio.core.messages.message import Event
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 from tests.engine.answers import only
 from tests.engine.engine_child import EngineChild
+from tests.soft.conftest import MakePc
 from tests.softcards.cards import MIB, Card
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from gpu_studio.core.messages.message import Event
-    from tests.soft.conftest import MakePc
 
 # The size of a GT 1030 with code in every build; its context takes what the simulated one's does.
 SMALL = Card("NVIDIA GeForce GTX 1650", "7.5", mib=1996, sms=3)

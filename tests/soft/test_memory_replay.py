@@ -1,6 +1,4 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,14 +10,9 @@ from gpu_studio.core.messages.memory_messages import (
     RunMemoryExperiment,
 )
 from tests.core.memory.replay.test_history import CONFS
+from tests.soft.conftest import MakeChild, MakePc, StartEngine
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import MODERN_1996_MIB
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.soft.conftest import MakeChild, MakePc, StartEngine
-
 
 SEEDS, STEPS = 40, 400
 

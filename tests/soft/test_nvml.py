@@ -1,14 +1,9 @@
-from __future__ import annotations
-
 import os
 import struct
-from typing import TYPE_CHECKING
 
 from tests.patience import until
+from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.catalogue import RTX_3060
-
-if TYPE_CHECKING:
-    from tests.soft.conftest import MakeChild, MakePc
 
 OPEN = """
 import pynvml as n

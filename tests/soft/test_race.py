@@ -1,15 +1,13 @@
 """Races on soft cards: their kernels compute nothing, so a race ends, and claims nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.race_messages import FrameReady, RaceParameters, Showing
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
@@ -17,6 +15,7 @@ from gpu_studio.core.messages.run_messages import (
     RunInTurns,
     RunWorkload,
     SamplesMeasured,
+    WorkloadDescription,
 )
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.race.contestant import Contestant, race_requests
@@ -24,12 +23,8 @@ from gpu_studio.core.race.pictures import GROW, LEARN, PICTURES
 from gpu_studio.core.race.side import RaceTrack
 from gpu_studio.core.race.verdict import judge
 from tests.engine.answers import only
+from tests.soft.conftest import MakePc, StartEngine
 from tests.softcards.catalogue import GTX_1650
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.message import Event
-    from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from tests.soft.conftest import MakePc, StartEngine
 
 
 def race_of(

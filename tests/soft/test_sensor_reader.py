@@ -1,24 +1,19 @@
 """The sensor reader and the terminal on soft cards: a real NVML client, answers from a script."""
 
-from __future__ import annotations
-
 import itertools
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from gpu_studio.core.devices.devices import Inventory, Reading
 from gpu_studio.hardware.client import SensorReader
 from tests.patience import PATIENCE_S
+from tests.soft.conftest import MakePc
 from tests.softcards.cards import MIB, Other, SoftPc
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.soft.conftest import MakePc
 
 Read = tuple[SensorReader, "Iterator[Inventory | Reading]", Inventory]
 

@@ -3,17 +3,11 @@
 Here every call into CUDA and NVML would never return, so an answer proves that none was made.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.soft.child import NoAnswerError
+from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.catalogue import RTX_3060
-
-if TYPE_CHECKING:
-    from tests.soft.conftest import MakeChild, MakePc
 
 PREPARED = """
 import threading

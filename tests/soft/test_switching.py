@@ -1,6 +1,6 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -20,15 +20,9 @@ from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.switcher.models import MODELS
 from tests.engine.answers import only
 from tests.engine.engine_child import EngineChild
-from tests.softcards.cards import MIB
+from tests.soft.conftest import MakeChild, MakePc
+from tests.softcards.cards import MIB, SoftPc
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.soft.conftest import MakeChild, MakePc
-    from tests.softcards.cards import SoftPc
 
 BUFFERS = [
     "1.running_mean", "1.running_var", "1.num_batches_tracked", "5.running_mean", "5.running_var",

@@ -1,18 +1,13 @@
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.recording import read_recording
+from tests.soft.conftest import MakePc
 from tests.softcards.cards import DRIVERS
 from tests.softcards.catalogue import GT_1030, RTX_3060
-
-if TYPE_CHECKING:
-    from tests.soft.conftest import MakePc
 
 ROOT = Path(__file__).resolve().parents[2]
 

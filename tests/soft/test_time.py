@@ -1,14 +1,9 @@
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.catalogue import RTX_3060
-
-if TYPE_CHECKING:
-    from tests.soft.conftest import MakeChild, MakePc
 
 # What the cards' clocks say is compared with the clock on the wall.
 pytestmark = pytest.mark.alone

@@ -1,14 +1,8 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from gpu_studio.core.memory.fit import HALF_TYPES, TrainingPlan
+from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.catalogue import RTX_3060
-
-if TYPE_CHECKING:
-    from tests.soft.conftest import MakeChild, MakePc
 
 # Like a network's: matrices, some odd ones, and many vectors that share small segments.
 SIZES = [1 << 20] * 12 + [3_000_001] * 3 + [1000] * 20 + [6_400_000]

@@ -1,13 +1,8 @@
 """The table in which every process on a soft PC writes what it does (``c/softcards.h``)."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 MAX_CARDS = 16
 _PROCESSES = 64

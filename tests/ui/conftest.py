@@ -1,25 +1,18 @@
 """The letters in which every page must be readable, and a shown window."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtGui import QFont, QFontDatabase
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
 
+from gpu_studio.model.studio import Studio
 from gpu_studio.ui import theme
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.plots.live_plot import LivePlot
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.theme import Theme
+from gpu_studio.ui.theme import Theme
 
 # Per cent of the letters' own width, and points: the two extremes, and what is usual.
 LETTERS = ((85, 9.0), (100, 10.0), (125, 13.0))

@@ -1,9 +1,7 @@
 """Whether a window shows what it has to say: nothing cut off, covered or wider than its place."""
 
-from __future__ import annotations
-
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import (
@@ -27,9 +25,6 @@ from gpu_studio.ui.eliding import ElidedText, ElidingCombo, SpareText
 from gpu_studio.ui.parts import Table
 from gpu_studio.ui.scroll_page import TabScroll
 from tests.driving.window import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CELL_PADDING = 8  # pixels that a cell's frame may take of its text without a letter being cut
 

@@ -5,17 +5,16 @@
 Its last line says how many widths it survived; before that come the wrappers that share an address.
 """
 
-from __future__ import annotations
-
 import argparse
 import faulthandler
 import os
 import random
 import sys
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+from collections.abc import Iterator
 
 import shiboken6
 from PySide6.QtCore import QCoreApplication, QEvent
@@ -30,9 +29,6 @@ from tests.driving.window import find
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, reading, two_cards
 from tests.fakes.scripted_engine import Engines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ENDS = 700, 2200
 _FILL_EVERY = 25

@@ -1,6 +1,4 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from PySide6.QtWidgets import (
@@ -14,15 +12,11 @@ from gpu_studio.app import build_window
 from gpu_studio.core.notice import Action
 from gpu_studio.model.headline import Headline
 from gpu_studio.model.studio import Studio
+from gpu_studio.ui.main_window import MainWindow
 from tests.driving.pages import PAGES, go, scripts_of_all_pages, settle, use_everything
 from tests.driving.window import find
 from tests.fakes.pc import SteadySensors, reading, two_cards
 from tests.ui.fitting import misfits_at_rest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpu_studio.ui.main_window import MainWindow
 
 
 @pytest.fixture(scope="module")

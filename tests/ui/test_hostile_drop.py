@@ -1,20 +1,14 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QLabel
 
+from gpu_studio.ui.main_window import MainWindow
 from tests.driving.pages import PAGES, go
 from tests.driving.window import text, wait_until
 from tests.hostile_corpus import addresses, write_small
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from gpu_studio.ui.main_window import MainWindow
 
 
 def drop(window: MainWindow, urls: Sequence[QUrl]) -> None:

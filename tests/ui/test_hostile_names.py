@@ -1,6 +1,5 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -14,19 +13,14 @@ from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.benchmark.recording import AT_ONCE
 from gpu_studio.model.pages import BENCHMARK, HISTORY
+from gpu_studio.model.studio import Studio
+from gpu_studio.ui.main_window import MainWindow
 from tests.core.race.racing import CARD, over
 from tests.core.test_texts import hostile_json
 from tests.driving.window import drop, text, wait_until
 from tests.fakes.check_answers import wrong_bit
 from tests.fakes.check_records import check_record
 from tests.fakes.hostile_files import HOSTILE_NAME, UNSHOWABLE, race_recording
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.main_window import MainWindow
 
 _ROLES = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole)
 # The program itself: a menu has a tab before its key, a long word may break between its letters.

@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible, QAction, QColor
@@ -23,6 +19,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.pitfall_messages import RunPitfall
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.studio import Studio
+from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.parts import button, press_by_key
 from gpu_studio.ui.race.race_stage import RaceStage
 from gpu_studio.ui.tabs import TABS
@@ -32,9 +29,6 @@ from tests.fakes.pc import SteadySensors, two_cards
 from tests.fakes.run_answers import run_events
 from tests.fakes.scripted_engine import Pause
 from tests.fakes.switching_answers import pitfall, pitfall_finished
-
-if TYPE_CHECKING:
-    from gpu_studio.ui.main_window import MainWindow
 
 
 @pytest.fixture

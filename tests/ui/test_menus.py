@@ -1,22 +1,15 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QAction, QDesktopServices
 from PySide6.QtWidgets import QMainWindow, QMessageBox, QTabWidget
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.packaged_parts import PackagedPart
+from gpu_studio.model.studio import Studio
 from gpu_studio.ui import menus
 from gpu_studio.ui.menus import fill_menus
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.model.studio import Studio
-    from tests.fakes.scripted_engine import Engines
+from tests.fakes.scripted_engine import Engines
 
 
 @pytest.fixture

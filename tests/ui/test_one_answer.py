@@ -1,30 +1,23 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 from PySide6.QtWidgets import QCheckBox, QComboBox
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.devices.access import Obstacle
+from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.model.memory.now_model import NowModel
+from gpu_studio.model.studio import Studio
 from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.race.race_tab import RaceTab
 from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
+from gpu_studio.ui.theme import Theme
 from tests.driving.window import find
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import gt_1030_card, rtx_3060_card, two_cards
-
-if TYPE_CHECKING:
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.core.devices.devices import Inventory
-    from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.theme import Theme
-    from tests.fakes.scripted_engine import Engines
+from tests.fakes.scripted_engine import Engines
 
 OLD, NEW = gt_1030_card().identity, rtx_3060_card().identity
 SERVED, NOT_SERVED = ("sm_61", "sm_86"), ("sm_75", "sm_86")

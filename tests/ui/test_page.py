@@ -1,6 +1,4 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -20,20 +18,13 @@ from PySide6.QtWidgets import (
     QToolButton,
     QWidget,
 )
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.model.page_model import PageModel
-from gpu_studio.ui.page import Beside, Box, Fold, Later, Page, Stack, Turning
+from gpu_studio.ui.page import Beside, Box, Fold, Later, Page, Part, Stack, Turning
 from gpu_studio.ui.page_controls import ChosenRows, Line, Number, Pick, Slide, Switch, Tick
 from gpu_studio.ui.page_parts import Press, ProgressBar, Rows, Words
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.ui.page import Part
-    from gpu_studio.ui.theme import Theme
-
+from gpu_studio.ui.theme import Theme
 
 AXES = (
     ("Time", "time"), ("Size", "sizes"),

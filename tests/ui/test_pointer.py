@@ -1,6 +1,4 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt, QTimer
@@ -11,22 +9,17 @@ from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
     QScrollBar,
+    QWidget,
 )
 
 from gpu_studio.app import build_window
 from gpu_studio.model.studio import Studio
+from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.memory import agree
 from tests.driving.pages import PAGES, go, page_called, press, scripts_of_all_pages, settle
 from tests.driving.window import bring_into_sight, find
 from tests.fakes.pc import SteadySensors, reading, two_cards
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from PySide6.QtWidgets import QWidget
-
-    from gpu_studio.ui.main_window import MainWindow
 
 
 @pytest.fixture

@@ -1,9 +1,6 @@
-from __future__ import annotations
-
 import getpass
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from PySide6.QtCore import QStandardPaths, Qt
@@ -14,15 +11,12 @@ from gpu_studio.core.benchmark.side import sides_of
 from gpu_studio.core.benchmark.standard_file import read_standard
 from gpu_studio.ui.eliding import ComboBox
 from gpu_studio.ui.saving import ask_open_path, ask_save_path
+from gpu_studio.ui.share_dialog import ShareDialog
 from gpu_studio.ui.standard_page import standard_dialog
+from gpu_studio.ui.theme import Theme
 from tests.core.benchmark.standard_runs import standard_run
 from tests.driving.pages import settle
 from tests.driving.window import places
-
-if TYPE_CHECKING:
-    from gpu_studio.ui.share_dialog import ShareDialog
-    from gpu_studio.ui.theme import Theme
-
 
 PLACES = QStandardPaths.StandardLocation
 

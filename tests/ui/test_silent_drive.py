@@ -1,9 +1,9 @@
-from __future__ import annotations
-
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from PySide6.QtGui import QColor, QImage
@@ -13,17 +13,11 @@ from gpu_studio.core import user_file
 from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.memory.segment_model import SegmentModel
 from gpu_studio.model.pages import BENCHMARK, CHECK, FIT, HISTORY, RACE, SEGMENTS
+from gpu_studio.model.studio import Studio
 from gpu_studio.ui.check.check_tab import CheckTab
+from gpu_studio.ui.main_window import MainWindow
 from tests.driving.window import click, drop, find, sees, text, wait_until
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from typing import BinaryIO
-
-    from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.main_window import MainWindow
 
 
 class SilentDrive:

@@ -1,6 +1,4 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -8,15 +6,10 @@ from PySide6.QtGui import QColor, QImage
 
 from gpu_studio.core.benchmark.side import sides_of
 from gpu_studio.core.benchmark.standard_file import read_standard
+from gpu_studio.core.benchmark.standard_record import StandardDevice, StandardRun
 from gpu_studio.ui.standard_page import SIDE_ROLES, standard_picture
-from gpu_studio.ui.theme import COLOURS
+from gpu_studio.ui.theme import COLOURS, Theme
 from tests.core.benchmark.standard_runs import CARD_NAME, standard_device, standard_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpu_studio.core.benchmark.standard_record import StandardDevice, StandardRun
-    from gpu_studio.ui.theme import Theme
 
 
 def shown(run: StandardRun, theme: Theme) -> tuple[QImage, set[str]]:

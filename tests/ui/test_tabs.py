@@ -1,6 +1,4 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QKeySequence
@@ -11,12 +9,8 @@ from gpu_studio.model.pages import BENCHMARK, CHECK, DEVICES, RACE, PageId
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.scroll_page import imported
 from gpu_studio.ui.tabs import TABS, Tab, TabContents, page_for_file, tab_of
+from gpu_studio.ui.theme import Theme
 from tests.fakes.check_records import check_record
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpu_studio.ui.theme import Theme
 
 _TITLE = pytest.mark.parametrize("tab", TABS, ids=lambda tab: tab.page.tab)
 

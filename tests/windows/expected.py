@@ -3,14 +3,9 @@
 The list is exact: a test in it that passes is a failure, so that it leaves the list.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # A test without its parameters → why Wine makes it fail.
 EXPECTED: dict[str, str] = {

@@ -6,8 +6,6 @@ standard library are those of a Python 3.11 of this PC. What Wine 8 lacks, and t
 start that DLL, are compiled from the folder ``c``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os
@@ -17,8 +15,8 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.windows.wine_pc import (
     CHECKOUT,
@@ -29,9 +27,6 @@ from tests.windows.wine_pc import (
     PYTHON,
     WindowsPc,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 _C = Path(__file__).resolve().parent / "c"

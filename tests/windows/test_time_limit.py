@@ -1,9 +1,8 @@
-from __future__ import annotations
-
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +12,6 @@ from tests.windows.set_up import SkippedError
 from tests.windows.suite import try_twice
 from tests.windows.time_limit import breaking_off
 from tests.windows.wine_pc import WindowsPc, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="such a Windows is made on Linux")
 

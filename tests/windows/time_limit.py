@@ -1,13 +1,8 @@
 """A limit for how long a part of the program may take."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 
 @contextlib.contextmanager

@@ -1,7 +1,5 @@
 """A Windows PC under Wine: its folders, and how a program runs there."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select
@@ -9,11 +7,8 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 WINE = Path("/usr/lib/wine/wine64")
 _SERVER = Path("/usr/lib/wine/wineserver64")

@@ -1,8 +1,6 @@
 """Standard runs, made for the tests of what reads, shows and compares them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -13,10 +11,8 @@ from gpu_studio.core.benchmark.standard_record import (
     StandardLoad,
     StandardRun,
 )
+from gpu_studio.core.messages.run_messages import RunFinished
 from tests.fakes.run_answers import changed, finished, samples_of
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.run_messages import RunFinished
 
 CPU_NAME, CARD_NAME = "Ryzen 7 5700G", "NVIDIA GeForce GT 1030"
 

@@ -1,6 +1,5 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,18 +19,12 @@ from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.devices.facts import peaks_of
 from gpu_studio.core.devices.peaks import card_peaks
 from gpu_studio.core.messages.engine_messages import TorchCard
-from gpu_studio.core.messages.run_messages import Limit
+from gpu_studio.core.messages.run_messages import Limit, RunFinished
 from gpu_studio.core.telemetry import Telemetry
 from tests.core.benchmark.cards import GT_1030
 from tests.core.benchmark.kept_runs import finished_run
 from tests.core.benchmark.published_cards import CARDS, PublishedCard
 from tests.fakes.run_answers import changed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpu_studio.core.messages.run_messages import RunFinished
-
 
 SLOW = Ceilings(arithmetic_flops=1e12, memory_bytes_per_s=1e11, link_bytes_per_s=4e9)
 

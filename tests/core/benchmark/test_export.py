@@ -1,9 +1,7 @@
-from __future__ import annotations
-
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +10,7 @@ from hypothesis import strategies as st
 from gpu_studio.core.benchmark.export import results_of, to_csv, to_json, to_markdown
 from gpu_studio.core.benchmark.run import Run, state_text
 from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.run_messages import (
     Limit,
     NaiveTime,
@@ -21,9 +20,6 @@ from gpu_studio.core.messages.run_messages import (
 )
 from tests.fakes.descriptions import described
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.message import Event
 
 
 def request(device: str = "cpu", size: int = 512) -> RunWorkload:

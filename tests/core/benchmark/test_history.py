@@ -1,9 +1,8 @@
-from __future__ import annotations
-
 import errno
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,9 +20,6 @@ from gpu_studio.core.units import moment_order
 from tests.core.benchmark.kept_runs import KEPT_AT, finished_run, kept_run
 from tests.core.benchmark.test_kept_run import HOSTILE
 from tests.fakes.run_answers import run_events
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -1,20 +1,16 @@
 """Files of the version that had every field of a result side by side: all of them still open."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from gpu_studio.core.benchmark.kept_run import decode_header, decode_kept
 from gpu_studio.core.benchmark.recording import decode_recording
 from gpu_studio.core.benchmark.standard_record import decode_standard
+from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.core.race.picture_file import decode_shared
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.run_messages import RunFinished
 
 FILES = Path(__file__).parent / "older"
 

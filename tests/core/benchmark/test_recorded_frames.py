@@ -1,7 +1,5 @@
-from __future__ import annotations
-
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -9,8 +7,10 @@ import pytest
 
 from gpu_studio.core import packed_frame
 from gpu_studio.core.benchmark import recorded_run
+from gpu_studio.core.benchmark.recorded_run import RecordedRun
 from gpu_studio.core.benchmark.recording import decode_recording
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.messages.message import Message
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.packed_frame import MOST_FRAMES_OF_RUN, PackedFrame, unpack_rows
@@ -22,10 +22,6 @@ from tests.core.race.racing import result as race_result
 from tests.fakes.hostile_files import SIDE, race_recording
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import batch, run_events, started
-
-if TYPE_CHECKING:
-    from gpu_studio.core.benchmark.recorded_run import RecordedRun
-    from gpu_studio.core.messages.message import Message
 
 REQUEST = RunWorkload(
     run_id="run-1", workload="matmul", device="cuda:0", size=64, dtype="float32", budget_s=2.0

@@ -1,7 +1,6 @@
-from __future__ import annotations
-
 import contextlib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,6 +20,7 @@ from gpu_studio.core.benchmark.recording import (
 )
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineDescribed, EngineEnded, TorchCard
+from gpu_studio.core.messages.message import Message
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
@@ -37,11 +37,6 @@ from gpu_studio.engine.recorded_engine import RecordedEngine
 from tests.fakes.descriptions import elementwise, matmul
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpu_studio.core.messages.message import Message
 
 HEADER = recording_header(pc="Ryzen 7 5700G, Linux")
 REQUEST = RunWorkload(

@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -16,6 +13,7 @@ from gpu_studio.core.benchmark.recording_writer import (
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import RequestFailed, TorchCard
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunPhaseChanged,
@@ -27,9 +25,6 @@ from gpu_studio.core.messages.run_messages import (
 from gpu_studio.engine.recorded_engine import RecordedEngine
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.run_answers import call_time_s, run_events, started
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.message import Event
 
 REQUEST = RunWorkload(
     run_id="run-1", workload="matmul", device="cuda:0", size=64, dtype="float32", budget_s=2.0

@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 
@@ -9,6 +5,7 @@ from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunPhaseChanged,
@@ -17,9 +14,6 @@ from gpu_studio.core.messages.run_messages import (
 )
 from gpu_studio.core.statistics import interval_of_rounds
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.message import Event
 
 REQUEST = RunWorkload(
     run_id="1", workload="elementwise", device="cpu", size=512, dtype="float32", budget_s=2.0

@@ -1,9 +1,9 @@
-from __future__ import annotations
-
 import math
 import struct
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,10 +20,6 @@ from gpu_studio.core.benchmark.standard_record import CHUNK, encode_standard
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.png_chunks import PNG_HEAD
 from tests.core.benchmark.standard_runs import paced_device, standard_run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 RUN = standard_run(paced_device(), paced_device("Ryzen 7 5700G", 0.1, device="cpu"))
 JSON = encode_standard(RUN)

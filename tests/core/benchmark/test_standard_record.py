@@ -1,7 +1,5 @@
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,13 +21,9 @@ from gpu_studio.core.benchmark.standard_record import (
     encode_standard,
 )
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.run_messages import MOST_IN_TURNS
+from gpu_studio.core.messages.run_messages import MOST_IN_TURNS, RunWorkload
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from tests.core.benchmark.standard_runs import standard_device, standard_run
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.run_messages import RunWorkload
-
 
 CARDS = [f"cuda:{index}" for index in range(16)]
 

@@ -1,9 +1,8 @@
-from __future__ import annotations
-
 import contextlib
 import struct
 import zlib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -27,9 +26,6 @@ from gpu_studio.core.telemetry import Telemetry
 from tests.fakes.check_answers import COVERAGE, GT_1030, wrong_bit
 from tests.fakes.check_records import check_record, check_until, run_round
 from tests.fakes.hostile_files import hostile_records
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 

@@ -1,22 +1,17 @@
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from gpu_studio.core.check.check_folder import CheckFolder, is_same_boot
+from gpu_studio.core.check.check_record import CheckRecord
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from tests.fakes.check_records import check_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpu_studio.core.check.check_record import CheckRecord
 
 KEEPS_AND_WAITS = """
 import sys, pathlib, msgspec

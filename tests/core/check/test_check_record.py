@@ -1,12 +1,11 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
 from gpu_studio.core.check.check_record import (
     CheckEnd,
+    CheckRecord,
     Interruption,
     end_of,
     end_tone,
@@ -32,9 +31,6 @@ from gpu_studio.core.notice import Tone
 from tests.core.check.test_check_file import record
 from tests.fakes.check_answers import check_round, hot_card, wrong_bit
 from tests.fakes.check_records import STARTED_AT, check_record
-
-if TYPE_CHECKING:
-    from gpu_studio.core.check.check_record import CheckRecord
 
 
 def found(severity: Severity, kind: FindingKind = "wrong_result") -> CheckFinding:

@@ -1,11 +1,9 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
-from gpu_studio.core.check.check_record import CheckEnd, Interruption, end_of
+from gpu_studio.core.check.check_record import CheckEnd, CheckRecord, Interruption, end_of
 from gpu_studio.core.check.check_run import (
     START_PATIENCE_S,
     STEP_PATIENCE_S,
@@ -24,13 +22,10 @@ from gpu_studio.core.messages.check_messages import (
     StageName,
 )
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.telemetry import ClockReason, Telemetry
 from tests.fakes.check_answers import COVERAGE, GT_1030, check_round, wrong_bit
 from tests.fakes.check_records import run_round
-
-if TYPE_CHECKING:
-    from gpu_studio.core.check.check_record import CheckRecord
-    from gpu_studio.core.messages.message import Event
 
 CUDA_ERROR = RequestFailed(
     failure=Failure(

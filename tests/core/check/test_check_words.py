@@ -1,9 +1,6 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from gpu_studio.core.check.check_record import CheckRecord
 from gpu_studio.core.check.check_words import (
     findings_part,
     record_facts,
@@ -16,9 +13,6 @@ from gpu_studio.core.messages.check_messages import WrongWord
 from gpu_studio.core.pause import Pause
 from tests.fakes.check_answers import hot_card, wrong_bit
 from tests.fakes.check_records import check_record, check_until
-
-if TYPE_CHECKING:
-    from gpu_studio.core.check.check_record import CheckRecord
 
 
 def record_limits(record: CheckRecord) -> list[str]:

@@ -1,9 +1,7 @@
 """The plain facts of a PC that the tests of single findings begin with."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -12,12 +10,10 @@ from gpu_studio.core.devices.devices import (
     Driver,
     Inventory,
 )
+from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.torch_facts import CardProbed, Outcome, PcProbed
 from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
-
-if TYPE_CHECKING:
-    from gpu_studio.core.devices.finding import Finding
 
 CPU = Device(kind="cpu", name="AMD Ryzen 7 5700G")
 GT_1030 = Device(

@@ -4,17 +4,13 @@ It is made from the sources alone: which driver serves which card, which driver
 starts which CUDA, which build has which code. Nothing here asks the program.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from gpu_studio.core.devices.devices import Device, Driver, Inventory
+from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.messages.engine_messages import EngineDescribed
-
-if TYPE_CHECKING:
-    from gpu_studio.core.devices.finding import Finding
 
 CPU = Device(kind="cpu", name="AMD Ryzen 7 5700G")
 

@@ -1,8 +1,7 @@
-from __future__ import annotations
-
 import threading
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,9 +22,6 @@ from gpu_studio.core.messages.memory_messages import (
 )
 from tests.core.memory.modelled_experiment import MIB, experiment, run
 from tests.engine.answers import only
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
-from __future__ import annotations
-
 import os
 import pickle
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,10 +17,6 @@ from gpu_studio.core.memory.snapshot_file import (
     open_snapshot,
     read_snapshot,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 MIB = 1 << 20
 

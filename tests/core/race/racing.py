@@ -1,19 +1,15 @@
 """Runs of a race that are over, with invented times."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.messages.race_messages import RaceOutcome
+from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import LEARN
 from tests.fakes.run_answers import batch, changed, finished, started
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 
 CPU, ONE, CARD = (
     Contestant(device="cpu"),

@@ -1,6 +1,5 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -25,9 +24,6 @@ from gpu_studio.core.race.side import RaceSide, RaceTrack, frame_of
 from gpu_studio.core.race.verdict import judge
 from tests.core.race.racing import over
 from tests.fakes.run_answers import changed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Digits as in a real way to the finish line.
 _CURVE = tuple(1000 / 3 - 1 / (7 + number) for number in range(1000))

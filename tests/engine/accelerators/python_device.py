@@ -4,19 +4,15 @@ PyTorch's PrivateUse1 with a Python backend. It cannot be undone in a process, s
 a process of its own.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import count, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
 
 MIB = 1 << 20
 _SEGMENT_BYTES = 2 * MIB

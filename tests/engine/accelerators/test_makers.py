@@ -1,11 +1,9 @@
 """AMD's and Intel's cards, as far as Python can stand in for them: each request is answered."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +26,7 @@ from gpu_studio.core.messages.memory_messages import (
     OomFinished,
     RunMemoryExperiment,
 )
+from gpu_studio.core.messages.message import Event, Request
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed, PitfallFinished, RunPitfall
 from gpu_studio.core.messages.placement_messages import (
     DeviceUsed,
@@ -43,11 +42,6 @@ from gpu_studio.engine.workloads.registry import PICTURES, WORKLOADS
 from tests.engine.accelerators import quick_stand_in
 from tests.engine.answers import only, run_request
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpu_studio.core.messages.message import Event, Request
 
 BACKENDS = importlib.util.find_spec("torch.utils.backend_registration")
 pytestmark = pytest.mark.skipif(

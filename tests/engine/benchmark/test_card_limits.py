@@ -1,12 +1,9 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 import torch
 
 from gpu_studio.core.benchmark.ceilings import Ceilings, card_ceilings
+from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.devices.peaks import card_peaks
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.placement_messages import PlaceModel
@@ -16,9 +13,6 @@ from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.matmul import Matmul
 from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.registry import WORKLOADS, find_workload
-
-if TYPE_CHECKING:
-    from gpu_studio.core.devices.devices import Device
 
 CARD = torch.device("cuda", 0)
 PRODUCTS = ("matmul", "linear", "tiny_linear", "conv2d")

@@ -1,7 +1,6 @@
-from __future__ import annotations
-
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -13,10 +12,6 @@ from gpu_studio.engine.accelerators.cuda import Cuda
 from gpu_studio.engine.benchmark import admission, cold_cache
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes, last_level_bytes
 from tests.engine.answers import ask, only, run_request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 CPU = torch.device("cpu")
 

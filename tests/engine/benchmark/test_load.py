@@ -1,7 +1,5 @@
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import pytest
 
@@ -10,9 +8,6 @@ from gpu_studio.core.messages.run_messages import OtherLoad
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.benchmark import load
 from gpu_studio.engine.benchmark.load import DeviceLoad
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 GAME = Telemetry(utilization_percent=97.0, sm_clock_mhz=2000.0)
 IDLE = Telemetry(utilization_percent=3.0, sm_clock_mhz=200.0)

@@ -1,7 +1,5 @@
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -19,9 +17,6 @@ from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.conv2d import Conv2dCall
 from gpu_studio.engine.workloads.registry import find_workload
 from tests.engine.answers import ask, only, run_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CPU = Case(device=torch.device("cpu"), size=8)
 CARD = Case(device=torch.device("cuda", 0), size=8)

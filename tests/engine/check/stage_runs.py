@@ -1,12 +1,13 @@
 """Runs of a stage on the CPU, in a time that only its own looks at the clock move on."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Generator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from gpu_studio.core.messages.check_messages import PlantKind, StageName
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.check.compute import every_work
 from gpu_studio.engine.check.heat import HeatWatch
 from gpu_studio.engine.check.known_work import KnownWork, in_turns
@@ -15,12 +16,6 @@ from gpu_studio.engine.check.link import link
 from gpu_studio.engine.check.load import load
 from gpu_studio.engine.check.memory import memory
 from gpu_studio.engine.check.stage_run import StageRun
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-
-    from gpu_studio.core.messages.check_messages import PlantKind, StageName
-    from gpu_studio.core.telemetry import Telemetry
 
 MIB = 1 << 20
 CPU = torch.device("cpu")

@@ -1,8 +1,7 @@
-from __future__ import annotations
-
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator
+from typing import Any
 
 import msgspec
 import pytest
@@ -22,18 +21,14 @@ from gpu_studio.core.messages.check_messages import (
     RunCheck,
 )
 from gpu_studio.core.messages.engine_messages import RequestFailed
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.protocol import decode_event, encode
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.check import check_round
 from gpu_studio.engine.check.check_round import CheckRound, checked_card, ecc_text
+from gpu_studio.engine.check.stage_run import StageRun
 from gpu_studio.engine.dispatcher import Dispatcher
 from tests.engine.check.stage_runs import TickingClock, few_works
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-
-    from gpu_studio.core.messages.message import Event
-    from gpu_studio.engine.check.stage_run import StageRun
 
 
 def short_stages(monkeypatch: pytest.MonkeyPatch, **during: Callable[[StageRun], None]) -> None:

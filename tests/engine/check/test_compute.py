@@ -1,20 +1,15 @@
-from __future__ import annotations
-
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.check_messages import PlantKind
 from gpu_studio.engine.check import compute, known_work
 from gpu_studio.engine.check.compute import EXACT
 from gpu_studio.engine.check.known_work import differing, fitted, in_turns
 from tests.engine.check.stage_runs import follow, run_for, works_named
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.check_messages import PlantKind
 
 
 def fail(*_: object, **__: object) -> torch.Tensor:

@@ -1,22 +1,15 @@
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
 
 from gpu_studio.core.check.check_record import stage_verdict
-from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckedDevice
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckedDevice, StageHeat, StageName
 from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.engine.check.heat import HeatWatch, is_steady, seconds_of, steady_gap_c
+from gpu_studio.engine.check.stage_run import StageRun
 from tests.engine.check.stage_runs import CardRun, TickingClock, TickingRun, card_run, run_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from gpu_studio.core.messages.check_messages import StageHeat, StageName
-    from gpu_studio.engine.check.stage_run import StageRun
 
 GT_1030 = CheckedDevice(
     address="cuda:0", name="GT 1030", slowdown_c=97.0, shutdown_c=102.0, power_limit_w=30.0

@@ -1,6 +1,5 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -9,9 +8,6 @@ from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.engine.check.link import Copies
 from gpu_studio.engine.check.load import STEPS, Products, burst_beside_copies, load
 from tests.engine.check.stage_runs import TickingClock, card_run, follow, run_for, sensor_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 STEADY = Telemetry(temperature_c=63.0, sm_clock_mhz=1468.0, clock_event_reasons=ClockReason(0))
 

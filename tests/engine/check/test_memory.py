@@ -1,24 +1,17 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from gpu_studio.core.check.stages import ram_bytes
 from gpu_studio.core.messages.check_messages import MOST_PLACES
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.check import memory
 from gpu_studio.engine.check.memory import PATTERNS, Pattern, TestedMemory, joined, wrong_bits
+from gpu_studio.engine.check.stage_run import StageRun
 from tests.engine.check.stage_runs import MIB, TickingClock, card_run, follow, run_for, sensor_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from gpu_studio.engine.check.stage_run import StageRun
 
 
 def words_of(

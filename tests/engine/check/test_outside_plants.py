@@ -1,21 +1,14 @@
 """Faults that are planted in PyTorch itself: each is found, and a sound CPU has none."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from gpu_studio.engine.check import known_answers, link
 from gpu_studio.engine.check.compute import every_work
 from gpu_studio.engine.check.known_answers import answer_works
-from gpu_studio.engine.check.known_work import in_turns
+from gpu_studio.engine.check.known_work import KnownWork, in_turns
+from gpu_studio.engine.check.stage_run import StageRun
 from tests.engine.check.outside_plants import OUTSIDE_PLANTS, OutsidePlant
 from tests.engine.check.stage_runs import TickingClock, card_run, follow, run_for
-
-if TYPE_CHECKING:
-    from gpu_studio.engine.check.known_work import KnownWork
-    from gpu_studio.engine.check.stage_run import StageRun
 
 # The other tests of this folder copy less at once, and compare fewer answers.
 _LARGE_COPY_BYTES, _KNOWN = link._LARGE_COPY_BYTES, known_answers.KNOWN

@@ -1,18 +1,12 @@
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 
 from gpu_studio.core.check.check_record import stage_verdict
 from gpu_studio.core.check.stages import OVERTIME_S, PLANTED_FAULTS
-from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES, PlantKind
+from gpu_studio.core.messages.check_messages import PLANT_KINDS, STAGE_NAMES, PlantKind, StageName
 from gpu_studio.core.telemetry import Telemetry
 from tests.engine.check.stage_runs import STAGES, TickingClock, card_run, follow, run_for
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.check_messages import StageName
 
 _FOUND = [(stage, fault.kind) for fault in PLANTED_FAULTS for stage in fault.found_by]
 

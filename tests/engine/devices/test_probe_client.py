@@ -1,14 +1,9 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import pytest
 
 from gpu_studio.engine.devices import probe_client
 from gpu_studio.engine.devices.probe_client import probe_pc
 from gpu_studio.process.child_process import ChildProcess
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_the_child_of_a_probe_that_is_given_up_is_killed_before_it_is_waited_for(

@@ -1,18 +1,11 @@
 """What came of a pitfall on the CPU."""
 
-from __future__ import annotations
-
 import contextlib
 import io
-from typing import TYPE_CHECKING
 
-from gpu_studio.core.messages.pitfall_messages import PitfallFinished, RunPitfall
-from gpu_studio.engine.pitfalls.pitfall import ScriptEnd
+from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallOutcome, RunPitfall
+from gpu_studio.engine.pitfalls.pitfall import Bench, ScriptEnd
 from tests.engine.answers import ask
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
-    from gpu_studio.engine.pitfalls.pitfall import Bench
 
 
 def finish(name: str, part: str = "both") -> PitfallFinished:

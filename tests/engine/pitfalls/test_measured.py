@@ -1,11 +1,10 @@
-from __future__ import annotations
-
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pytest
 import torch
@@ -22,9 +21,6 @@ from gpu_studio.engine.pitfalls.registry import find_pitfall
 from gpu_studio.process.steady_memory import glibc_version
 from tests.engine.answers import ask
 from tests.engine.pitfalls.outcomes import both, finish, plain, run_here
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def test_a_model_on_the_cpu_does_learn():

@@ -1,18 +1,13 @@
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
+import pytest
 import torch
 
 from gpu_studio.engine.pitfalls import exception_keeps_tensors, out_of_memory
 from gpu_studio.engine.pitfalls.pitfall import Bench
 from gpu_studio.engine.pitfalls.registry import find_pitfall
 from tests.engine.pitfalls.outcomes import both, run_here
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_mixed_devices_is_a_real_error_that_names_both():

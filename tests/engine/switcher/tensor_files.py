@@ -1,19 +1,14 @@
 """Files of tensors: good ones, and a corpus of bad ones with the words of their refusal."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import struct
 import zipfile
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 TEN_GB = 10 << 30
 

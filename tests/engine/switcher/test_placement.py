@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
 import pytest
@@ -14,10 +11,8 @@ from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.switcher import placement
 from gpu_studio.engine.switcher.models import MODELS, find_model
 from gpu_studio.engine.switcher.placement import Placed, PlacedModel
+from gpu_studio.engine.switcher.timed_copy import TimedCopy
 from tests.engine.answers import ask, only
-
-if TYPE_CHECKING:
-    from gpu_studio.engine.switcher.timed_copy import TimedCopy
 
 NAMES = [model.description.name for model in MODELS]
 

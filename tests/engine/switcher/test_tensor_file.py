@@ -1,12 +1,11 @@
-from __future__ import annotations
-
 import contextlib
 import io
 import os
 import sys
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import hypothesis
 import pytest
@@ -26,13 +25,9 @@ from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.switcher import placement, tensor_file
 from gpu_studio.engine.switcher.placement import PlacedFile
 from gpu_studio.engine.switcher.tensor_file import open_tensors
+from gpu_studio.engine.switcher.timed_copy import TimedCopy
 from gpu_studio.process.child_call import ChildAnswer
 from tests.engine.answers import ask, only
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpu_studio.engine.switcher.timed_copy import TimedCopy
 from tests.engine.switcher.tensor_files import BAD, GOOD, LEGACY, WITNESS, copied, saved, state_dict
 
 

@@ -1,7 +1,6 @@
-from __future__ import annotations
-
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -12,9 +11,6 @@ from gpu_studio.engine.switcher.placement import PlacedModel
 from gpu_studio.engine.switcher.timed_copy import TimedCopy
 from tests.engine.answers import ask
 from tests.engine.switcher.tensor_files import saved
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CPU, META = torch.device("cpu"), torch.device("meta")
 

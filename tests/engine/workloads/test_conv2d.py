@@ -1,8 +1,7 @@
-from __future__ import annotations
-
 import contextlib
+from collections.abc import Iterator
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -11,9 +10,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from gpu_studio.engine.workloads import conv2d
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.conv2d import CHOICES, Conv2d, cudnn_flags
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CPU = torch.device("cpu")
 WORKLOAD = Conv2d()

@@ -1,11 +1,9 @@
 """The kernel's text, without a card: its arithmetic compiled for the CPU, and what is asked."""
 
-from __future__ import annotations
-
 import ctypes
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,9 +13,6 @@ from gpu_studio.engine import nvrtc
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.custom_kernel import CustomKernel, _allowed, _compared, source_for
 from gpu_studio.engine.workloads.elementwise import crunch_the_numbers
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CARD = torch.device("cuda", 0)
 # What CUDA C has and C++ has not; a "launch" is a loop over the elements.

@@ -1,12 +1,11 @@
-from __future__ import annotations
-
 import contextlib
 import multiprocessing.connection
 import os
 import subprocess
 import sys
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -23,9 +22,6 @@ from gpu_studio.engine.workloads.feeding import DATA_SETS, WAYS, Feed
 from tests.engine.answers import ask, run_request
 from tests.engine.engine_child import EngineChild
 from tests.patience import PATIENCE_S, outliving
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # PyTorch says so where a PC, or what it lends to this process, has one core.
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")

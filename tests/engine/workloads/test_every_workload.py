@@ -1,8 +1,6 @@
-from __future__ import annotations
-
 import contextlib
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -11,19 +9,15 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, WorkloadDescription
 from gpu_studio.core.tensors import LARGEST_SIZE
 from gpu_studio.engine.benchmark import cold_cache, run
 from gpu_studio.engine.benchmark.naive_script import NaiveAnswer, time_in_this_process
 from gpu_studio.engine.workloads.case import make_case
+from gpu_studio.engine.workloads.drawing import Picture
 from gpu_studio.engine.workloads.registry import PICTURES, WORKLOADS
-from gpu_studio.engine.workloads.workload import TensorWorkload
+from gpu_studio.engine.workloads.workload import TensorWorkload, Workload
 from tests.engine.answers import ask, run_request
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from gpu_studio.engine.workloads.drawing import Picture
-    from gpu_studio.engine.workloads.workload import Workload
 
 CPU = torch.device("cpu")
 MODES = {"cold": {"cache": "cold"}, "transfers": {"transfers": True}, "naive": {"naive": True}}

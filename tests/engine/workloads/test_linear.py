@@ -1,17 +1,10 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 import torch
 
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.engine.workloads.case import Case, make_case
-from gpu_studio.engine.workloads.linear import Linear, TinyLinear
+from gpu_studio.engine.workloads.linear import Linear, LinearLayer, TinyLinear
 from gpu_studio.engine.workloads.proof import EXACT_UP_TO, whole_number_factors
-
-if TYPE_CHECKING:
-    from gpu_studio.engine.workloads.linear import LinearLayer
 
 CPU = torch.device("cpu")
 

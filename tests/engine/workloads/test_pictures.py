@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 import contextlib
 import itertools
 import time
 import timeit
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,6 +13,7 @@ from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
 from gpu_studio.engine.workloads import grow, learn, paint
 from gpu_studio.engine.workloads.case import Case
+from gpu_studio.engine.workloads.drawing import Picture
 from gpu_studio.engine.workloads.grow import GrowDrawing
 from gpu_studio.engine.workloads.learn import (
     LearnDrawing,
@@ -27,9 +26,6 @@ from gpu_studio.engine.workloads.learn import (
 from gpu_studio.engine.workloads.paint import PaintDrawing
 from gpu_studio.engine.workloads.registry import PICTURES
 from gpu_studio.engine.workloads.swarm import Swarm, SwarmDrawing
-
-if TYPE_CHECKING:
-    from gpu_studio.engine.workloads.drawing import Picture
 
 CPU = torch.device("cpu")
 SWARM = Swarm()

@@ -1,7 +1,6 @@
-from __future__ import annotations
-
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -22,10 +21,8 @@ from gpu_studio.engine.workloads.train_network import Training
 from gpu_studio.engine.workloads.train_step import TrainStep
 from gpu_studio.engine.workloads.workload import TensorWorkload
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+Fault = Callable[[torch.Tensor], torch.Tensor]
 
-    Fault = Callable[[torch.Tensor], torch.Tensor]
 
 CPU = torch.device("cpu")
 TILE = 512  # the side of what one block of threads computes is a power of two

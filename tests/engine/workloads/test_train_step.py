@@ -1,7 +1,6 @@
-from __future__ import annotations
-
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -16,9 +15,6 @@ from gpu_studio.engine.workloads.train_network import (
     parameters_count,
 )
 from gpu_studio.engine.workloads.train_step import TrainStep
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CPU = torch.device("cpu")
 WORKLOAD = TrainStep()

@@ -1,20 +1,14 @@
 """A race over an engine that answers from a script."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.race.race import Race
+from gpu_studio.model.studio import Studio
 from tests.fakes.race_answers import race_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpu_studio.model.studio import Studio
-    from tests.fakes.scripted_engine import Engines
+from tests.fakes.scripted_engine import Engines
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
-from __future__ import annotations
-
 import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +9,6 @@ from gpu_studio.core.race import picture_file
 from gpu_studio.core.race.picture_file import DECODER, MEMORY_BYTES, Photo, open_picture
 from gpu_studio.process.child_call import ChildCall
 from tests.hostile_pictures import HOSTILE, png_bomb, svg_naming
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _CALLED = "tests.process.called"
 

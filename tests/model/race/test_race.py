@@ -1,28 +1,21 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.benchmark.run import RunState
+from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
 from gpu_studio.core.race.contestant import Contestant
+from gpu_studio.model.pc import Pc
+from gpu_studio.model.race.race import Race
 from gpu_studio.model.run_queue import WorkState
+from gpu_studio.model.studio import Studio
 from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.other_pcs import OtherPcs
 from tests.fakes.pc import two_cards
 from tests.fakes.race_answers import race_run, race_seconds
-
-if TYPE_CHECKING:
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.core.devices.devices import Inventory
-    from gpu_studio.model.pc import Pc
-    from gpu_studio.model.race.race import Race
-    from gpu_studio.model.studio import Studio
-    from tests.fakes.other_pcs import OtherPcs
-    from tests.fakes.scripted_engine import Engines
+from tests.fakes.scripted_engine import Engines
 
 with_cards = pytest.mark.parametrize("inventory", [two_cards()])
 

@@ -4,14 +4,15 @@ The window's own process needs no stand-in, since it never calls CUDA or the dri
 inherits the soft PC's environment.
 """
 
-from __future__ import annotations
-
 import os
 import threading
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
 
 import psutil
 import pytest
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.app import build_window
 from gpu_studio.hardware.client import SensorReader
@@ -20,16 +21,9 @@ from gpu_studio.model.settings import Settings
 from tests.conftest import nothing_left_behind as nothing_left_behind  # a fixture for all here
 from tests.conftest import pytest_runtest_protocol as pytest_runtest_protocol
 from tests.patience import PATIENCE_S
+from tests.soft.conftest import MakePc
 from tests.soft.window.person import Person
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pytestqt.qtbot import QtBot
-
-    from tests.soft.conftest import MakePc
-    from tests.softcards.cards import Card, SoftPc
+from tests.softcards.cards import Card, SoftPc
 
 # A reading in a second is the program's own pace; the tests wait for many.
 _PERIOD_S = 0.2

@@ -1,8 +1,7 @@
 """Somebody at the real window: presses what has a name, reads what stands there, and waits."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -18,20 +17,13 @@ from PySide6.QtWidgets import (
     QTabWidget,
     QWidget,
 )
+from pytestqt.qtbot import QtBot
 
-from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.model.engine_session import EngineState
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed
+from gpu_studio.core.messages.message import Event, Request
+from gpu_studio.model.engine_session import EngineSession, EngineState, Reply
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.plots.live_plot import LivePlot
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.core.messages.engine_messages import EngineDescribed
-    from gpu_studio.core.messages.message import Event, Request
-    from gpu_studio.model.engine_session import EngineSession, Reply
 
 PATIENCE_S = 60.0
 

@@ -1,17 +1,11 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 from PySide6.QtCore import Qt
 
 from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
+from tests.soft.window.conftest import SitDownAt
+from tests.soft.window.person import Person
 from tests.softcards.cards import Card
 from tests.softcards.catalogue import GTX_1650
-
-if TYPE_CHECKING:
-    from tests.soft.window.conftest import SitDownAt
-    from tests.soft.window.person import Person
 
 LIVE = "benchmark.plot"
 RESULTS = "benchmark.results"

@@ -3,10 +3,7 @@
 Soft kernels compute nothing, so a check of results fails here, as it has to.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
@@ -17,11 +14,9 @@ from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.trust_chip import TrustChip
 from tests.driving.window import table
 from tests.patience import PATIENCE_S
+from tests.soft.window.conftest import SitDownAt
+from tests.soft.window.person import Person
 from tests.softcards.catalogue import MODERN_1996_MIB
-
-if TYPE_CHECKING:
-    from tests.soft.window.conftest import SitDownAt
-    from tests.soft.window.person import Person
 
 # The size of a GT 1030; PyTorch's newest build has no code for that card itself. So slow that no
 # stage is over before somebody has seen it.

@@ -1,16 +1,10 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.driving.whole_program import READY, close_after
+from tests.soft.conftest import MakePc
 from tests.softcards.catalogue import GTX_1650
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.soft.conftest import MakePc
 
 _EXPERIMENT = """
 events = []

@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import psutil
 import pytest
 from PySide6.QtWidgets import QPushButton
@@ -9,13 +5,10 @@ from PySide6.QtWidgets import QPushButton
 from tests.driving.devices import choose_more
 from tests.family import family_running
 from tests.patience import PATIENCE_S
-from tests.softcards.cards import MIB, NOT_AVAILABLE, Other
+from tests.soft.conftest import MakePc
+from tests.soft.window.conftest import SitDown, SitDownAt
+from tests.softcards.cards import MIB, NOT_AVAILABLE, Card, Other
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060, RTX_4090
-
-if TYPE_CHECKING:
-    from tests.soft.conftest import MakePc
-    from tests.soft.window.conftest import SitDown, SitDownAt
-    from tests.softcards.cards import Card
 
 FOUR = (GT_1030, GTX_1650, RTX_3060, RTX_4090)
 

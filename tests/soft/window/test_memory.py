@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -17,17 +14,15 @@ from gpu_studio.core.messages.memory_messages import (
     RunMemoryExperiment,
     SegmentsRead,
 )
+from gpu_studio.core.messages.message import Event
 from gpu_studio.model.memory import now_model
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.segment_page import SegmentPage
 from gpu_studio.ui.memory.tank import TankBar
+from tests.soft.window.conftest import SitDownAt
+from tests.soft.window.person import Person
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import GTX_1650, MODERN_1996_MIB, RTX_3060
-
-if TYPE_CHECKING:
-    from gpu_studio.core.messages.message import Event
-    from tests.soft.window.conftest import SitDownAt
-    from tests.soft.window.person import Person
 
 pytestmark = pytest.mark.usefixtures("nobody_watches")
 

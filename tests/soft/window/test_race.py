@@ -1,14 +1,8 @@
 """The Race tab over soft cards, whose kernels compute nothing: the whole flow, and no winner."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from gpu_studio.ui.race.race_lane import RacePicture
+from tests.soft.window.conftest import SitDownAt
 from tests.softcards.catalogue import GTX_1650
-
-if TYPE_CHECKING:
-    from tests.soft.window.conftest import SitDownAt
 
 # Two contestants with their preparation, on a busy machine.
 LONGEST_RACE_S = 300.0

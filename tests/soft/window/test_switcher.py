@@ -1,22 +1,15 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QLabel, QTabBar
 
 from gpu_studio.core.messages.placement_messages import DeviceUsed, PlaceFinished
 from gpu_studio.core.messages.run_messages import RunFinished
-from gpu_studio.ui.result_bars import ResultBars
+from gpu_studio.ui.result_bars import ResultBar, ResultBars
 from tests.driving.devices import choose_more
+from tests.soft.window.conftest import SitDownAt
+from tests.soft.window.person import Person
+from tests.softcards.cards import SoftPc
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
-
-if TYPE_CHECKING:
-    from gpu_studio.ui.result_bars import ResultBar
-    from tests.soft.window.conftest import SitDownAt
-    from tests.soft.window.person import Person
-    from tests.softcards.cards import SoftPc
 
 
 def numbers(pc: SoftPc, person: Person) -> list[str]:

@@ -1,26 +1,20 @@
 """The race's tab over an engine that answers from a script."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.race import race as race_module
+from gpu_studio.model.studio import Studio
 from gpu_studio.ui.race.race_tab import RaceTab
+from gpu_studio.ui.theme import Theme
 from tests.fakes.descriptions import described_for
 from tests.fakes.race_answers import race_run
 from tests.fakes.scripted_engine import Engines
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.theme import Theme
 
 
 @pytest.fixture(autouse=True)

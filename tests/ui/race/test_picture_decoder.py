@@ -1,10 +1,10 @@
-from __future__ import annotations
-
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PySide6.QtCore import QLoggingCategory
 from PySide6.QtGui import QColor, QImage
 
@@ -26,12 +26,6 @@ from tests.hostile_pictures import (
     png_bomb,
     riff,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from numpy.typing import NDArray
 
 pytestmark = pytest.mark.usefixtures("qapp")
 

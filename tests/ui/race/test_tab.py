@@ -1,30 +1,38 @@
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QColor, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.benchmark.recording_writer import recording_of
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.race_messages import FrameReady
-from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
+from gpu_studio.core.messages.run_messages import (
+    RunFailed,
+    RunInTurns,
+    RunWorkload,
+    WorkloadDescription,
+)
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.picture_file import CHUNK, decode_shared
 from gpu_studio.core.race.pictures import LEARN, PICTURES
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.model.pages import RACE, Destination
+from gpu_studio.model.studio import Studio
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.race import race_lane, race_stage
 from gpu_studio.ui.race.race_lane import RacePicture, poster
+from gpu_studio.ui.race.race_tab import RaceTab
+from gpu_studio.ui.theme import Theme
 from gpu_studio.ui.trust_chip import TrustChip
 from tests.driving.pages import settle
 from tests.driving.race import chips, gray, lever, run, wait_over
@@ -45,18 +53,7 @@ from tests.fakes.pc import two_cards
 from tests.fakes.race_answers import race_in_turns, race_run, race_seconds
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import kept_busy, run_events
-from tests.fakes.scripted_engine import Pause
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.race.race_tab import RaceTab
-    from gpu_studio.ui.theme import Theme
-    from tests.fakes.scripted_engine import Engines
+from tests.fakes.scripted_engine import Engines, Pause
 
 with_cards = pytest.mark.parametrize("inventory", [two_cards()])
 

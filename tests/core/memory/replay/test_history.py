@@ -3,12 +3,11 @@
 Recorded by the model itself here; by PyTorch in tests/soft/test_memory_replay.py.
 """
 
-from __future__ import annotations
-
 import math
 import pickle
 import random
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,9 +19,6 @@ from gpu_studio.core.memory.modelled_memory import ModelledMemory, ModelledTenso
 from gpu_studio.core.memory.replay.history import history_of
 from gpu_studio.core.memory.replay.what_if import smallest_card, what_if
 from gpu_studio.core.memory.snapshot_file import Snapshot, open_snapshot, read_snapshot
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MIB = 1 << 20
 AT = 1 << 30

@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 import os
 import pickle
 import struct
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.replay import replay_call
 from gpu_studio.core.memory.replay.replay_call import (
+    Answer,
     AnsweredSmallest,
     AnsweredWhatIf,
     AskSmallest,
@@ -21,6 +20,7 @@ from gpu_studio.core.memory.replay.replay_call import (
     OpenedSegments,
     OpenHistory,
     OpenSegments,
+    Question,
     answer,
     ask,
 )
@@ -29,11 +29,6 @@ from gpu_studio.core.memory.segments import map_of_segments
 from gpu_studio.core.notice import Tone
 from gpu_studio.process.child_call import ChildAnswer, call_child
 from tests.fakes.histories import MIB, TrainingHistory
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpu_studio.core.memory.replay.replay_call import Answer, Question
 
 
 def here(_module: str, content: bytes, **_limits: object) -> ChildAnswer:

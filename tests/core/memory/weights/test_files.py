@@ -1,9 +1,9 @@
-from __future__ import annotations
-
 import contextlib
 import json
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,10 +20,6 @@ from tests.fakes.weights_files import (
     write_header,
     write_safetensors,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 TWO = {"a.weight": ("F32", (20, 30)), "a.bias": ("BF16", (20,))}
 LLAMA = {

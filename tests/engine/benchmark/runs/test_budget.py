@@ -1,7 +1,5 @@
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -9,9 +7,6 @@ from gpu_studio.core.messages.run_messages import RunFinished, SamplesMeasured
 from gpu_studio.engine.benchmark import run
 from gpu_studio.engine.dispatcher import Dispatcher
 from tests.engine.answers import ask, only, run_request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def test_the_whole_budget_goes_to_the_timed_part():

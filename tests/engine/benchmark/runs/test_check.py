@@ -1,6 +1,4 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import pytest
 
 from gpu_studio.core.benchmark.trust import doubts_of
 from gpu_studio.core.messages.run_messages import RunFinished, RunPhaseChanged
@@ -8,9 +6,6 @@ from gpu_studio.engine.benchmark import admission
 from gpu_studio.engine.workloads.elementwise import Elementwise
 from gpu_studio.engine.workloads.proof import Verification
 from tests.engine.answers import ask, only, run_request
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_a_large_result_is_checked_small_and_whole_then_by_rows(monkeypatch: pytest.MonkeyPatch):

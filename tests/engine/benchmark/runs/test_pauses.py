@@ -1,24 +1,19 @@
-from __future__ import annotations
-
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.messages.run_messages import SamplesMeasured
 from gpu_studio.core.pause import SleepAlarm
 from gpu_studio.engine.benchmark import run
 from gpu_studio.engine.benchmark.run import WorkloadRun
+from gpu_studio.engine.stopwatch import Stopwatch
 from tests.engine.answers import only, run_request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gpu_studio.core.messages.message import Event
-    from gpu_studio.engine.stopwatch import Stopwatch
 
 SLEPT_S = 3600.0
 

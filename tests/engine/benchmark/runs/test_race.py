@@ -1,7 +1,6 @@
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceParameters, Showing
 from gpu_studio.core.messages.run_messages import (
     MOST_ROUNDS,
@@ -16,6 +16,7 @@ from gpu_studio.core.messages.run_messages import (
     RunFinished,
     RunInTurns,
     RunPhaseChanged,
+    RunWorkload,
     SamplesMeasured,
 )
 from gpu_studio.core.packed_frame import PackedFrame
@@ -27,12 +28,6 @@ from gpu_studio.engine.workloads.learn import LearnDrawing
 from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.registry import find_picture
 from tests.engine.answers import ask, only, run_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpu_studio.core.messages.message import Event
-    from gpu_studio.core.messages.run_messages import RunWorkload
 
 # A number of steps: in a number of seconds, a busy PC learns too little.
 ENOUGH: dict[str, Any] = {"calls": 60, "longest_s": 120.0}

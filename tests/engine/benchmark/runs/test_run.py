@@ -1,9 +1,7 @@
-from __future__ import annotations
-
 import threading
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
+import pytest
 import torch
 
 from gpu_studio.core.benchmark.trust import doubts_of
@@ -21,9 +19,6 @@ from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.elementwise import Elementwise
 from tests.engine.answers import ask, only, run_request
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_a_run_goes_through_its_phases_in_order():

@@ -1,15 +1,15 @@
-from __future__ import annotations
-
 import itertools
 import threading
 from collections import deque
+from collections.abc import Callable, Iterator
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import RequestFailed
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceParameters, Showing
 from gpu_studio.core.messages.run_messages import (
     MOST_IN_TURNS,
@@ -31,11 +31,6 @@ from gpu_studio.engine.stopwatch import CpuStopwatch
 from gpu_studio.engine.workloads.registry import find_picture
 from tests.engine.answers import ask, only, run_request
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from gpu_studio.core.messages.message import Event
 
 
 def run_of(run_id: str, **changes: Any) -> RunWorkload:

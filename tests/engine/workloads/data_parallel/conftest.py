@@ -1,15 +1,10 @@
 """Time for a busy machine: three processes have to import PyTorch before a group answers."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from gpu_studio.engine import replica_group
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _LONGEST_S = 480.0
 

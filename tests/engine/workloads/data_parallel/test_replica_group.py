@@ -1,10 +1,9 @@
-from __future__ import annotations
-
 import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import pytest
@@ -19,9 +18,6 @@ from gpu_studio.engine.workloads import replicated
 from tests.engine.answers import ask, run_request
 from tests.engine.workloads.data_parallel.cases import PROCESSES
 from tests.patience import outliving
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(scope="module")

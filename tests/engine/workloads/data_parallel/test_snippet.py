@@ -1,17 +1,13 @@
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.engine.workloads.data_parallel.cases import PROCESSES, WORKLOAD, case_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 # PyTorch's own threads, if a busy PC lets a process end before them: rare, and after the output.
 _TORN_DOWN = "terminate called without an active exception"
