@@ -28,8 +28,6 @@ from gpu_studio.core.benchmark.comparison import (
     compared_works,
     headline,
     table_rows,
-    to_csv,
-    to_markdown,
 )
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.benchmark.side import (
@@ -44,7 +42,6 @@ from gpu_studio.core.benchmark.standard import STANDARD, StandardPlan, standard_
 from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
 from gpu_studio.core.benchmark.standard_record import (
     StandardFinished,
-    StandardRun,
     encode_standard,
     record_of,
     shared_json,
@@ -54,7 +51,6 @@ from gpu_studio.core.texts import listed
 from gpu_studio.core.units import about_time
 from gpu_studio.process.sleep_block import SleepBlock
 
-_ENDINGS = (".png", ".md", ".csv", ".json")
 _PAINTER = "gpu_studio.ui.standard_page"
 _COLUMNS = (("device", 34), ("per second", -16), ("95 % interval", -18), ("verdict", 0))
 _MOST_FILES = MOST_SIDES - 1
@@ -108,7 +104,9 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         if not is_complete:
             print_line("This run is not complete.")
     if options.save is not None:
-        save(options.save, _file_of(record, options.save.suffix.lower()))
+        is_picture = options.save.suffix.lower() == ".png"
+        shared = shared_json(record).encode()
+        save(options.save, painted(_PAINTER, encode_standard(record)) if is_picture else shared)
     return status
 
 
@@ -141,20 +139,6 @@ def _progress_text(plan: StandardPlan, run: Run, begun_s: float) -> str:
     left = about_time(plan.left_s(time.perf_counter() - begun_s))
     work = plan.work_words(run.request.run_id)
     return f"{work} on {run.request.device}: {run.phase or 'starting'}; {left} left"
-
-
-def _file_of(record: StandardRun, ending: str) -> bytes:
-    """Return what a file with an ending has of a record; CSV and Markdown are for people.
-
-    Raises:
-        StudioError: the picture cannot be painted.
-    """
-    if ending == ".png":
-        return painted(_PAINTER, encode_standard(record))
-    if ending == ".json":
-        return shared_json(record).encode()
-    text = to_markdown if ending == ".md" else to_csv
-    return text(sides_of(record)).encode()
 
 
 def _compare(options: argparse.Namespace, _log_path: Path) -> int:
@@ -195,9 +179,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the devices to measure (default: all)",
     )  # fmt: skip
     parser.add_argument(
-        "--save", metavar="FILE", type=types.new_file(*_ENDINGS),
+        "--save", metavar="FILE", type=types.new_file(".png", ".json"),
         help="write the result to FILE: a picture (.png) or JSON (.json), which another PC "
-        "compares with its own, or a table for a forum (.md) or a spreadsheet (.csv)",
+        "compares with its own",
     )  # fmt: skip
 
 

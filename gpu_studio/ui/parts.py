@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.core.texts import markdown_table
 from gpu_studio.model.text_rows import plain_tip
 from gpu_studio.ui.theme import HERO_SIZES
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from PySide6.QtCore import QAbstractItemModel
+    from PySide6.QtGui import QKeyEvent
 
     from gpu_studio.core.notice import Notice, Tone
 
@@ -205,7 +207,21 @@ def show_tip(widget: QWidget, tip: str) -> None:
 
 
 class Table(QTableView):
-    """A table that shows the full text of a cut-off cell in a tool tip."""
+    """A table that shows the full text of a cut-off cell in a tool tip.
+
+    Ctrl+C copies the selected rows as Markdown.
+    """
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Copy the selected rows."""
+        if not event.matches(QKeySequence.StandardKey.Copy):
+            super().keyPressEvent(event)
+            return
+        model, columns = self.model(), range(self.model().columnCount())
+        rows = sorted(index.row() for index in self.selectionModel().selectedRows())
+        head = [str(model.headerData(at, Qt.Orientation.Horizontal)) for at in columns]
+        cells = [[str(model.index(row, at).data()) for at in columns] for row in rows]
+        QApplication.clipboard().setText(markdown_table([head, *cells]))
 
     def viewportEvent(self, event: QEvent) -> bool:
         """Show the full text of a cut-off cell."""

@@ -1,22 +1,27 @@
-"""Standard runs side by side: on Devices, on Compare, and on the picture that is shared."""
+"""Standard runs side by side: on Devices and on a picture, and the dialog that shares that one."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
-
-from gpu_studio.core.benchmark.comparison import (
-    compared_works,
-    headline,
-    to_csv,
-    to_markdown,
+from PySide6.QtGui import QGuiApplication, QImage, QPixmap
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
 )
+
+from gpu_studio.core.benchmark.comparison import compared_works, headline
 from gpu_studio.core.benchmark.side import (
     facts_of,
-    masked,
     side_names,
     sides_of,
     trust_of_sides,
@@ -24,13 +29,14 @@ from gpu_studio.core.benchmark.side import (
 )
 from gpu_studio.core.benchmark.standard import STANDARD
 from gpu_studio.core.benchmark.standard_record import CHUNK, decode_standard, shared_json
+from gpu_studio.core.notice import Notice
+from gpu_studio.core.shared_texts import without_identifiers
 from gpu_studio.core.units import format_percent
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, resize_on_screen
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
-from gpu_studio.ui.saving import painting_theme, picture_of
-from gpu_studio.ui.share_dialog import ShareDialog, ShareForm
+from gpu_studio.ui.saving import painting_theme, picture_of, save_as
 from gpu_studio.ui.trust_chip import TrustChip
 
 if TYPE_CHECKING:
@@ -46,6 +52,14 @@ SIDE_ROLES = (*_CARD_ROLES[:-1], "cpu", _CARD_ROLES[-1])
 _COLUMNS = 2
 _MOST_SHARES = 2
 _WIDTH = 1200  # of a picture: chats and forums show a preview of it without cutting it
+_DIALOG_SIZE = (820, 640)
+_LONGEST_NAME = 60
+_PREVIEW_WIDTH = 760
+_MASKED = "Names of the user and this PC, UUIDs, serial numbers and folders are not in it."
+_STRIPPED = (
+    "The picture has the data inside, from which GPU Studio opens it again. Chat programs may take "
+    "the data out: send the data as well."
+)
 
 
 class StandardPage(QWidget):
@@ -86,12 +100,19 @@ class StandardPage(QWidget):
         grid = QGridLayout()
         column.addLayout(grid)
         grid.setSpacing(GAP)
+        roles = _side_roles(sides)
         for number, work in enumerate(works):
-            card = _work_card(self._theme, work, sides, names)
-            grid.addWidget(card, *divmod(number, _COLUMNS))
+            grid.addWidget(_work_card(self._theme, work, names, roles), *divmod(number, _COLUMNS))
             grid.setColumnStretch(number % _COLUMNS, 1)
-        for line in (*facts_of(sides), f"GPU Studio · standard run {STANDARD}"):
-            column.addWidget(Text(line, "muted", wraps=True))
+        facts = Card(name="standard.facts")
+        lines = [f"Each is compared with {names[0]}."] if len(sides) > 1 else []
+        source = "GPU Studio" if sides[0].run is None else f"GPU Studio · standard run {STANDARD}"
+        lines += [*facts_of(sides), source]
+        for line in lines:
+            facts.column.addWidget(Text(line, "muted", wraps=True))
+        facts.column.addStretch(1)
+        row, first = divmod(len(works), _COLUMNS)
+        grid.addWidget(facts, row, first, 1, _COLUMNS - first)
 
 
 def _side_roles(sides: Sequence[Side]) -> tuple[str, ...]:
@@ -103,7 +124,7 @@ def _side_roles(sides: Sequence[Side]) -> tuple[str, ...]:
 
 
 def _work_card(
-    theme: Theme, work: ComparedWork, sides: Sequence[Side], names: Sequence[str]
+    theme: Theme, work: ComparedWork, names: Sequence[str], roles: Sequence[str]
 ) -> QWidget:
     """Return one work: a bar with its interval for each side, and which difference counts."""
     card = Card(name=f"standard.work.{work.key}")
@@ -117,15 +138,10 @@ def _work_card(
     line.addWidget(note, 1)
     bars = ResultBars(theme, name=f"standard.bars.{work.key}", is_dense=True)
     bars.setAccessibleName(f"{work.title}, {work.unit}")
-    first = "this PC" if sides[0].is_here else "compared with this" * (len(sides) > 1)
-    rows = zip(work.figures, names, _side_roles(sides), strict=False)
-    bars.show_bars(
-        [
-            _bar(work, figure, name, role, "" if place else first)
-            for place, (figure, name, role) in enumerate(rows)
-        ]
-    )
+    rows = zip(work.figures, names, roles, strict=False)
+    bars.show_bars([_bar(work, *row) for row in rows])
     card.column.addWidget(bars)
+    card.column.addStretch(1)  # the card beside it may be higher
     return card
 
 
@@ -141,7 +157,7 @@ def _shares(work: ComparedWork, names: Sequence[str]) -> str:
     return ", ".join(f"{name}: {words}" for name, words in shares if words)
 
 
-def _bar(work: ComparedWork, figure: ComparedFigure, name: str, role: str, first: str) -> ResultBar:
+def _bar(work: ComparedWork, figure: ComparedFigure, name: str, role: str) -> ResultBar:
     if figure.rate is None or figure.interval is None:
         verdict = figure.words or figure.skipped
         return ResultBar(name, role, text="–", verdict=verdict, tip=f"{name}: {verdict}")
@@ -153,7 +169,7 @@ def _bar(work: ComparedWork, figure: ComparedFigure, name: str, role: str, first
     return ResultBar(
         name, role, figure.rate, work.shown(figure.rate),
         interval=figure.interval,
-        verdict=first or figure.words,
+        verdict=figure.words,
         counts=bool(figure.sign),
         tip=f"{name}: {parts}.{reason}",
     )  # fmt: skip
@@ -163,41 +179,96 @@ def _bar(work: ComparedWork, figure: ComparedFigure, name: str, role: str, first
 
 
 def standard_picture(sides: Sequence[Side], theme: Theme) -> bytes:
-    """Return sides as a PNG file with the first one's standard run inside, without identifiers."""
-    sides = masked(sides)
-    run = sides[0].run
-    assert run is not None
+    """Return sides as a PNG file without identifiers, with the first one's standard run inside."""
     page = StandardPage(theme)
-    page.show_sides(sides)
+    page.show_sides([without_identifiers(side) for side in sides])
     page.setContentsMargins(2 * MARGIN, 2 * MARGIN, 2 * MARGIN, MARGIN)
-    texts = {CHUNK: shared_json(run)}
+    run = sides[0].run
+    texts = {CHUNK: shared_json(run)} if run is not None else {}
     return picture_of(page, _WIDTH, background=theme.colour("window"), texts=texts)
 
 
-def standard_dialog(
-    sides: Sequence[Side], theme: Theme, parent: QWidget | None = None
-) -> ShareDialog:
-    """Return the dialog that shares sides; of a standard run, with its picture and its data."""
-    named = partial(with_pc_name, sides)
-    forms = [
-        ShareForm("Text", "comparison.md", "Markdown (*.md)",
-                  lambda name: to_markdown(named(name)).encode()),
-        ShareForm("Table", "comparison.csv", "CSV table (*.csv)",
-                  lambda name: to_csv(named(name)).encode()),
-    ]  # fmt: skip
-    if all(side.run is not None for side in sides):
-        picture = ShareForm("Picture", "standard-run.png", "Picture (*.png)",
-                            lambda name: standard_picture(named(name), theme))  # fmt: skip
-        data = ShareForm("Data", "standard-run.json", "JSON (*.json)",
-                         lambda name: _data(named(name)))  # fmt: skip
-        forms = [picture, *forms, data]
-    return ShareDialog(forms, parent)
+class ShareDialog(QDialog):
+    """Shows the picture of sides, and saves or copies it; of a standard run, also its data.
 
+    Args:
+        sides: at least one.
+        theme: gives the colors.
+        parent: the window.
 
-def _data(sides: Sequence[Side]) -> bytes:
-    run = sides[0].run
-    assert run is not None
-    return shared_json(run).encode()
+    Attributes:
+        contents: the picture that is shown, saved or copied, as a PNG file.
+    """
+
+    def __init__(self, sides: Sequence[Side], theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("share")
+        self.setWindowTitle("Share the result")
+        resize_on_screen(self, _DIALOG_SIZE)
+        self._sides, self._theme, self.contents = sides, theme, b""
+        self._has_data = sides[0].run is not None
+        self._name = QLineEdit()
+        self._name.setObjectName("share.name")
+        self._name.setAccessibleName("Name of this PC")
+        self._name.setPlaceholderText("Name of this PC (optional)")
+        self._name.setMaxLength(_LONGEST_NAME)
+        self._name.editingFinished.connect(self._show)
+        self._picture = QLabel()
+        self._picture.setAccessibleName("The picture")
+        self._picture.setAlignment(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop)
+        scrolled = QScrollArea()
+        scrolled.setWidgetResizable(True)
+        scrolled.setWidget(self._picture)
+        words = f"{_MASKED} {_STRIPPED}" if self._has_data else _MASKED
+        self._message = Text(words, "muted", name="share.said", wraps=True)
+        column = QVBoxLayout(self)
+        for part in (self._name, scrolled, self._message, self._buttons()):
+            column.addWidget(part)
+        column.setStretchFactor(scrolled, 1)
+        self._show()
+
+    def _buttons(self) -> QDialogButtonBox:
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        offers = [("Copy", "copy", self._copy), ("Save picture…", "save", self._save_picture)]
+        offers += [("Save data…", "data", self._save_data)] if self._has_data else []
+        for title, name, act in offers:
+            added = buttons.addButton(title, QDialogButtonBox.ButtonRole.ActionRole)
+            added.setObjectName(f"share.{name}")
+            added.clicked.connect(act)
+        for button in buttons.findChildren(QPushButton):
+            button.setAutoDefault(False)  # Return in the name must not save
+        buttons.rejected.connect(self.reject)
+        return buttons
+
+    @property
+    def _named(self) -> Sequence[Side]:
+        return with_pc_name(self._sides, " ".join(self._name.text().split()))
+
+    def _show(self) -> None:
+        self.contents = standard_picture(self._named, self._theme)
+        ratio = self.devicePixelRatioF()
+        image = QImage.fromData(self.contents).scaledToWidth(
+            round(_PREVIEW_WIDTH * ratio), Qt.TransformationMode.SmoothTransformation
+        )
+        image.setDevicePixelRatio(ratio)
+        self._picture.setPixmap(QPixmap.fromImage(image))
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setImage(QImage.fromData(self.contents))
+        self._message.setText(f"Copied. {_MASKED}")
+
+    def _save_picture(self) -> None:
+        self._save("picture", "standard-run.png", "Picture (*.png)", self.contents)
+
+    def _save_data(self) -> None:
+        run = self._named[0].run
+        assert run is not None
+        self._save("data", "standard-run.json", "JSON (*.json)", shared_json(run).encode())
+
+    def _save(self, what: str, name: str, kind: str, contents: bytes) -> None:
+        notice = save_as(self, f"Save {what}", name, kind, contents)
+        if notice != Notice():
+            self._message.setText(notice.sentence)
 
 
 def answer(content: bytes) -> bytes:

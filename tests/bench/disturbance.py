@@ -15,8 +15,9 @@ import sys
 from itertools import product
 from statistics import median
 
+from gpu_studio.core.benchmark.run import Run, state_text
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.engine.client import ProcessEngine
 from tests.bench.ratios import describe_machine, paired_ratio, verdict
 
@@ -42,10 +43,12 @@ class Terminal:
             run_id="1", workload=workload, device="cpu", size=size, dtype="float32",
             budget_s=self._budget_s,
         )  # fmt: skip
-        *_, last = self._engine.run(request)
-        if not isinstance(last, RunFinished):
-            sys.exit(f"The terminal's run failed: {last}")
-        return last.median_s, last.p99_s
+        run = Run(request)
+        for event in self._engine.run(request):
+            run.apply(event)
+        if run.result is None or run.summary is None:
+            sys.exit(f"The terminal's run failed: {state_text(run)}")
+        return run.summary.median_s, run.summary.p99_s
 
     def close(self) -> None:
         self._engine.close()

@@ -19,7 +19,7 @@ from tests.driving import window
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.core.messages.run_messages import RunFinished
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.sensors import SensorSource
 
@@ -56,18 +56,18 @@ class Driver:
     def show_benchmark(self) -> None:
         window.open_tab(self.window, "Benchmark")
 
-    def run(self, workload: str, sizes: str) -> list[RunFinished]:
-        """Press Run and return the results of that plan; ``LOW:HIGH`` is a sweep."""
+    def run(self, workload: str, sizes: str) -> list[Run]:
+        """Press Run and return the runs of that plan; ``LOW:HIGH`` is a sweep."""
         window.choose_data(self.window, "benchmark.workload", workload)
         QApplication.processEvents()
         self._type("benchmark.sizes", sizes.replace(":", ".."))
         before = len(self.benchmark.runs)
         window.click(self.window, "benchmark.sweep" if ":" in sizes else "benchmark.run")
         self.wait(lambda: not self.benchmark.state.is_busy)
-        results = [run.result for run in self.benchmark.runs[before:]]
-        if not results or None in results:
+        runs = self.benchmark.runs[before:]
+        if not runs or not all(run.result for run in runs):
             raise RuntimeError(f"A run did not finish: {self.benchmark.notice.sentence}")
-        return [result for result in results if result is not None]
+        return list(runs)
 
     def _type(self, name: str, words: str) -> None:
         field = window.find(self.window, name, QWidget)

@@ -115,14 +115,6 @@ def test_a_saved_file_opens_on_another_pc(type_in, tmp_path: Path, ending: str) 
     assert read_standard(path).devices == record_of(output).devices
 
 
-@pytest.mark.parametrize(("ending", "begin"), [("md", "| Work | "), ("csv", "work,unit,")])
-def test_a_text_for_people_is_a_table(type_in, tmp_path: Path, ending: str, begin: str) -> None:
-    path = tmp_path / f"run.{ending}"
-    type_in(on_an_old_card, "--save", str(path))
-
-    assert begin in path.read_text(encoding="utf-8")
-
-
 def test_a_card_without_room_says_so_and_the_rest_goes_on(type_in) -> None:
     status, output, _ = type_in(out_of_memory, "--device", "cuda:0", "--json")
     (card,) = record_of(output).devices

@@ -45,7 +45,7 @@ def recorded_run(size):
         SamplesMeasured(run_id=run_id, samples_s=(3.0,), calls_per_sample=1, spent_s=6.0),
         RunFinished(
             run_id=run_id, device_name="Test", median_s=2.0, iqr_s=1.0, ci95_s=(1.0, 3.0),
-            p99_s=3.0, samples=3, calls_per_sample=1, throughput=1.0, throughput_unit="FLOP/s",
+            samples=3, calls_per_sample=1, throughput=1.0, throughput_unit="FLOP/s",
             times=RunTimes(first_call_s=1.0, warm_up_s=0.3, elapsed_s=6.0), **common,
         ),
     ]  # fmt: skip

@@ -69,7 +69,7 @@ def finished(request: RunWorkload, samples_s: tuple[float, ...], **changes: Any)
         device=request.device,
         device_name=_DEVICE_NAMES.get(request.device, request.device),
         median_s=summary.median_s, iqr_s=summary.iqr_s, ci95_s=median_interval(sorted(samples_s)),
-        p99_s=summary.p99_s, samples=summary.samples, calls_per_sample=4,
+        samples=summary.samples, calls_per_sample=4,
         throughput=2.0 * request.size**2 / summary.median_s, throughput_unit=unit,
         times=RunTimes(
             first_call_s=2 * summary.median_s, warm_up_s=0.3, elapsed_s=request.budget_s

@@ -2,21 +2,20 @@ import getpass
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtCore import QStandardPaths, Qt
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFileDialog, QLineEdit, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
 
 from gpu_studio.core.benchmark.side import sides_of
 from gpu_studio.core.benchmark.standard_file import read_standard
-from gpu_studio.ui.eliding import ComboBox
 from gpu_studio.ui.saving import ask_open_path, ask_save_path
-from gpu_studio.ui.share_dialog import ShareDialog
-from gpu_studio.ui.standard_page import standard_dialog
+from gpu_studio.ui.standard_page import ShareDialog
 from gpu_studio.ui.theme import Theme
 from tests.core.benchmark.standard_runs import standard_run
 from tests.driving.pages import settle
-from tests.driving.window import places
+from tests.driving.window import click, find, places
 
 PLACES = QStandardPaths.StandardLocation
 
@@ -69,63 +68,38 @@ def test_a_file_is_looked_for_in_the_folder_of_its_kind(qtbot, monkeypatch):
     assert [args[2] for args in asked] == places
 
 
-PICTURE, TEXT, TABLE, DATA = range(4)
-
-
 @pytest.fixture
 def dialog(qtbot, theme: Theme) -> ShareDialog:
-    shown = standard_dialog(sides_of(standard_run()), theme)
+    shown = ShareDialog(sides_of(standard_run()), theme)
     qtbot.addWidget(shown)
     shown.show()
     return shown
 
 
-def choose(dialog: ShareDialog, form: int) -> None:
-    dialog.findChild(ComboBox, "share.form").setCurrentIndex(form)
-
-
-def preview(dialog: ShareDialog) -> str:
-    return dialog.findChild(QPlainTextEdit, "share.preview").toPlainText()
-
-
-@pytest.mark.parametrize(("form", "ending"), [(PICTURE, ".png"), (DATA, ".json")])
-def test_a_saved_file_has_the_bytes_that_were_shown(
-    dialog: ShareDialog, qtbot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form, ending
+def test_the_picture_and_the_data_are_saved_and_copied_under_the_name_that_was_typed(
+    dialog: ShareDialog, qtbot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / f"shared{ending}"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
-    choose(dialog, form)
-    qtbot.mouseClick(
-        dialog.findChild(QPushButton, "share.save"), Qt.MouseButton.LeftButton
-    )  # fmt: skip
-
-    assert path.read_bytes() == dialog.contents
-    assert read_standard(path) == standard_run()
-    if form == DATA:
-        assert '"name":"NVIDIA GeForce GT 1030"' in preview(dialog)
-
-
-def test_the_text_is_copied_in_one_click(dialog: ShareDialog, qtbot) -> None:
-    choose(dialog, TEXT)
-    qtbot.mouseClick(
-        dialog.findChild(QPushButton, "share.copy"), Qt.MouseButton.LeftButton
-    )  # fmt: skip
-
-    assert QGuiApplication.clipboard().text() == dialog.contents.decode() == preview(dialog)
-
-
-def test_the_name_of_the_pc_is_only_what_the_user_typed(
-    dialog: ShareDialog, qtbot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    """No control moves, wherever it was saved, and Return in the name saves nothing."""
     monkeypatch.setattr(getpass, "getuser", lambda: "erika.m")
-    choose(dialog, DATA)
-    name = dialog.findChild(QLineEdit, "share.name")
+    seen, size = places(dialog), dialog.size()
+    name = find(dialog, "share.name", QLineEdit)
     qtbot.keyClicks(name, "Old tower")
     qtbot.keyClick(name, Qt.Key.Key_Return)
-
     assert dialog.isVisible()
-    assert "Old tower" in preview(dialog)
-    assert b'"pc_name":"Old tower"' in dialog.contents
+    named = msgspec.structs.replace(standard_run(), pc_name="Old tower")
+    for form, ending in (("save", ".png"), ("data", ".json")):
+        path = tmp_path / f"{'a-name-that-is-as-long-as-those-of-people-' * 4}{ending}"
+        monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, path=path: (str(path), ""))
+        click(dialog, f"share.{form}")
+        assert read_standard(path) == named
+        assert b"erika" not in path.read_bytes()
+    click(dialog, "share.copy")
+    assert QGuiApplication.clipboard().image() == QImage.fromData(dialog.contents)
+    settle()
+    now = places(dialog)
+    assert {"share.save", "share.copy", "share.data", "share.name"} <= now.keys()
+    assert not {one for one in now.keys() & seen.keys() if now[one] != seen[one]}
+    assert dialog.size() == size
 
 
 def test_a_small_screen_has_room_for_the_dialog(dialog: ShareDialog) -> None:
@@ -133,24 +107,3 @@ def test_a_small_screen_has_room_for_the_dialog(dialog: ShareDialog) -> None:
 
     assert dialog.width() <= room.width()
     assert dialog.height() <= room.height()
-
-
-def test_no_form_and_no_sentence_moves_a_control(
-    dialog: ShareDialog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Save and Copy have one place, whatever is chosen and wherever it was saved."""
-    seen, size = {}, dialog.size()
-    for form in (PICTURE, TEXT, TABLE, DATA):
-        choose(dialog, form)
-        path = tmp_path / ("a-name-that-is-as-long-as-those-of-people-" * 4)
-        monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, path=path: (str(path), ""))
-        for name in (None, "share.save", "share.copy"):
-            button = dialog.findChild(QPushButton, name) if name is not None else None
-            if button is not None and button.isVisible():
-                button.click()
-            settle()
-            now = places(dialog)
-            assert not {one for one in now.keys() & seen.keys() if now[one] != seen[one]}
-            seen |= now
-            assert dialog.size() == size
-    assert {"share.save", "share.copy", "share.form", "share.name"} <= seen.keys()

@@ -1,8 +1,7 @@
 """Devices side by side: the same works of standard runs, kept runs and recordings, and who wins.
 
 The first side is what the others are compared with. Which of two is faster is up to
-`claim.claim_of`. The words are the same on History, on the picture, in Markdown, in CSV and in the
-terminal.
+`claim.claim_of`. The words are the same on History, on the picture and in the terminal.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import msgspec
 from gpu_studio.core.benchmark.ceilings import believed_share
 from gpu_studio.core.benchmark.claim import APART_BY, CANNOT_BE_TOLD, Claim, Outcome, claim_of
 from gpu_studio.core.benchmark.options import mode_words, value_words
-from gpu_studio.core.benchmark.side import facts_of, masked, side_names, trust_of_sides
+from gpu_studio.core.benchmark.side import side_names
 from gpu_studio.core.benchmark.standard import STANDARD_1
 from gpu_studio.core.benchmark.standard_record import NOT_MEASURED
 from gpu_studio.core.benchmark.trust import computed_in_words, doubts_of
@@ -24,7 +23,7 @@ from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.run_messages import (  # noqa: TC001  # msgspec reads the annotations
     RunFinished,
 )
-from gpu_studio.core.texts import csv_line, listed, markdown_table, markdown_text
+from gpu_studio.core.texts import listed
 from gpu_studio.core.units import (
     counted,
     format_duration,
@@ -381,26 +380,8 @@ def table_rows(
     return rows
 
 
-# ── to share ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def to_markdown(sides: Sequence[Side]) -> str:
-    """Return sides as Markdown for a forum, without identifiers in its texts."""
-    sides = masked(sides)
-    works = compared_works(sides)
-    heading, sentence = headline(sides, works)
-    lines = "".join(
-        f"- {markdown_text(line)}\n" for line in (trust_of_sides(sides).sentence, *facts_of(sides))
-    )
-    return (
-        f"**{markdown_text(f'GPU Studio: {heading}')}**\n\n"
-        f"{markdown_text(sentence)}\n\n"
-        f"{markdown_table([TABLE_HEAD, *table_rows(sides, works)], (2, 3))}\n{lines}"
-    )
-
-
 def compared_rows(sides: Sequence[Side]) -> Iterator[dict[str, Any]]:
-    """Yield each figure of each side, as CSV and JSON have it; None is unknown.
+    """Yield each figure of each side, as the terminal's JSON has it; None is unknown.
 
     ``per_second`` and its interval are in ``unit`` without its ``/s``. ``compared`` is in words,
     and ``ratio`` how many times faster it is than the first side, None if no difference counts.
@@ -426,11 +407,3 @@ def compared_rows(sides: Sequence[Side]) -> Iterator[dict[str, Any]]:
                 "doubts": "; ".join(one.word for one in doubts_of(result)) if result else "",
                 "skipped": figure.skipped,
             }
-
-
-def to_csv(sides: Sequence[Side]) -> str:
-    """Return sides as CSV, a line for each figure, without identifiers in its texts."""
-    rows = list(compared_rows(masked(sides)))
-    return "".join(
-        csv_line(row) for row in (rows[0] if rows else (), *(row.values() for row in rows))
-    )

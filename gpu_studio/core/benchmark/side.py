@@ -17,7 +17,6 @@ from gpu_studio.core.messages.run_messages import (  # noqa: TC001  # msgspec re
     RunFinished,
 )
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.shared_texts import without_identifiers
 from gpu_studio.core.texts import listed
 from gpu_studio.core.units import format_percent, shown_moment
 
@@ -101,11 +100,6 @@ def with_pc_name(sides: Sequence[Side], name: str) -> Sequence[Side]:
         msgspec.structs.replace(side, run=run, place=name) if side.origin == own.origin else side
         for side in sides
     ]
-
-
-def masked(sides: Sequence[Side]) -> list[Side]:
-    """Return sides without identifiers in their texts."""
-    return [without_identifiers(side) for side in sides]
 
 
 def _are_of_one_run(sides: Sequence[Side]) -> bool:

@@ -75,7 +75,6 @@ def _so_far(run: Run) -> RunFinished:
         device_name=run.device_name,
         median_s=summary.median_s,
         iqr_s=summary.iqr_s,
-        p99_s=summary.p99_s,
         ci95_s=interval_of_rounds(samples_s, starts),
         rounds_s=round_medians(samples_s, starts),
         samples=summary.samples,

@@ -339,7 +339,6 @@ class RunFinished(RunParameters, RunEnd, frozen=True, kw_only=True, omit_default
     median_s: CallSeconds
     iqr_s: Seconds
     ci95_s: tuple[CallSeconds, CallSeconds]
-    p99_s: CallSeconds
     rounds_s: Annotated[tuple[CallSeconds, ...], Meta(max_length=MOST_ROUNDS)] = ()
     samples: Count
     calls_per_sample: PositiveCount

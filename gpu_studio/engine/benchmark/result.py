@@ -108,7 +108,6 @@ def finish(
         iqr_s=summary.iqr_s,
         ci95_s=interval_of_rounds(found.samples_s, found.starts if len(found.starts) > 1 else ()),
         rounds_s=found.slices_s or round_medians(found.samples_s, found.starts),
-        p99_s=summary.p99_s,
         samples=summary.samples,
         calls_per_sample=found.calls_per_sample,
         throughput=work.throughput_work / summary.median_s,

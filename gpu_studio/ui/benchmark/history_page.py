@@ -15,7 +15,7 @@ from gpu_studio.ui.page import Box, Columns, Flow, Fold, Own, Page
 from gpu_studio.ui.page_controls import ChosenRows, Pick
 from gpu_studio.ui.page_parts import Press, Rows, Words
 from gpu_studio.ui.saving import ask_open_paths, ask_save_path
-from gpu_studio.ui.standard_page import standard_dialog
+from gpu_studio.ui.standard_page import ShareDialog
 from gpu_studio.ui.trust_chip import TrustChip
 from gpu_studio.ui.window_files import FileDrop
 
@@ -64,8 +64,8 @@ class HistoryPage(Page):
             Press("Open file…", self.ask_files, name="history.open", icon="file", tip=_OPEN_TIP),
             Press(
                 "Export…", self._export, name="history.export", icon="export", key="save",
-                enabled=lambda: bool(m.compared.sides),
-                tip="Save or copy what is selected, for another PC, a forum or a spreadsheet",
+                enabled=lambda: bool(m.compared.works),
+                tip="Save or copy what is selected, for another PC or a forum",
             ),
         )  # fmt: skip
 
@@ -151,7 +151,7 @@ class HistoryPage(Page):
     def _export(self) -> None:
         """Share a comparison, or save a kept run with its samples."""
         if self.model.one_entry is None:
-            standard_dialog(self.model.compared.sides, self.theme, self.window()).exec()
+            ShareDialog(self.model.compared.sides, self.theme, self.window()).exec()
             return
         kind = "GPU Studio result (*.json)"
         if path := ask_save_path(self.window(), "Export a result", "result.json", kind):

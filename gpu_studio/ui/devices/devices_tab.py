@@ -233,7 +233,7 @@ class OverviewPage(Page):
                           name="standard.stop",
                           enabled=lambda: measurement.state is not WorkState.STOPPING),
                     Press("Share…", self._share, name="standard.share", shown=has_result,
-                          tip="Save this result as a picture or a table, or copy it as text"),
+                          tip="Save or copy this result as a picture with its data"),
                     Press("Compare", lambda: self._studio.go_to(HISTORY), name="standard.compare",
                           shown=has_result, tip="See this PC beside others, from their files"),
                 ),
@@ -325,10 +325,10 @@ class OverviewPage(Page):
 
     def _share(self) -> None:
         from gpu_studio.core.benchmark.side import sides_of
-        from gpu_studio.ui.standard_page import standard_dialog
+        from gpu_studio.ui.standard_page import ShareDialog
 
         if self._measurement.run is not None:
-            standard_dialog(sides_of(self._measurement.run), self.theme, self.window()).exec()
+            ShareDialog(sides_of(self._measurement.run), self.theme, self.window()).exec()
 
     def _log_or_stop(self) -> None:
         from gpu_studio.ui.saving import ask_save_path  # not at the start

@@ -100,7 +100,6 @@ def paced_device(
         median_s = item.work / (pace * _RATES[item.key])
         ci95_s = (0.99 * median_s, 1.01 * median_s)
         times = {"median_s": median_s, "iqr_s": 0.02 * median_s, "ci95_s": ci95_s}
-        times["p99_s"] = 1.1 * median_s
         result = item_result(item, device, **{**times, "rounds_s": (median_s,) * 12, **changes})
         found.append(StandardFigure(key=item.key, result=result))
     return standard_device(device, name=name, figures=tuple(found))

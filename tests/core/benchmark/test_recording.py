@@ -250,7 +250,7 @@ BATCH = LAST - 1
         (changed(BATCH, run_id="run-9"), "belongs to a run that did not begin"),
         (changed(LAST, size=128), "to another run"),
         (changed(LAST, device_name=""), "without its device"),
-        (changed(LAST, median_s=1.0, ci95_s=(1.0, 1.0), p99_s=1.0), "contradict its median"),
+        (changed(LAST, median_s=1.0, ci95_s=(1.0, 1.0)), "contradict its median"),
         (changed(LAST, verification="x" * 3000), "text that is too long"),
         (changed(2, device="cuda:../.."), "invalid address"),
         (changed(2, dtype="x" * 3000), "text that is too long"),

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QGuiApplication, QImage
+from PySide6.QtGui import QColor, QGuiApplication, QImage, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
-    QComboBox,
     QFileDialog,
     QInputDialog,
     QLabel,
@@ -30,7 +29,7 @@ from gpu_studio.model.pages import HISTORY, RUN, Destination
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.plots.live_plot import LivePlot
-from gpu_studio.ui.share_dialog import ShareDialog
+from gpu_studio.ui.standard_page import ShareDialog
 from gpu_studio.ui.tabs import TABS
 from tests.core.benchmark.kept_runs import kept_run
 from tests.core.benchmark.standard_runs import paced_device, standard_run
@@ -175,10 +174,14 @@ def test_a_picture_exported_in_one_window_opens_in_another_as_a_comparison(
     QTest.keyClicks(name, "Bob's PC")
     QTest.keyClick(name, Qt.Key.Key_Return)
     click(dialog, "share.save")
-    find(dialog, "share.form", QComboBox).setCurrentIndex(1)
-    click(dialog, "share.copy")
-    assert "| Memory bandwidth | " in QGuiApplication.clipboard().text()
     dialog.close()
+    table = find(their_window, "benchmark.history.compared", QTableView)
+    table.selectAll()
+    QTest.keySequence(table, QKeySequence.StandardKey.Copy)
+    copied = QGuiApplication.clipboard().text().splitlines()
+    assert copied[0].startswith("| Work | Device | ")
+    assert copied[2].startswith("| Memory bandwidth | ")
+    assert len(copied) == 2 + len(rows(their_window, "benchmark.history.compared"))
     assert read_standard(path).devices == THEIRS.devices
     window = open_window("mine", OWN)
     assert drop(window, path)

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFileDialog
 from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.ui.result_bars import ResultBars
-from gpu_studio.ui.share_dialog import ShareDialog
+from gpu_studio.ui.standard_page import ShareDialog
 from tests.driving.devices import choose_more, more, start
 from tests.driving.window import click, find, places, sees, text
 from tests.fakes.run_answers import started

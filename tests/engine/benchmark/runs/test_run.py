@@ -83,7 +83,6 @@ def test_the_result_is_the_summary_of_every_sample_that_was_sent():
     assert result.iqr_s == summary.iqr_s
     assert 2 <= len(result.rounds_s) <= 12  # a stall may take the time of several
     assert result.ci95_s[0] <= result.median_s <= result.ci95_s[1]
-    assert result.p99_s == summary.p99_s
     assert result.throughput == result.details.bytes_per_call / result.median_s
     assert result.calls_per_sample == only(SamplesMeasured, events)[0].calls_per_sample
 
