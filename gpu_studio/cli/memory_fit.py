@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,11 @@ from gpu_studio.cli.screen import note, print_json, print_line
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.engine import EngineEnvironment, describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.fit import (
-    OPTIMIZERS,
-    ModelFit,
-    TrainingPlan,
-    plans_for,
-)
+from gpu_studio.core.memory.fit import OPTIMIZERS, WITH_AMP, ModelFit
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at, is_modelled
 from gpu_studio.core.memory.networks import (
     AS_IN_FILE,
-    KEPT_TYPES,
+    BITS,
     LARGEST_CONTEXT,
     NETWORK_NAMES,
     Network,
@@ -35,7 +29,6 @@ from gpu_studio.core.memory.networks import (
 )
 from gpu_studio.core.memory.token_speed import (
     MOST_BATCH,
-    Bandwidth,
     bandwidth_of,
     bandwidth_request,
     most_tokens_per_s,
@@ -53,58 +46,46 @@ from gpu_studio.core.messages.message import Request
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.process.child_call import call_child
 
-_USUAL = Network(parameters=10**9)
+_OPTIMIZERS = dict(zip(("adam", "adam_fused", "sgd_momentum", "sgd"), OPTIMIZERS, strict=True))
 
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Print what fits on a device, and how fast a model would write; return the exit status."""
-    device, counted = options.device, options.parameters or _USUAL
-    if counted.name and options.config is not None:
-        raise WrongUseError("--config is for --weights or a number of parameters.")
-    network = ask_network(options.weights or counted, options.config, call_child)
-    plan = TrainingPlan(
-        optimizer=options.optimizer, is_fused=options.fused, precision=options.precision or "plain"
-    )
-    dtype = options.dtype or (AS_IN_FILE if options.weights is not None else "float32")
-    if plan not in plans_for(dtype):
-        raise WrongUseError(f"{plan.words} is not for weights in {dtype}: choose another --dtype.")
-    ask = partial(
-        ModelFit, network=network, dtype=dtype, plan=plan,
-        context=options.context, batch=options.batch,
-    )  # fmt: skip
+    device = options.device
+    network, kind = options.parameters, options.dtype or "float32"
+    if options.weights is not None:
+        if options.dtype is not None:
+            raise WrongUseError("--dtype is for --parameters: a file has its own types.")
+        network, kind = ask_network(options.weights, call_child), AS_IN_FILE
+    plan = _OPTIMIZERS[options.optimizer] + (WITH_AMP if options.amp else "")
+
+    def found_on(card: ModelledCardChoice) -> ModelFit:
+        return ModelFit(card, network, kind, plan, options.context, options.batch)
+
     if is_modelled(device):
-        return _print(options, ask(card_at(device)), None)
+        return _print(options, found_on(card_at(device)), None)
     environment = EngineEnvironment(allocator_configuration=options.conf or None)
     with at_work(new_engine(log_path, environment)) as work:
-        found = ask(_as_it_is(work, device))
-        is_asked = options.parameters or options.weights or found.reading.cache_bytes
-        bandwidth = _measured(work, device) if is_asked or is_cpu(device) else None
+        found = found_on(_as_it_is(work, device))
+        bandwidth = _measured(work, device)
     return _print(options, found, bandwidth)
 
 
-def _print(options: argparse.Namespace, found: ModelFit, bandwidth: Bandwidth | None) -> int:
+def _print(options: argparse.Namespace, found: ModelFit, bandwidth: float | None) -> int:
     device, card = options.device, found.card
     answer = found.answer(is_ram=is_cpu(device))
-    speed = speed_words(
-        found.reading,
-        bandwidth,
-        device="the CPU" if is_cpu(device) else "this card",
-        is_modelled=is_modelled(device),
-        is_too_large=found.inference.fits is False,
-    )
+    where, is_simulated = "the CPU" if is_cpu(device) else "this card", is_modelled(device)
+    speed = speed_words(found, bandwidth, device=where, is_modelled=is_simulated)
     if options.json:
-        values = _values(found) | {"device": device, "modelled": is_modelled(device)}
-        print_json(
-            values
-            | {
-                "sentence": ". ".join(one.notice.sentence for one in answer.verdicts),
-                "bound_tokens_per_s": most_tokens_per_s(found.reading, bandwidth),
-                "bandwidth_bytes_per_s": bandwidth.bytes_per_s if bandwidth else None,
-                "speed_sentence": speed[0],
-            }
-        )
+        values = _values(found) | {
+            "device": device, "modelled": is_simulated,
+            "sentence": ". ".join(one.notice.sentence for one in answer.verdicts),
+            "bound_tokens_per_s": most_tokens_per_s(found, bandwidth),
+            "bandwidth_bytes_per_s": bandwidth, "speed_sentence": speed[0],
+        }  # fmt: skip
+        print_json(values)
         return DONE
-    if is_modelled(device):
+    if is_simulated:
         context_mib = card.context_bytes >> 20
         print_line(f"{card.name}, simulated; assumes a CUDA context of {context_mib} MiB.")
     print_answer(answer)
@@ -119,8 +100,9 @@ def _values(found: ModelFit) -> dict[str, object]:
         "type": "fit_finished", **msgspec.structs.asdict(found.card),
         "free_bytes": found.card.free_bytes, "taken_bytes": found.card.context_bytes,
         "network": found.network.name, "parameters": found.network.parameters,
-        "dtype": found.dtype, "has_activations": found.has_activations,
-        **msgspec.structs.asdict(found.plan),
+        "dtype": found.kind, "plan": found.plan, "context": found.tokens, "batch": found.batch,
+        "weights_bytes": found.weights_bytes, "cache_bytes": found.cache_bytes,
+        "has_activations": found.has_activations,
     }  # fmt: skip
     for key, need in (("inference", found.inference), ("training", found.training)):
         values[f"{key}_bytes"] = need.least_bytes if need else None
@@ -128,8 +110,7 @@ def _values(found: ModelFit) -> dict[str, object]:
         values[f"{key}_fits"] = need.fits if need else None
     if not found.has_activations and values["training_fits"]:
         values["training_fits"] = None  # without its activations nobody knows
-    reading = msgspec.structs.asdict(found.reading)
-    return values | {f"speed_{key}": value for key, value in reading.items()}
+    return values
 
 
 def _last(
@@ -158,14 +139,11 @@ def _as_it_is(work: CommandEngine, device: str) -> ModelledCardChoice:
     read = _last(work, request, lambda event: isinstance(event, MemoryRead), failed)
     if read.total_bytes is None or read.free_bytes is None:
         raise StudioError(FailureKind.INTERNAL, failed)
-    return ModelledCardChoice(
-        name=device,
-        total_bytes=read.total_bytes,
-        context_bytes=read.total_bytes - read.free_bytes,
-    )
+    used = read.total_bytes - read.free_bytes
+    return ModelledCardChoice(name=device, total_bytes=read.total_bytes, context_bytes=used)
 
 
-def _measured(work: CommandEngine, device: str) -> Bandwidth | None:
+def _measured(work: CommandEngine, device: str) -> float | None:
     """Measure a device's bandwidth; None with a note if that does not work."""
     work.progress.show(f"Measuring the bandwidth of {device}…")
     request = bandwidth_request(device, f"bandwidth-{device}")
@@ -190,20 +168,16 @@ def _network(text: str) -> Network:
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     network = parser.add_mutually_exclusive_group()
     network.add_argument(
-        "--parameters", "--network", metavar="N", type=types.checked(_network),
-        help="number of parameters, such as 7B (default: 1e9), or a known network: "
+        "--parameters", metavar="N", type=types.checked(_network), default="1B",
+        help="number of parameters, such as 7B (default: %(default)s), or a known network: "
         + ", ".join(NETWORK_NAMES),
     )  # fmt: skip
     network.add_argument(
-        "--weights", "--file", metavar="FILE", type=Path,
+        "--weights", metavar="FILE", type=Path,
         help="the network of a safetensors or GGUF file, or of any part of a split one",
     )  # fmt: skip
     parser.add_argument(
-        "--config", metavar="FILE", type=Path,
-        help="the model's config.json (default: the one next to a safetensors file)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--context", metavar="N", type=types.whole_number(1, LARGEST_CONTEXT),
+        "--context", metavar="N", type=types.whole_number(1, LARGEST_CONTEXT), default=0,
         help="tokens of each text (default: 4096, or what the model was made for)",
     )  # fmt: skip
     parser.add_argument(
@@ -211,21 +185,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="texts at once (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
-        "--dtype", choices=tuple(KEPT_TYPES),
-        help="type of the weights (default: as they are in the file, otherwise float32)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--optimizer", choices=tuple(OPTIMIZERS), default="adam", help="default: %(default)s"
+        "--dtype", choices=tuple(BITS), help="type of the weights of --parameters (float32)"
     )
-    parser.add_argument("--fused", action="store_true", help="Adam with fused=True")
-    precision = parser.add_mutually_exclusive_group()
-    for name, summary in (
-        ("amp", "a float32 network computes in 16 bits"),
-        ("masters", "the optimizer keeps float32 copies of a float16 or bfloat16 network"),
-    ):
-        precision.add_argument(
-            f"--{name}", dest="precision", action="store_const", const=name, help=summary
-        )
+    parser.add_argument(
+        "--optimizer", choices=tuple(_OPTIMIZERS), default="adam", help="default: %(default)s"
+    )
+    parser.add_argument("--amp", action="store_true", help="a float32 network computes in 16 bits")
 
 
 def fit_command(add_card: Callable[[argparse.ArgumentParser], None]) -> Command:

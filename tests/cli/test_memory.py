@@ -157,7 +157,7 @@ def test_the_lists(type_in: Any):
 
 
 def test_fit(type_in: Any):
-    options = ("--device", "model:1996", "--parameters", "1e9", "--dtype", "float16")
+    options = ("--device", "model:1996", "--parameters", "1e9", "--dtype", "16-bit")
     status, lines, _ = type_in("fit", *options)
     assert status == 0
     assert "simulated" in lines[0]
@@ -173,15 +173,14 @@ def test_fit(type_in: Any):
         type_in("fit", "--device", "model:1996", "--parameters", "3e8", "--json")[1][-1]
     )
     assert (half["inference_fits"], half["training_fits"]) == (True, False)
-    sgd = (*options, "--optimizer", "sgd", "--masters", "--json")
-    other = json.loads(type_in("fit", *sgd)[1][-1])
-    assert (other["optimizer"], other["precision"]) == ("sgd", "masters")
-    assert other["training_bytes"] == pytest.approx(12e9, rel=0.02)
-    wrongs = (
-        ("--optimizer", "lion"), ("--masters", "--amp"), ("--network", "x"), ("--masters",),
-        ("--optimizer", "sgd", "--fused"),
-    )  # fmt: skip
-    for wrong in wrongs:
+    sgd = ("--parameters", "1e9", "--optimizer", "sgd", "--amp", "--json")
+    other = json.loads(type_in("fit", "--device", "model:1996", *sgd)[1][-1])
+    assert (other["plan"], other["training_bytes"]) == ("SGD and AMP", 10 * 10**9)
+    for wrong in (
+        ("--optimizer", "lion"),
+        ("--parameters", "x"),
+        ("--weights", "x", "--dtype", "4-bit"),
+    ):
         assert type_in("fit", "--device", "model:1996", *wrong)[0] == 2
 
 
@@ -211,11 +210,11 @@ def test_fit_on_a_card_that_does_not_report_its_memory_fails(
 
 
 def test_fit_of_a_known_network_and_of_a_file(type_in: Any, tmp_path: Path):
-    status, lines, _ = type_in("fit", "--device", "model:1996", "--network", "ResNet-18")
+    status, lines, _ = type_in("fit", "--device", "model:1996", "--parameters", "GPT-2")
     assert status == 0
     text = "\n".join(lines).replace("\u202f", " ")
-    assert "Needs 44.6 MiB for its weights." in text
-    assert "11.6895 million parameters" in text
+    assert "GPT-2 in float32." in text
+    assert "124.44 million parameters" in text
     path = tmp_path / "one.safetensors"
     write_safetensors(path, {"weight": ("F32", (4096, 4096))})
     options = ("fit", "--device", "model:1996", "--weights", str(path), "--json")
@@ -238,18 +237,14 @@ def test_fit_says_how_fast_a_model_would_write(shared_engine: None, type_in: Any
     options = ("fit", "--device", "cpu", "--weights", str(path), "--context", "64", "--batch", "2")
     found = json.loads(type_in(*options, "--json")[1][-1])
     weights_bytes, cache_bytes = 2 * 512 * 4096 * 18 // 32, 2 * 64 * 2 * 2 * 512 * 2
-    assert found["speed_weights_bytes"] == weights_bytes
-    assert found["speed_cache_bytes"] == cache_bytes
+    assert found["weights_bytes"] == weights_bytes
+    assert found["cache_bytes"] == cache_bytes
     assert found["bound_tokens_per_s"] == pytest.approx(
         2 * found["bandwidth_bytes_per_s"] / (weights_bytes + cache_bytes)
     )
     status, lines, _ = type_in("fit", "--device", "model:1996", *options[3:])
     assert status == 0
     assert any("simulated card has no bandwidth" in line for line in lines)
-    config = tmp_path / "config.json"
-    config.write_text("[]")
-    status, _, errors = type_in(*options, "--config", str(config))
-    assert (status, "not a model's configuration" in errors) == (1, True)
 
 
 @pytest.mark.parametrize(

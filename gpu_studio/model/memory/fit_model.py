@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.core.memory.allocator.options import checked_configuration
 from gpu_studio.core.memory.answer import FitAnswer, FitVerdict
-from gpu_studio.core.memory.fit import ModelFit, TrainingPlan, plans_for
+from gpu_studio.core.memory.fit import ModelFit
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
-from gpu_studio.core.memory.networks import AS_IN_FILE, KEPT_TYPES, Network, network_called
+from gpu_studio.core.memory.networks import AS_IN_FILE, Network, network_called
 from gpu_studio.core.memory.oom_reader import MOST_FILE_BYTES, decoded_text, explain_oom_text
-from gpu_studio.core.memory.token_speed import speed_words
+from gpu_studio.core.memory.token_speed import bandwidth_of, bandwidth_request, speed_words
 from gpu_studio.core.memory.weights.weights_file import ask_network
+from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.texts import file_name
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
-from gpu_studio.model.devices.device_board import DeviceRow
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.latest import Latest, opening
 from gpu_studio.model.memory.memory_devices import choice_title
 from gpu_studio.model.memory.what_if_model import WhatIfModel
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtCore import QObject
 
+    from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.memory.memory_model import MemoryModel
 
 NUMBER, FILE, ERROR, HISTORY = "number", "file", "error", "history"
@@ -64,8 +67,9 @@ class FitChoices(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         way: which of the others count: `NUMBER`, `FILE`, `ERROR` or `HISTORY`.
-        parameters: a known network, or its number of parameters as people write it.
-        file, config: a model's file, and its ``config.json`` if that is not beside it.
+        parameters: a known network, or its number of parameters as people write it, in a `dtype`.
+        file: a model's file.
+        plan: how to train: a key of `core.memory.fit.PLANS`.
         tokens: of each text; 0 for the usual number.
         batch: the number of texts at once.
         text: an error.
@@ -78,9 +82,8 @@ class FitChoices(msgspec.Struct, frozen=True, kw_only=True):
     way: str = NUMBER
     parameters: str = "1 billion"
     file: Path | None = None
-    config: Path | None = None
     dtype: str = "float32"
-    optimizer: TrainingPlan = TrainingPlan()
+    plan: str = "Adam"
     tokens: int = 0
     batch: int = 1
     text: str = ""
@@ -89,28 +92,6 @@ class FitChoices(msgspec.Struct, frozen=True, kw_only=True):
     own_gib: float = 8.0
     others_gib: float = 0.0
     conf: str = ""
-
-
-class _Question(NamedTuple):
-    choices: FitChoices
-    card: ModelledCardChoice | None
-
-    @property
-    def subject(self) -> Network | Path | str | None:
-        """A network, its file, or the text of an error; None if there is nothing to ask."""
-        if self.choices.way == ERROR:
-            return self.choices.text.strip() or None
-        if self.card is None:
-            return None
-        is_file = self.choices.way == FILE
-        return self.choices.file if is_file else network_called(self.choices.parameters)
-
-
-class _Found(NamedTuple):
-    way: str
-    answer: FitAnswer
-    device: DeviceRow
-    fit: ModelFit | None = None
 
 
 class FitModel(PageModel):
@@ -131,29 +112,23 @@ class FitModel(PageModel):
         self._reading = Latest(self)
         self._reading.succeeded.connect(self.paste)
         self._reading.failed.connect(self._on_failed)
-        self._wanted: _Question | None = None
-        self._found: _Found | None = None
-        self._read: tuple[tuple[Network | Path, Path | None], Network] | None = None
+        self._asked: Path | str | None = None  # a model's file, or an error
+        self._found: Network | FitAnswer | None = None
         self._trouble = Notice()
+        self._last_card: ModelledCardChoice | None = None
+        self._bandwidths: dict[str, float] = {}  # of this session, by the device's identity
+        self._measurement: Reply | None = None
+        self._unmeasured_why = ""
         memory.chosen_changed.connect(self._on_device_chosen)
-        self.follow_seen(self._ask, memory.memory_changed)
+        self.follow_seen(self._on_memory_changed, memory.memory_changed)
         self.what_if.history_opened.connect(self._on_history_opened)
         self.follow_seen(
-            self._on_followed, memory.bandwidths.changed, memory.devices.choices_changed,
+            self._on_followed, memory.session_changed, memory.devices.choices_changed,
             self.what_if.changed,
         )  # fmt: skip
         memory.closing.connect(self.close)
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────
-
-    def suited(self, choices: FitChoices) -> FitChoices:
-        """Keep types for files and plans for types."""
-        if choices.dtype not in self._types_of(choices):
-            choices = msgspec.structs.replace(choices, dtype="float16")
-        plans = plans_for(choices.dtype)
-        if choices.optimizer not in plans:
-            choices = msgspec.structs.replace(choices, optimizer=plans[0])
-        return choices
 
     def open_file(self, path: Path) -> None:
         """Ask about a file: a history, a text with an error, or a model's weights."""
@@ -165,7 +140,7 @@ class FitModel(PageModel):
             self.choose(way=ERROR)
             self._reading.ask(partial(_text_of, path))
         else:
-            self.choose(way=FILE, file=path, dtype=AS_IN_FILE, config=None)
+            self.choose(way=FILE, file=path)
 
     def paste(self, text: str) -> None:
         """Ask about an error, or about its end if it is long."""
@@ -183,7 +158,6 @@ class FitModel(PageModel):
 
     def on_chosen(self) -> None:
         """Answer for the choices; the tab follows a chosen device."""
-        self._trouble = Notice()
         if self.choices.card not in (OWN, self.memory.chosen.identity):
             self.memory.devices.choose(self.choices.card)
         self._ask()
@@ -194,45 +168,50 @@ class FitModel(PageModel):
             latest.close()
 
     def _ask(self) -> None:
+        """Ask what takes time: a model's file and an error once, a history for each card."""
         if not self.is_seen:
             return
         chosen, card = self.choices, self._card
-        if chosen.way == HISTORY:
-            if card is not None and not self.conf_error:
-                self.what_if.ask(
-                    card_bytes=card.total_bytes, other_bytes=card.context_bytes, conf=chosen.conf
-                )
+        if chosen.way == HISTORY and card is not None and not self.conf_error:
+            self.what_if.ask(
+                card_bytes=card.total_bytes, other_bytes=card.context_bytes, conf=chosen.conf
+            )
+        asked = {FILE: chosen.file, ERROR: chosen.text.strip() or None}.get(chosen.way)
+        if asked == self._asked:
             return
-        question = _Question(chosen, card)
-        if question.subject is None:
+        self._asked, self._trouble = asked, Notice()
+        if asked is None:
             self._latest.drop()
-        elif question != self._wanted:
-            self._latest.ask(partial(self._work, question, self._device))
-        self._wanted = question
+        elif isinstance(asked, Path):
+            self._latest.ask(partial(ask_network, asked, call_child))
+        else:
+            self._latest.ask(lambda _is_over: _explained(asked))
+
+    def _on_memory_changed(self) -> None:
+        if self._card != self._last_card:
+            self._last_card = self._card
+            self._ask()
+            self.changed.emit()
 
     @property
-    def _device(self) -> DeviceRow:
-        if self.choices.card != OWN:
-            return self.memory.chosen
-        at, name = self._own_card.address, self._own_card.name
-        return DeviceRow(identity=at, name=name, label=name, address=at, is_modelled=True)
+    def _is_simulated(self) -> bool:
+        return self.choices.card == OWN or self.memory.chosen.is_modelled
 
     @property
-    def _own_card(self) -> ModelledCardChoice:
-        return card_at(f"model:{round(1024 * self.choices.own_gib)}")
+    def _is_cpu(self) -> bool:
+        return self.choices.card != OWN and self.memory.chosen.is_cpu
 
     @property
     def _card(self) -> ModelledCardChoice | None:
         """The card with what is in use of it; None if that is not known (yet)."""
         chosen, sizes = self.memory.chosen, self.memory.sizes_bytes
         if self.choices.card == OWN:
-            card = self._own_card
+            card = card_at(f"model:{round(1024 * self.choices.own_gib)}")
         elif chosen.is_modelled and chosen.address is not None:
             card = card_at(chosen.address)
         elif sizes is None:
             return None
-        else:
-            # Rounded, so that small changes do not ask again.
+        else:  # rounded, so that small changes change no answer
             used = sizes[0] - sizes[1] // _ROUNDED_TO * _ROUNDED_TO
             card = ModelledCardChoice(
                 name=choice_title(chosen), total_bytes=sizes[0], context_bytes=used
@@ -242,21 +221,7 @@ class FitModel(PageModel):
         others = min(round(self.choices.others_gib * _GIB), card.total_bytes)
         return msgspec.structs.replace(card, context_bytes=others)
 
-    def _work(self, question: _Question, device: DeviceRow, is_over: Callable[[], bool]) -> _Found:
-        """Return the answer; in a thread."""
-        (chosen, card), subject = question, question.subject
-        if isinstance(subject, str) or subject is None or card is None:
-            explained = explain_oom_text(chosen.text)
-            answer = explained.answer if explained is not None else _NO_ERROR
-            return _Found(chosen.way, answer, device)
-        asked = (subject, chosen.config)
-        if self._read is None or self._read[0] != asked:
-            self._read = asked, ask_network(*asked, call_child, is_over)
-        network, tokens = self._read[1], chosen.tokens or None
-        fit = ModelFit(card, network, chosen.dtype, chosen.optimizer, tokens, chosen.batch)
-        return _Found(chosen.way, fit.answer(is_ram=device.is_cpu), device, fit)
-
-    def _on_answered(self, found: _Found) -> None:
+    def _on_answered(self, found: Network | FitAnswer) -> None:
         self._found, self._trouble = found, Notice()
         self.changed.emit()
 
@@ -268,10 +233,8 @@ class FitModel(PageModel):
         self.changed.emit()
 
     def _on_delayed(self) -> None:
-        subject = self._wanted.subject if self._wanted is not None else None
-        path = subject if isinstance(subject, Path) else self.choices.config
-        if path is not None and not isinstance(subject, str):
-            self._trouble = Notice(opening(path))
+        if isinstance(self._asked, Path):
+            self._trouble = Notice(opening(self._asked))
             self.changed.emit()
 
     def _on_device_chosen(self) -> None:
@@ -294,28 +257,12 @@ class FitModel(PageModel):
         return [*((choice_title(one), one.identity) for one in devices), ("Another size…", OWN)]
 
     @property
-    def dtypes(self) -> tuple[str, ...]:
-        """The types to choose from."""
-        return self._types_of(self.choices)
-
-    @staticmethod
-    def _types_of(choices: FitChoices) -> tuple[str, ...]:
-        is_file = choices.way == FILE and choices.file is not None
-        return (*((AS_IN_FILE,) if is_file else ()), *KEPT_TYPES)
-
-    @property
-    def plans(self) -> list[tuple[str, TrainingPlan]]:
-        """The optimizers to choose from."""
-        return [(plan.words, plan) for plan in plans_for(self.choices.dtype)]
-
-    @property
     def file_words(self) -> str:
-        """Which files are asked about."""
+        """Which file is asked about."""
         chosen = self.choices
         if chosen.way == HISTORY:
             return self.what_if.name
-        paths = (chosen.file if chosen.way == FILE else None, chosen.config)
-        return ", ".join(file_name(path) for path in paths if path is not None)
+        return file_name(chosen.file) if chosen.way == FILE and chosen.file is not None else ""
 
     @property
     def is_network_wrong(self) -> bool:
@@ -346,19 +293,27 @@ class FitModel(PageModel):
         return Notice(self.conf_error, Tone.FAILURE) if self.conf_error else self.what_if.notice
 
     @property
-    def _shown(self) -> _Found | None:
-        found = self._found
-        return found if found is not None and found.way == self.choices.way else None
+    def _fit(self) -> ModelFit | None:
+        """The model on the card; None in other ways, or if one of them is not known (yet)."""
+        chosen, card, network, kind = self.choices, self._card, None, AS_IN_FILE
+        if chosen.way == NUMBER:
+            network, kind = network_called(chosen.parameters), chosen.dtype
+        elif chosen.way == FILE and isinstance(self._found, Network):
+            network = self._found
+        if card is None or network is None:
+            return None
+        return ModelFit(card, network, kind, chosen.plan, chosen.tokens, chosen.batch)
 
     @property
     def answer(self) -> FitAnswer:
         """The answer in the chosen way, or what to do for one."""
-        way = self.choices.way
+        way, fit = self.choices.way, self._fit
+        if fit is not None:
+            return _answer_of(fit, self._is_cpu)
         if way == HISTORY and self.what_if.history is not None:
             return self.what_if.answer
-        is_asked = way != ERROR or bool(self.choices.text.strip())
-        if self._shown is not None and is_asked:
-            return self._shown.answer
+        if self._asked is not None and way == ERROR and isinstance(self._found, FitAnswer):
+            return self._found
         if way not in _HINTS or (way == FILE and self.choices.file is not None):
             return FitAnswer((FitVerdict(),))
         headline, sentence = _HINTS[way]
@@ -374,38 +329,60 @@ class FitModel(PageModel):
     @property
     def speed(self) -> tuple[str, str]:
         """The most tokens a second in a sentence, and what that follows from."""
-        found, bandwidths = self._shown, self.memory.bandwidths
-        if found is None or found.fit is None:
+        fit, bandwidth = self._fit, self._bandwidths.get(self.choices.card)
+        if fit is None:
             return "", ""
-        if bandwidths.is_measuring:
+        if self._measurement is not None:
             return "Measuring the bandwidth…", ""
-        sentence, detail = speed_words(
-            found.fit.reading,
-            bandwidths.of(found.device),
-            device="the CPU" if found.device.is_cpu else "this card",
-            is_modelled=found.device.is_modelled,
-            is_too_large=found.fit.inference.fits is False,
-        )
-        return " ".join(filter(None, (bandwidths.trouble, sentence))), detail
+        device = "the CPU" if self._is_cpu else "this card"
+        is_simulated = self._is_simulated
+        sentence, detail = speed_words(fit, bandwidth, device=device, is_modelled=is_simulated)
+        return " ".join(filter(None, (self._unmeasured_why, sentence))), detail
 
     @property
-    def unmeasured(self) -> DeviceRow | None:
-        """The device whose bandwidth would tell the speed; None if there is none to measure."""
-        found = self._shown
-        device = found.device if found is not None and found.fit is not None else None
-        if device is None or device.is_modelled:
-            return None
-        return device if self.memory.bandwidths.of(device) is None else None
+    def is_unmeasured(self) -> bool:
+        """Whether a device's bandwidth would tell the speed."""
+        is_known = self._is_simulated or self.choices.card in self._bandwidths
+        return self._fit is not None and not is_known
 
     @property
     def can_measure(self) -> bool:
         """Whether the engine can measure the bandwidth now."""
-        return self.unmeasured is not None and self.memory.bandwidths.can_measure(self.unmeasured)
+        device, state = self.memory.chosen, self.memory.studio.session.state
+        can_ask = state is EngineState.READY and self._measurement is None
+        return self.is_unmeasured and can_ask and not device.pc and device.address is not None
 
     def measure(self) -> None:
-        """Measure the bandwidth."""
-        if self.unmeasured is not None:
-            self.memory.bandwidths.measure(self.unmeasured)
+        """Measure the bandwidth, in about two seconds."""
+        device = self.memory.chosen
+        if self.can_measure and device.address is not None:
+            request = bandwidth_request(device.address, "bandwidth")
+            self._measurement = reply = self.memory.studio.session.submit(request)
+            self._unmeasured_why = ""
+            reply.finished.connect(partial(self._on_measured, device.identity))
+            self.changed.emit()
+
+    def _on_measured(self, identity: str) -> None:
+        reply, self._measurement = self._measurement, None
+        match reply.last if reply is not None else None:
+            case RunFinished() as result if (bandwidth := bandwidth_of(result)) is not None:
+                self._bandwidths[identity] = bandwidth
+            case RunFailed(failure=failure) | RequestFailed(failure=failure):
+                self._unmeasured_why = failure.message
+            case EngineEnded():
+                self._unmeasured_why = "PyTorch ended during the measurement."
+        self.changed.emit()
+
+
+@lru_cache(maxsize=1)
+def _answer_of(fit: ModelFit, is_ram: bool) -> FitAnswer:
+    """Return a model's answer; each part of the page asks for the same one."""
+    return fit.answer(is_ram=is_ram)
+
+
+def _explained(text: str) -> FitAnswer:
+    explained = explain_oom_text(text)
+    return explained.answer if explained is not None else _NO_ERROR
 
 
 def _text_of(path: Path, is_over: Callable[[], bool]) -> str:

@@ -1,12 +1,8 @@
-"""The devices whose memory can be shown, and the chosen one.
-
-The bandwidths that were measured in this session.
-"""
+"""The devices whose memory can be shown, and the chosen one."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -14,15 +10,10 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.device_name import name_at
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.memory.modelled_cards import card_at, modelled_cards
-from gpu_studio.core.memory.token_speed import bandwidth_of, bandwidth_request
-from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
-from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.model.devices.device_board import DeviceRow
 
 if TYPE_CHECKING:
-    from gpu_studio.core.memory.token_speed import Bandwidth
-    from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
 
 
@@ -130,59 +121,3 @@ class MemoryDevices(QObject):
         if identity != self._identity and any(c.identity == identity for c in self.choices):
             self._identity = identity
             self.chosen_changed.emit()
-
-
-class Bandwidths(QObject):
-    """Measures a device when asked to.
-
-    Signals:
-        changed(): a bandwidth is known, or measuring began or ended.
-
-    Attributes:
-        trouble: why the last measurement failed; empty if it did not.
-    """
-
-    changed = Signal()
-
-    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._session, self._board = studio.session, studio.board
-        self._found: dict[str, Bandwidth] = {}
-        self._reply: Reply | None = None
-        self._numbers = itertools.count(1)
-        self.trouble = ""
-        self._session.state_changed.connect(self.changed)
-
-    def of(self, device: DeviceRow) -> Bandwidth | None:
-        """Return a device's bandwidth; None if this session has not measured it."""
-        return self._found.get(device.identity)
-
-    @property
-    def is_measuring(self) -> bool:
-        """Whether a measurement runs."""
-        return self._reply is not None
-
-    def can_measure(self, device: DeviceRow) -> bool:
-        """Whether the engine can measure a device now."""
-        is_real = not (device.is_modelled or device.pc) and device.address is not None
-        return is_real and self._reply is None and self._session.is_free
-
-    def measure(self, device: DeviceRow) -> None:
-        """Measure a device, in about two seconds."""
-        if device.address is not None and self.can_measure(device):
-            self.trouble = ""
-            request = bandwidth_request(device.address, f"bandwidth-{next(self._numbers)}")
-            self._reply = self._session.submit(request)
-            self._reply.finished.connect(self._on_finished)
-            self.changed.emit()
-
-    def _on_finished(self) -> None:
-        reply, self._reply = self._reply, None
-        match reply.last if reply is not None else None:
-            case RunFinished() as result if (found := bandwidth_of(result)) is not None:
-                self._found[self._board.identity_of(result.device)] = found
-            case RunFailed(failure=failure) | RequestFailed(failure=failure):
-                self.trouble = failure.message
-            case EngineEnded():
-                self.trouble = "PyTorch ended during the measurement."
-        self.changed.emit()

@@ -19,7 +19,7 @@ from gpu_studio.core.messages.memory_messages import (
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.engine_memory import EngineMemory, PcMemory
-from gpu_studio.model.memory.memory_devices import Bandwidths, MemoryDevices
+from gpu_studio.model.memory.memory_devices import MemoryDevices
 from gpu_studio.model.memory.oom_experiment import OomExperiment, OomState
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ class MemoryModel(QObject):
     """Reads the chosen device's memory and remembers it.
 
     The engine of an experiment is shown as long as it is there, else the one that measures.
-    `devices` has the chosen device, `bandwidths` has what was measured;
-    `experiment` fills it, and `emptied` is what came of emptying the cache.
+    `devices` has the chosen device, `experiment` fills it, and `emptied` is what came of emptying
+    the cache.
 
     Signals:
         chosen_changed(): another device is chosen, or another engine is shown.
@@ -90,7 +90,6 @@ class MemoryModel(QObject):
         self._awaited_readings = 0
         self.experiment = OomExperiment(studio, self)
         self.devices = MemoryDevices(studio, self)
-        self.bandwidths = Bandwidths(studio, self)
         self._modelled = self._memory_of(studio.modelled, {})
         self._follow_experiments(studio.modelled, self._modelled)
         self._known: dict[Pc, PcMemory] = {}

@@ -11,7 +11,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPlainTextEdit
 
 from gpu_studio.core.memory.allocator.blocks import card_full
-from gpu_studio.core.memory.networks import NETWORK_NAMES
+from gpu_studio.core.memory.fit import PLANS
+from gpu_studio.core.memory.networks import BITS, NETWORK_NAMES
 from gpu_studio.core.memory.replay.replay_call import SETTINGS
 from gpu_studio.core.memory.replay.what_if_words import DEFAULT_SETTING, RECORDING_SNIPPET
 from gpu_studio.core.memory.token_speed import MOST_BATCH
@@ -98,13 +99,11 @@ class FitPage(Page):
         return (
             Flow(
                 Press("Open file…", self._ask_file, name="fit.open",
-                      tip="A safetensors or GGUF file, a history (.pickle), or a text with an "
-                          "error; nothing in it is executed"),
+                      tip="A safetensors or GGUF file (with the config.json beside it), a history "
+                          "(.pickle), or a text with an error; nothing in it is executed"),
                 More("Record one…", self._ways_to_record, name="what_if.record",
                      shown=self._in(HISTORY), tip="Record a history of your own script, or of an "
                      "experiment here"),
-                Press("config.json…", self._ask_config, name="speed.open", shown=network,
-                      tip="The model's shape: its layers, heads and experts"),
                 Words(lambda: m.file_words, "muted", wraps=False, name="fit.file"),
             ),
             Own(self._make_text, self._show_text, name="error.text", shown=self._in(ERROR),
@@ -121,14 +120,14 @@ class FitPage(Page):
                      **_TITLED, least_letters=13, wrong=lambda: m.is_network_wrong,
                      name="fit.parameters", shown=self._in(NUMBER),
                      tip="A known network such as GPT-2, or a number such as 7B, 350 M or 1e9"),
-                Pick(of="dtype", title="Data type", items=lambda: m.dtypes, **_TITLED,
-                     least_letters=10, name="fit.dtype", shown=network,
-                     tip="8-bit and 4-bit are GGUF's Q8_0 and Q4_0: blocks with a scale"),
-                Pick(of="optimizer", title="Optimizer", items=lambda: m.plans, **_TITLED,
+                Pick(of="dtype", title="Data type", items=tuple(BITS), **_TITLED,
+                     least_letters=10, name="fit.dtype", shown=self._in(NUMBER),
+                     tip="16-bit is float16 or bfloat16. 8-bit and 4-bit are GGUF's Q8_0 and Q4_0: "
+                         "blocks with a scale."),
+                Pick(of="plan", title="Optimizer", items=tuple(PLANS), **_TITLED,
                      least_letters=13, name="fit.optimizer", shown=network,
-                     tip="fused=True needs less memory during a step. AMP computes a float32 "
-                         "network in 16 bits. With float32 masters, the optimizer keeps float32 "
-                         "copies of a network in 16 bits."),
+                     tip="AdamW needs as much as Adam; fused=True needs less memory during a step. "
+                         "AMP computes a float32 network in 16 bits."),
                 Number(of="batch", title="Texts at once", low=1, high=MOST_BATCH, **_TITLED,
                        name="speed.batch", shown=network),
                 Number(of="tokens", title="Tokens each", low=0, high=10_000_000, step=1024,
@@ -179,11 +178,6 @@ class FitPage(Page):
         if path := ask_open_path(self.window(), "Open a file", _FILES):
             self.model.open_file(Path(path))
 
-    def _ask_config(self) -> None:
-        kinds = "Configurations (*.json);;All files (*)"
-        if path := ask_open_path(self.window(), "Open a configuration", kinds):
-            self.model.choose(config=Path(path))
-
     def _ways_to_record(self) -> Sequence[tuple[str, Callable[[], object]]]:
         return (
             ("Of your own &script: show the lines", self._show_lines),
@@ -211,7 +205,7 @@ class FitPage(Page):
             Box(
                 Words(lambda: m.speed[0], "lead", name="speed.sentence"),
                 Press("Measure the bandwidth", m.measure, name="speed.measure",
-                      shown=lambda: m.unmeasured is not None, enabled=lambda: m.can_measure,
+                      shown=lambda: m.is_unmeasured, enabled=lambda: m.can_measure,
                       tip="Copies memory on the device for some seconds"),
                 name="speed", shown=lambda: bool(m.speed[0]),
             ),

@@ -47,7 +47,7 @@ _LOOKS = {
     "tensors": ("allocated", "solid"),
     "holes": ("allocated", "hatched"),
     "gradients": ("gpu0", "solid"),
-    "masters": ("gpu0", "hatched"),
+    "copies": ("gpu0", "hatched"),
     "moments": ("gpu1", "solid"),
     "step": ("gpu1", "hatched"),
     "cache": ("gpu0", "solid"),

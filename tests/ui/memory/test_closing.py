@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.model.memory import fit_model, segment_model
-from gpu_studio.model.memory.fit_model import FitModel
+from gpu_studio.model.memory.fit_model import ERROR, FitModel
 from gpu_studio.model.memory.segment_model import SegmentModel
 from gpu_studio.model.pages import FIT, SEGMENTS
 from gpu_studio.model.worker import Worker
@@ -19,15 +19,16 @@ def slow_work(monkeypatch):
 
 
 def test_the_end_waits_for_what_fits_and_asks_no_more(tab, studio, slow_work, monkeypatch, qtbot):
-    monkeypatch.setattr(fit_model, "ModelFit", lambda *_arguments, **_more: slow_work())
+    monkeypatch.setattr(fit_model, "explain_oom_text", slow_work)
     start(tab, studio)
     tab.pages.go_to(FIT)
-    qtbot.waitUntil(slow_work.has_begun.is_set)
     fit = tab.findChild(FitModel)
+    fit.choose(way=ERROR, text="CUDA out of memory")
+    qtbot.waitUntil(slow_work.has_begun.is_set)
     studio.close()
     assert slow_work.was_waited_for(fit)
     slow_work.has_begun.clear()
-    fit.choose(batch=2)
+    fit.choose(text="CUDA error: out of memory")
     qtbot.waitUntil(lambda: not fit.findChildren(Worker))
     assert not slow_work.has_begun.is_set()
 

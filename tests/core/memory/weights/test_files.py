@@ -9,7 +9,6 @@ import pytest
 
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.networks import Network
-from gpu_studio.core.memory.weights import headers
 from gpu_studio.core.memory.weights.weights_file import ask_network, read_weights
 from gpu_studio.process.child_call import ChildAnswer, call_child
 from tests.fakes.weights_files import (
@@ -48,8 +47,7 @@ def test_a_safetensors_file_is_read_by_its_header(tmp_path: Path):
     network = read_weights(write_safetensors(tmp_path / "a.safetensors", more))
     assert (network.name, network.parameters) == ("a.safetensors", 621)
     assert network.size_bytes == 2444
-    assert network.types_bytes == {"F32": 2404, "BF16": 40}
-    assert not network.is_packed
+    assert (network.own_type, network.is_packed) == ("float32", False)
     packed = write_safetensors(tmp_path / "p", {"q": ("I32", (90,)), "s": ("F16", (9,))})
     assert read_weights(packed).is_packed
     experts = {"model.layers.0.mlp.experts.0.up.weight": ("F16", (4, 4))}
@@ -62,10 +60,10 @@ def test_a_gguf_file_is_read_by_its_header(tmp_path: Path, version: int):
     assert network.parameters == 6400 + 4096 + 4096 + 6400
     # Where the next tensor begins is on a multiple of 32.
     assert network.size_bytes == pytest.approx(3600 + 2304 + 8192 + 5250, abs=4 * 32)
-    assert network.types_bytes["F16"] == 8192
+    assert network.own_type == ""  # PyTorch does not train in it
     assert network.config is not None
     assert (network.config.layers, network.config.heads) == (2, 8)
-    assert network.config.cache_numbers == 2 * 2 * 8
+    assert network.config.cache_numbers == 2 * 2 * 2 * 8
     assert network.config.is_tied is False  # the output has weights of its own
 
 
@@ -121,32 +119,33 @@ def at(begin: int, end: int) -> bytes:
 @pytest.mark.parametrize(
     ("header", "reason"),
     [
-        (b'{"a":' * 100_000, "invalid"),
-        (b'{"\xff": {}}', "invalid"),
+        (b'{"a":' * 100_000, "damaged"),
+        (b'{"\xff": {}}', "damaged"),
         (b"{}", "has no tensors"),
-        (changed(lambda fields: fields["a.bias"].update(shape=[-20])), "invalid"),
-        (changed(lambda fields: fields["a.bias"].update(shape=[1 << 61, 1 << 61])), "cannot be"),
-        (changed(lambda fields: fields["a.bias"].pop("data_offsets")), "invalid"),
-        (at(2000, 2040), "overlap"),
-        (at(2440, 2480), "cut off"),
-        (at(2440, 2400), "cannot be"),
+        (changed(lambda fields: fields["a.bias"].update(shape=[-20])), "damaged"),
+        (changed(lambda fields: fields["a.bias"].update(shape=[1 << 61, 1 << 61])), "too many"),
+        (changed(lambda fields: fields["a.bias"].pop("data_offsets")), "damaged"),
+        (at(2440, 2480), "cut off: its tensors"),
     ],
 )  # fmt: skip
 def test_a_forged_safetensors_header_is_refused(tmp_path: Path, header: bytes, reason: str):
     assert reason in refusal(write_header(tmp_path / "a.safetensors", header, 2440))
 
 
-def test_headers_that_are_too_long_or_end_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_headers_that_are_too_long_or_end_early(tmp_path: Path):
     path = tmp_path / "a"
-    path.write_bytes((10 << 30).to_bytes(8, "little") + b"{}")
-    assert "claims 10\u202fGiB" in refusal(path)
-    path.write_bytes(b"\xff" * 8 + b"{}")
-    assert "claims" in refusal(path)
     with path.open("wb") as file:
         file.write((10 << 30).to_bytes(8, "little") + b"{}")
         file.truncate(11 << 30)  # a hole: the file is as large as it says
-    assert "The format allows 100 MB" in refusal(path)
-    for content in (b"", b"\x00", b"PK\x03\x04" + b"\x00" * 90, b"[1]", b"GGUF", b'{"weight_map":'):
+    assert "damaged" in refusal(path)
+    for content in (
+        b"",
+        b"\x00",
+        b"PK\x03\x04" + b"\x00" * 90,
+        b"[1]",
+        b"GGUF",
+        b"\xff" * 8 + b"{}",
+    ):
         path.write_bytes(content)
         assert refusal(path)
     assert "folder" in refusal(tmp_path)
@@ -155,9 +154,6 @@ def test_headers_that_are_too_long_or_end_early(tmp_path: Path, monkeypatch: pyt
     for length in (5, 23, 60, 4000, 60_000, len(whole) - 6000):
         path.write_bytes(whole[:length])
         assert "cut off" in refusal(path)
-    monkeypatch.setattr(headers, "MOST_TENSORS", 1)
-    assert "too many tensors" in refusal(write_safetensors(path, TWO))
-    assert "too many tensors" in refusal(write_gguf(path, LLAMA, GGUF))
 
 
 def info(shape: list[int], number: int = 0, offset: int = 0, name: str = "t") -> bytes:
@@ -167,12 +163,10 @@ def info(shape: list[int], number: int = 0, offset: int = 0, name: str = "t") ->
 @pytest.mark.parametrize(
     ("infos", "tensors", "reason"),
     [
-        (info([64, 1 << 63, 1 << 63]), 1, "cannot be"),
-        (info([1] * 9), 1, "9 sides"),
+        (info([64, 1 << 63, 1 << 63]), 1, "too many"),
         (info([64], 0, 1 << 40), 1, "cut off"),
-        (info([64]) + info([64], name="u"), 2, "cannot be"),  # in the same place
-        (struct.pack("<Q", 1 << 60), 1, "a name of"),
-        (info([64]), 1 << 62, "too many tensors"),
+        (struct.pack("<Q", 1 << 60), 1, "damaged"),
+        (info([64]), 1 << 62, "damaged"),
         (b"", 0, "no tensors"),
     ],
 )
@@ -183,29 +177,30 @@ def test_a_forged_gguf_tensor_is_refused(tmp_path: Path, infos: bytes, tensors: 
 
 
 @pytest.mark.parametrize(
-    ("keys", "count", "reason"),
+    ("keys", "count"),
     [
-        (gguf_text("k") + struct.pack("<I", 99), 1, "metadata of type 99"),
-        (gguf_text("k") + struct.pack("<IIQ", 9, 8, 1 << 60), 1, "ends in its header"),
-        (gguf_text("k") + struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 9, 1, "array of type"),
-        (gguf_text("k") + struct.pack("<IQ", 8, 1 << 63), 1, "ends in its header"),
-        (b"", 1 << 40, "too many"),
-        (gguf_text("general.alignment") + struct.pack("<II", 4, 0), 1, "alignment"),
+        (gguf_text("k") + struct.pack("<I", 99), 1),
+        (gguf_text("k") + struct.pack("<IIQ", 9, 8, 1 << 60), 1),
+        (gguf_text("k") + struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 9, 1),
+        (gguf_text("k") + struct.pack("<IQ", 8, 1 << 63), 1),
+        (b"", 1 << 40),
+        (gguf_text("general.alignment") + struct.pack("<II", 4, 0), 1),
+        (gguf_text("general.alignment") + struct.pack("<If", 6, float("inf")), 1),
     ],
 )
-def test_forged_gguf_metadata_is_refused(tmp_path: Path, keys: bytes, count: int, reason: str):
+def test_forged_gguf_metadata_is_refused(tmp_path: Path, keys: bytes, count: int):
     path = tmp_path / "a.gguf"
     head = b"GGUF" + struct.pack("<IQQ", 3, 1, count)
     path.write_bytes(head + keys + info([64]) + b"\x00" * 4096)
-    assert reason in refusal(path)
+    assert "damaged" in refusal(path)
 
 
 def test_a_child_reads_the_file(tmp_path: Path):
     path = write_gguf(tmp_path / "ä.gguf", LLAMA, GGUF)
-    assert ask_network(path, None, call_child) == read_weights(path)
+    assert ask_network(path, call_child) == read_weights(path)
     path.write_bytes(b"GGUF")
     with pytest.raises(StudioError, match="cut off"):
-        ask_network(path, None, call_child)
+        ask_network(path, call_child)
 
 
 def test_a_child_without_an_answer_is_a_sentence(tmp_path: Path):
@@ -217,9 +212,9 @@ def test_a_child_without_an_answer_is_a_sentence(tmp_path: Path):
     }
     for reason, end in ends.items():
         with pytest.raises(StudioError, match=reason):
-            ask_network(path, None, lambda *_, end=end, **_limits: end)
+            ask_network(path, lambda *_, end=end, **_limits: end)
     with pytest.raises(StudioError, match="does not exist"):
-        ask_network(tmp_path / "no", None, call_child)
+        ask_network(tmp_path / "no", call_child)
 
 
 def test_any_bytes_are_a_network_or_a_sentence(tmp_path: Path):
