@@ -14,9 +14,9 @@ from gpu_studio.cli.command import DONE, FAILED, Command
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
-from gpu_studio.core.check.check_file import encode_record
+from gpu_studio.core.check.check_file import RECORD_ENDINGS, encode_record
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
-from gpu_studio.core.check.check_record import end_words, interruption_sentence
+from gpu_studio.core.check.check_record import end_words
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_words import (
     device_line,
@@ -29,6 +29,7 @@ from gpu_studio.core.check.check_words import (
 from gpu_studio.core.check.stages import (
     CHECK_MINUTES,
     NORMAL_MINUTES,
+    PLANTED_FAULTS,
     in_order,
     stage_title,
     stages_for,
@@ -37,7 +38,6 @@ from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import usable_cards
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import (
-    PLANT_KINDS,
     STAGE_NAMES,
     CheckStageFinished,
     CheckStarted,
@@ -52,6 +52,7 @@ from gpu_studio.process.sleep_block import SleepBlock
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
     from pathlib import Path
 
     from gpu_studio.cli.answers import CommandEngine
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
 
 _PAINTER = "gpu_studio.ui.check.record_document"
-_ENDINGS = (".png", ".pdf", ".json")
 _COLUMNS = (("stage", 22), ("result", 14), ("time", -6), ("tested", 60))
 # A step of a check takes a second at most, a stop has to wait for it.
 _STOP_PATIENCE_S = 5.0
@@ -71,6 +71,7 @@ _LONGEST_FAREWELL_S = 10.0
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Check a device; return the exit status: 0 if the check passed, otherwise 1."""
     folder = CheckFolder(data_folder() / FOLDER_NAME, boot_mark())
+    _tell_cut_off(folder)
     with contextlib.ExitStack() as after:
         after.callback(folder.release)
         if not folder.claim():
@@ -80,9 +81,10 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         with awake, started_engine(log_path) as (work, described):
             if awake.is_held and not options.json:
                 note("This PC stays awake during the check.")
-            run = _begin(_plan(options, described), folder)
+            run = CheckRun(_plan(options, described), now(), program=program_title())
             _Terminal(run, work, folder, as_json=options.json).follow()
-        _conclude(run, folder)
+        with _noted_if_not_kept():
+            folder.conclude(run.check_id, run.record(), run.fingerprint)
     if options.json:
         print_bytes(encode(run.finished()))
     else:
@@ -105,21 +107,21 @@ def _plan(options: argparse.Namespace, described: EngineDescribed) -> CheckPlan:
     )
 
 
-def _begin(plan: CheckPlan, folder: CheckFolder) -> CheckRun:
-    """Return a new check, or the interrupted one with the same plan, which continues."""
-    program = program_title()
-    continued: CheckRun | None = None
-    for state, interruption, can_continue in folder.cut_off() if plan.plant is None else ():
-        sentence = interruption_sentence(interruption)
-        if state.plan == plan and can_continue and continued is None:
-            note(f"{sentence} The check continues.")
-            continued = CheckRun.resumed(state, interruption, program)
-            continue
-        over = CheckRun.concluded(state, interruption, program)
-        note(f"The check of {state.started_at[:16].replace('T', ' ')} was interrupted.")
-        note(f"{sentence} {over.record().next_action}")
-        _conclude(over, folder)
-    return continued or CheckRun(plan, now(), program=program)
+def _tell_cut_off(folder: CheckFolder) -> None:
+    """Say what became of a check that was cut off: it is a result, and kept."""
+    with _noted_if_not_kept():
+        record = folder.conclude_cut_off()
+        if record is not None:
+            note(f"The check of {record.started_at[:16].replace('T', ' ')} was cut off.")
+            note(f"{record.sentence} {record.next_action}")
+
+
+@contextlib.contextmanager
+def _noted_if_not_kept() -> Iterator[None]:
+    try:
+        yield
+    except StudioError as error:
+        note(str(error))
 
 
 class _Terminal:
@@ -170,9 +172,9 @@ class _Terminal:
             note(f"{paused_text(self._run.pauses[-1])}.")
 
     def _save(self) -> None:
-        self._saved_s = time.monotonic()
+        self._saved_s, run = time.monotonic(), self._run
         try:
-            self._folder.keep_state(self._run.state())
+            self._folder.keep_progress(run.check_id, run.record(), run.fingerprint)
         except StudioError as error:
             if not self._has_warned:
                 self._has_warned = True
@@ -224,20 +226,8 @@ def _print_result(record: CheckRecord) -> None:
 def _save(path: Path, record: CheckRecord) -> None:
     """Write the record for a buyer; the window opens the picture and the JSON again."""
     text = encode_record(without_identifiers(record))
-    ending = path.suffix.lower()
-    if ending == ".json":
-        save(path, text)
-        return
-    save(path, painted(_PAINTER, ending.encode() + b"\n" + text))
-    if ending == ".pdf":
-        save(path.with_name(f"{path.name}.json"), text)
-
-
-def _conclude(run: CheckRun, folder: CheckFolder) -> None:
-    try:
-        folder.conclude(run)
-    except StudioError as error:
-        note(str(error))
+    is_picture = path.suffix.lower() == ".png"
+    save(path, painted(_PAINTER, text) if is_picture else text)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -254,19 +244,21 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"only these: {', '.join(STAGE_NAMES)} (default: all; in one minute, all but layouts)",
     )  # fmt: skip
     parser.add_argument(
-        "--plant", choices=PLANT_KINDS, help="make a fault on purpose, to see it found"
+        "--plant",
+        choices=[one.kind for one in PLANTED_FAULTS],
+        help="make a fault on purpose, to see it found",
     )
     parser.add_argument(
-        "--save", metavar="FILE", type=types.new_file(*_ENDINGS),
-        help="write the record with its curves to show it to a buyer: a picture (.png) with the "
-        "record inside, a document (.pdf) with the record beside it, or only the record (.json)",
+        "--save", metavar="FILE", type=types.new_file(*RECORD_ENDINGS),
+        help="write the record to show it to a buyer: as a picture with curves that has the "
+        "record inside (.png), or only the record (.json)",
     )  # fmt: skip
 
 
 COMMAND = Command(
     about="Check whether a card is sound: load, compute, layouts, memory and link. "
     "Without a card, the check runs on the CPU, so that you can see what it does. If a crash or a "
-    "restart cuts a check off, the same command continues it within a day. Exit status: 0 if the "
+    "restart cuts a check off, the next one says so and keeps its result. Exit status: 0 if the "
     "check passed, otherwise 1. A pass applies to what was tested and to nothing else.",
     run=_run,
     add_arguments=_add_arguments,

@@ -1,5 +1,4 @@
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from gpu_studio.core.check.check_file import read_record
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
 from gpu_studio.core.check.stages import stages_for
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
+from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import (
     DescribeEngine,
     RequestFailed,
@@ -84,13 +83,6 @@ def test_a_pass_is_0_and_its_record_is_saved_for_a_buyer(
     assert read_record(path).verdict == "passed"
 
 
-def test_beside_a_pdf_is_its_record(type_in: Typed, tmp_path: Path) -> None:
-    status, _, err = type_in("--save", str(tmp_path / "record.pdf"))
-    assert (status, err.count("Saved as")) == (0, 2)
-    assert (tmp_path / "record.pdf").read_bytes().startswith(b"%PDF")
-    assert read_record(tmp_path / "record.pdf.json").verdict == "passed"
-
-
 def test_the_last_line_of_json_is_the_end(type_in: Typed, engines: Engines) -> None:
     answer_with(engines, findings={"memory": (wrong_bit(),)})
     status, out, _ = type_in("--json", "--stage", "memory,load", "--plant", "bit")
@@ -108,9 +100,9 @@ def test_the_last_line_of_json_is_the_end(type_in: Typed, engines: Engines) -> N
 
 
 def test_the_request_is_what_was_typed(type_in: Typed, engines: Engines) -> None:
-    type_in("--device", "cuda", "--minutes", "1", "--stage", "link,load", "--plant", "slow")
+    type_in("--device", "cuda", "--minutes", "1", "--stage", "link,load", "--plant", "edge")
     (one,) = requests_of(engines)
-    assert (one.device, one.stages, one.plant) == ("cuda:0", ("load", "link"), "slow")
+    assert (one.device, one.stages, one.plant) == ("cuda:0", ("load", "link"), "edge")
     assert one.budget_s == 60
 
 
@@ -195,61 +187,18 @@ def test_the_fingerprint_of_a_card_is_not_printed(type_in: Typed) -> None:
     assert json.loads(out.splitlines()[0])["fingerprint"] == ""
 
 
-def left_behind(tmp_path: Path, minutes: int) -> CheckFolder:
-    """Leave a check behind as a killed program does, after its first three stages."""
-    run = check_until("memory", minutes=minutes, stages=stages_for(minutes))
-    folder = CheckFolder(tmp_path / FOLDER_NAME, BOOT)
-    folder.keep_state(run.state())
-    return folder
-
-
-def test_a_restart_of_the_pc_is_found_and_reported(
-    type_in: Typed, engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_restart_of_the_pc_is_reported_and_a_result(
+    type_in: Typed, engines: Engines, tmp_path: Path
 ) -> None:
-    folder = left_behind(tmp_path, 6)
-    monkeypatch.setattr(check, "boot_mark", lambda: "another start")
+    folder = CheckFolder(tmp_path / FOLDER_NAME, "another start")
+    folder.keep_progress("one", check_until("memory").record(), "card one")
     _, _, err = type_in("--minutes", "1")
     assert "The PC restarted" in err
-    # The new check is a new one, and the old one is a result.
+    assert "power supply" in err
     assert requests_of(engines)[0].stages == stages_for(1)
     values = {record.verdict: record for record in folder.records()}
     assert set(values) == {"passed", "inconclusive"}
     assert values["inconclusive"].interruptions[0].is_restart
-    assert folder.cut_off() == ()
-
-
-def test_an_overnight_check_continues_where_it_was(
-    type_in: Typed, engines: Engines, tmp_path: Path
-) -> None:
-    folder = left_behind(tmp_path, 480)
-    status, out, err = type_in("--minutes", "480", "--json")
-    assert "The program ended" in err
-    assert "continues" in err
-    requests = requests_of(engines)
-    assert (requests[0].round, requests[0].stages) == (1, ("memory", "link"))
-    assert (requests[1].round, requests[1].stages) == (2, STAGE_NAMES)
-    assert requests[-1].round == 16
-    assert (status, last_line(out)["verdict"]) == (1, "inconclusive")
-    assert folder.cut_off() == ()
-
-
-def test_a_check_that_was_cut_off_long_ago_is_only_kept(
-    type_in: Typed, engines: Engines, tmp_path: Path
-) -> None:
-    folder = left_behind(tmp_path, 480)
-    (path,) = (tmp_path / FOLDER_NAME).glob("*.running")
-    os.utime(path, (0.0, 0.0))
-    _, _, err = type_in("--minutes", "480", "--json")
-    assert "The program ended" in err
-    assert "continues" not in err
-    assert requests_of(engines)[0].stages == STAGE_NAMES
-    assert {record.verdict for record in folder.records()} == {"passed", "inconclusive"}
-
-
-def test_a_planted_check_leaves_the_interrupted_one_alone(type_in: Typed, tmp_path: Path) -> None:
-    folder = left_behind(tmp_path, 480)
-    type_in("--plant", "bit")
-    assert len(folder.cut_off()) == 1
 
 
 def test_two_checks_at_once_are_refused(type_in: Typed, engines: Engines, tmp_path: Path) -> None:

@@ -1,24 +1,20 @@
-"""The checks on this PC: those that are running, those that were cut off, and all records.
+"""The checks on this PC: the one that is running, those that were cut off, and all records.
 
-A running check keeps its state in a file, and its program has the user's only turn to check, which
-is the lock of another file. The system releases the lock if the process is killed or the PC
-restarts: a state that is there while nobody has the turn was cut off.
+A running check keeps its record so far in a file, and its program has the user's only turn to
+check, which is the lock of another file. The system releases the lock if the process is killed or
+the PC restarts: a record so far that is there while nobody has the turn was cut off. It becomes a
+result at the next start.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-import time
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
 from gpu_studio.core.check.check_record import CheckRecord, Interruption
-from gpu_studio.core.check.check_run import (  # noqa: TC001  # msgspec reads the annotations
-    CheckRun,
-    CheckState,
-)
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from gpu_studio.core.texts import with_plain_texts
@@ -30,38 +26,22 @@ if TYPE_CHECKING:
 # In the user's data folder, so that window and terminal share the checks.
 FOLDER_NAME = "checks"
 STATE_EVERY_S = 60.0
-"""The longest time between two states of a running check in its file, in seconds."""
-CONTINUE_WITHIN_S = 24 * 3600.0
-"""A check that was cut off longer ago is not continued, in seconds."""
+"""The longest time until the record so far of a running check is in its file, in seconds."""
 _STATE, _LOCK, _RECORD = ".running", ".lock", ".json"
 _MOST_READ = 200
 _CLOCK_SET_S = 120.0  # a start time computed from the present time moves if the clock is set
 _NAME = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
-class CutOffCheck(NamedTuple):
-    """A check whose program ended without its consent.
+class KeptCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """The record of a check, so far if it runs; ``boot`` is the start of the PC that it ran in.
 
-    ``can_continue`` says whether it ended a short time ago, so that the card, the driver and the
-    room are most likely the same; otherwise, it can only be kept as a result.
+    ``fingerprint`` tells a card from another one and stays on this PC.
     """
 
-    state: CheckState
-    interruption: Interruption
-    can_continue: bool = True
-
-
-class _KeptState(msgspec.Struct, frozen=True, kw_only=True):
-    boot: str
-    state: CheckState
-
-
-class _KeptRecord(msgspec.Struct, frozen=True, kw_only=True):
-    fingerprint: str
     record: CheckRecord
-
-
-_Kept = TypeVar("_Kept", _KeptState, _KeptRecord)
+    fingerprint: str = ""
+    boot: str = ""
 
 
 class CheckFolder:
@@ -76,22 +56,14 @@ class CheckFolder:
         self._folder, self._boot = folder, boot
         self._turn: BinaryIO | None = None
 
-    def keep_state(self, state: CheckState) -> None:
-        """Keep the state of a check that runs in this process, unless its fault is made on purpose.
+    def keep_progress(self, check_id: str, record: CheckRecord, fingerprint: str) -> None:
+        """Keep the record so far of a check that runs in this process.
 
         Raises:
             StudioError: it cannot be written.
         """
-        if state.plan.plant is None:
-            self._write(f"{state.check_id}{_STATE}", _KeptState(boot=self._boot, state=state))
-
-    def forget_state(self, check_id: str) -> None:
-        """Remove the state of a check that is over, or whose end was told."""
-        if self._folder is None:
-            return
-        for path in self._folder.glob(f"{check_id}.*"):  # an older version kept a lock as well
-            with contextlib.suppress(OSError):
-                path.unlink()
+        if record.planted is None:
+            self._write(f"{check_id}{_STATE}", record, fingerprint)
 
     def claim(self) -> bool:
         """Take this user's only turn to check, until `release` or the process's end.
@@ -119,47 +91,51 @@ class CheckFolder:
         if turn is not None:
             turn.close()
 
-    def cut_off(self) -> tuple[CutOffCheck, ...]:
-        """Return the checks that were cut off, the last one first; none while another one runs.
+    def conclude_cut_off(self) -> CheckRecord | None:
+        """Make results of the checks that were cut off, unless another one runs.
 
         It is not asked while a check runs in this process.
-        """
-        states, had_turn = self._files(_STATE), self._turn is not None
-        if not states or not self.claim():
-            return ()
-        if not had_turn:
-            self.release()
-        found: list[tuple[float, CutOffCheck]] = []
-        for path in states:
-            stored = _decoded(path, _KeptState)
-            if stored is None or stored.state.check_id != path.stem:
-                continue
-            is_restart = not is_same_boot(stored.boot, self._boot)
-            ended = Interruption(after_s=stored.state.elapsed_s, is_restart=is_restart)
-            with contextlib.suppress(OSError):  # its program has forgotten it meanwhile
-                ended_at = path.stat().st_mtime
-                is_recent = time.time() - ended_at <= CONTINUE_WITHIN_S
-                found.append((ended_at, CutOffCheck(stored.state, ended, is_recent)))
-        return tuple(check for _, check in sorted(found, key=lambda one: -one[0]))
 
-    def conclude(self, run: CheckRun) -> None:
-        """Keep the record of a check that is over, and forget its state.
+        Returns:
+            The record of the last one; None if there is none.
+
+        Raises:
+            StudioError: it cannot be written.
+        """
+        states = sorted(self._files(_STATE), key=_written_at)
+        if not states or not self.claim():
+            return None
+        ended: CheckRecord | None = None
+        for path in states:
+            kept = _decoded(path)
+            if kept is None:
+                with contextlib.suppress(OSError):
+                    path.unlink()  # of an older version, or damaged
+                continue
+            is_restart = not is_same_boot(kept.boot, self._boot)
+            stop = Interruption(after_s=kept.record.seconds, is_restart=is_restart)
+            ended = msgspec.structs.replace(kept.record, interruptions=(stop,))
+            self.conclude(path.stem, ended, kept.fingerprint)
+        self.release()
+        return ended
+
+    def conclude(self, check_id: str, record: CheckRecord, fingerprint: str) -> None:
+        """Keep the record of a check that is over, and forget that it ran.
 
         A check that tested nothing is no result, nor is one with a fault made on purpose.
 
         Raises:
             StudioError: it cannot be written.
         """
-        if run.plan.plant is not None:
+        if self._folder is None or record.planted is not None:
             return
-        record = run.record()
         try:
             if record.has_tested:
                 moment = "".join(filter(str.isdecimal, record.started_at[:19])) or "0"
-                kept = _KeptRecord(fingerprint=run.fingerprint, record=record)
-                self._write(f"{moment}-{run.check_id}{_RECORD}", kept)
+                self._write(f"{moment}-{check_id}{_RECORD}", record, fingerprint)
         finally:
-            self.forget_state(run.check_id)
+            with contextlib.suppress(OSError):
+                (self._folder / f"{check_id}{_STATE}").unlink()
 
     def records(self) -> tuple[CheckRecord, ...]:
         """Return the kept records, the last one first."""
@@ -170,9 +146,9 @@ class CheckFolder:
         same = (one.record for one in self._kept() if one.fingerprint == fingerprint != "")
         return next(same, None)
 
-    def _kept(self) -> tuple[_KeptRecord, ...]:
+    def _kept(self) -> tuple[KeptCheck, ...]:
         newest = sorted(self._files(_RECORD), key=lambda path: path.name, reverse=True)
-        read = (_decoded(path, _KeptRecord) for path in newest[:_MOST_READ])
+        read = (_decoded(path) for path in newest[:_MOST_READ])
         return tuple(stored for stored in read if stored is not None)
 
     def _files(self, ending: str) -> list[Path]:
@@ -182,9 +158,10 @@ class CheckFolder:
             return []
         return [one for one in files if one.suffix == ending and _NAME.fullmatch(one.stem)]
 
-    def _write(self, name: str, kept: _KeptState | _KeptRecord) -> None:
+    def _write(self, name: str, record: CheckRecord, fingerprint: str) -> None:
         if self._folder is None:
             return
+        kept = KeptCheck(record=record, fingerprint=fingerprint, boot=self._boot)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             write_atomically(self._folder / name, msgspec.json.encode(kept), is_private=True)
@@ -200,9 +177,16 @@ def is_same_boot(one: str, other: str) -> bool:
     return one == other
 
 
-def _decoded(path: Path, kind: type[_Kept]) -> _Kept | None:
+def _written_at(path: Path) -> float:
     try:
-        stored = msgspec.json.decode(read_own_file(path, LARGEST_RECORD_BYTES), type=kind)
-        return with_plain_texts(stored)
+        return path.stat().st_mtime
+    except OSError:  # its program has forgotten it meanwhile
+        return 0.0
+
+
+def _decoded(path: Path) -> KeptCheck | None:
+    try:
+        kept = msgspec.json.decode(read_own_file(path, LARGEST_RECORD_BYTES), type=KeptCheck)
+        return with_plain_texts(kept)
     except (UnusableFileError, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None

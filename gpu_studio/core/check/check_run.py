@@ -7,9 +7,8 @@ knows at any time what was found so far. If the engine dies or falls silent, tha
 from __future__ import annotations
 
 import secrets
-from copy import copy
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -17,7 +16,6 @@ from gpu_studio.core.check.check_record import (
     MOST_READINGS,
     MOST_SPANS,
     CheckRecord,
-    Interruption,
     StageSpan,
     loss_finding,
     stage_verdict,
@@ -114,21 +112,32 @@ class StageTrack(msgspec.Struct, kw_only=True):
         self.doing, self.fraction = "", float(is_over)
 
 
-class CheckState(msgspec.Struct):
-    """Everything that an interrupted check needs to continue, and to be told as a result.
+_FIGURES = (
+    "highest_temperature_c", "highest_hotspot_c", "highest_memory_temperature_c",
+    "lowest_clock_mhz", "highest_power_w", "coverage", "memory_rates", "pauses",
+)  # fmt: skip
+"""What a record has of a check as it is."""
+
+
+class CheckRun(msgspec.Struct):
+    """A check that is planned, running or over.
 
     ``started_at`` is ISO 8601. ``stages`` are the chosen ones in their order, ``readings`` the
     sensors as a record has them. ``device`` is as the engine describes it, None before its first
-    answer. ``elapsed_s`` is the time of the check so far, without interruptions.
+    answer. ``elapsed_s`` is the time of the check so far, ``before_s`` that until the present
+    round. ``program`` is the name and version of this program, for the record. ``earlier`` is the
+    last record of the same card.
     """
 
     plan: CheckPlan
     started_at: str
+    program: str = ""
     check_id: str = msgspec.field(default_factory=lambda: secrets.token_hex(4))
     round: PositiveCount = 1
     stages: tuple[StageTrack, ...] = ()
     findings: list[CheckFinding] = msgspec.field(default_factory=list)
     elapsed_s: Seconds = 0.0
+    before_s: Seconds = 0.0
     device: CheckedDevice | None = None
     fingerprint: str = ""
     readings: list[Telemetry] = msgspec.field(default_factory=list)
@@ -141,66 +150,22 @@ class CheckState(msgspec.Struct):
     highest_power_w: float | None = None
     coverage: MemoryCoverage | None = None
     memory_rates: MemoryRates | None = None
-    interruptions: tuple[Interruption, ...] = ()
     pauses: tuple[Pause, ...] = ()
-
-
-_STATE = CheckState.__struct_fields__
-_FIGURES = _STATE[_STATE.index("highest_temperature_c") :]  # which a record has as well
-
-
-def _copied(state: CheckState) -> dict[str, Any]:
-    """Return the fields of a state for another one, which changes without it."""
-    fields = {name: getattr(state, name) for name in _STATE}
-    lists = {name: list(value) for name, value in fields.items() if isinstance(value, list)}
-    return fields | lists | {"stages": tuple(map(copy, state.stages))}
-
-
-class CheckRun(CheckState):
-    """A check that is planned, running or over.
-
-    ``program`` is the name and version of this program, for the record. ``earlier`` is the last
-    record of the same card. ``before_s`` is the time until the present round.
-    """
-
-    program: str = ""
     earlier: CheckRecord | None = None
     is_stopped: bool = False
     is_over: bool = False
-    before_s: float = 0.0
     is_silent: bool = False
     is_paused: bool = False
     has_begun: bool = False
 
     def __post_init__(self) -> None:
-        """Plan the stages, unless they are those of an interrupted check."""
-        names = in_order(self.plan.stages)
-        self.stages = self.stages or tuple(StageTrack(name=name) for name in names)
+        """Plan the stages."""
+        self.stages = tuple(StageTrack(name=name) for name in in_order(self.plan.stages))
         self._plan_budgets()
 
     def _plan_budgets(self) -> None:
         for track in self.stages:
             track.budget_s = stage_budget_s(track.name, round_s(self.plan.minutes))
-
-    @classmethod
-    def resumed(cls, state: CheckState, interruption: Interruption, program: str = "") -> CheckRun:
-        """Return an interrupted check that continues after its last finished stage."""
-        run = cls(**_copied(state), program=program, before_s=state.elapsed_s)
-        run.interruptions = (*state.interruptions, interruption)
-        for track in run.stages:
-            if track.state != "finished":
-                run._rewind(track)
-        return run
-
-    @classmethod
-    def concluded(
-        cls, state: CheckState, interruption: Interruption, program: str = ""
-    ) -> CheckRun:
-        """Return an interrupted check that is over: the interruption is its result."""
-        run = cls.resumed(state, interruption, program)
-        run.stages = tuple(map(copy, state.stages))
-        run.is_over = True
-        return run
 
     @property
     def rounds(self) -> int:
@@ -341,10 +306,6 @@ class CheckRun(CheckState):
         """Return each chosen stage's outcome so far; a running stage counts as partial."""
         return tuple(self._outcome(track) for track in self.stages)
 
-    def state(self) -> CheckState:
-        """Return what an interrupted check needs to continue."""
-        return CheckState(**_copied(self) | {"readings": list(thinned(self.readings))})
-
     def _track(self, name: StageName) -> StageTrack:
         return next(track for track in self.stages if track.name == name)
 
@@ -373,21 +334,10 @@ class CheckRun(CheckState):
         track.leave(verdict, is_over=False)
 
     def _meet(self, event: CheckStarted) -> None:
-        """Note whose check it is; forget it all if another card has taken the card's place."""
-        fingerprint = event.fingerprint
-        if is_cpu(fingerprint):  # each PC has one
-            fingerprint = address_at(pc_of(self.plan.device), fingerprint)
-        if "" not in (self.fingerprint, fingerprint) and fingerprint != self.fingerprint:
-            for name, value in _copied(CheckRun(self.plan, self.started_at)).items():
-                setattr(self, name, getattr(self, name) if name == "check_id" else value)
-            sentence = (
-                "Another card is in this place than before the interruption: its check is new."
-            )
-            note = CheckFinding(
-                kind="could_not_run", severity="note", stage=self.stages[0].name, sentence=sentence
-            )
-            self.findings.append(note)
-        self.device, self.fingerprint = event.device, fingerprint
+        """Note whose check it is."""
+        self.device, self.fingerprint = event.device, event.fingerprint
+        if is_cpu(event.fingerprint):  # each PC has one
+            self.fingerprint = address_at(pc_of(self.plan.device), event.fingerprint)
 
     def _read(self, event: CheckVitalsRead) -> None:
         vitals, at_s = event.vitals, self.before_s + event.elapsed_s

@@ -12,12 +12,11 @@ from gpu_studio.core.check.check_record import (
     end_tone,
     end_words,
     errors_text,
-    interruption_sentence,
 )
 from gpu_studio.core.check.stages import (
     OVERNIGHT_MINUTES,
     PLANTED_MARK,
-    planted_fault,
+    fault_words,
     stage_title,
     stage_words,
     stages_for,
@@ -41,7 +40,6 @@ from gpu_studio.core.units import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gpu_studio.core.check.check_folder import CutOffCheck
     from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.check.check_run import CheckRun
     from gpu_studio.core.messages.check_messages import (
@@ -111,17 +109,6 @@ def record_title(record: CheckRecord) -> str:
     return f"{began}  {name}: {record.verdict.capitalize()}"
 
 
-def cut_off_text(cut_off: CutOffCheck) -> str:
-    """Return what happened to a check that was cut off."""
-    state = cut_off.state
-    name = state.device.name if state.device is not None else state.plan.device
-    began = state.started_at[:16].replace("T", " ")
-    return (
-        f"{interruption_sentence(cut_off.interruption)} It was the check of {short_name(name)} "
-        f"that began on {began}."
-    )
-
-
 def device_line(device: CheckedDevice) -> str:
     """Return a device with its memory: ``GeForce GT 1030, 1.95 GiB``."""
     is_card = not is_cpu(device.address)
@@ -149,7 +136,7 @@ def origin_text(record: CheckRecord) -> str:
 
 def planted_text(plant: PlantKind | None) -> str:
     """Return the mark of a result with a fault made on purpose; empty for any other."""
-    return f"{PLANTED_MARK} The fault: {planted_fault(plant).does}" if plant else ""
+    return f"{PLANTED_MARK} The fault: {fault_words(plant)}" if plant else ""
 
 
 def paused_text(pause: Pause) -> str:

@@ -200,9 +200,6 @@ Each makes the link send a packet again."""
 OVERTIME_S = 10.0
 """A stage takes up to this much longer than planned to test everything once: half a test has no
 verdict. The memory stage, which can test less, gives the time back."""
-SLOW_STEP_RATIO = 4.0
-"""A step that takes this many times as long as a usual one, each of several times in turns with it.
-A busy desktop slows both."""
 SLOW_LINK_SHARE = 0.5
 """Of what the PCIe link carries without packet headers; pinned copies usually reach 75 to 90 %."""
 COMPLETE_SHARE, COMPLETE_TOTAL_SHARE = 0.75, 0.5
@@ -264,8 +261,6 @@ PLANTED_FAULTS = (
     PlantedFault("swap", "Swapped blocks", "Two blocks of each result change places.", STAGE_NAMES),
     PlantedFault("drop", "A lost write",
      "A part of each result is not written, so that the old values stay.", STAGE_NAMES),
-    PlantedFault("slow", "A slow step", "One step takes ten times as long, each time.",
-     ("load", "link")),
     PlantedFault("throttle", "Throttling",
      "The card's sensors report a hot card that slows itself down.", STAGE_NAMES),
     PlantedFault("hot", "Heat without a reason",
@@ -281,9 +276,9 @@ PLANTED_MARK = "Fault made on purpose: not a real result."
 """Stands with every result of a check with a planted fault."""
 
 
-def planted_fault(kind: PlantKind) -> PlantedFault:
-    """Return the fault of a kind."""
-    return next(fault for fault in PLANTED_FAULTS if fault.kind == kind)
+def fault_words(kind: PlantKind) -> str:
+    """Return what the fault of a kind does; an older record has one that there is no more."""
+    return next((one.does for one in PLANTED_FAULTS if one.kind == kind), "A step is slow.")
 
 
 _CODE = """\

@@ -45,8 +45,7 @@ Skipped: nothing was tested. Only a stage can be skipped, never a whole check.""
 PlantKind = Literal[
     "bit", "stuck", "swap", "drop", "slow", "throttle", "hot", "late_heat", "edge", "slow_memory"
 ]
-PLANT_KINDS: tuple[PlantKind, ...] = get_args(PlantKind)
-"""The faults that a check can make on purpose; `core.check.stages` describes them."""
+"""The faults that a check can make on purpose, and ``slow`` of older records."""
 
 FindingKind = Literal[
     "wrong_result",  # differs from the exact result
@@ -65,7 +64,7 @@ FindingKind = Literal[
     "low_clock",  # under 75 % of the base clock, or half of the card's own clock before
     "slow_memory",  # the memory is slower when hot, at the same clock
     "fan_stopped",  # a fan that stands still on a hot card
-    "slow_sample",  # one step takes much longer, each time
+    "slow_sample",  # of older records: one step takes much longer, each time
     "slow_link",  # copies are much slower than the link allows
     "link_errors",  # the PCIe replay counter rose
     "memory_spilled",  # "video memory" that is slow as RAM: the driver moved it there

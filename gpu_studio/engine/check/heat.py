@@ -41,12 +41,11 @@ _SETTLED_S, _OWN_CLOCK_UNTIL_S = 3.0, 10.0
 _LOADED = ("load", "memory")
 _HEAT = HARDWARE_BRAKES | ClockReason.DRIVER_HEAT
 _BETWEEN_READINGS_S, _LONGEST_GAP_S = 1.0, 5.0
-_USUAL_GAP = "10 to 20\u202f°C is usual"
 _WIDE_GAP_C = 25.0
 """From this gap on, repairers look at the paste and at the seat of the cooler."""
 _HOT_MEMORY_C = 100.0
 """From this temperature on, repairers look at the pads. GDDR6X slows itself down from 110 °C on."""
-_STEADY_GAP_C, _STEADY_FOR_S, _FEWEST_GAPS = 2.0, 10.0, 5
+_GAP_READINGS = 20
 
 
 class _Sign(NamedTuple):
@@ -118,13 +117,13 @@ class HeatWatch:
 
     def _report_hot_spot(self, run: StageRun) -> None:
         """Note a wide gap of the hot spot, and hot memory; neither ever fails a check."""
-        gap_c = steady_gap_c(run.readings) or 0.0
+        gap_c = lasting_gap_c(run.readings)
         if gap_c > _WIDE_GAP_C:
             self._report_once(
                 run, "hotspot_gap", "note",
-                f"The hot spot was {gap_c:.0f} °C above the chip's temperature while that was "
-                f"steady. {_USUAL_GAP}, and over {_WIDE_GAP_C:.0f} °C can mean old thermal paste "
-                "or a loose cooler: guidance of repairers, not a limit of NVIDIA's.",
+                f"The hot spot was {gap_c:.0f} °C above the chip's temperature. 10 to 20 °C is "
+                f"usual, and over {_WIDE_GAP_C:.0f} °C can mean old thermal paste or a loose "
+                "cooler: guidance of repairers, not a limit of NVIDIA's.",
             )  # fmt: skip
         memory_c = max((one.memory_temperature_c or 0.0 for one in run.readings), default=0.0)
         if memory_c >= _HOT_MEMORY_C:
@@ -273,26 +272,14 @@ def _is_low(now: Telemetry, limit_mhz: float) -> bool:
     return now.sm_clock_mhz < limit_mhz
 
 
-def steady_gap_c(log: Log) -> float | None:
-    """Return the largest gap of the hot spot over the chip that lasted for 10 s, in °C.
+def lasting_gap_c(log: Log) -> float:
+    """Return the largest gap of the hot spot over the chip that lasted for some time, in °C.
 
-    In these seconds, the chip's temperature moved by no more than 2 °C: when a load begins, the hot
-    spot runs ahead for a moment on every card. None for a hot spot that has never moved, too.
+    When a load begins, the hot spot runs ahead for a moment on every card. 0 without a hot spot,
+    and for one that never moves.
     """
     if len({one.hotspot_c for one in log} - {None}) < 2:
-        return None  # a sensor that is stuck
-    lasting: list[float] = []
-    for last in log:
-        since_s = last.at_s - _STEADY_FOR_S
-        window = [one for one in log if since_s <= one.at_s <= last.at_s]
-        both = [
-            (one.temperature_c, one.hotspot_c - one.temperature_c)
-            for one in window
-            if one.temperature_c is not None and one.hotspot_c is not None
-        ]
-        is_long = since_s >= log[0].at_s and len(window) >= _FEWEST_GAPS
-        if not is_long or len(both) < len(window):
-            continue
-        if max(both)[0] - min(both)[0] <= _STEADY_GAP_C:
-            lasting.append(min(gap_c for _, gap_c in both))
-    return max(lasting, default=None)
+        return 0.0
+    gaps = [(one.hotspot_c or 0.0) - (one.temperature_c or math.inf) for one in log]
+    starts = range(len(gaps) - _GAP_READINGS + 1)
+    return max((min(gaps[at : at + _GAP_READINGS]) for at in starts), default=0.0)

@@ -13,11 +13,12 @@ from gpu_studio.core.check.stages import BIT_ERROR_RATE, SLOW_LINK_SHARE
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.link import link_bytes_per_s, transfers
 from gpu_studio.core.units import format_bytes, format_count, format_rate
-from gpu_studio.engine.check.stage_run import StageRun, StepTimes
 from gpu_studio.engine.device import free_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+    from gpu_studio.engine.check.stage_run import StageRun
 
 
 _MIB = 1 << 20
@@ -33,13 +34,14 @@ def link(run: StageRun) -> Generator[str, None, bool]:
     run.vitals(at_once=True)
     size = _CARD_COPY_BYTES if run.is_card else _RAM_COPY_BYTES
     copies = Copies(run, size)
-    to, back = (StepTimes(run, f"copy {way} the device") for way in ("to", "from"))
+    to_s: list[float] = []
+    back_s: list[float] = []
     large_bytes = 0
     while not run.is_over(has_tested_all=copies.count >= _FEWEST_COPIES):
         yield "Copies in both directions"
         copies.renew()
-        to.step(lambda step: run.timed(copies.send, step), copies.count)
-        back.step(lambda step: run.timed(copies.fetch, step), copies.count)
+        to_s.append(run.timed(copies.send))
+        back_s.append(run.timed(copies.fetch))
         copies.compare()
         if copies.count % _LARGE_EVERY == 1:
             yield "Large copies in both directions"
@@ -47,7 +49,7 @@ def link(run: StageRun) -> Generator[str, None, bool]:
         moved = format_bytes(2 * copies.count * size + large_bytes)
         run.tested = f"{format_count(2 * copies.count)} copies, {moved}"
         if run.is_card:
-            rates = [size / max(median(one.seconds), 1e-9) for one in (to, back)]
+            rates = [size / max(median(one), 1e-9) for one in (to_s, back_s)]
             there, here = (format_rate(rate, "B/s") for rate in rates)
             run.tested += f", {there} to the card, {here} back"
     run.vitals(at_once=True)

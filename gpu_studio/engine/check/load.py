@@ -35,13 +35,14 @@ from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.core.units import format_count, format_duration, format_percent, format_rate
 from gpu_studio.engine.check.heat import is_steady
 from gpu_studio.engine.check.link import Copies
-from gpu_studio.engine.check.stage_run import StageRun, StepTimes
 from gpu_studio.engine.device import accelerator_of, free_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from torch import Tensor
+
+    from gpu_studio.engine.check.stage_run import StageRun
 
 _SIDE, _CPU_SIDE = 2048, 256
 _LARGEST_STEP_SIDE, _SMALLEST_SIDE = 1024, 128
@@ -51,7 +52,7 @@ _LONGEST_DELAY_S = 0.7  # more than planned; other programs may take the CPU
 _MARK = 1_000_003  # times a burst's number: the sums of two bursts are never the same
 _COPY_BYTES, _COPIES = 8 << 20, 4
 _BURST_S = 0.3
-_FEWEST_BURSTS = 8  # so many that a burst that is always slow stands out
+_FEWEST_BURSTS = 8
 _STEPS_SHARE = 0.28  # of the stage's time
 PERIODS_S = (1.0, 0.2, 0.03, 0.005)
 DUTIES_PERCENT = (20, 100, 40, 80, 60)
@@ -181,23 +182,15 @@ def _sums(product: Tensor) -> Tensor:
 def _full_load(run: StageRun) -> Generator[str, None, bool]:
     """Work without a rest until the device is steady, or the time is over; return whether it is."""
     work = Products(run, _SIDE if run.is_card else _CPU_SIDE)
-    copies, times = Copies(run, _COPY_BYTES), StepTimes(run, "step under load")
+    copies = Copies(run, _COPY_BYTES)
     end_s = (1 - _STEPS_SHARE) * run.budget_s
     bursts = products = 0
     work.burst(2, "At first")
-
-    def product_s(step: int) -> float:
-        """Return the seconds of a product: a busy PC gets fewer of them done in a burst."""
-        nonlocal products
-        seconds = run.timed(lambda: burst_beside_copies(work, copies, run), step)
-        products += work.done
-        return seconds / work.done
-
     is_over = False
     while not is_over and not run.is_over(has_tested_all=False):
         yield "Matrix products"
-        times.step(product_s, bursts)
-        bursts += 1
+        burst_beside_copies(work, copies, run)
+        bursts, products = bursts + 1, products + work.done
         is_sensed, is_steady_now = run.last_c is not None, _is_steady(run)
         is_done = is_steady_now if is_sensed else run.elapsed_s >= UNSENSED_LOAD_S
         is_over = bursts >= _FEWEST_BURSTS and (run.elapsed_s >= end_s or is_done)
@@ -292,7 +285,7 @@ def measured_memory(run: StageRun, *, is_hot: bool) -> MemoryRate | None:
             for _ in range(count):
                 target.copy_(source)
 
-        return run.plant.elapsed_s(run.timed(work, 0), 0, is_hot=is_hot)
+        return run.plant.copy_s(run.timed(work), is_hot=is_hot)
 
     begun_s, one_s = run.elapsed_s, copies(1)
     while run.elapsed_s - begun_s < _WAKE_S:
@@ -313,23 +306,16 @@ def measured_memory(run: StageRun, *, is_hot: bool) -> MemoryRate | None:
 
 
 def _report_slow_memory(run: StageRun, rates: MemoryRates) -> None:
-    """Report memory that is slower when hot; a doubt only if its clock is the same."""
+    """Report memory that is slower when hot; not where a clock fell, or none is reported."""
     first, hot = rates.first, rates.hot
-    is_slower = hot.high_bytes_per_s < first.low_bytes_per_s
-    if not is_slower or rates.change > -SLOW_MEMORY_SHARE:
-        return
-    before, now = first.memory_clock_mhz, hot.memory_clock_mhz
-    chip_before, chip_now = first.sm_clock_mhz or 0.0, hot.sm_clock_mhz or 0.0
-    is_same = before is not None and now is not None and now >= (1 - SAME_CLOCK_SHARE) * before
-    is_sure = is_same and chip_now >= SLOWER_CORE_SHARE * chip_before
-    why = (
-        "Its clock is the same: newer memory sends damaged data again, which makes it slower "
-        "instead of wrong." if is_sure else
-        "Its clock or that of the chip fell or is not reported, so this is not judged."
-    )  # fmt: skip
-    run.report(
-        "slow_memory", "doubt" if is_sure else "note",
-        f"The memory moves {format_rate(hot.median_bytes_per_s, 'B/s')} when hot, "
-        f"{format_percent(-rates.change)} less than at first "
-        f"({format_rate(first.median_bytes_per_s, 'B/s')}). {why}",
-    )  # fmt: skip
+    is_slower = hot.high_bytes_per_s < first.low_bytes_per_s and rates.change <= -SLOW_MEMORY_SHARE
+    before_mhz, now_mhz = first.memory_clock_mhz or math.inf, hot.memory_clock_mhz or 0.0
+    chip_before_mhz, chip_now_mhz = first.sm_clock_mhz or 0.0, hot.sm_clock_mhz or 0.0
+    has_clock = now_mhz >= (1 - SAME_CLOCK_SHARE) * before_mhz
+    if is_slower and has_clock and chip_now_mhz >= SLOWER_CORE_SHARE * chip_before_mhz:
+        run.report(
+            "slow_memory", "doubt",
+            f"The memory moves {format_rate(hot.median_bytes_per_s, 'B/s')} when hot, "
+            f"{format_percent(-rates.change)} less than at first, at the same clock: newer memory "
+            "sends damaged data again, which makes it slower instead of wrong.",
+        )  # fmt: skip

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from statistics import median
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 import torch
 
-from gpu_studio.core.check.stages import HIGHEST_C, LOWEST_C, OVERTIME_S, SLOW_STEP_RATIO
+from gpu_studio.core.check.stages import HIGHEST_C, LOWEST_C, OVERTIME_S
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
@@ -38,13 +36,9 @@ if TYPE_CHECKING:
 _VITALS_EVERY_S = 1.0
 _MOST_OF_A_KIND = 5
 _TF32_FROM = (8, 0)
-# On Windows, the time of a process ticks in 15.6 ms, and the clock that never goes back as well.
-_HAS_PROCESS_TIME = sys.platform != "win32"
 _SHORT_REST_S = 0.05
-_FEWEST_STEPS, _SLOW_REPEATS = 6, 7
 # A complex number of 16 bytes is two whole numbers.
 _INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
-_SLOW_STEP, _SLOW_EVERY, _SLOW_FACTOR = 6, 7, 10.0
 _HOT_C, _FAR_TOO_HOT_C = 97.0, 105.0
 _LATE_FROM_S, _LOW_MHZ = 13.0, 300.0
 _SLOW_MEMORY = 1.25
@@ -95,9 +89,6 @@ class StageRun:
         self.is_steady: bool | None = None
         self.rested: tuple[float, float] | None = None
         self.memory_rates: MemoryRates | None = None
-        # The time that this process really ran: other programs make no step of a CPU slow.
-        has_own = not self.is_card and self.clock is time.perf_counter and _HAS_PROCESS_TIME
-        self._work_clock = time.process_time if has_own else self.clock
         self._begun_s = self.clock()
         self._looked_s: float | None = None
         self._kinds: Counter[FindingKind] = Counter()
@@ -146,18 +137,13 @@ class StageRun:
         capability = accelerator_of(self.device).capability(self.device)
         return capability is not None and capability >= _TF32_FROM
 
-    def timed(self, work: Callable[[], None], step: int) -> float:
-        """Return the seconds that work takes on the device, until it is done.
-
-        Args:
-            work: may only launch it.
-            step: the step's number, for a slow step made on purpose.
-        """
+    def timed(self, work: Callable[[], None]) -> float:
+        """Return the seconds of work on the device, until it is done; it may only launch it."""
         self.synchronize()
-        begun_s = self._work_clock()
+        begun_s = self.clock()
         work()
         self.synchronize()
-        return self.plant.elapsed_s(self._work_clock() - begun_s, step)
+        return self.clock() - begun_s
 
     def synchronize(self) -> None:
         """Wait until the device has done its work."""
@@ -219,37 +205,6 @@ class StageRun:
             )  # fmt: skip
 
 
-class StepTimes:
-    """Reports a step that is slow each time that it runs; ``seconds`` are those of the others.
-
-    A busy PC delays any step now and then, sometimes for seconds. So a slow step is repeated in
-    turns with a usual one: what delays one of them delays the other as well.
-    """
-
-    def __init__(self, run: StageRun, what: str) -> None:
-        self._run, self._what = run, what
-        self._is_found = False
-        self.seconds: list[float] = []
-
-    def step(self, timed: Callable[[int], float], number: int) -> None:
-        """Run a step; ``timed`` runs the one of a number and returns its seconds."""
-        seconds = timed(number)
-        is_judged = len(self.seconds) >= _FEWEST_STEPS and not self._is_found
-        if not is_judged or seconds <= SLOW_STEP_RATIO * median(self.seconds):
-            self.seconds.append(seconds)
-            return
-        slow_s, usual_s = [seconds], [median(self.seconds)]
-        for _ in range(_SLOW_REPEATS):
-            slow_s.append(timed(number))
-            usual_s.append(timed(0))
-            if min(slow_s) <= SLOW_STEP_RATIO * median(usual_s):
-                return
-        self._is_found = True  # the second one is not told: the repetitions take time
-        times = min(slow_s) / median(usual_s)
-        sentence = f"One {self._what} takes {times:.0f} times as long as the others, each time."
-        self._run.report("slow_sample", "doubt", sentence)
-
-
 class Plant:
     """Makes one kind of fault in what comes back from the device, or none."""
 
@@ -291,12 +246,9 @@ class Plant:
             old = torch.zeros_like(flat[lost]) if before is None else before.view(-1)[lost]
             flat[lost].copy_(old)
 
-    def elapsed_s(self, seconds: float, step: int, *, is_hot: bool = False) -> float:
-        """Return a step's time; some steps are slow each time, or copies in hot memory."""
-        if self.kind == "slow_memory" and is_hot:
-            return seconds * _SLOW_MEMORY
-        is_slow = self.kind == "slow" and step % _SLOW_EVERY == _SLOW_STEP
-        return seconds * _SLOW_FACTOR if is_slow else seconds
+    def copy_s(self, seconds: float, *, is_hot: bool) -> float:
+        """Return the time of a copy, which may be slow in hot memory."""
+        return seconds * _SLOW_MEMORY if self.kind == "slow_memory" and is_hot else seconds
 
     def sensed(self, vitals: Telemetry | None, at_s: float) -> Telemetry | None:
         """Return the sensors' reading, ``at_s`` seconds after the start of the round."""

@@ -24,7 +24,7 @@ from gpu_studio.core.check.check_words import (
     running_rows,
     running_words,
 )
-from gpu_studio.core.check.stages import NORMAL_MINUTES, check_code, planted_fault, stages_for
+from gpu_studio.core.check.stages import NORMAL_MINUTES, check_code, fault_words, stages_for
 from gpu_studio.core.device_name import CPU, address_there, is_cpu, name_at
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.messages.check_messages import (
@@ -50,18 +50,15 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.check.check_folder import CutOffCheck
     from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.check.check_words import RecordRow
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.messages.message import Event
     from gpu_studio.model.devices.device_board import DeviceRow
-    from gpu_studio.model.headline import Headline
     from gpu_studio.model.pc import Pc
     from gpu_studio.model.studio import Studio
 
 _STOP_PATIENCE_MS = 10_000  # a step of a check takes a second at most, on a slow card some more
-_CUT_OFF = "The results so far are kept."
 _WORDS_MS = 200  # words that change faster cannot be read
 _STARTING = "Wait until PyTorch has started."
 _OTHER_CHECK = "Another check is running on this PC: wait for its end, or stop it."
@@ -115,8 +112,6 @@ class CardCheck(PageModel):
         self.record: CheckRecord | None = None
         self.kept: tuple[CheckRecord, ...] = ()
         self.outcome = Notice()
-        self._cut_off: tuple[CutOffCheck, ...] = ()
-        self._interruption: Headline | None = None
         self._checked_pc = studio.pcs.here
         self._session: EngineSession | None = None
         data = studio.data_folder
@@ -137,7 +132,7 @@ class CardCheck(PageModel):
         self._pauses = PauseTimer(self)
         self._pauses.resumed.connect(self._begin_anew)
         self._keeping = QTimer(self, interval=round(1000 * STATE_EVERY_S))
-        self._keeping.timeout.connect(self._keep_state)
+        self._keeping.timeout.connect(self._keep_progress)
         self._soon = QTimer(self, singleShot=True, interval=_WORDS_MS)
         self._soon.timeout.connect(self.changed)
         self.follow(
@@ -146,6 +141,7 @@ class CardCheck(PageModel):
         )  # fmt: skip
         studio.pcs.changed.connect(self._on_pcs_changed)
         studio.closing.connect(self.close)
+        self._files.add(self._folder.conclude_cut_off, self._on_cut_off)
         self._find_kept()
 
     # ── choices ──────────────────────────────────────────────────────────────────────────────
@@ -200,21 +196,6 @@ class CardCheck(PageModel):
         """Whether a check runs that is not being stopped yet."""
         return self.phase is WorkState.RUNNING
 
-    @property
-    def cut_off(self) -> CutOffCheck | None:
-        """The last check that was cut off, and that you can continue or keep as a result."""
-        return self._cut_off[0] if self._cut_off and not self.is_busy else None
-
-    @property
-    def can_resume(self) -> bool:
-        """Whether the check that was cut off ended recently, and its device is free."""
-        if self.cut_off is None or not self.cut_off.can_continue:
-            return False
-        address = self.cut_off.state.plan.device
-        pc = self._studio.pcs.of(address)
-        is_there = any(one.address == address for one in self.devices)
-        return is_there and pc.session.description is not None and _is_free(pc)
-
     # ── words ────────────────────────────────────────────────────────────────────────────────
 
     @property
@@ -237,7 +218,7 @@ class CardCheck(PageModel):
     def _question(self) -> HeroWords:
         device, plant, planted = self.device, self.choices.plant, ""
         if plant is not None:
-            does = planted_fault(plant).does
+            does = fault_words(plant)
             planted = f"This check will make a fault on purpose, to show that it is found: {does}"
         is_ready = self.pc.session.description is not None
         if is_ready and not device.is_cpu and device.obstacle not in (None, Obstacle.NO_ENGINE):
@@ -304,25 +285,6 @@ class CardCheck(PageModel):
         )
         self._begin(CheckRun(plan, local_now(), program=program_title()))
 
-    def resume(self) -> None:
-        """Continue the check that was cut off, after its last finished stage."""
-        cut_off = self.cut_off
-        if cut_off is None or not self.can_resume:
-            return
-        self._drop_first()
-        self.choose(device=self._studio.board.identity_of(cut_off.state.plan.device))
-        self._begin(CheckRun.resumed(cut_off.state, cut_off.interruption, program_title()))
-
-    def conclude(self) -> None:
-        """Keep the check that was cut off as a result."""
-        cut_off = self.cut_off
-        if cut_off is None:
-            return
-        self._drop_first()
-        self.run = CheckRun.concluded(cut_off.state, cut_off.interruption, program_title())
-        self._keep_result(self.run)
-        self._show_record(self.run.record())
-
     def stop(self) -> None:
         """Stop the check; the results so far are kept."""
         if self.phase is WorkState.RUNNING and self.run is not None:
@@ -351,14 +313,14 @@ class CardCheck(PageModel):
     def close(self) -> None:
         """End the engine and a running check.
 
-        Your closing of the window stops the check, as its Stop button does. Only a check that the
-        system ends can be continued at the next start.
+        Your closing of the window stops the check, as its Stop button does. A check that the
+        system ends was cut off: the next start says so.
         """
         self._keeping.stop()
         run = self.run
         if self.is_busy and run is not None:
             if self._studio.is_ended_by_system and not run.is_stopped:
-                self._keep_state()
+                self._keep_progress()
             else:
                 if not run.is_over:
                     run.stop()
@@ -390,7 +352,7 @@ class CardCheck(PageModel):
             self.run, self.phase = None, WorkState.IDLE
             self._fail(_OTHER_CHECK)
             return
-        self._keep_state()
+        self._keep_progress()
         self._keeping.start()
         ending = None if is_cpu(run.plan.device) else self._checked_pc.session.release()
         if ending is None:
@@ -427,7 +389,7 @@ class CardCheck(PageModel):
         if not self._queue.is_answered:
             self._expect_event()
         if isinstance(event, (CheckStageFinished, CheckFindingMade)):
-            self._keep_state()
+            self._keep_progress()
         if not self._soon.isActive():
             self._soon.start()
 
@@ -449,7 +411,7 @@ class CardCheck(PageModel):
         if self.run is None or self._session is None or self._queue.is_answered:
             return
         self.run.pause(pause_s)
-        self._keep_state()
+        self._keep_progress()
         self._session.restart()
 
     def _end(self) -> None:
@@ -486,37 +448,34 @@ class CardCheck(PageModel):
 
     # ── what is kept ─────────────────────────────────────────────────────────────────────────
 
-    def _keep_state(self) -> None:
-        if self.run is not None:
-            state = self.run.state()
-            self._files.add(lambda: self._folder.keep_state(state))
+    def _keep_progress(self) -> None:
+        if (run := self.run) is not None:
+            record = run.record()
+            self._files.add(
+                lambda: self._folder.keep_progress(run.check_id, record, run.fingerprint)
+            )
 
     def _keep_result(self, run: CheckRun) -> None:
-        self._files.add(lambda: self._folder.conclude(run))
+        record = run.record()
+        self._files.add(lambda: self._folder.conclude(run.check_id, record, run.fingerprint))
         self._find_kept()
 
     def _find_kept(self) -> None:
-        folder = self._folder
-        self._files.add(
-            lambda: (folder.cut_off(), folder.records()), self._on_kept_found, keeps=False
-        )
+        self._files.add(self._folder.records, self._on_kept_found, keeps=False)
 
-    def _on_kept_found(
-        self, found: tuple[tuple[CutOffCheck, ...], tuple[CheckRecord, ...]]
-    ) -> None:
-        is_new = bool(found[0]) and not self._cut_off
-        self._cut_off, self.kept = found
-        if is_new:
-            sentence = interruption_sentence(self._cut_off[0].interruption)
-            headlines = self._studio.headlines
-            self._interruption = headlines.notify(sentence, _CUT_OFF, Action.SHOW_CHECK)
+    def _on_kept_found(self, kept: tuple[CheckRecord, ...]) -> None:
+        self.kept = kept
         self.changed.emit()
 
-    def _drop_first(self) -> None:
-        """Offer a check that was cut off no longer, nor tell about it."""
-        self._cut_off = self._cut_off[1:]
-        if self._interruption is not None:
-            self._studio.headlines.withdraw(self._interruption)
+    def _on_cut_off(self, record: CheckRecord | None) -> None:
+        """Show the result of a check that was cut off, and tell it on the other tabs."""
+        if record is None or self.is_busy:
+            return
+        sentence = interruption_sentence(record.interruptions[-1])
+        kept = "The results so far are kept." if record.has_tested else ""
+        self._studio.headlines.notify(sentence, kept, Action.SHOW_CHECK)
+        if self.record is None:
+            self._show_record(record)
 
     def _on_delayed(self) -> None:
         self.note(Notice(opening(self._path)))

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QVBoxLayout
 
 from gpu_studio.core.check.check_file import RECORD_ENDINGS
-from gpu_studio.core.check.check_words import breakable, cut_off_text, plan_text, record_title
+from gpu_studio.core.check.check_words import breakable, plan_text, record_title
 from gpu_studio.core.check.stages import (
     GLANCE_MINUTES,
     NORMAL_MINUTES,
     OVERNIGHT_MINUTES,
     PLANTED_FAULTS,
 )
-from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.notice import Notice
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.ui.check.check_curves import CheckCurves, lanes_of
 from gpu_studio.ui.check.record_document import save_record
@@ -74,7 +74,7 @@ class CheckPage(Page):
                       enabled=lambda: m.can_stop, tip="Keep the results so far"),
                 Press("Save record…", self._save, name="save", icon="export", key="save",
                       enabled=lambda: m.record is not None,
-                      tip="As a PDF or a picture, to show to a buyer of the card"),
+                      tip="As a picture with the record inside, to show to a buyer"),
                 Press("Open record…", self._open, name="open", enabled=is_free,
                       tip="Open the record of a check from a picture or a JSON file"),
                 More("Earlier checks", self._earlier, name="records", keeps_room=True,
@@ -95,19 +95,6 @@ class CheckPage(Page):
                 Words(lambda: m.hero.doing, "lead", name="doing"),
                 Words(lambda: m.hero.next, name="next"),
                 name="hero", tone=lambda: m.hero.errors.tone, presented=True,
-            ),
-            Box(
-                Words(lambda: cut_off_text(m.cut_off) if m.cut_off else "", "value",
-                      name="cut_off.text"),
-                Flow(
-                    Press("Continue check", m.resume, name="resume", enabled=lambda: m.can_resume,
-                          shown=lambda: m.cut_off and m.cut_off.can_continue,
-                          tip="Run the stages that are not finished; the interruption stays in "
-                          "the record"),
-                    Press("Keep as result", m.conclude, name="conclude",
-                          tip="End the check with the results so far"),
-                ),
-                name="cut_off", tone=lambda: Tone.AMBER, shown=lambda: m.cut_off,
             ),
             Rows("Stages of the check", ("Stage", "Result", "Time", "Tested"),
                  lambda: m.stage_rows, name="stages"),

@@ -1,4 +1,4 @@
-"""The record of a check as a document for a buyer: a PDF, or a picture with the record inside."""
+"""The record of a check as a document for a buyer: a picture with the record inside."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QSizeF, QUrl
+from PySide6.QtCore import QSizeF, QUrl
 from PySide6.QtGui import (
     QAbstractTextDocumentLayout,
     QGuiApplication,
     QImage,
-    QPageSize,
     QPainter,
     QPalette,
-    QPdfWriter,
     QTextDocument,
 )
 from PySide6.QtWidgets import QFileDialog
 
-from gpu_studio.core.check.check_file import CHUNK, decode_record, encode_record
+from gpu_studio.core.check.check_file import CHUNK, RECORD_ENDINGS, decode_record, encode_record
 from gpu_studio.core.check.check_record import end_tone, end_words, errors_text
 from gpu_studio.core.check.check_words import (
     PROMISE,
@@ -52,13 +50,9 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.check.check_record import CheckRecord
 
-_KINDS = {
-    "Picture (*.png)": ".png", "Document (*.pdf)": ".pdf", "JSON (*.json)": ".json",
-}  # fmt: skip
-# Of the document, in pixels of 1/96 inch: what A4 leaves between the margins that Qt gives it.
-_WIDTH, _POINTS = 640, 9.0
+_KINDS = {"Picture (*.png)": ".png", "JSON (*.json)": ".json"}
+_WIDTH, _POINTS = 640, 9.0  # of the document, in pixels of 1/96 inch
 _SCALE, _MARGIN, _TALLEST = 2, 36, 8000  # of the picture
-_PDF_DOTS_PER_INCH = 300
 _LONGEST_NAME = 60
 _ROLES = {
     Tone.GOOD: "good", Tone.FAILURE: "failure_ink", Tone.AMBER: "amber", Tone.PLAIN: "text",
@@ -73,7 +67,7 @@ td {{ padding: 1px 12px 1px 0; }}
 
 
 class RecordDocument(QTextDocument):
-    """The whole record, laid out in the width of a page; its colors are those on paper."""
+    """The whole record, laid out in one column; its colors are those on paper."""
 
     def __init__(self, record: CheckRecord) -> None:
         super().__init__()
@@ -167,54 +161,24 @@ def png_of_record(record: CheckRecord) -> bytes:
     return png_bytes(image)
 
 
-def pdf_of_record(record: CheckRecord) -> bytes:
-    """Return a record as a PDF file, without identifiers in its words."""
-    contents = QByteArray()
-    buffer = QBuffer(contents)
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    writer = QPdfWriter(buffer)
-    writer.setTitle(f"{TITLE}: {device_line(record.device)}")
-    writer.setCreator("GPU Studio")
-    writer.setResolution(_PDF_DOTS_PER_INCH)
-    writer.setPageSize(QPageSize(QPageSize.PageSizeId.A4))
-    writer.setPageMargins(QMarginsF())
-    RecordDocument(without_identifiers(record)).print_(writer)
-    buffer.close()
-    return bytes(contents.data())
-
-
-def file_of_record(record: CheckRecord, ending: str) -> bytes:
-    """Return a record as a file with an ending: .pdf, .png or .json."""
-    if ending == ".json":
-        return encode_record(without_identifiers(record))
-    return pdf_of_record(record) if ending == ".pdf" else png_of_record(record)
-
-
 def answer(content: bytes) -> bytes:
-    """Return a file of a record: its ending, a line end, and JSON; the whole work of a child."""
-    ending, _, text = content.partition(b"\n")
+    """Return the picture of a record in JSON: the whole work of a child."""
     with painting_theme():
-        return file_of_record(decode_record(text), ending.decode())
+        return png_of_record(decode_record(content))
 
 
 def save_record(window: QWidget, record: CheckRecord) -> Notice:
-    """Ask for a file and write the record into it; a PDF has it as JSON in a file beside it."""
+    """Ask for a file and write the record into it, as a picture or as JSON."""
     suggested = usual_path(f"{record_file_name(record)}.png")
     chosen, kind = QFileDialog.getSaveFileName(window, "Save record", suggested, ";;".join(_KINDS))
     if not chosen:
         return Notice()
     path = Path(chosen)
-    if path.suffix.lower() not in _KINDS.values():
+    if path.suffix.lower() not in RECORD_ENDINGS:
         path = path.with_name(f"{path.name}{_KINDS.get(kind, '.png')}")
-    ending = path.suffix.lower()
-    written = write_file(str(path), file_of_record(record, ending))
-    if ending != ".pdf" or written.tone is Tone.FAILURE:
-        return written
-    beside = path.with_name(f"{path.name}.json")  # no file that you may have is called so
-    also = write_file(str(beside), file_of_record(record, ".json"))
-    if also.tone is Tone.FAILURE:
-        return also
-    return Notice(f"{written.sentence}, and beside it {beside.name}, which GPU Studio opens again")
+    is_picture = path.suffix.lower() == ".png"
+    content = png_of_record(record) if is_picture else encode_record(without_identifiers(record))
+    return write_file(str(path), content)
 
 
 def record_file_name(record: CheckRecord) -> str:

@@ -15,7 +15,7 @@ from gpu_studio.core.check.check_file import (
     has_record,
     read_record,
 )
-from gpu_studio.core.check.check_record import MOST_READINGS, CheckRecord, Interruption, end_tone
+from gpu_studio.core.check.check_record import MOST_READINGS, CheckRecord, end_tone
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun, reading_of
 from gpu_studio.core.check.check_words import origin_text
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -24,7 +24,7 @@ from gpu_studio.core.notice import Tone
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from gpu_studio.core.telemetry import Telemetry
 from tests.fakes.check_answers import COVERAGE, GT_1030, wrong_bit
-from tests.fakes.check_records import check_record, check_until, run_round
+from tests.fakes.check_records import check_record
 from tests.fakes.hostile_files import hostile_records
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -221,17 +221,6 @@ def test_a_check_records_its_curves() -> None:
     assert check_record(device="cpu").readings == ()
     unsensed = Telemetry(pcie_replays=3)
     assert reading_of(1.0, unsensed) is None
-
-
-def test_a_check_that_continues_keeps_the_curves_from_before() -> None:
-    run = check_until("memory")
-    before = run.record().readings
-    again = CheckRun.resumed(run.state(), Interruption(after_s=run.elapsed_s, is_restart=False))
-    run_round(again)
-    after = again.record().readings
-    assert after[: len(before)] == before
-    assert len(after) == len(before) + 40  # two stages more
-    assert [one.at_s for one in after] == sorted(one.at_s for one in after)
 
 
 def test_a_strangers_record_with_too_many_readings_is_refused() -> None:

@@ -1,7 +1,5 @@
-import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -9,61 +7,63 @@ import msgspec
 import pytest
 
 from gpu_studio.core.check.check_folder import CheckFolder, is_same_boot
-from gpu_studio.core.check.check_record import CheckRecord
+from gpu_studio.core.check.check_record import CheckRecord, Interruption
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from tests.fakes.check_records import check_until
 
 KEEPS_AND_WAITS = """
 import sys, pathlib, msgspec
 from gpu_studio.core.check.check_folder import CheckFolder
-from gpu_studio.core.check.check_run import CheckState
+from gpu_studio.core.check.check_record import CheckRecord
 folder = CheckFolder(pathlib.Path(sys.argv[1]), "boot one")
 assert folder.claim()
-folder.keep_state(msgspec.json.decode(sys.stdin.buffer.readline(), type=CheckState))
+record = msgspec.json.decode(sys.stdin.buffer.readline(), type=CheckRecord)
+folder.keep_progress("one", record, "card one")
 print("kept", flush=True)
 sys.stdin.read()
 """
 
 
+def conclude(folder: CheckFolder, run: CheckRun) -> None:
+    folder.conclude(run.check_id, run.record(), run.fingerprint)
+
+
 def keep(folder: CheckFolder, day: int, fingerprint: str, **plan: Any) -> CheckRecord:
     run = check_until("memory", **plan)
     run.started_at, run.fingerprint = f"2026-11-{day}T14:40:00.000+01:00", fingerprint
-    folder.conclude(run)
+    conclude(folder, run)
     return run.record()
 
 
-def test_a_check_that_was_killed_is_found_and_one_that_runs_is_not(tmp_path: Path) -> None:
-    run = check_until("memory")
+@pytest.mark.parametrize("boot", ["boot one", "boot two"])
+def test_a_check_that_was_killed_becomes_a_result_and_one_that_runs_does_not(
+    tmp_path: Path, boot: str
+) -> None:
+    record = check_until("memory").record()
     child = subprocess.Popen(
         [sys.executable, "-c", KEEPS_AND_WAITS, str(tmp_path)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
     assert child.stdin is not None
     assert child.stdout is not None
+    folder = CheckFolder(tmp_path, boot)
     with child:
-        child.stdin.write(msgspec.json.encode(run.state()) + b"\n")
+        child.stdin.write(msgspec.json.encode(record) + b"\n")
         child.stdin.flush()
         assert child.stdout.readline().strip() == b"kept"
-        assert CheckFolder(tmp_path, "boot one").cut_off() == ()
+        assert folder.conclude_cut_off() is None
+        assert folder.records() == ()
         child.kill()
         child.wait()
 
-    (found,) = CheckFolder(tmp_path, "boot one").cut_off()
-    assert found.state == run.state()
-    assert found.interruption.after_s == run.elapsed_s > 0
-    assert not found.interruption.is_restart
-    (found,) = CheckFolder(tmp_path, "boot two").cut_off()
-    assert found.interruption.is_restart
-
-
-@pytest.mark.parametrize(("hours", "can_continue"), [(0, True), (23, True), (25, False)])
-def test_only_a_recent_check_can_continue(tmp_path: Path, hours: float, can_continue: bool) -> None:
-    folder = CheckFolder(tmp_path)
-    folder.keep_state(check_until("memory").state())
-    (path,) = tmp_path.glob("*.running")
-    ended_at = time.time() - 3600 * hours
-    os.utime(path, (ended_at, ended_at))
-    assert [one.can_continue for one in folder.cut_off()] == [can_continue]
+    stop = Interruption(after_s=record.seconds, is_restart=boot == "boot two")
+    ended = msgspec.structs.replace(record, interruptions=(stop,))
+    assert folder.conclude_cut_off() == ended == folder.earlier("card one")
+    assert (ended.verdict, ended.rounds) == ("inconclusive", 0)
+    assert folder.conclude_cut_off() is None, "it is told once"
+    assert len(folder.records()) == 1
+    assert folder.claim()
+    folder.release()
 
 
 def test_the_last_record_of_the_same_card_is_the_earlier_one(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_the_last_record_of_the_same_card_is_the_earlier_one(tmp_path: Path) -> 
     keep(folder, 24, "card one", plant="bit")
     keep(folder, 25, "card two")
     untested = CheckRun(CheckPlan(device="cuda:0", minutes=6), "2026-11-26", fingerprint="card one")
-    folder.conclude(untested)
+    conclude(folder, untested)
 
     assert folder.earlier("card one") == last
     assert folder.earlier("card three") is None
@@ -87,7 +87,7 @@ def test_what_is_no_check_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "three.json").mkdir()
     folder = CheckFolder(tmp_path)
 
-    assert folder.cut_off() == ()
+    assert folder.conclude_cut_off() is None
     assert folder.records() == ()
 
 
@@ -144,7 +144,7 @@ def test_a_turn_that_was_given_back_is_free(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="the user's own folder sees to it")
 def test_nobody_else_reads_a_check(tmp_path: Path) -> None:
     folder, run = CheckFolder(tmp_path), check_until("memory")
-    folder.keep_state(run.state())
+    folder.keep_progress("one", run.record(), "card one")
     keep(folder, 22, "card one")
     for ending in (".running", ".json"):
         (path,) = tmp_path.glob(f"*{ending}")

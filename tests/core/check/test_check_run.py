@@ -3,13 +3,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpu_studio.core.check.check_record import CheckEnd, CheckRecord, Interruption, end_of
+from gpu_studio.core.check.check_record import CheckEnd, CheckRecord, end_of
 from gpu_studio.core.check.check_run import (
     START_PATIENCE_S,
     STEP_PATIENCE_S,
     CheckPlan,
     CheckRun,
-    CheckState,
 )
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import (
@@ -36,7 +35,6 @@ CUDA_ERROR = RequestFailed(
         cause="The card stopped with an error: unspecified launch failure.",
     )
 )
-RESTART = Interruption(after_s=2460.0, is_restart=True)
 
 
 def started(minutes: int = 1, **options: Any) -> CheckRun:
@@ -204,55 +202,6 @@ def test_an_overnight_check_adds_its_rounds_up() -> None:
     )  # fmt: skip
     record = run_all(run)
     assert (record.rounds, record.errors) == (16, 1)
-
-
-def interrupted(**script: Any) -> CheckState:
-    run = started(minutes=480)
-    run_round(run)
-    run_round(run, end_in="memory", **script)
-    return run.state()
-
-
-def test_an_interrupted_check_continues_after_its_last_finished_stage() -> None:
-    state = interrupted()
-    spans = tuple(state.spans)
-    run = CheckRun.resumed(state, RESTART)
-    request = run.next_request()
-    assert request is not None
-    assert (request.round, request.stages) == (2, ("memory", "link"))
-    run_round(run)
-    assert set(verdicts(run).values()) == {"passed"}
-    record = run_all(run)
-    assert record.rounds == 16
-    assert record.interruptions == (RESTART,)
-    assert tuple(state.spans) == spans, "it stays as it was kept"
-    # The PC restarted by itself: that is no pass.
-    assert record.verdict == "inconclusive"
-    assert record.sentence == "The PC restarted 41 minutes into the check."
-
-
-def test_a_continued_check_that_meets_another_card_is_a_check_of_that_card() -> None:
-    state = interrupted(findings={"memory": (wrong_bit(),)})
-    run = CheckRun.resumed(msgspec.structs.replace(state, fingerprint="another card"), RESTART)
-    run_round(run)
-    assert (run.errors, run.interruptions) == (0, ())
-    request = run.next_request()
-    assert request is not None
-    assert (request.round, request.stages) == (1, ("load", "compute", "layouts"))
-    record = run_all(run)
-    assert (record.verdict, record.errors, record.rounds) == ("passed", 0, 16)
-    assert "Another card" in record.findings[0].sentence
-
-
-def test_an_interrupted_check_that_is_not_continued_is_a_result() -> None:
-    run = CheckRun.concluded(interrupted(), RESTART)
-    assert run.next_request() is None
-    record = run.record()
-    assert record.verdict == "inconclusive"
-    assert record.rounds == 1
-    assert verdicts(run)["memory"] == "partial"
-    state = interrupted(findings={"memory": (wrong_bit(),)})
-    assert CheckRun.concluded(state, RESTART).record().errors == 1
 
 
 def test_an_engine_that_sends_an_impossible_number_is_not_believed() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -165,61 +164,32 @@ def test_a_record_is_kept_and_a_second_failure_of_the_card_has_another_next_acti
     assert "failed twice" in second.next_action
 
 
-def test_a_check_that_the_system_ended_continues_at_the_next_start(
+def test_a_check_that_the_system_ended_is_a_result_at_the_next_start(
     make_check: Callable[..., CardCheck], engines: Engines
 ) -> None:
     check = make_check()
-    check.choose(minutes=480)
-    answer_with(engines, pause_in="memory")
+    answer_with(engines, pause_in="memory", findings={"compute": (wrong_bit("compute"),)})
     check.start()
     wait_in(check, engines, "memory")
     spent_s = check.run.elapsed_s if check.run else 0.0
-    end_by_system(check)
-    answer_with(engines)
-
-    again = make_check(boot="two")
-    assert again.cut_off is not None
-    assert again.cut_off.interruption.after_s == spent_s, "kept at the end"
-    assert again.cut_off.interruption.is_restart
-    asked = len(requests_of(engines))
-    again.resume()
-    record = finish(again)
-    wait_until(lambda: again.kept)
-
-    continued = requests_of(engines)[asked:]
-    assert continued[0].stages == ("memory", "link")
-    assert [one.round for one in continued] == list(range(1, 17))
-    assert record.verdict == "inconclusive"
-    assert "restarted" in record.sentence
-    assert again.cut_off is None
-
-
-def test_a_check_that_was_cut_off_long_ago_can_only_be_kept(
-    make_check: Callable[..., CardCheck], engines: Engines, tmp_path: Path
-) -> None:
-    check = make_check()
-    answer_with(engines, pause_in="memory")
-    check.start()
-    paused(engines)
-    end_by_system(check)
-    (path,) = (tmp_path / "checks").glob("*.running")
-    os.utime(path, (0.0, 0.0))
-
-    again = make_check()
-    assert again.cut_off is not None
-    assert not again.can_resume
-    again.resume()
-    assert not again.phase.is_busy
-
-
-def end_by_system(check: CardCheck) -> None:
-    """End the program as a logoff does: unlike you, it does not mean the check."""
+    # As a logoff does: unlike you, it does not mean the check.
     check._studio.is_ended_by_system = True
     check._studio.close()
 
+    again = make_check(boot="two")
+    record = finish(again)
+    assert again.kept == (record,)
+    (stop,) = record.interruptions
+    assert (stop.after_s, stop.is_restart) == (spent_s, True), "kept at the end"
+    assert (record.verdict, record.errors, record.is_stopped) == ("failed", 1, False)
+    assert again.can_run
+    headline = again._studio.headlines.headline
+    assert headline is not None
+    assert "restarted" in headline.sentence
+
 
 @pytest.mark.parametrize("stops_first", [False, True])
-def test_a_check_whose_window_you_closed_is_stopped_and_not_reported_as_cut_off(
+def test_a_check_whose_window_you_closed_is_stopped_and_was_not_cut_off(
     make_check: Callable[..., CardCheck], engines: Engines, stops_first: bool
 ) -> None:
     check = make_check()
@@ -233,14 +203,13 @@ def test_a_check_whose_window_you_closed_is_stopped_and_not_reported_as_cut_off(
 
     again = make_check(boot="two")
     wait_until(lambda: again.kept)
-    assert again.cut_off is None
     (record,) = again.kept
     assert (record.verdict, record.is_stopped, record.interruptions) == ("partial", True, ())
     verdicts = [stage.verdict for stage in record.stages]
     assert verdicts == ["passed", "partial", *["skipped"] * 3]
 
 
-def test_a_running_check_is_not_offered_to_another_window_and_runs_alone(
+def test_a_running_check_is_no_result_in_another_window_and_runs_alone(
     make_check: Callable[..., CardCheck], engines: Engines
 ) -> None:
     check = make_check()
@@ -250,7 +219,7 @@ def test_a_running_check_is_not_offered_to_another_window_and_runs_alone(
     wait_until(lambda: not check._files.is_busy)
 
     other = make_check()
-    assert other.cut_off is None
+    assert other.record is None
     other.start()
     wait_until(lambda: "Another check is running" in other.outcome.sentence)
     assert not other.phase.is_busy

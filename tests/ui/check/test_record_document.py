@@ -1,4 +1,4 @@
-"""The document of a record: what a buyer reads in the PDF and in the picture."""
+"""The document of a record: what a buyer reads in the picture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpu_studio.core.messages.check_messages import CheckFinding
 from gpu_studio.core.png_chunks import png_text
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from gpu_studio.core.telemetry import Telemetry
-from gpu_studio.ui.check.record_document import RecordDocument, pdf_of_record, png_of_record
+from gpu_studio.ui.check.record_document import RecordDocument, png_of_record
 from tests.fakes.check_answers import wrong_bit
 from tests.fakes.check_records import check_record
 
@@ -88,11 +88,3 @@ def test_a_picture_shows_all_of_it() -> None:
 def colors_of(image: QImage, row: int) -> int:
     """Return the number of colors in a row of pixels."""
     return len({image.pixel(x, row) for x in range(image.width())})
-
-
-def test_a_pdf_is_on_pages_of_a4() -> None:
-    content = pdf_of_record(check_record())
-    assert content.startswith(b"%PDF")
-    assert content.count(b"/Type /Page\n") == 2
-    assert b"595" in content
-    assert b"842" in content

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.core.check.check_run import CheckRun
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.check.check_tab import CheckTab
     from gpu_studio.ui.theme import Theme
@@ -93,8 +92,7 @@ def test_a_fresh_tab_asks_about_the_first_card(tab: CheckTab) -> None:
     assert find(tab, "check.run").isEnabled()
     for name in ("check.save", "check.stop"):
         assert not find(tab, name).isEnabled(), name
-    for name in ("check.planted", "check.cut_off"):
-        assert not sees(tab, name), name
+    assert not sees(tab, "check.planted")
 
 
 def test_a_pc_without_a_card_checks_its_cpu_and_says_so(tab: CheckTab, engines: Engines) -> None:
@@ -243,14 +241,11 @@ def test_without_an_ending_the_chosen_kind_decides(
     tab: CheckTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(tab)
-    monkeypatch.setattr(
-        QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "a"), "Document (*.pdf)")
-    )
+    chosen = str(tmp_path / "a"), "JSON (*.json)"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: chosen)
     click(tab, "check.save")
-    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
-    opened = read_record(tmp_path / "a.pdf.json")
+    opened = read_record(tmp_path / "a.json")
     assert msgspec.structs.replace(opened, origin="") == tab.check.record
-    assert "beside it a.pdf.json" in text(tab, "check.outcome")
 
 
 @with_cards
@@ -289,18 +284,6 @@ def test_earlier_checks_of_this_pc_can_be_seen_again(tab: CheckTab, engines: Eng
     assert tab.check.record == first
 
 
-# ── a check that was cut off ─────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def cut_off(tmp_path: Path) -> CheckRun:
-    """An overnight check that a restart of the PC ended in the memory stage."""
-    check = check_until("memory")
-    before = CheckFolder(tmp_path / "data" / "checks", "yesterday")
-    before.keep_state(check.state())
-    return check
-
-
 # ── in the window ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -326,23 +309,26 @@ def in_front(window: MainWindow) -> str:
     return tabs.tabText(tabs.currentIndex())
 
 
+@pytest.fixture
+def cut_off(tmp_path: Path) -> None:
+    """An overnight check that a restart of the PC ended in the memory stage."""
+    before = CheckFolder(tmp_path / "data" / "checks", "yesterday")
+    before.keep_progress("one", check_until("memory").record(), "card one")
+
+
 @with_cards
-def test_a_check_that_was_cut_off_is_reported_on_every_tab(
-    cut_off: CheckRun, whole_window: MainWindow
+def test_a_check_that_was_cut_off_is_reported_on_every_tab_and_a_result(
+    cut_off: None, whole_window: MainWindow
 ) -> None:
     assert in_front(whole_window) == "Devices"
     wait_until(lambda: "restarted 22 minutes" in text(whole_window, "banner.sentence"))
-    open_tab(whole_window, "Check")
-    assert not sees(whole_window, "banner.sentence"), "the tab says it itself"
-    open_tab(whole_window, "Memory")
     click(whole_window, "banner.action")
 
     assert in_front(whole_window) == "Check"
-    assert not sees(whole_window, "banner.sentence")
-    wait_until(lambda: sees(whole_window, "check.cut_off"))
-    click(whole_window, "check.conclude")
+    assert not sees(whole_window, "banner.sentence"), "the tab says it itself"
     wait_until(lambda: "restarted" in text(whole_window, "check.doing"))
-    assert cut_off.check_id
+    assert text(whole_window, "check.errors") == "Interrupted"
+    assert find(whole_window, "check.run").isEnabled()
 
 
 @with_cards
