@@ -1,4 +1,4 @@
-"""The bars of a result, without their colors."""
+"""The bars of a result."""
 
 from __future__ import annotations
 
@@ -11,8 +11,18 @@ WORK = frozenset({"compute", "computing"})
 class Bar(msgspec.Struct, frozen=True, kw_only=True):
     """A bar of a group; without a value it has not run.
 
-    ``role`` is its color, by default that of ``device``; ``parts`` are the parts of the value;
-    ``remark`` stands behind it. A hatched one needs another mark besides color.
+    Attributes:
+        name: the name at the left.
+        value: its length, in the unit of the group; None shows an empty track.
+        text: the value with its unit, at the right.
+        role: its color, by default that of ``device``.
+        device: the address.
+        parts: what the value is the sum of, by name; empty if the bar is whole.
+        is_hatched: whether it needs another mark besides color.
+        interval: where the value may lie, in the unit of the group.
+        verdict: what the value means, behind it; bold if it ``counts``.
+        counts: whether the verdict is a difference that counts.
+        tip: the text that appears under the mouse; by default the name and the value.
     """
 
     name: str
@@ -21,5 +31,8 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     role: str = ""
     device: str = ""
     parts: tuple[tuple[str, float], ...] = ()
-    remark: str = ""
     is_hatched: bool = False
+    interval: tuple[float, float] | None = None
+    verdict: str = ""
+    counts: bool = False
+    tip: str = ""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpu_studio.core.devices.finding import Finding
-    from gpu_studio.core.devices.link import Link
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.sensors import Sensors
 
@@ -41,15 +40,9 @@ class Doctor(QObject):
         self._session, self._sensors = session, sensors
         self.findings: Sequence[Finding] = ()
         self.system = ""
-        self._links: dict[str, Link] = {}
         sensors.inventory_changed.connect(self._update)
-        sensors.reading_taken.connect(self._compare_links)
+        sensors.links_changed.connect(self._update)
         session.engine_described.connect(self._update)
-
-    def _compare_links(self) -> None:
-        """Judge again if a card was seen to use another link than before."""
-        if self._links != self._sensors.links:
-            self._update()
 
     def _update(self) -> None:
         inventory = self._sensors.inventory
@@ -57,9 +50,8 @@ class Doctor(QObject):
             return
         from gpu_studio.core.devices.findings import find  # 20 ms
 
-        self._links = dict(self._sensors.links)
         findings = find(
-            inventory, self._session.description, links=self._links,
+            inventory, self._session.description, links=self._sensors.links,
             system=self.system or None, program=OF_ANOTHER_PC if self.system else None,
         )  # fmt: skip
         if self.system:  # the window installs and restarts nothing there

@@ -16,7 +16,6 @@ from gpu_studio.model.engine_session import Reply
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Reading
-    from gpu_studio.core.devices.run_effect import RunMark
     from gpu_studio.core.messages.message import Request
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.sensors import Sensors
@@ -33,6 +32,18 @@ _OTHER_WORK = {
     "run_memory_experiment": "a memory experiment",
     "run_pitfall": "a pitfall",
 }
+
+
+class RunMark(msgspec.Struct, frozen=True):
+    """The time span of a run by the sensors' clock; ``ended_s`` is None until it ends.
+
+    ``identity`` is the `Device.identity` of its device, which another engine may number otherwise.
+    """
+
+    title: str
+    identity: str
+    began_s: float
+    ended_s: float | None = None
 
 
 class RunMarks(QObject):
@@ -99,8 +110,6 @@ class RunMarks(QObject):
             self._begin(request)
 
     def _begin(self, request: RunWorkload) -> None:
-        from gpu_studio.core.devices.run_effect import RunMark  # numpy: 80 ms
-
         self._report_effect()
         self._running = request
         device = self._sensors.inventory.find(request.device) if self._sensors.inventory else None
@@ -133,8 +142,6 @@ class RunMarks(QObject):
 
     def _report_effect(self) -> None:
         """Report the sensors' change, after their first reading since the run."""
-        from gpu_studio.core.devices.run_effect import effect_sentence  # numpy: 80 ms
-
         mark, self._unreported = self._unreported, None
         self._waiting.stop()
         if self._running is None:
@@ -142,9 +149,10 @@ class RunMarks(QObject):
         inventory = self._sensors.inventory
         device = inventory.device_with(mark.identity) if mark and inventory else None
         if mark is not None and mark.ended_s is not None and device is not None:
-            track = self._sensors.track(device)
-            late = msgspec.structs.replace(mark, ended_s=mark.ended_s + _SENSOR_LAG_S)
-            self.effect = effect_sentence(late, track)
+            from gpu_studio.core.devices.run_effect import effect_sentence  # numpy: 80 ms
+
+            track, ended_s = self._sensors.track(device), mark.ended_s + _SENSOR_LAG_S
+            self.effect = effect_sentence(mark.title, mark.began_s, ended_s, track)
             self.effect_changed.emit(self.effect)
 
 

@@ -57,6 +57,7 @@ class Sensors(QObject):
 
     Signals:
         inventory_changed(Inventory): devices were found or renumbered.
+        links_changed(): a card was seen to use a faster link than before.
         reading_taken(Reading): the sensors were read.
         silence_changed(bool): the reader stopped answering (a hung driver), or answers again.
         ended(): the reader ended by itself.
@@ -78,6 +79,7 @@ class Sensors(QObject):
     """
 
     inventory_changed = Signal(object)
+    links_changed = Signal()
     reading_taken = Signal(object)
     silence_changed = Signal(bool)
     ended = Signal()
@@ -172,13 +174,13 @@ class Sensors(QObject):
 
     def want(self, what: str, wanted: bool) -> None:
         """Set whether a part of the program needs readings; polling stops if none does."""
-        if wanted is (what in self._users):
-            return
+        was_polled = self.is_polled
         if wanted:
             self._users.add(what)
         else:
             self._users.discard(what)
-        self._poll_or_rest()
+        if self.is_polled is not was_polled:
+            self._poll_or_rest()
 
     def number_for(
         self,
@@ -285,9 +287,11 @@ class Sensors(QObject):
         for device in self.inventory.devices if self.inventory else ():
             self.track(device).append(reading)
         for card in reading.cards:
-            link = faster(self.links.get(card.uuid), link_at_work(card.telemetry))
-            if link is not None and card.error is None:
+            before = self.links.get(card.uuid)
+            link = faster(before, link_at_work(card.telemetry))
+            if link is not None and link != before and card.error is None:
                 self.links[card.uuid] = link
+                self.links_changed.emit()
 
     def _renumber(self) -> None:
         assert self._found is not None

@@ -69,11 +69,11 @@ class CodeDrawer(Card):
         self.action.setShortcut("F9")
         self.action.toggled.connect(self._open)
         self.handle = self._make_handle(theme)
-        self._show(snippets.snippet)
+        self._snippets = snippets
         snippets.snippet_changed.connect(self._show)
         snippets.wanted.connect(self.show)
-        pages.installEventFilter(self)
-        pages.tabBar().installEventFilter(self)
+        for place in (pages, pages.tabBar()):
+            place.installEventFilter(self)
         self.hide()
 
     def setVisible(self, visible: bool) -> None:
@@ -83,7 +83,12 @@ class CodeDrawer(Card):
         focused = self.window().focusWidget()
         super().setVisible(visible)
         self.action.setChecked(visible)
+        for place in (self._pages, self._pages.tabBar()):
+            (place.installEventFilter if visible else place.removeEventFilter)(self)
+        code = self._snippets.snippet_changed
+        (code.connect if visible else code.disconnect)(self._show)
         if visible:
+            self._show(self._snippets.snippet)
             self._fit()
             self.raise_()
         elif focused is not None and self.isAncestorOf(focused):

@@ -33,7 +33,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from PySide6.QtGui import QCloseEvent, QHideEvent, QKeyEvent, QPaintEvent, QShowEvent
+    from PySide6.QtGui import (
+        QCloseEvent,
+        QDragEnterEvent,
+        QDropEvent,
+        QHideEvent,
+        QKeyEvent,
+        QPaintEvent,
+        QShowEvent,
+    )
 
     from gpu_studio.model.pages import PageId
     from gpu_studio.model.studio import Studio
@@ -106,9 +114,10 @@ class MainWindow(QMainWindow):
         self._effect = EffectLine(studio)
         self.statusBar().addPermanentWidget(self._effect, 1)
         self.statusBar().setSizeGripEnabled(False)
-        files = WindowFiles(self, studio, self._front)
+        self._files = files = WindowFiles(self, studio, self._front)
         files.destination_found.connect(self._go_to)
         files.delayed.connect(self._status.show_opening)
+        self.setAcceptDrops(True)
         self._is_presented = False
         fill_menus(
             self, studio, self.tabs, files.ask, self.turn_presentation, self._code.action, log_path
@@ -181,6 +190,16 @@ class MainWindow(QMainWindow):
         super().changeEvent(event)
         if event.type() is QEvent.Type.WindowStateChange and self._is_painted:
             self._studio.sensors.set_watched(not self.isMinimized())
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Accept files and addresses."""
+        if event.mimeData().hasUrls():
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Open them."""
+        event.acceptProposedAction()
+        self._files.drop(event.mimeData())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Let Esc leave the full screen, or else close the code."""

@@ -27,7 +27,7 @@ from gpu_studio.ui.parts import (
     table,
     with_key,
 )
-from gpu_studio.ui.result_bars import ResultBars, result_bar
+from gpu_studio.ui.result_bars import ResultBars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -215,13 +215,9 @@ class Bars(Part):
     full: float | None = None
 
     def make(self, page: Page) -> QWidget:
-        bars = ResultBars(
-            page.theme, name=f"{page.name}.{self.name}", is_dense=True, full=self.full
-        )
+        bars = ResultBars(page.theme, name=f"{page.name}.{self.name}", full=self.full)
         bars.setAccessibleName(self.label)
-        page.updates.append(
-            lambda: bars.show_bars([result_bar(one, page.theme) for one in self.bars()])
-        )
+        page.updates.append(lambda: bars.show_bars(self.bars()))
         return bars
 
     def is_filled(self, widget: ResultBars) -> bool:

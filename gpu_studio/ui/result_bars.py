@@ -9,6 +9,7 @@ move above them.
 from __future__ import annotations
 
 import math
+from itertools import cycle
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 # In lines of the widget's font.
-_THICK, _THIN = 2.2, 1.3
+_THICK = 1.3
 _ROW_GAP, _COLUMN_GAP, _RADIUS = 0.7, 1.2, 0.3
 _SHORTEST_BAR = 0.2
 _LEAST_TRACK, _NARROWEST_TRACK, _USUAL_TRACK = 4.0, 7.0, 16.0
@@ -47,59 +48,8 @@ _VALUE_SIZE = 1.2  # of the name's font
 _PART_PADDING = 8.0  # in pixels
 
 
-class BarPart(NamedTuple):
-    """A part of a bar; hatched if it needs another mark besides color."""
-
-    name: str
-    value: float
-    role: str
-    hatch: Qt.BrushStyle = Qt.BrushStyle.SolidPattern
-
-
-class ResultBar(NamedTuple):
-    """One row.
-
-    Attributes:
-        name: the name at the left.
-        role: the bar's color; see `theme.COLOURS`.
-        value: the length of the bar, in the unit of the group; None shows an empty track.
-        text: the value with its unit, at the right.
-        hatch: a pattern if the value may still change, or needs another mark besides color.
-        parts: what the value is the sum of; empty if the bar is whole.
-        tip: the text that appears under the mouse; by default the name and the value.
-        interval: where the value may lie, in the unit of the group; drawn over the end of the bar.
-        verdict: what the value means, behind it; bold if it ``counts``.
-        counts: whether the verdict is a difference that counts.
-    """
-
-    name: str
-    role: str
-    value: float | None = None
-    text: str = ""
-    hatch: Qt.BrushStyle = Qt.BrushStyle.SolidPattern
-    parts: tuple[BarPart, ...] = ()
-    tip: str = ""
-    interval: tuple[float, float] | None = None
-    verdict: str = ""
-    counts: bool = False
-
-
 # The work has the device's color; each other part is gray with its own hatch.
 _HATCHES = (Qt.BrushStyle.BDiagPattern, Qt.BrushStyle.DiagCrossPattern, Qt.BrushStyle.SolidPattern)
-
-
-def result_bar(bar: Bar, theme: Theme) -> ResultBar:
-    """Return a bar with its colors."""
-    role = bar.role or theme.device_role(bar.device)
-    hatches = iter(_HATCHES * len(bar.parts))
-    parts = tuple(
-        BarPart(name, value, role) if name in WORK else BarPart(name, value, "other", next(hatches))
-        for name, value in bar.parts
-    )
-    hatch = Qt.BrushStyle.FDiagPattern if bar.is_hatched else Qt.BrushStyle.SolidPattern
-    return ResultBar(
-        bar.name, role, bar.value, bar.text, hatch=hatch, parts=parts, verdict=bar.remark
-    )
 
 
 class _Places(NamedTuple):
@@ -121,24 +71,20 @@ class ResultBars(QWidget):
     Args:
         theme: gives the colors.
         name: the object's name.
-        is_dense: whether the bars are thinner.
         full: the value that fills the track, 1 for shares; None for the longest bar.
     """
 
-    def __init__(
-        self, theme: Theme, *, name: str, is_dense: bool = False, full: float | None = None
-    ) -> None:
+    def __init__(self, theme: Theme, *, name: str, full: float | None = None) -> None:
         super().__init__()
         self.setObjectName(name)
-        self._theme, self._is_dense, self._full = theme, is_dense, full
-        self.bars: tuple[ResultBar, ...] = ()
-        self._least_rows = 0
+        self._theme, self._full = theme, full
+        self.bars: tuple[Bar, ...] = ()
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
         theme.changed.connect(self.update)
 
-    def show_bars(self, bars: Sequence[ResultBar]) -> None:
+    def show_bars(self, bars: Sequence[Bar]) -> None:
         """Show these bars."""
         if tuple(bars) == self.bars:
             return
@@ -148,19 +94,6 @@ class ResultBars(QWidget):
         )
         self.updateGeometry()
         self.update()
-
-    def keep_rows(self, count: int) -> None:
-        """Keep the height of at least so many rows: fewer bars move nothing below."""
-        if count != self._least_rows:
-            self._least_rows = count
-            self.updateGeometry()
-
-    def set_dense(self, is_dense: bool) -> None:
-        """Use thinner bars, for a low window."""
-        if is_dense != self._is_dense:
-            self._is_dense = is_dense
-            self.updateGeometry()
-            self.update()
 
     def sizeHint(self) -> QSize:
         """Return the size for names and values beside bars of a usual length."""
@@ -182,7 +115,7 @@ class ResultBars(QWidget):
     def heightForWidth(self, width: int) -> int:
         """Return the height of all rows, in pixels."""
         row = self._row_height(is_stacked=self._places(width).is_stacked)
-        count = max(len(self.bars), self._least_rows)
+        count = len(self.bars)
         return math.ceil(count * row + max(count - 1, 0) * self._lines(_ROW_GAP))
 
     def event(self, event: QEvent) -> bool:
@@ -194,7 +127,7 @@ class ResultBars(QWidget):
             return True
         return super().event(event)
 
-    def bar_at(self, y: float) -> ResultBar | None:
+    def bar_at(self, y: float) -> Bar | None:
         """Return the bar at a height in pixels from the top; None between two rows."""
         step = self._row_height(is_stacked=self._places(self.width()).is_stacked)
         row, below = divmod(y, step + self._lines(_ROW_GAP))
@@ -217,9 +150,7 @@ class ResultBars(QWidget):
             self._paint_bar(painter, bar, track, full)
             self._paint_interval(painter, bar, track, full)
 
-    def _paint_words(
-        self, painter: QPainter, bar: ResultBar, place: QRectF, places: _Places
-    ) -> None:
+    def _paint_words(self, painter: QPainter, bar: Bar, place: QRectF, places: _Places) -> None:
         name, value = self._name_font(), self._value_font()
         _, value_width = self._widths(bar)
         gap, verdicts = self._lines(_COLUMN_GAP), self._verdict_column()
@@ -234,7 +165,7 @@ class ResultBars(QWidget):
         painter.setFont(value)
         painter.drawText(place, middle | Qt.AlignmentFlag.AlignRight, bar.text)
 
-    def _paint_verdict(self, painter: QPainter, bar: ResultBar, place: QRectF) -> None:
+    def _paint_verdict(self, painter: QPainter, bar: Bar, place: QRectF) -> None:
         painter.setFont(self._name_font() if bar.counts else self.font())
         painter.setPen(QColor(self._theme.colour("text" if bar.counts else "muted")))
         left = place.right() - self._verdict_column() + self._lines(_COLUMN_GAP)
@@ -243,9 +174,7 @@ class ResultBars(QWidget):
             column, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, bar.verdict
         )
 
-    def _paint_interval(
-        self, painter: QPainter, bar: ResultBar, track: QRectF, full: float
-    ) -> None:
+    def _paint_interval(self, painter: QPainter, bar: Bar, track: QRectF, full: float) -> None:
         """Paint an interval as a line with two ends, with an edge to be seen on any color."""
         if bar.interval is None or not _is_drawn(bar):
             return
@@ -261,7 +190,7 @@ class ResultBars(QWidget):
         for role, width in (("around_interval", 4.0), ("interval", 1.5)):
             painter.strokePath(lines, QPen(QColor(self._theme.colour(role)), width))
 
-    def _paint_bar(self, painter: QPainter, bar: ResultBar, track: QRectF, full: float) -> None:
+    def _paint_bar(self, painter: QPainter, bar: Bar, track: QRectF, full: float) -> None:
         radius = self._lines(_RADIUS)
         outline = QPainterPath()
         outline.addRoundedRect(track, radius, radius)
@@ -276,32 +205,40 @@ class ResultBars(QWidget):
         painter.save()
         painter.setClipPath(filled.intersected(outline))
         left = whole.left()
-        for part in bar.parts or (BarPart("", bar.value, bar.role, bar.hatch),):
-            width = whole.width() * (part.value / bar.value if bar.value else 1.0)
-            self._paint_part(painter, part, QRectF(left, whole.top(), width, whole.height()))
+        styles, hatches = Qt.BrushStyle, cycle(_HATCHES)
+        own = bar.role or self._theme.device_role(bar.device)
+        own_hatch = styles.FDiagPattern if bar.is_hatched else styles.SolidPattern
+        for name, value in bar.parts or (("", bar.value),):
+            is_work = not bar.parts or name in WORK
+            hatch = own_hatch if is_work else next(hatches)
+            width = whole.width() * (value / bar.value if bar.value else 1.0)
+            place = QRectF(left, whole.top(), width, whole.height())
+            self._paint_part(painter, name, own if is_work else "other", hatch, place)
             left += width
         painter.restore()
 
-    def _paint_part(self, painter: QPainter, part: BarPart, place: QRectF) -> None:
-        color, card = (QColor(self._theme.colour(role)) for role in (part.role, "card"))
-        is_plain = part.hatch is Qt.BrushStyle.SolidPattern
+    def _paint_part(
+        self, painter: QPainter, name: str, role: str, hatch: Qt.BrushStyle, place: QRectF
+    ) -> None:
+        color, card = (QColor(self._theme.colour(one)) for one in (role, "card"))
+        is_plain = hatch is Qt.BrushStyle.SolidPattern
         painter.fillRect(place, color)
         if not is_plain:
-            painter.fillRect(place, QBrush(card, part.hatch))
-        if not part.name:
+            painter.fillRect(place, QBrush(card, hatch))
+        if not name:
             return
         painter.setPen(QPen(card, 1))
         painter.drawLine(place.topRight(), place.bottomRight())
         painter.setFont(self.font())
         metrics = QFontMetricsF(self.font())
-        if metrics.horizontalAdvance(part.name) + _PART_PADDING > place.width():
+        if metrics.horizontalAdvance(name) + _PART_PADDING > place.width():
             return
         if not is_plain:
-            box = metrics.boundingRect(part.name).adjusted(-3, 0, 3, 0)
+            box = metrics.boundingRect(name).adjusted(-3, 0, 3, 0)
             box.moveCenter(place.center())
             painter.fillRect(box, color)
         painter.setPen(QColor("#FFFFFF" if _is_dark(color) else "#10161C"))
-        painter.drawText(place, Qt.AlignmentFlag.AlignCenter, part.name)
+        painter.drawText(place, Qt.AlignmentFlag.AlignCenter, name)
 
     def _places(self, width: int) -> _Places:
         names, values = self._columns()
@@ -326,7 +263,7 @@ class ResultBars(QWidget):
         width = max((bold.horizontalAdvance(bar.verdict) for bar in self.bars), default=0.0)
         return math.ceil(width) + self._lines(_COLUMN_GAP) if width else 0.0
 
-    def _widths(self, bar: ResultBar) -> tuple[float, float]:
+    def _widths(self, bar: Bar) -> tuple[float, float]:
         name, value = QFontMetricsF(self._name_font()), QFontMetricsF(self._value_font())
         return name.horizontalAdvance(bar.name), value.horizontalAdvance(bar.text)
 
@@ -337,7 +274,7 @@ class ResultBars(QWidget):
 
     @property
     def _thickness(self) -> float:
-        return self._lines(_THIN if self._is_dense else _THICK)
+        return self._lines(_THICK)
 
     def _lines(self, count: float) -> float:
         return count * QFontMetricsF(self.font()).height()
@@ -353,17 +290,17 @@ class ResultBars(QWidget):
         return font
 
 
-def _spoken(bar: ResultBar) -> str:
+def _spoken(bar: Bar) -> str:
     return ", ".join(filter(None, (bar.text, bar.verdict)))
 
 
-def _end(bar: ResultBar) -> float:
+def _end(bar: Bar) -> float:
     """Return how far a bar and its interval reach."""
     high = bar.interval[1] if bar.interval is not None else 0.0
     return max(bar.value or 0.0, high if math.isfinite(high) else 0.0)
 
 
-def _is_drawn(bar: ResultBar) -> bool:
+def _is_drawn(bar: Bar) -> bool:
     return bar.value is not None and math.isfinite(bar.value) and bar.value >= 0
 
 

@@ -1,4 +1,4 @@
-"""Scroll areas for small windows: a column of cards, a tab; and pages that are made late.
+"""Scroll areas for small windows, and pages that are made late.
 
 A page is made when it is needed or when the window is idle, not before the first paint.
 """
@@ -11,10 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, QTimer, Signal
-from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QWidget
 from shiboken6 import isValid
-
-from gpu_studio.ui.parts import GAP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,17 +155,6 @@ class TabScroll(QScrollArea):
             # A layout's own minimum assumes a narrow column for wrapped text: use this width.
             height = layout.totalMinimumHeightForWidth(width)
         tab.resize(width, max(self.viewport().height(), height))
-
-
-class PageColumn(QWidget):
-    """A page of a tab: add widgets and layouts to `column`. The tab scrolls, not the page."""
-
-    def __init__(self, accessible_name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setAccessibleName(accessible_name)
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(0, 0, 0, 0)
-        self.column.setSpacing(GAP)
 
 
 def keep_row_in_view(view: QTableView, row: int) -> None:

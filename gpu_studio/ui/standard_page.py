@@ -32,10 +32,11 @@ from gpu_studio.core.benchmark.standard_record import CHUNK, decode_standard, sh
 from gpu_studio.core.notice import Notice
 from gpu_studio.core.shared_texts import without_identifiers
 from gpu_studio.core.units import format_percent
+from gpu_studio.model.bars import Bar
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, resize_on_screen
-from gpu_studio.ui.result_bars import ResultBar, ResultBars
+from gpu_studio.ui.result_bars import ResultBars
 from gpu_studio.ui.saving import painting_theme, picture_of, save_as
 from gpu_studio.ui.trust_chip import TrustChip
 
@@ -136,7 +137,7 @@ def _work_card(
     line.addWidget(Text(work.title, "value"))
     line.addWidget(Text(work.unit, "muted"))
     line.addWidget(note, 1)
-    bars = ResultBars(theme, name=f"standard.bars.{work.key}", is_dense=True)
+    bars = ResultBars(theme, name=f"standard.bars.{work.key}")
     bars.setAccessibleName(f"{work.title}, {work.unit}")
     rows = zip(work.figures, names, roles, strict=False)
     bars.show_bars([_bar(work, *row) for row in rows])
@@ -157,17 +158,17 @@ def _shares(work: ComparedWork, names: Sequence[str]) -> str:
     return ", ".join(f"{name}: {words}" for name, words in shares if words)
 
 
-def _bar(work: ComparedWork, figure: ComparedFigure, name: str, role: str) -> ResultBar:
+def _bar(work: ComparedWork, figure: ComparedFigure, name: str, role: str) -> Bar:
     if figure.rate is None or figure.interval is None:
         verdict = figure.words or figure.skipped
-        return ResultBar(name, role, text="–", verdict=verdict, tip=f"{name}: {verdict}")
+        return Bar(name=name, role=role, text="–", verdict=verdict, tip=f"{name}: {verdict}")
     low, high = map(work.shown, figure.interval)
     why = figure.claim.why if figure.claim is not None else ""
     reason = f" It cannot be told which is faster: {why}." if why else ""
     shown = f"{work.shown(figure.rate)} {work.unit}, 95 % interval {low} to {high}"
     parts = ", ".join(filter(None, (shown, _share_words(figure))))
-    return ResultBar(
-        name, role, figure.rate, work.shown(figure.rate),
+    return Bar(
+        name=name, role=role, value=figure.rate, text=work.shown(figure.rate),
         interval=figure.interval,
         verdict=figure.words,
         counts=bool(figure.sign),

@@ -114,7 +114,7 @@ TABS = (
         keys="Ctrl+3",
         contents="gpu_studio.ui.benchmark.benchmark_tab:BenchmarkTab",
         parts={pages.RUN: "Run", pages.HISTORY: "History"},
-        opens_in_front=(".jsonl",),
+        opens_in_front=(".jsonl", ".json"),
         recognizes="gpu_studio.core.benchmark.standard_file:has_standard",
         recognized=pages.HISTORY,
     ),
@@ -184,7 +184,7 @@ def page_for_file(
         raise StudioError(FailureKind.FILE_REFUSED, message) from error
     ending = path.suffix.lower()
     if ending in tab_of(front).opens_in_front:
-        return front
+        return tab_of(front).recognized or front
     return next((tab.page for tab in TABS if ending in tab.opens), None)
 
 

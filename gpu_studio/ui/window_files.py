@@ -1,15 +1,11 @@
-"""What is dropped on the window, or chosen from its menu: which page opens it.
-
-Files dropped on a widget.
-"""
+"""What is dropped on the window, or chosen from its menu: which page opens it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Signal
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.texts import file_name
 from gpu_studio.model.latest import Latest, opening
@@ -28,44 +24,6 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 
-class FileDrop(QObject):
-    """Lets a widget accept dropped files and addresses, and leaves the rest to its parents.
-
-    Signals:
-        dropped(tuple[Path, ...]): the files of this PC, and of its network drives, in what was
-            dropped; none if it was only addresses.
-
-    Args:
-        widget: accepts the files and owns this object.
-    """
-
-    dropped = Signal(object)
-
-    def __init__(self, widget: QWidget) -> None:
-        super().__init__(widget)
-        widget.setAcceptDrops(True)
-        widget.installEventFilter(self)
-
-    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
-        """Accept dropped files."""
-        if isinstance(event, QDragEnterEvent) and event.mimeData().hasUrls():
-            event.acceptProposedAction()
-            return True
-        if (
-            isinstance(event, QDropEvent)
-            and event.type() is QEvent.Type.Drop
-            and event.mimeData().hasUrls()
-        ):
-            event.acceptProposedAction()
-            self.dropped.emit(_files_in(event.mimeData()))
-            return True
-        return False
-
-
-def _files_in(dragged: QMimeData) -> tuple[Path, ...]:
-    return tuple(Path(url.toLocalFile()) for url in dragged.urls() if url.isLocalFile())
-
-
 _MOST_DROPPED = 20  # more are no choice of files but a folder's contents
 
 
@@ -78,7 +36,7 @@ class WindowFiles(QObject):
             empty once that has ended.
 
     Args:
-        window: accepts dropped files, and owns this object.
+        window: owns this object.
         studio: says why a file is not opened.
         front: returns the page in front, which goes first where several open such a file.
     """
@@ -96,7 +54,6 @@ class WindowFiles(QObject):
         self._recognizing.succeeded.connect(self._on_recognized)
         self._recognizing.failed.connect(self._on_failed)
         studio.closing.connect(self._recognizing.close)
-        FileDrop(window).dropped.connect(self._open)
 
     def ask(self) -> None:
         """Ask for a file, and open it."""
@@ -106,6 +63,10 @@ class WindowFiles(QObject):
         )
         if chosen:
             self._open((Path(chosen),))
+
+    def drop(self, dragged: QMimeData) -> None:
+        """Open the files of this PC, and of its network drives, in what was dropped."""
+        self._open(tuple(Path(url.toLocalFile()) for url in dragged.urls() if url.isLocalFile()))
 
     def _open(self, paths: tuple[Path, ...]) -> None:
         if not paths:

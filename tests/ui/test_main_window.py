@@ -1,3 +1,6 @@
+import sys
+from pathlib import Path
+
 import pytest
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
@@ -12,20 +15,34 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.app import build_window
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.program_form import typed
 from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.latest import Latest
 from gpu_studio.model.pages import BENCHMARK, MEMORY
 from gpu_studio.model.settings import Choices, Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
+from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.scroll_page import LazyPage, idle_work
 from gpu_studio.ui.tabs import TABS
 from tests.driving.pages import settle
-from tests.driving.window import click, find, open_tab, places, sees, text, wait_ready
+from tests.driving.window import (
+    click,
+    drawn,
+    find,
+    open_page,
+    open_tab,
+    places,
+    sees,
+    text,
+    wait_ready,
+)
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, two_cards
 from tests.fakes.scripted_engine import Engines
+from tests.model.benchmark.plans import held
 
 # Every name of the design that the tabs as they are have to have.
 NAMES = (
@@ -228,6 +245,43 @@ def test_an_engine_that_will_not_live_can_be_asked_for_again(qtbot, make_window,
     window.findChild(QPushButton, "banner.action").click()
     qtbot.waitUntil(lambda: session.state is EngineState.READY)
     qtbot.waitUntil(lambda: window.banner.isHidden())
+
+
+def test_from_run_to_the_first_sample_no_hidden_page_has_work(qtbot, window, engines):
+    for number, tab in enumerate(TABS):
+        window.tabs.setCurrentIndex(number)
+        for later in window._pages[number].page.pages_later:
+            later.make()
+        for part in tab.parts:
+            window._pages[number].page.pages.go_to(part)
+    open_tab(window, "Benchmark")
+    open_page(window, "benchmark.pages", "Run")
+    plot = find(window, "benchmark.plot", LivePlot)
+    qtbot.waitUntil(lambda: plot.plot is not None)
+    wait_ready(studio_of(window))
+    qtbot.waitUntil(lambda: not any(one.is_busy for one in window.findChildren(Latest)))
+    settle()
+    engines.scripts[RunWorkload] = held()
+    called = set()
+
+    def note(frame, event, _argument):
+        if event == "call":
+            called.add(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        click(window, "benchmark.run")
+        qtbot.waitUntil(lambda: bool(drawn(window, "benchmark.plot", "cpu")[0]))
+    finally:
+        sys.setprofile(None)
+    engines.latest.go()
+    program = {Path(one).as_posix().partition("/gpu_studio/")[2] for one in called}
+    pages = ("race/", "switcher/", "memory/", "check/", "devices/", "benchmark/history")
+    hidden = {one for one in program if one.partition("/")[2].startswith(pages)}
+    assert {one for one in hidden if not one.startswith("core/")} == {
+        "model/devices/device_board.py"
+    }
+    assert len(program) <= 60
 
 
 def test_the_status_line_names_device_and_versions(qtbot, make_window):

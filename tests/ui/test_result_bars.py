@@ -1,13 +1,20 @@
 from itertools import groupby
 
 import pytest
-from PySide6.QtCore import QEvent, QPoint, Qt
+from msgspec.structs import replace
+from PySide6.QtCore import QEvent, QPoint
 from PySide6.QtGui import QFont, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
-from gpu_studio.ui.result_bars import BarPart, ResultBar, ResultBars
+from gpu_studio.model.bars import Bar
+from gpu_studio.ui.result_bars import ResultBars
 
-PAIR = (ResultBar("CPU", "cpu", 8.0, "8 ms"), ResultBar("GT 1030", "gpu0", 2.0, "2 ms"))
+
+def bar(name, role, value=None, text="", **changes):
+    return Bar(name=name, role=role, value=value, text=text, **changes)
+
+
+PAIR = (bar("CPU", "cpu", 8.0, "8 ms"), bar("GT 1030", "gpu0", 2.0, "2 ms"))
 
 
 @pytest.fixture
@@ -59,7 +66,7 @@ def test_the_longest_fills_its_track_and_the_others_are_to_scale(bars, theme):
 
 
 def test_a_row_without_a_value_is_a_track(bars, theme):
-    shown = bars(PAIR[0], ResultBar("GT 1030", "gpu0"))
+    shown = bars(PAIR[0], bar("GT 1030", "gpu0"))
     assert not pixels(shown, theme, "gpu0", 1)
     track, longest = pixels(shown, theme, "track", 1), pixels(shown, theme, "cpu", 0)
     assert len(track) == pytest.approx(len(longest), abs=2)  # its edges are smoothed
@@ -68,18 +75,18 @@ def test_a_row_without_a_value_is_a_track(bars, theme):
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
 def test_a_number_that_has_no_length_has_no_bar(bars, theme, value):
-    shown = bars(PAIR[0], ResultBar("GT 1030", "gpu0", value, "n/a"))
+    shown = bars(PAIR[0], bar("GT 1030", "gpu0", value, "n/a"))
     assert not pixels(shown, theme, "gpu0", 1)
     assert pixels(shown, theme, "cpu", 0)
 
 
 def test_a_value_of_zero_is_still_seen(bars, theme):
-    assert pixels(bars(PAIR[0], ResultBar("GT 1030", "gpu0", 0.0, "0 s")), theme, "gpu0", 1)
-    assert pixels(bars(ResultBar("CPU", "cpu", 0.0, "0 s")), theme, "cpu", 0)
+    assert pixels(bars(PAIR[0], bar("GT 1030", "gpu0", 0.0, "0 s")), theme, "gpu0", 1)
+    assert pixels(bars(bar("CPU", "cpu", 0.0, "0 s")), theme, "cpu", 0)
 
 
 def test_a_value_that_may_change_is_hatched(bars, theme):
-    final, open_end = bars(PAIR[0]), bars(PAIR[0]._replace(hatch=Qt.BrushStyle.BDiagPattern))
+    final, open_end = bars(PAIR[0]), bars(replace(PAIR[0], is_hatched=True))
     assert 0 < len(pixels(open_end, theme, "cpu", 0)) < len(pixels(final, theme, "cpu", 0))
 
 
@@ -93,11 +100,11 @@ def test_names_stand_above_their_bars_if_there_is_no_room_beside_them(bars, them
 
 
 def test_each_name_and_value_fits_into_the_least_width(bars):
-    long = ResultBar("GeForce RTX 4070 Ti", "gpu0", 1.0, "18.1 ms")
+    long = bar("GeForce RTX 4070 Ti", "gpu0", 1.0, "18.1 ms")
     shown = bars(*PAIR, long)
     least, metrics = shown.minimumSizeHint().width(), shown.fontMetrics()
     assert least > metrics.horizontalAdvance(long.name) + metrics.horizontalAdvance(long.text)
-    longer = bars(ResultBar("a name without any end " * 20, "gpu0", 1.0, "18.1 ms"))
+    longer = bars(bar("a name without any end " * 20, "gpu0", 1.0, "18.1 ms"))
     assert longer.minimumSizeHint().width() < 30 * metrics.height()
 
 
@@ -109,13 +116,6 @@ def test_every_size_follows_the_font(bars):
     assert large.heightForWidth(2000) == pytest.approx(2 * small.heightForWidth(2000), rel=0.1)
 
 
-def test_dense_bars_are_lower(bars):
-    shown = bars(*PAIR)
-    before = shown.heightForWidth(600)
-    shown.set_dense(True)
-    assert shown.heightForWidth(600) < before
-
-
 def hover(widget, y):
     place = QPoint(5, y)
     event = QHelpEvent(QEvent.Type.ToolTip, place, widget.mapToGlobal(place))
@@ -124,7 +124,7 @@ def hover(widget, y):
 
 
 def test_the_mouse_reads_each_row(bars):
-    shown = bars(PAIR[0], PAIR[1]._replace(tip="GT 1030 <b>: 2 ms of 40 samples"))
+    shown = bars(PAIR[0], replace(PAIR[1], tip="GT 1030 <b>: 2 ms of 40 samples"))
     assert hover(shown, row_of(shown, 0)) == "CPU: 8 ms"
     assert "&lt;b&gt;: 2 ms of 40 samples" in hover(shown, row_of(shown, 1))
 
@@ -142,43 +142,40 @@ def test_no_bars_are_painted_without_a_complaint(bars):
 
 
 def test_the_theme_changes_what_is_painted(bars, theme, settings):
-    shown = bars(PAIR[0], ResultBar("GT 1030", "gpu0"))
+    shown = bars(PAIR[0], bar("GT 1030", "gpu0"))
     settings.change(theme="dark" if not theme.is_dark else "light")
     assert len(pixels(shown, theme, "track", 1)) > shown.width() / 2
 
 
 def test_an_interval_is_drawn_around_the_end_of_its_bar_and_a_verdict_is_spoken(bars, theme):
-    sure = ResultBar("this", "gpu0", 8.0, "8", verdict="this PC")
-    wide = ResultBar("other", "gpu1", 4.0, "4", interval=(2.0, 6.0), verdict="no difference")
+    sure = bar("this", "gpu0", 8.0, "8", verdict="this PC")
+    wide = bar("other", "gpu1", 4.0, "4", interval=(2.0, 6.0), verdict="no difference")
     shown = bars(sure, wide)
     assert not pixels(shown, theme, "interval", 0)
     # Its lines are thin, so a font's height may smooth each of their pixels.
-    marks = differing(shown, bars(sure, wide._replace(interval=None)))
+    marks = differing(shown, bars(sure, replace(wide, interval=None)))
     full = pixels(shown, theme, "gpu0", 0)
     assert (marks[-1] - marks[0]) == pytest.approx(len(full) / 2, rel=0.05)
     assert (marks[0] + marks[-1]) / 2 == pytest.approx(full[0] + len(full) / 2, rel=0.05)
     assert shown.accessibleDescription() == "this: 8, this PC; other: 4, no difference"
 
 
-def test_parts_fill_their_share(bars, theme):
-    parts = (BarPart("", 3.0, "cpu"), BarPart("", 1.0, "context"))
-    shown = bars(ResultBar("a", "cpu", 4.0, "4 s", parts=parts))
-    first, second = pixels(shown, theme, "cpu", 0), pixels(shown, theme, "context", 0)
-    assert len(first) == pytest.approx(3 * len(second), rel=0.05)
-    assert first[-1] < second[0]
+def test_parts_fill_their_share_and_differ_not_by_color_alone(bars, theme):
+    whole = pixels(bars(bar("a", "cpu", 4.0)), theme, "cpu", 0)
+    shown = bars(bar("a", "cpu", 4.0, parts=(("computing", 3.0), ("", 0.5), ("", 0.5))))
+    work, others = (pixels(shown, theme, role, 0) for role in ("cpu", "other"))
+    assert len([x for x in whole if x < others[0]]) == pytest.approx(3 * len(whole) / 4, rel=0.05)
+    assert work[-1] < others[0]
+    middle = 7 * len(whole) // 8 + whole[0]
+    first, second = ({x for x in others if (x < middle) is early} for early in (True, False))
+    assert first
+    assert second
+    assert len(first) != len(second), "each has its own hatch"
 
 
 def test_a_share_is_of_the_whole_track(bars, theme):
-    shown = bars(ResultBar("a", "cpu", 0.25, "25 %"), full=1.0)
+    shown = bars(bar("a", "cpu", 0.25, "25 %"), full=1.0)
     filled, rest = (len(pixels(shown, theme, role, 0)) for role in ("cpu", "track"))
     assert filled == pytest.approx((filled + rest) / 4, rel=0.05)
-    above = bars(ResultBar("a", "cpu", 1.7, "cached"), full=1.0)  # in a cache: over its ceiling
+    above = bars(bar("a", "cpu", 1.7, "cached"), full=1.0)  # in a cache: over its ceiling
     assert not pixels(above, theme, "track", 0)
-
-
-def test_a_hatched_part_differs_from_a_plain_one_of_its_color(bars, theme):
-    plain, hatched = (
-        bars(ResultBar("a", "other", 1.0, "1", parts=(BarPart("", 1.0, "other", hatch),)))
-        for hatch in (Qt.BrushStyle.SolidPattern, Qt.BrushStyle.BDiagPattern)
-    )
-    assert len(pixels(hatched, theme, "other", 0)) < len(pixels(plain, theme, "other", 0))

@@ -5,7 +5,7 @@ from PySide6.QtGui import QKeySequence
 
 from gpu_studio.core.check.check_file import RECORD_ENDINGS, has_record
 from gpu_studio.model import pages
-from gpu_studio.model.pages import BENCHMARK, CHECK, DEVICES, RACE, PageId
+from gpu_studio.model.pages import BENCHMARK, CHECK, DEVICES, HISTORY, RACE, PageId
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.scroll_page import imported
 from gpu_studio.ui.tabs import TABS, Tab, TabContents, page_for_file, tab_of
@@ -55,6 +55,7 @@ def test_a_record_of_a_check_is_distinguished_from_a_photo_by_its_contents(tmp_p
 
 
 def test_a_recording_is_for_the_benchmark_if_that_is_in_front(tmp_path: Path) -> None:
-    for front, opens in ((BENCHMARK, BENCHMARK), (DEVICES, RACE), (RACE, RACE)):
+    for front, opens in ((BENCHMARK, HISTORY), (DEVICES, RACE), (RACE, RACE)):
         assert page_for_file(tmp_path / "a.jsonl", front) == opens
+    assert page_for_file(tmp_path / "results.json", BENCHMARK) == HISTORY
     assert page_for_file(tmp_path / "a.zip", BENCHMARK) is None

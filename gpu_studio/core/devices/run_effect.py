@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 
 from gpu_studio.core.devices.sensor_history import pstate_change
@@ -25,30 +24,19 @@ _SHOWN_CHANGES = ("temperature", "memory")
 _IDLE_PERCENT = 0.5
 
 
-class RunMark(msgspec.Struct, frozen=True):
-    """The time span of a run by the sensors' clock; ``ended_s`` is None until it ends.
-
-    ``identity`` is the `Device.identity` of its device, which another engine may number otherwise.
-    """
-
-    title: str
-    identity: str
-    began_s: float
-    ended_s: float | None = None
-
-
-def effect_sentence(mark: RunMark, track: SensorTrack) -> str:
+def effect_sentence(title: str, began_s: float, ended_s: float, track: SensorTrack) -> str:
     """Return the sensors' view of a run, or a sentence that says why there is none.
 
     Args:
-        mark: a finished run.
+        title: what ran.
+        began_s: when it began, by the sensors' clock.
+        ended_s: when it ended.
         track: the readings of its device.
     """
-    assert mark.ended_s is not None
-    values_of = track.between(mark.began_s, mark.ended_s)
-    during = {key: values[values_of["time"] >= mark.began_s] for key, values in values_of.items()}
+    values_of = track.between(began_s, ended_s)
+    during = {key: values[values_of["time"] >= began_s] for key, values in values_of.items()}
     if not len(during["time"]):
-        return f"{mark.title}: too short for a sensor reading."
+        return f"{title}: too short for a sensor reading."
     parts = [_most_awake(values_of["pstate"])]
     busy = _known(during["utilization"])
     saw_it = not len(busy) or float(busy.max()) >= _IDLE_PERCENT
@@ -64,7 +52,7 @@ def effect_sentence(mark: RunMark, track: SensorTrack) -> str:
     parts.append(_brakes(during["reasons"]))
     seen = ", ".join(part for part in parts if part)
     nothing = "the sensors showed no change" if saw_it else "no sensor reading shows any load"
-    return f"{mark.title}: {seen or nothing}."
+    return f"{title}: {seen or nothing}."
 
 
 def _known(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -136,18 +136,15 @@ class Benchmark(QObject):
     """Runs plans and keeps their runs, including stopped and failed ones.
 
     Signals:
-        run_begun(Run): the newest of `runs`.
-        run_changed(Run): its state or phase changed, or its numbers (about three times a second).
-        runs_cleared(): all runs were removed.
-        plan_changed(): a plan began, progressed or ended.
+        run_ended(Run): it has its result, or will have none.
+        plan_changed(): a plan began, progressed (about three times a second) or ended, or runs were
+            removed.
 
     Attributes:
         runs: all runs of this session, oldest first.
     """
 
-    run_begun = Signal(object)
-    run_changed = Signal(object)
-    runs_cleared = Signal()
+    run_ended = Signal(object)
     plan_changed = Signal()
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
@@ -315,13 +312,8 @@ class Benchmark(QObject):
             self._show_again([run for run in self.runs if run not in lost], _hidden(len(lost)))
 
     def _show_again(self, runs: list[Run], sentence: str = "") -> None:
-        self.runs, self._queue.runs = [], [run for run in self._queue.runs if run in runs]
+        self.runs, self._queue.runs = runs, [run for run in self._queue.runs if run in runs]
         self.notice = Notice(sentence)
-        self.runs_cleared.emit()
-        for run in runs:
-            self.runs.append(run)
-            self.run_begun.emit(run)
-            self.run_changed.emit(run)
         self.plan_changed.emit()
 
     def _begin_run(self, step: QueueStep) -> None:
@@ -332,7 +324,6 @@ class Benchmark(QObject):
             if run.recording is None:
                 run.card = self._studio.board.identity_of(run.request.device)
             self.runs.append(run)
-            self.run_begun.emit(run)
         self.plan_changed.emit()
 
     def _receive(self, event: Event, changed: Sequence[Run]) -> None:
@@ -352,12 +343,11 @@ class Benchmark(QObject):
         # Restarted here: an update between two batches would disturb the timing.
         self._updating.start()
         if self.running is not None:
-            self.run_changed.emit(self.running)
             self.plan_changed.emit()
 
     def _end_run(self, step: QueueStep) -> None:
         for run in step.runs:
-            self.run_changed.emit(run)
+            self.run_ended.emit(run)
 
     def _finish(self) -> None:
         assert self._steps is not None

@@ -108,7 +108,6 @@ class HistoryModel(PageModel):
         self.published: PublishedTable | None = None
         with contextlib.suppress(MissingResourceError):
             self.published = published_table()
-        self._kept: set[str] = set()
         self._most = _PAGE
         self._files = TaskQueue(self)
         self._files.failed.connect(self._on_failed)
@@ -117,11 +116,8 @@ class HistoryModel(PageModel):
         self._reading.delayed.connect(self._on_delayed)
         self._reading.succeeded.connect(self._on_read)
         self._reading.failed.connect(self._on_failed)
-        benchmark.run_changed.connect(self._on_run_changed)
-        self.follow(
-            benchmark.plan_changed, benchmark.runs_cleared, studio.board.changed,
-            studio.session.engine_described,
-        )  # fmt: skip
+        benchmark.run_ended.connect(self._on_run_ended)
+        self.follow(benchmark.plan_changed, studio.board.changed, studio.session.engine_described)
         studio.closing.connect(self._reading.close)
         studio.closing.connect(self._files.close)
 
@@ -365,11 +361,9 @@ class HistoryModel(PageModel):
 
     # ── outcomes ─────────────────────────────────────────────────────────────────────────────
 
-    def _on_run_changed(self, run: Run) -> None:
-        run_id = run.request.run_id
-        if run.result is None or run_id in self._kept:
+    def _on_run_ended(self, run: Run) -> None:
+        if run.result is None:
             return
-        self._kept.add(run_id)
         if run.recording is None:  # a recording already has a file, and is not from this PC
             self._files.add(partial(_kept, self._history, run, local_now()), self._on_kept)
         kept = self.ghost[0].result if self.ghost is not None else None

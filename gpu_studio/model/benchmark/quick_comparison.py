@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal
-
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.plan import Plan
     from gpu_studio.model.studio import Studio
@@ -19,21 +17,11 @@ _MOST_CARDS = 2
 _DEVICE_S = 12
 
 
-class QuickComparison(QObject):
-    """What one click compares on this PC.
+class QuickComparison:
+    """What one click compares on this PC."""
 
-    Signals:
-        changed(): other devices can be compared now.
-    """
-
-    changed = Signal()
-
-    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, studio: Studio) -> None:
         self._studio = studio
-        studio.session.engine_described.connect(self.changed)
-        studio.session.state_changed.connect(self.changed)
-        studio.board.changed.connect(self.changed)
 
     @property
     def devices(self) -> tuple[str, ...]:

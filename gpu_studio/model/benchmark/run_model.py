@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from PySide6.QtCore import Signal
@@ -68,15 +68,6 @@ class RunChoices(msgspec.Struct, frozen=True, kw_only=True):
     view: str = "time"
 
 
-class DeviceOffer(NamedTuple):
-    """A device to choose; one without an address cannot run, and ``note`` says why."""
-
-    identity: str
-    label: str
-    address: str | None
-    note: str
-
-
 class RunModel(PageModel):
     """The page Run: choices, a plan of runs, and its results in words.
 
@@ -114,7 +105,7 @@ class RunModel(PageModel):
             parent,
         )  # fmt: skip
         self._studio, self.benchmark, self._history = studio, benchmark, history
-        self._comparison = QuickComparison(studio, self)
+        self._comparison = QuickComparison(studio)
         self._table = ResultsTable(benchmark, studio.board)
         self._explained: tuple[object, Explained] = (None, Explained())
         self.workloads: dict[str, WorkloadDescription] = {}
@@ -122,15 +113,14 @@ class RunModel(PageModel):
         self.outcome = Notice()
         self._pointed: Run | None = None
         self._typed: dict[str, tuple[str, dict[str, str]]] = {}
-        self._verdict = (0, Notice())
+        self._verdict: tuple[object, Notice] = (None, Notice())
         history.ghost_changed.connect(self._on_ghost_changed)
         history.notified.connect(self.on_notified)
         studio.session.engine_described.connect(self._on_engine_described)
-        benchmark.runs_cleared.connect(self._on_runs_cleared)
-        benchmark.plan_changed.connect(self._show_code)
+        benchmark.plan_changed.connect(self._on_plan_changed)
         self.follow(
-            benchmark.plan_changed, benchmark.runs_cleared, studio.session.state_changed,
-            studio.session.engine_described, studio.board.changed,
+            benchmark.plan_changed, studio.session.state_changed, studio.session.engine_described,
+            studio.board.changed,
         )  # fmt: skip
         self._on_engine_described()
 
@@ -189,14 +179,6 @@ class RunModel(PageModel):
     def devices(self) -> tuple[DeviceRow, ...]:
         """The devices to choose from; none until the engine has described its workloads."""
         return tuple(self._studio.board.rows) if self.workloads else ()
-
-    @property
-    def device_offers(self) -> list[DeviceOffer]:
-        """The same in words."""
-        return [
-            DeviceOffer(row.identity, row.label, row.address, row.reason or row.name)
-            for row in self.devices
-        ]
 
     @property
     def mistake(self) -> str:
@@ -414,8 +396,8 @@ class RunModel(PageModel):
     def verdict(self) -> Notice:
         """What all sizes say, as some sentences."""
         results = self.benchmark.results
-        if self._verdict[0] != len(results):
-            self._verdict = len(results), verdict_of(results, self.benchmark.titles)
+        if self._verdict[0] != results:
+            self._verdict = results, verdict_of(results, self.benchmark.titles)
         return self._verdict[1]
 
     @property
@@ -521,9 +503,11 @@ class RunModel(PageModel):
             self.front_wanted.emit()
         self.changed.emit()
 
-    def _on_runs_cleared(self) -> None:
-        self.selected = self._pointed = None
-        self._verdict = 0, Notice()
+    def _on_plan_changed(self) -> None:
+        if self.selected not in self.runs:
+            self.selected = None
+        if self._pointed not in self.runs:
+            self._pointed = None
         self._show_code()
 
     def _show_code(self) -> None:

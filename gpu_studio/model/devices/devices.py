@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import Device, GpuProcess
     from gpu_studio.core.devices.finding import Finding
-    from gpu_studio.core.devices.run_effect import RunMark
     from gpu_studio.core.devices.sensor_history import SensorSpan
     from gpu_studio.core.devices.sensor_kinds import SensorKind
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.pc import Pc
+    from gpu_studio.model.run_marks import RunMark
     from gpu_studio.model.studio import Studio
 
 _MAIN = ("utilization", "memory", "temperature", "clock")  # of a card, in the first view

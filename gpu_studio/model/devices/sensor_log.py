@@ -40,7 +40,6 @@ class SensorLog(QObject):
         self._path: Path | None = None
         self._readings = 0
         self._trouble = ""
-        sensors.reading_taken.connect(self._on_reading)
         sensors.closed.connect(self.close)
 
     @property
@@ -75,6 +74,7 @@ class SensorLog(QObject):
         self._worker.finished.connect(self._finish)
         self._worker.finished.connect(self._worker.deleteLater)
         self._worker.start()
+        self._sensors.reading_taken.connect(self._on_reading)
         self._sensors.want(LOG, True)
         self.state_changed.emit()
 
@@ -89,12 +89,12 @@ class SensorLog(QObject):
             self._worker.wait(_LONGEST_END_MS)
 
     def _on_reading(self, reading: Reading) -> None:
-        inventory = self._sensors.inventory
-        if self._worker is not None and inventory is not None:
-            from gpu_studio.core.devices.sensor_history import csv_lines  # numpy: 80 ms
+        from gpu_studio.core.devices.sensor_history import csv_lines  # numpy: 80 ms
 
-            now = datetime.now().astimezone().isoformat(timespec="milliseconds")
-            self._lines.put(csv_lines(reading, inventory, now))
+        inventory = self._sensors.inventory
+        assert inventory is not None  # it comes before the readings
+        now = datetime.now().astimezone().isoformat(timespec="milliseconds")
+        self._lines.put(csv_lines(reading, inventory, now))
 
     def _count(self, outcome: str) -> None:
         if outcome:
@@ -105,6 +105,7 @@ class SensorLog(QObject):
 
     def _finish(self) -> None:
         self._worker = None
+        self._sensors.reading_taken.disconnect(self._on_reading)
         self._sensors.want(LOG, False)
         self.state_changed.emit()
 

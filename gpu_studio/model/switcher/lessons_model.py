@@ -454,7 +454,7 @@ class LessonsModel(PageModel):
         state = run.phase if not run.state.is_over and run.phase else run.state.value
         return Bar(
             name=self._label_of(run), value=median_s, text="  ·  ".join(filter(None, words)),
-            device=self._shown.device, remark=trust_sign(run.result) if run.result else state,
+            device=self._shown.device, verdict=trust_sign(run.result) if run.result else state,
         )  # fmt: skip
 
     def _busy_bar(self, name: str, parts: dict[str, float]) -> Bar:

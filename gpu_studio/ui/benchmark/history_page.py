@@ -17,7 +17,6 @@ from gpu_studio.ui.page_parts import Press, Rows, Words
 from gpu_studio.ui.saving import ask_open_paths, ask_save_path
 from gpu_studio.ui.standard_page import ShareDialog
 from gpu_studio.ui.trust_chip import TrustChip
-from gpu_studio.ui.window_files import FileDrop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +54,6 @@ class HistoryPage(Page):
         super().__init__("benchmark", model, theme, parent)
         self.setObjectName("benchmark.history")
         self.setAccessibleName("History")
-        FileDrop(self).dropped.connect(model.open_files)
 
     def head_parts(self) -> Sequence[Part]:
         """Offer files in and out."""

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QKeyEvent, QShowEvent
 
     from gpu_studio.core.messages.run_messages import WorkloadOption
-    from gpu_studio.model.benchmark.run_model import DeviceOffer, RunModel
+    from gpu_studio.model.benchmark.run_model import RunModel
+    from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.page import Part
     from gpu_studio.ui.theme import Theme
@@ -204,7 +205,7 @@ class RunPage(Page):
                 ),
                 Words(lambda: m.workload_note, role="muted", name="devices.note"),
                 Heading("Devices", shown=is_wide),
-                Each(lambda: m.device_offers, self._device, name="devices"),
+                Each(lambda: m.devices, self._device, name="devices"),
                 Heading("Sizes", shown=is_wide),
                 Line(
                     of="sizes", title="Sizes", name="sizes", tip=_SIZES_TIP,
@@ -240,13 +241,13 @@ class RunPage(Page):
             Fold(*map(self._mode, _EXPERT), label="For experts", name="expert"),
         )  # fmt: skip
 
-    def _device(self, offer: DeviceOffer) -> Part:
-        role = self.theme.device_role(offer.address) if offer.address else "other"
+    def _device(self, row: DeviceRow) -> Part:
+        role = self.theme.device_role(row.address) if row.address else "other"
         return Tick(
-            of="uses", key=offer.identity, usual=offer.address is not None, title=offer.label,
-            name=f"devices.{offer.address or offer.identity}", tip=offer.note,
+            of="uses", key=row.identity, usual=row.address is not None, title=row.label,
+            name=f"devices.{row.address or row.identity}", tip=row.reason or row.name,
             picture=swatch(self.theme, role, self.devicePixelRatioF()),
-            enabled=lambda: offer.address is not None,
+            enabled=lambda: row.address is not None,
         )  # fmt: skip
 
     def _option(self, option: WorkloadOption) -> Part:

@@ -74,9 +74,12 @@ class OverviewPage(Page):
     def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
         model = DevicesModel(studio)
         self._studio = studio
-        self._comparison = QuickComparison(studio, model)
+        self._comparison = QuickComparison(studio)
         self._measurement = StandardMeasurement(studio, model)
-        model.follow(self._comparison.changed, self._measurement.changed, studio.pcs.changed)
+        model.follow(
+            studio.session.engine_described, studio.board.changed, self._measurement.changed,
+            studio.pcs.changed,
+        )  # fmt: skip
         super().__init__("devices", model, theme, parent)
         model.setParent(self)
 

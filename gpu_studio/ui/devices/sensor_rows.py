@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent
 
-    from gpu_studio.core.devices.run_effect import RunMark
     from gpu_studio.core.devices.sensor_history import SensorSpan
     from gpu_studio.model.devices.devices import SensorLine
+    from gpu_studio.model.run_marks import RunMark
     from gpu_studio.ui.theme import Theme
 
 _TITLE_LETTERS, _VALUE_LETTERS = 17, 16

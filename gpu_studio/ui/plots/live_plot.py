@@ -27,7 +27,14 @@ from gpu_studio.ui.scroll_page import idle_work, imported
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from PySide6.QtGui import QHideEvent, QPaintEvent, QResizeEvent, QShowEvent
+    from PySide6.QtGui import (
+        QHideEvent,
+        QKeyEvent,
+        QMouseEvent,
+        QPaintEvent,
+        QResizeEvent,
+        QShowEvent,
+    )
 
     from gpu_studio.ui.plots.plot_canvas import PlotCanvas
     from gpu_studio.ui.theme import Theme
@@ -250,6 +257,11 @@ class LivePlot(QFrame):
             self._is_building = True
             idle_work().add(self, *imports(), self._build)
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Zoom by the keyboard."""
+        if self._zoom is None or not self._zoom.press(event):
+            super().keyPressEvent(event)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit the canvas."""
         super().resizeEvent(event)
@@ -293,12 +305,17 @@ class LivePlot(QFrame):
         if self._zoom is not None:
             self._zoom.look_at(plot)
             self._zoom.changed.connect(self._zoomed)
-        reading = imported(f"{_READING}:PlotReading")(plot, self._style, self._curves.values)
-        reading.pointed.connect(self.pointed)
+        plot.hovered.connect(self._on_hovered)
 
     def _fit(self) -> None:
         if self.plot is not None:
             self.plot.setGeometry(self.rect())
+        if self._is_chosen and self._zoom is not None:
+            self._zoom.put_button()
+
+    def _on_hovered(self, event: QMouseEvent | None) -> None:
+        read = imported(f"{_READING}:read_at_mouse")
+        self.pointed.emit(read(self.plot, self._curves.values(), event))
 
     def _zoomed(self) -> None:
         """Draw the current view; show everything again after the zoom ended."""

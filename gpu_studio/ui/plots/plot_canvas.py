@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QGuiApplication
 
 from gpu_studio.core.units import format_duration
@@ -20,7 +20,8 @@ from gpu_studio.ui.plots.plot_style import value_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from PySide6.QtGui import QPainter, QWheelEvent
+    from PySide6.QtCore import QEvent
+    from PySide6.QtGui import QMouseEvent, QPainter, QWheelEvent
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.ui.plots.plot_style import AxesStyle, CurveName, Level, Marker, Span
@@ -176,9 +177,15 @@ class _SpanBar(pg.GraphicsObject):  # type: ignore[misc]  # pyqtgraph has no typ
 class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
     """An empty plot.
 
+    Signals:
+        hovered(QMouseEvent | None): the mouse moved and does not drag; None: it left.
+
     Attributes:
+        axes_style: the labels and units of the axes.
         mark_items: what is drawn beside the curves: markers with their bands, levels, names.
     """
+
+    hovered = Signal(object)
 
     def __init__(self, style: AxesStyle, parent: QWidget) -> None:
         axes = {
@@ -186,7 +193,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
             "left": UnitAxis("left", style.y_unit, logarithmic=style.logarithmic_y),
         }
         super().__init__(parent, axisItems=axes, background=None, enableMenu=False)
-        self._style = style
+        self.axes_style = style
         self._marks: dict[str, Sequence[Any]] = defaultdict(list)
         self._looks: list[object] | None = None  # of the levels
         self.mark_items: dict[str, list[Any]] = defaultdict(list)
@@ -195,6 +202,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         self.viewport().setAutoFillBackground(False)
         self.setCacheMode(self.CacheModeFlag.CacheNone)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.viewport().setMouseTracking(True)
         self.hideButtons()
         self.showGrid(x=True, y=True, alpha=0.25)
         self.plotItem.layout.setContentsMargins(1, END_ROOM // 2, END_ROOM, 1)
@@ -212,6 +220,17 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
             )
             if style.legend_columns > 1:
                 legend.setParentItem(self.plotItem)  # the plot itself would clip it
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Tell where the mouse is, but not while it drags."""
+        super().mouseMoveEvent(event)
+        if event.buttons() == Qt.MouseButton.NoButton:
+            self.hovered.emit(event)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Tell that the mouse left."""
+        super().leaveEvent(event)
+        self.hovered.emit(None)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave the wheel to the page, except with Ctrl in a plot that zooms."""
@@ -233,12 +252,12 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         legend = self.plotItem.legend
         if legend is not None:
             legend.setLabelTextColor(theme.colour("text"))
-            if self._style.legend_columns == 1:
+            if self.axes_style.legend_columns == 1:
                 legend.setBrush(_ground(theme))
 
     def place_legend(self) -> None:
         """Make room for a legend above the plot."""
-        if self._style.legend_columns > 1 and self.plotItem.legend.items:
+        if self.axes_style.legend_columns > 1 and self.plotItem.legend.items:
             self.plotItem.layout.setContentsMargins(1, _LEGEND_ROW, END_ROOM, 1)
             self.plotItem.legend.anchor((0, 0), (0, 0), offset=(_LEGEND_ROW, -_LEGEND_ROW // 2))
 
@@ -273,12 +292,12 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
             item.label.orthoPos = place.across
             item.label.setFormat(level.label)
             item.label.setVisible(bool(level.label))  # its ground would cover a curve
-            item.setPos(math.log10(level.y) if self._style.logarithmic_y else level.y)
+            item.setPos(math.log10(level.y) if self.axes_style.logarithmic_y else level.y)
             item.label.updatePosition()
 
     def _name_items(self, name: CurveName, theme: Theme) -> list[Any]:
-        x = math.log10(name.x) if self._style.logarithmic else name.x
-        y = math.log10(name.y) if self._style.logarithmic_y else name.y
+        x = math.log10(name.x) if self.axes_style.logarithmic else name.x
+        y = math.log10(name.y) if self.axes_style.logarithmic_y else name.y
         (left, right), _ = self.plotItem.vb.viewRange()
         is_at_left = name.is_above if name.rises else x > (left + right) / 2
         item = pg.TextItem(
@@ -294,7 +313,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         """Return a marker's line, and its band if it has one."""
 
         def place(value: float) -> float:
-            return math.log10(value) if self._style.logarithmic else value
+            return math.log10(value) if self.axes_style.logarithmic else value
 
         colour = QColor(theme.colour(ink(marker.role)))
         style = Qt.PenStyle.DashLine if marker.dashed else Qt.PenStyle.DotLine

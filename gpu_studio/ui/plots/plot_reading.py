@@ -6,18 +6,17 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QToolTip
 
 from gpu_studio.model.text_rows import rich_tip
 from gpu_studio.ui.plots.plot_style import value_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    import pyqtgraph as pg
+    from PySide6.QtGui import QMouseEvent
 
+    from gpu_studio.ui.plots.plot_canvas import PlotCanvas
     from gpu_studio.ui.plots.plot_curve import Curve
     from gpu_studio.ui.plots.plot_style import AxesStyle
 
@@ -25,58 +24,22 @@ if TYPE_CHECKING:
 _FARTHEST = 40  # pixels
 
 
-class PlotReading(QObject):
-    """Reads the nearest point of each curve.
-
-    Signals:
-        pointed(float | None): the x under the mouse; None if the mouse left the plot.
-
-    Attributes:
-        style: the units of the axes.
-    """
-
-    pointed = Signal(object)
-
-    def __init__(
-        self, plot: pg.PlotWidget, style: AxesStyle, curves: Callable[[], Iterable[Curve]]
-    ) -> None:
-        super().__init__(plot)
-        self._plot, self.style, self._curves = plot, style, curves
-        viewport = plot.viewport()
-        viewport.setMouseTracking(True)
-        viewport.installEventFilter(self)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follow the mouse, but not while it drags."""
-        if event.type() is QEvent.Type.Leave:
-            self._leave()
-        elif (
-            event.type() is QEvent.Type.MouseMove
-            and isinstance(event, QMouseEvent)
-            and event.buttons() == Qt.MouseButton.NoButton
-        ):
-            self._read(event)
-        return super().eventFilter(watched, event)
-
-    def _leave(self) -> None:
-        QToolTip.hideText()
-        self.pointed.emit(None)
-
-    def _read(self, event: QMouseEvent) -> None:
-        box = self._plot.plotItem.vb
-        scene = self._plot.mapToScene(event.position().toPoint())
-        if not box.sceneBoundingRect().contains(scene):
-            self._leave()
-            return
+def read_at_mouse(
+    plot: PlotCanvas, curves: Iterable[Curve], event: QMouseEvent | None
+) -> float | None:
+    """Show the nearest point of each curve; return the x under the mouse, None outside the plot."""
+    box, lines, x = plot.plotItem.vb, [], None
+    scene = plot.mapToScene(event.position().toPoint()) if event is not None else None
+    if scene is not None and box.sceneBoundingRect().contains(scene):
         seen = float(box.mapSceneToView(scene).x())
-        x = 10**seen if self.style.logarithmic else seen
+        x = 10**seen if plot.axes_style.logarithmic else seen
         reach = _FARTHEST * abs(float(box.viewPixelSize()[0]))
-        lines = reading_lines(self._curves(), self.style, x, reach)
-        if lines:
-            QToolTip.showText(event.globalPosition().toPoint(), rich_tip(lines), self._plot)
-        else:
-            QToolTip.hideText()
-        self.pointed.emit(x)
+        lines = reading_lines(curves, plot.axes_style, x, reach)
+    if event is not None and lines:
+        QToolTip.showText(event.globalPosition().toPoint(), rich_tip(lines), plot)
+    else:
+        QToolTip.hideText()
+    return x
 
 
 def reading_lines(curves: Iterable[Curve], style: AxesStyle, x: float, reach: float) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 
 from gpu_studio.ui.parts import button, set_property
 
@@ -66,7 +66,6 @@ class PlotZoom(QObject):
         self._all.hide()
         place.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         set_property(place, "zoomable", True)
-        place.installEventFilter(self)
 
     def look_at(self, plot: pg.PlotWidget) -> None:
         """Attach to the plot; called once it is built."""
@@ -83,16 +82,10 @@ class PlotZoom(QObject):
             self._place.setFocus()
         self.changed.emit()
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Handle the keys of the plot, and keep the button in its corner."""
-        if event.type() is QEvent.Type.Resize:
-            self._put_button()
-        if event.type() is QEvent.Type.KeyPress and self._plot is not None:
-            return self._press(event)  # type: ignore[arg-type]  # a key press is a QKeyEvent
-        return super().eventFilter(watched, event)
-
-    def _press(self, event: QKeyEvent) -> bool:
-        assert self._plot is not None
+    def press(self, event: QKeyEvent) -> bool:
+        """Zoom or move; return whether the key does that."""
+        if self._plot is None:
+            return False
         box = self._plot.plotItem.vb
         (left, right), (low, high) = box.viewRange()
         aside, up = _STEP * (right - left), _STEP * (high - low)
@@ -129,11 +122,12 @@ class PlotZoom(QObject):
         if (x, y) != (xs, ys):
             box.setRange(xRange=x, yRange=y, padding=0)
         self.is_chosen = True
-        self._put_button()
+        self.put_button()
         self._all.show()
         self.changed.emit()
 
-    def _put_button(self) -> None:
+    def put_button(self) -> None:
+        """Keep the button in its corner."""
         self._all.adjustSize()
         self._all.move(self._place.width() - self._all.width() - _MARGIN, _MARGIN)
 

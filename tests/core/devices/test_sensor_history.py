@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpu_studio.core.devices.devices import CardReading
-from gpu_studio.core.devices.run_effect import RunMark, effect_sentence
+from gpu_studio.core.devices.run_effect import effect_sentence
 from gpu_studio.core.devices.sensor_history import SensorTrack, csv_head, csv_lines
 from gpu_studio.core.telemetry import SENSORS, ClockReason, Telemetry
 from tests.fakes.pc import cpu_only, gt_1030, reading, rtx_3060_card, two_cards
@@ -241,8 +241,8 @@ def tracked(steps, found=None):
 
 
 def sentence(steps, began_s, ended_s):
-    mark = RunMark("matmul", "cuda:0", began_s, ended_s)
-    return effect_sentence(mark, tracked(steps)).replace("\u202f", " ")
+    words = effect_sentence("matmul", began_s, ended_s, tracked(steps))
+    return words.replace("\u202f", " ")
 
 
 def test_a_run_wakes_the_card_and_warms_it():
@@ -293,5 +293,4 @@ def test_a_run_between_two_readings_has_no_effect_to_report(steps):
 
 def test_the_cpu_has_an_effect_too():
     track = tracked([{}, {}], cpu_only())
-    mark = RunMark("matmul", "cpu", 0.5, 1.5)
-    assert effect_sentence(mark, track).startswith("matmul: CPU ")
+    assert effect_sentence("matmul", 0.5, 1.5, track).startswith("matmul: CPU ")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, Slot
-
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import (
@@ -22,24 +20,13 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.core.benchmark.run import Run, RunState
+    from gpu_studio.core.benchmark.run import RunState
     from gpu_studio.model.benchmark.benchmark import Benchmark
 
 
 FATAL = Failure(FailureKind.CUDA_ERROR, "An illegal memory access.", fatal=True)
 
 TOO_LARGE = Failure(FailureKind.TOO_LARGE, "It needs 64 GiB, 3 GiB are free.")
-
-
-class Watcher(QObject):
-    def __init__(self, benchmark: Benchmark) -> None:
-        super().__init__()
-        self.changes: list[Run] = []
-        benchmark.run_changed.connect(self._changed)
-
-    @Slot(object)
-    def _changed(self, run: Run) -> None:
-        self.changes.append(run)
 
 
 def plan(*sizes: int, devices: tuple[str, ...] = ("cpu",), budget_s: float = 2.0) -> Plan:

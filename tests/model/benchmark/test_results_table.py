@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.messages.run_messages import (
@@ -20,15 +19,10 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 
-class Runs(QObject):
+class Runs:
     """As much of a benchmark as the table looks at."""
 
-    run_begun = Signal(object)
-    run_changed = Signal(object)
-    runs_cleared = Signal()
-
     def __init__(self) -> None:
-        super().__init__()
         self.runs: list[Run] = []
 
     @property
@@ -53,17 +47,14 @@ class Runs(QObject):
         run = Run(request)
         run.recording = recording
         self.runs.append(run)
-        self.run_begun.emit(run)
         return run
 
     def tell(self, run: Run, event: Event) -> None:
         run.apply(event)
-        self.run_changed.emit(run)
 
     def finish(self, run: Run, **changes: Any) -> None:
         for event in run_events(run.request, **changes):
             run.apply(event)
-        self.run_changed.emit(run)
 
 
 @pytest.fixture

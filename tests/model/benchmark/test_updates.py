@@ -12,7 +12,7 @@ from gpu_studio.model.benchmark.benchmark import REST_S, Benchmark
 from tests.fakes.pc import gt_1030
 from tests.fakes.run_answers import batch, finished, started
 from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
-from tests.model.benchmark.plans import Watcher, held, plan, wait_over, wait_paused
+from tests.model.benchmark.plans import held, plan, wait_over, wait_paused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,18 +61,19 @@ def test_numbers_change_a_few_times_a_second_however_many_batches_come(
     monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._SOONEST_UPDATE_MS", 1_800_000)
     monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._LATEST_UPDATE_MS", 3_600_000)
     engines.scripts[RunWorkload] = many
-    watcher = Watcher(benchmark)
+    changes: list[bool] = []
+    benchmark.plan_changed.connect(lambda: changes.append(True))
     for timer in benchmark.findChildren(QTimer):
         timer.setInterval(3_600_000)
     benchmark.start(plan(64))
     run = benchmark.running
     assert run is not None
     qtbot.waitUntil(lambda: len(run.series) == 500)
-    # its start and its phase, and nothing for each batch: the timer's turn has not come
-    assert len(watcher.changes) == 2
+    # its begin, its start and its phase, and nothing for each batch: the timer's turn has not come
+    assert len(changes) == 3
     for timer in benchmark.findChildren(QTimer):
         timer.setInterval(1)
-    qtbot.waitUntil(lambda: len(watcher.changes) > 2)
+    qtbot.waitUntil(lambda: len(changes) > 3)
     engines.latest.go()
     wait_over(qtbot, benchmark)
     assert not any(timer.isActive() for timer in benchmark.findChildren(QTimer))
@@ -92,11 +93,12 @@ def test_what_a_run_hands_over_before_a_rest_is_reported_at_once(
     # coarse timer up: no remaining time is too long.
     monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._SOONEST_UPDATE_MS", -3_600_000)
     engines.scripts[RunWorkload] = lines
-    watcher = Watcher(benchmark)
+    changes: list[bool] = []
+    benchmark.plan_changed.connect(lambda: changes.append(True))
     for timer in benchmark.findChildren(QTimer):
         timer.setInterval(3_600_000)
     monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._LATEST_UPDATE_MS", 3_600_000)
     benchmark.start(plan(64))
     wait_over(qtbot, benchmark)
-    # its start, its five lines and its end
-    assert len(watcher.changes) == 7
+    # its begin, its start, its five lines and its end
+    assert len(changes) == 8

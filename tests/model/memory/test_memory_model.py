@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
 from gpu_studio.core.devices.access import Obstacle
@@ -14,12 +11,9 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.messages.memory_messages import EmptyCache, ReadMemory
 from gpu_studio.core.messages.placement_messages import UseDevice
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.model.devices.devices import DevicesModel
-from gpu_studio.model.memory.fit_model import FitModel
 from gpu_studio.model.memory.memory_devices import choice_title
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.model.memory.oom_experiment import OomState
-from gpu_studio.model.memory.segment_model import SegmentModel
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.memory_answers import (
     cache_emptied,
@@ -136,35 +130,6 @@ def test_nothing_is_asked_while_the_engine_works(model, engines, scripts, qtbot)
     assert not any(isinstance(asked, ReadMemory) for asked in engines.requests)
     model.poll()
     qtbot.waitUntil(lambda: isinstance(engines.requests[-1], ReadMemory))
-
-
-def test_nothing_of_hidden_pages_runs_during_a_benchmark(model, scripts, engines, qtbot):
-    """From the click on Run to the first sample, the window's thread has other work."""
-    studio = model.parent()
-    pages = (now(model), FitModel(model, model), SegmentModel(model, model), DevicesModel(studio))
-    for page in pages:
-        page.see(is_seen=True)
-        page.see(is_seen=False)
-    idle(qtbot, studio)
-    called = set()
-
-    def note(frame, event, _argument):
-        if event == "call":
-            called.add(frame.f_code.co_filename)
-
-    scripts[RunWorkload] = [Pause()]
-    sys.setprofile(note)
-    try:
-        request = RunWorkload(run_id="r", workload="w", device="cpu", size=1, dtype="float32")
-        reply = studio.session.submit(request)
-        qtbot.waitUntil(engines.latest.paused.is_set)
-        reply.stop()
-        idle(qtbot, studio)
-    finally:
-        sys.setprofile(None)
-    hidden = ("gpu_studio/model/memory/", "gpu_studio/model/devices/card_memory")
-    assert any("engine_session" in name for name in called)
-    assert not [name for name in called if any(one in Path(name).as_posix() for one in hidden)]
 
 
 def test_polls_do_not_pile_up(model, engines, scripts, qtbot):

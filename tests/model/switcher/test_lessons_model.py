@@ -246,7 +246,7 @@ def test_every_way_of_an_experiment_is_run_and_compared(model, engines, qtbot):
     names = ["batch by batch", "pinned without waiting"]
     assert [bar.name for bar in bars] == names
     assert "1 MiB" in plain(bars[0].text)
-    assert bars[0].remark
+    assert bars[0].verdict
     assert "All options take about the same time" in model.answer.sentence
     assert [(bar.name, plain(bar.text)) for bar in model.busy] == [
         (name, "25 % at work") for name in names
@@ -278,7 +278,7 @@ def test_a_stop_ends_the_run_and_forgets_the_others(model, engines, qtbot):
     model.stop()
     qtbot.waitUntil(lambda: model.can_run)
     ((_, bars),) = model.figures
-    assert [bar.remark for bar in bars] == [RunState.STOPPED.value] * 3
+    assert [bar.verdict for bar in bars] == [RunState.STOPPED.value] * 3
     assert len([one for one in engines.requests if isinstance(one, RunWorkload)]) == 1
 
 

@@ -6,9 +6,9 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 
-from gpu_studio.core.devices.run_effect import RunMark
 from gpu_studio.core.devices.sensor_history import SensorTrack
 from gpu_studio.model.devices.devices import SensorLine
+from gpu_studio.model.run_marks import RunMark
 from gpu_studio.ui.devices.sensor_rows import SensorRows, Sparkline
 from gpu_studio.ui.theme import COLOURS
 from tests.driving.window import find, move_mouse, plain, sees, text

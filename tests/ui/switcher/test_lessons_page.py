@@ -85,9 +85,7 @@ def test_an_experiment_shows_its_ways_and_their_loss(lab, studio, qtbot):
     bars = find(lab, "switcher.lab.figures.0", ResultBars)
     assert [bar.name for bar in bars.bars] == ["a", "b"]
     busy = find(lab, "switcher.lab.busy", ResultBars)
-    assert [[part.name for part in bar.parts] for bar in busy.bars] == [
-        ["loading", "computing"]
-    ] * 2
+    assert [[*dict(bar.parts)] for bar in busy.bars] == [["loading", "computing"]] * 2
     plot = find(lab, "switcher.lab.loss")
     assert plot.isVisible()
     assert plot.curve_keys == ("a", "b")
