@@ -36,7 +36,7 @@ THIRD_PARTY = {
     "pyqtgraph": {"ui"},
     "shiboken6": {"ui"},
     "numpy": {"core", "engine", "ui"},
-    "msgspec": {"core", "engine", "hardware", "model", "cli"},
+    "msgspec": {"builds", "core", "engine", "hardware", "model", "cli"},
     "platformdirs": {"app", "cli"},
 }
 QT_OF_THE_MODEL = {"PySide6.QtCore"}

@@ -57,7 +57,7 @@ class BuildInstallChild:
 
     def builds_in(self, folder: Path) -> tuple[str, ...]:
         """Return the builds whose PyTorch is in a folder of wheels."""
-        from gpu_studio.builds.wheel_folder import builds_in  # 34 ms: HTML
+        from gpu_studio.builds.wheel_folder import builds_in  # 10 ms: the choice of a build
 
         return builds_in(folder)
 

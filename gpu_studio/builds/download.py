@@ -12,7 +12,6 @@ import contextlib
 import errno
 import hashlib
 import http.client
-import json
 import queue
 import socket
 import ssl
@@ -21,15 +20,16 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
+
 from gpu_studio.builds.held_files import ERRORS_HELD, patiently
 from gpu_studio.core.builds import trouble as troubles
-from gpu_studio.core.builds.package_page import is_wheel_name, whole_number, why_refused
-from gpu_studio.core.builds.record import LARGEST_FILE_BYTES, parsed_json
+from gpu_studio.core.builds.addresses import is_wheel_name, whole_number, why_refused
+from gpu_studio.core.builds.record import LARGEST_FILE_BYTES
 from gpu_studio.core.builds.trouble import Trouble, TroubleError, hashes_text
 from gpu_studio.core.user_file import UnusableFileError, read_own_text, write_atomically
 
@@ -56,8 +56,7 @@ class StoppedError(Exception):
     """The user paused or stopped; the parts stay."""
 
 
-@dataclass(frozen=True)
-class WheelFile:
+class WheelFile(msgspec.Struct, frozen=True):
     """A file to download.
 
     Attributes:
@@ -86,6 +85,14 @@ class WheelFile:
         if parts.scheme != "file":
             return None
         return Path(urllib.request.url2pathname(parts.path))
+
+
+class _Mark(msgspec.Struct):
+    """What a part is of: "" for what is unknown."""
+
+    url: str = ""
+    etag: str = ""
+    sha256: str = ""
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -228,27 +235,22 @@ class Downloader:
                 return path.stat().st_size
         return 0
 
-    def text(self, url: str, accept: str = "*/*", sha256: str = "") -> str:
-        """Return a small text, with as many attempts as a file has.
+    def content(self, url: str, sha256: str = "") -> bytes:
+        """Return the content of a small file, with as many attempts as a large one has.
 
         Args:
             url: Its address.
-            accept: The kinds of text to ask for.
             sha256: Its published hash; "" if there is none.
 
         Raises:
             TroubleError: It cannot be had, is larger than any page, or another one.
             StoppedError: The user stopped.
         """
-        return self.content(url, accept, sha256).decode("utf-8", errors="replace")
-
-    def content(self, url: str, accept: str = "*/*", sha256: str = "") -> bytes:
-        """Return the content of a small file; see `text`."""
         waits = list(_WAITS_S[:3])
         while True:
             self._stop_if_over()
             try:
-                with self._opened(url, {"Accept": accept}) as answer:
+                with self._opened(url, {}) as answer:
                     content = self._page(answer, url)
                 if sha256 and hashlib.sha256(content).hexdigest() != sha256:
                     raise _untrusted(url, "a file there has another hash than the list says")
@@ -320,15 +322,15 @@ class Downloader:
     def _continue(self, file: WheelFile, on_bytes: Callable[[int], None]) -> bool:
         """Ask for the missing bytes and write them; return whether the file is whole."""
         part, mark = self._part(file), self._read_mark(file)
-        is_same = mark["url"] == file.url
+        is_same = mark.url == file.url
         # Another server's file with the same published hash has the same bytes: the end proves it.
-        is_equal = bool(file.sha256) and mark["sha256"] == file.sha256
+        is_equal = bool(file.sha256) and mark.sha256 == file.sha256
         start = self._part_size(file) if is_same or is_equal else 0
         headers = {}
         if start:
             headers["Range"] = f"bytes={start}-"
-            if mark["etag"] and is_same:
-                headers["If-Range"] = mark["etag"]
+            if mark.etag and is_same:
+                headers["If-Range"] = mark.etag
         try:
             answer = self._opened(file.url, headers)
         except urllib.error.HTTPError as error:
@@ -493,20 +495,16 @@ class Downloader:
         except OSError:
             return 0
 
-    def _read_mark(self, file: WheelFile) -> dict[str, str]:
-        """Return the address, the ETag and the hash of a part; "" for those that are unknown."""
-        wrong = (UnusableFileError, ValueError, KeyError, TypeError, AttributeError)
-        with contextlib.suppress(*wrong):
-            mark = parsed_json(read_own_text(self._mark(file), LARGEST_FILE_BYTES))
-            sha256 = str(mark.get("sha256", ""))
-            return {"url": str(mark["url"]), "etag": str(mark["etag"]), "sha256": sha256}
-        return {"url": "", "etag": "", "sha256": ""}
+    def _read_mark(self, file: WheelFile) -> _Mark:
+        with contextlib.suppress(UnusableFileError, msgspec.MsgspecError, RecursionError):
+            text = read_own_text(self._mark(file), LARGEST_FILE_BYTES)
+            return msgspec.json.decode(text, type=_Mark)
+        return _Mark()
 
     def _write_mark(self, file: WheelFile, etag: str) -> None:
         # A weak ETag promises no equal bytes: RFC 9110, section 13.1.5.
         etag = "" if etag.startswith("W/") else etag
-        mark = {"url": file.url, "etag": etag, "sha256": file.sha256}
-        content = json.dumps(mark).encode()
+        content = msgspec.json.encode(_Mark(file.url, etag, file.sha256))
         try:
             patiently(lambda: write_atomically(self._mark(file), content), self._wait)
         except OSError as error:

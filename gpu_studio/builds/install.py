@@ -14,8 +14,9 @@ import re
 import shutil
 import sys
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from gpu_studio.builds.child_log import ChildLog, last_words
 from gpu_studio.builds.download import Downloader, StoppedError, disk_trouble
@@ -291,15 +292,14 @@ class BuildInstaller:
         wanted = (self._table.version_of(family), OWN_PYTHON)
         if saved is None or (saved.torch_version, saved.python) != wanted:
             return None
-        made = (file.local_path for file in saved.files)
-        is_here = all(one is None or one.exists() for one in made)
-        return saved if is_here and saved.source == self._planner.source(family) else None
+        local = (file.local_path for file in saved.files)
+        return saved if all(one is None or one.exists() for one in local) else None
 
     def _new_plan(self, family: str, wheels: Path | None = None) -> WheelPlan:
         if wheels is not None:
             return self._planner.from_folder(family, wheels)
-        plan = replace(self._planner.from_index(family), source=self._planner.source(family))
-        write_atomically(self._shelf.plan_path(family), plan.text().encode())
+        plan = self._planner.from_index(family)
+        write_atomically(self._shelf.plan_path(family), msgspec.json.encode(plan))
         return plan
 
     def _plan_instead(
@@ -406,8 +406,7 @@ class BuildInstaller:
             if is_ours and file.name not in others:
                 with contextlib.suppress(OSError):
                     (self._shelf.downloads / file.name).unlink()
-        for folder in ("plan", "pip"):
-            shutil.rmtree(self._shelf.downloads / folder, ignore_errors=True)
+        shutil.rmtree(self._shelf.downloads / "plan", ignore_errors=True)
 
     def _forget_plans(self) -> None:
         for path in self._shelf.plan_paths:

@@ -1,4 +1,4 @@
-"""Makes the wheels that no index has: of a source archive, and of nothing but metadata.
+"""Makes a wheel of a source archive, where an index has no wheel.
 
 AMD's index has ``rocm`` only as source, plain Python below ``src``, whose module finds the
 libraries of the other packages when PyTorch is imported. Its build script only chooses those
@@ -10,17 +10,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-import re
 import tarfile
 import zipfile
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.trouble import TroubleError
 
 _MOST_BYTES = 16 << 20
 _SOURCE = "src"
-_REQUIRED = re.compile(r"Requires-Dist:\s*([A-Za-z0-9][A-Za-z0-9_.-]*)", re.IGNORECASE)
 
 
 def wheel_name(name: str, version: str) -> str:
@@ -92,32 +90,3 @@ def _digest(data: bytes) -> str:
 
 def _broken(name: str, version: str, why: str) -> troubles.Trouble:
     return troubles.broken_wheel(f"{name}-{version}.tar.gz", why)
-
-
-def write_stub(path: Path, metadata: str) -> None:
-    """Write a wheel that has nothing but metadata, for pip to read.
-
-    Args:
-        path: Its path, with the name of the real wheel.
-        metadata: The content of METADATA.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    name, version = path.name.split("-")[:2]
-    folder = f"{name}-{version}.dist-info"
-    tags = "\n".join(f"Tag: {tag}" for tag in _single_tags(path.stem.split("-", 2)[2]))
-    wheel = f"Wheel-Version: 1.0\nGenerator: gpu-studio\nRoot-Is-Purelib: false\n{tags}\n"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(f"{folder}/METADATA", metadata)
-        archive.writestr(f"{folder}/WHEEL", wheel)
-        archive.writestr(f"{folder}/RECORD", "")
-
-
-def required_package(line: str) -> str:
-    """Return the package that a line of metadata asks for; "" for every other line."""
-    match = _REQUIRED.match(line)
-    return re.sub(r"[-_.]+", "-", match[1]).lower() if match else ""
-
-
-def _single_tags(tags: str) -> list[str]:
-    pythons, abis, platforms = (part.split(".") for part in tags.split("-"))
-    return [f"{p}-{a}-{s}" for p in pythons for a in abis for s in platforms]

@@ -27,7 +27,7 @@ from gpu_studio.builds.held_files import is_held, patiently
 from gpu_studio.builds.shelf import extended
 from gpu_studio.core import operating_system
 from gpu_studio.core.builds import trouble as troubles
-from gpu_studio.core.builds.package_page import whole_number
+from gpu_studio.core.builds.addresses import whole_number
 from gpu_studio.core.builds.trouble import TroubleError, hashes_text
 from gpu_studio.core.user_file import write_atomically
 
@@ -281,23 +281,6 @@ def _opened(wheel: Path) -> Iterator[zipfile.ZipFile]:
             archive = zipfile.ZipFile(file)
         with archive:
             yield archive
-
-
-def metadata_of(wheel: Path) -> str:
-    """Return the METADATA of a wheel, at most its first mebibyte; "" if it has none.
-
-    Raises:
-        TroubleError: The wheel is broken.
-    """
-    try:
-        with _opened(wheel) as archive, _readable():
-            for name in archive.namelist():
-                if name.count("/") == 1 and name.endswith(".dist-info/METADATA"):
-                    with archive.open(name) as file:
-                        return file.read(_CHUNK).decode("utf-8")
-    except _DamagedError as error:
-        raise TroubleError(troubles.broken_wheel(wheel.name, str(error))) from error
-    return ""
 
 
 def _record_in(archive: zipfile.ZipFile) -> str:

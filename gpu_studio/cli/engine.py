@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.download import disk_trouble
 from gpu_studio.builds.shelf import BuildShelf, own_shelf, require_unused
+from gpu_studio.builds.wheel_folder import builds_in
 from gpu_studio.cli.answers import Interrupt, Stream, read_inventory
 from gpu_studio.cli.command import (
     DONE,
@@ -131,7 +133,7 @@ def _run(shelf: BuildShelf, what: str, wheels: Path | None, terminal: _Terminal)
         finally:
             child.close()
     if last is InstallStage.PAUSED:
-        terminal.note_pause(what)
+        terminal.note_pause(what, wheels)
         return INTERRUPTED
     return DONE if last is InstallStage.READY else FAILED
 
@@ -246,10 +248,11 @@ class _Terminal:
             self._shown = progress.fraction
         self._stage = progress.stage
 
-    def note_pause(self, what: str) -> None:
+    def note_pause(self, what: str, wheels: Path | None) -> None:
         """Say how to go on."""
         if not self._as_json:
-            note(f"“{typed(f'gpu-studio engine {what} {self.family}')}” continues.")
+            folder = f" --wheels {shlex.quote(str(wheels))}" if wheels else ""
+            note(f"“{typed(f'gpu-studio engine {what} {self.family}')}{folder}” continues.")
 
     def _show_end(self, title: str, progress: InstallProgress) -> None:
         trouble = progress.trouble
@@ -272,8 +275,6 @@ def _evidence(trouble: Trouble, family: str) -> list[str]:
 
 def _family_in(wheels: Path, wanted: str) -> str:
     """Return the wanted build, or the best one that a folder of wheels has."""
-    from gpu_studio.builds.wheel_folder import builds_in  # 34 ms: HTML
-
     found = builds_in(wheels)
     return wanted if wanted in found or not found else found[-1]
 
@@ -323,7 +324,7 @@ def _folder(text: str) -> Path:
 def _add_wheels(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wheels", metavar="FOLDER", type=_folder,
-        help="a folder of wheels in place of a download, for a PC without internet",
+        help="a folder of wheels in place of a download; the network is not asked",
     )  # fmt: skip
 
 

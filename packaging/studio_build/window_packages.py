@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PACKAGES = (
-    "colorama", "msgspec", "numpy", "nvidia-ml-py", "platformdirs",
+    "colorama", "msgspec", "numpy", "nvidia-ml-py", "pip", "platformdirs",
     "psutil", "pyqtgraph", "pyside6-essentials", "shiboken6", "typing-extensions",
 )  # fmt: skip
-# pip fills the engine environments; the locks do not have it.
-_PIP = "pip==26.3 --hash=sha256:f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
 # The oldest Python's numpy has wheels for these as well: its libraries, of 28 MB, and its modules
 # are then packed once, and not for each Python. The locks have the newest numpy for each.
 SHARED_NUMPY = "numpy==2.2.6"
@@ -105,7 +103,7 @@ def requirements(lock: str, minor: int) -> list[str]:
     missing = sorted(set(_PACKAGES) - set(found))
     if missing:
         raise BuildError(f"The lock has no {missing[0]} for Python 3.{minor}: write it again.")
-    return [*found.values(), _PIP]
+    return list(found.values())
 
 
 def with_shared_numpy(lines: Iterable[str], minor: int) -> list[str]:

@@ -21,10 +21,10 @@ def page(*links):
     return Served("".join(links).encode(), kind="text/html")
 
 
-def put_torch(server, *, has_metadata=True, ballast=b""):
+def put_torch(server, *, has_metadata=True, ballast=b"", needs=NEEDS):
     """Serve PyTorch's page, its metadata and its wheel."""
     files = {"torch/__init__.py": "", "torch/ballast": ballast}
-    wheel = wheel_bytes("torch", "9.1.0+cpu", files, NEEDS, TAGS)
+    wheel = wheel_bytes("torch", "9.1.0+cpu", files, needs, TAGS)
     served = Served(wheel)
     result = ' data-core-metadata="true"' if has_metadata else ""
     href = TORCH.replace("+", "%2B")
@@ -33,7 +33,7 @@ def put_torch(server, *, has_metadata=True, ballast=b""):
     )
     server.files[f"/whl/cpu/{TORCH}"] = served
     if has_metadata:
-        text = metadata("torch", "9.1.0+cpu", NEEDS)
+        text = metadata("torch", "9.1.0+cpu", needs)
         server.files[f"/whl/cpu/{TORCH}.metadata"] = Served(text.encode())
     return served
 

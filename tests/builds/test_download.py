@@ -363,7 +363,7 @@ def test_a_file_of_this_pc_is_checked_where_it_lies(downloader, tmp_path):
 
 def test_a_text_and_a_size_are_asked_for(server, downloader):
     server.files["/simple/"] = Served("Grüße".encode(), statuses=[503])
-    assert downloader.text(server.url + "/simple/") == "Grüße"
+    assert downloader.content(server.url + "/simple/").decode() == "Grüße"
     assert downloader.size(server.url + "/simple/") == len("Grüße".encode())
     assert downloader.size(server.url + "/none/") is None
 
@@ -376,7 +376,7 @@ def test_a_redirect_to_a_weaker_place_is_refused(server, downloader, waits, lead
     server.files[URL_PATH] = Served(CONTENT, leads_to=leads_to)
     for ask in (
         lambda: downloader.fetch(wheel(server)),
-        lambda: downloader.text(wheel(server).url),
+        lambda: downloader.content(wheel(server).url),
     ):
         with pytest.raises(TroubleError) as raised:
             ask()
@@ -411,13 +411,13 @@ def test_a_file_that_is_announced_as_too_large_is_not_begun(server, downloader):
 def test_a_page_without_an_end_is_not_read_to_its_end(server, downloader):
     server.files["/simple/"] = Served(b"x" * (1 << 20), pours=True, length="")
     with pytest.raises(TroubleError) as raised:
-        downloader.text(server.url + "/simple/")
+        downloader.content(server.url + "/simple/")
     assert kind_of(raised) is TroubleKind.INDEX
 
 
 def test_a_page_that_breaks_off_is_asked_for_again(server, downloader, waits):
     server.files["/simple/"] = Served(b"x" * 1000, breaks_after=[10])
-    assert downloader.text(server.url + "/simple/") == "x" * 1000
+    assert downloader.content(server.url + "/simple/") == b"x" * 1000
     assert waits == [1.0]
 
 

@@ -82,7 +82,7 @@ class Bench:
 
 
 @pytest.fixture
-def bench(pip_set_up, tmp_path, wheel_table):
+def bench(tmp_path, wheel_table):
     return Bench(tmp_path, wheel_table)
 
 
@@ -148,17 +148,6 @@ def test_a_file_that_has_moved_meanwhile_is_found_and_continued(
     assert again.installer.install("cpu")
     (wish,) = server.ranges_of(f"/other/{TORCH}")
     assert int(wish.removeprefix("bytes=").rstrip("-")) > 0  # the same hash: the same bytes
-
-
-def test_another_index_makes_another_plan(server, bench, tmp_path, wheel_table):
-    paused_in_torch(server, bench)
-    for path in [path for path in server.files if path.startswith("/whl/cpu/")]:
-        server.files[path.replace("/whl/", "/mirror/")] = server.files[path]
-    build = wheel_table.build("cpu")._replace(index_url=f"{server.url}/mirror/cpu")
-    asked = len(server.asked)
-    again = Bench(tmp_path, wheel_table._replace(builds=(build,)))
-    assert again.installer.install("cpu")
-    assert not any(path.startswith("/whl/") for _, path, _ in server.asked[asked:])
 
 
 def test_without_a_network_the_kept_plan_stays(server, bench, tmp_path, wheel_table):

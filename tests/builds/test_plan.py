@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-import sys
+import json
+import random
 
+import msgspec
 import pytest
 
 from gpu_studio.builds import plan as plans
+from gpu_studio.builds import wheel_folder
 from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.download import Downloader, StoppedError, WheelFile
 from gpu_studio.builds.lock_file import read_lock
-from gpu_studio.builds.made_wheels import write_stub
-from gpu_studio.builds.plan import Planner, WheelPlan, pip_trouble, plan_from
-from gpu_studio.builds.wheel_folder import PLAIN_BUILDS, torch_wheel_in
+from gpu_studio.builds.plan import Planner, WheelPlan, kept_plan, pip_trouble
+from gpu_studio.builds.wheel_folder import builds_in, versions_of
 from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
-from gpu_studio.core.wheel_table import TorchBuild, WheelTable, load_table
+from gpu_studio.core.wheel_table import load_table
 from tests.builds.indexes import KEY, MACHINE, NEEDS, OWN, TAGS, TORCH, page, put_needed, put_torch
 from tests.builds.wheel_server import Served
-from tests.builds.wheels import PYTHON, metadata, metadata_in, wheel_bytes, write_wheel
+from tests.builds.wheels import PYTHON, wheel_bytes, write_wheel
 
 
 @pytest.fixture
-def planner(pip_set_up, asking_planner):
-    return asking_planner
-
-
-@pytest.fixture
-def asking_planner(tmp_path, wheel_table):
-    """A planner that asks pip for its configuration."""
+def planner(tmp_path, wheel_table):
     downloader = Downloader(tmp_path / "Übung eins", wait=lambda _seconds: None)
     downloader.begin()
     return Planner(downloader, wheel_table, KEY, tmp_path / "setup.log")
 
 
-def test_a_build_is_planned_without_its_download(server, asking_planner):
+def test_a_build_is_planned_without_its_download(server, planner):
     torch = put_torch(server)
     put_needed(server)
-    plan = asking_planner.from_index("cpu")
+    plan = planner.from_index("cpu")
     assert (plan.torch_version, plan.python) == ("9.1.0+cpu", OWN)
     assert sorted(file.name.split("-")[0] for file in plan.files) == ["deeper", "needed", "torch"]
     first = plan.files[0]
@@ -49,21 +45,21 @@ def test_a_build_is_planned_without_its_download(server, asking_planner):
     assert server.ranges_of(f"/whl/cpu/{TORCH}") == []
 
 
-def test_an_index_without_metadata_gives_the_wheel_first(server, planner):
-    put_torch(server, has_metadata=False)
+def test_of_an_index_without_metadata_only_the_end_of_the_wheel_is_read(server, planner):
+    torch = put_torch(server, has_metadata=False, ballast=random.Random(1).randbytes(300_000))
     put_needed(server)
-    plan = planner.from_index("cpu")
-    assert len(plan.files) == 3
-    assert len(server.ranges_of(f"/whl/cpu/{TORCH}")) == 1
+    assert len(planner.from_index("cpu").files) == 3
+    first = min(int(one[6:].partition("-")[0]) for one in server.ranges_of(f"/whl/cpu/{TORCH}"))
+    assert first > len(torch.content) - 30_000
 
 
 def test_a_folder_of_pips_configuration_comes_before_every_index(
-    server, asking_planner, tmp_path, monkeypatch
+    server, planner, tmp_path, monkeypatch
 ):
     torch = write_wheel(tmp_path / "w", "torch", "9.1.0+cpu", {}, NEEDS, TAGS)
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "w"))
     put_needed(server)
-    plan = asking_planner.from_index("cpu")
+    plan = planner.from_index("cpu")
     assert plan.files[0].local_path == torch
     assert sorted(file.name.split("-")[0] for file in plan.files) == ["deeper", "needed", "torch"]
     assert not any(path.startswith("/whl/") for _, path, _ in server.asked)
@@ -71,18 +67,19 @@ def test_a_folder_of_pips_configuration_comes_before_every_index(
 
 @pytest.mark.parametrize("version", ["9.1.0+cpu", "9.1.0"])
 def test_a_pc_that_reaches_only_a_mirror_gets_pytorch_from_there(
-    server, asking_planner, monkeypatch, version
+    server, planner, monkeypatch, version
 ):
-    monkeypatch.setitem(PLAIN_BUILDS, KEY.partition("-")[0], "cpu")
+    monkeypatch.setitem(wheel_folder._PLAIN_BUILDS, KEY.partition("-")[0], "cpu")
     wheel = Served(wheel_bytes("torch", version, {"torch/__init__.py": ""}, NEEDS, TAGS))
     name = f"torch-{version}-{TAGS}.whl"
     server.files[f"/files/{name}"] = wheel
     href = name.replace("+", "%2B")
     server.files["/simple/torch/"] = page(f'<a href="/files/{href}#sha256={wheel.sha256}">x</a>')
     put_needed(server)
-    plan = asking_planner.from_index("cpu")
+    plan = planner.from_index("cpu")
     assert plan.torch_version == version
-    assert plan.files[0].local_path.read_bytes() == wheel.content
+    assert (plan.files[0].sha256, plan.unproven) == (wheel.sha256, ())
+    assert server.ranges_of(f"/files/{name}") != [""]
 
 
 @pytest.fixture
@@ -95,13 +92,11 @@ def locked(server, planner, tmp_path):
     newer = server.files["/simple/needed/"].content.decode()
     link = f'<a href="/files/needed-1.2-py3-none-any.whl#sha256={older.sha256}">1.2</a>'
     server.files["/simple/needed/"] = page(newer, link)
-    planner._locks = tmp_path
-    lock = tmp_path / f"{planner._platform}.txt"
 
     def write(version, sha256=older.sha256):
         line = f'needed=={version} ; python_version != "2.7" --hash=sha256:{sha256}'
-        lock.write_text(f"# Made\n\n# [run]\n{line}\n", encoding="utf-8")
-        return planner
+        (tmp_path / f"{KEY}.txt").write_text(f"# Made\n\n# [run]\n{line}\n", encoding="utf-8")
+        return Planner(planner._downloader, planner._table, KEY, tmp_path / "log", locks=tmp_path)
 
     return write
 
@@ -141,13 +136,18 @@ def test_every_line_of_the_locks_is_read():
 WHEEL = WheelFile("a-1-py3-none-any.whl", "https://x/a.whl", "0" * 64, 3)
 
 
-def test_a_plan_survives_its_file():
-    plan = WheelPlan("9.1.0+cpu", "3.11", (WHEEL,))
-    assert plan_from(plan.text()) == plan
-    assert plan_from("[]") is None
-    assert plan_from('{"files": [{"size": 1}]}') is None
-    assert plan_from(plan.text().replace("a-1-py3", "../a-1-py3")) is None
-    assert plan_from("[" * 100_000) is None
+def test_a_plan_survives_its_file(tmp_path):
+    path, plan = tmp_path / "plan", WheelPlan("9.1.0+cpu", "3.11", (WHEEL,), ("a",))
+    text = msgspec.json.encode(plan)
+    path.write_bytes(text)
+    assert kept_plan(path) == plan
+    older = json.loads(text) | {"source": "what an older program wrote"}
+    path.write_text(json.dumps(older))
+    assert kept_plan(path) == plan
+    foreign = text.replace(b"a-1-py3", b"../a-1-py3")
+    for broken in (b"[]", b'{"files": [{"size": 1}]}', foreign, b"[" * 100_000):
+        path.write_bytes(broken)
+        assert kept_plan(path) is None
 
 
 def refused(planner):
@@ -176,39 +176,42 @@ def test_a_wheel_without_a_hash_is_refused(server, planner):
 def test_a_link_to_a_weaker_place_is_refused(server, planner, address):
     put_torch(server)
     replaced(server, "/whl/cpu/torch/", "../torch", f"{address}torch")
-    refused(planner)
+    with pytest.raises(TroubleError):
+        planner.from_index("cpu")
 
 
-def test_an_index_that_was_not_named_may_not_lead_to_this_pc(server, planner, monkeypatch):
+@pytest.mark.parametrize("is_named", [True, False])
+def test_only_an_index_that_was_named_may_lead_to_this_pc(server, planner, monkeypatch, is_named):
     put_torch(server)
     put_needed(server)
-    monkeypatch.setattr(Planner, "_configured_indexes", lambda _self: ("http://mirror.example/",))
-    refused(planner)
+    places = [server.url] if is_named else ["http://mirror.example/"]
+    monkeypatch.setattr(Planner, "_configured_indexes", lambda _self: places)
+    if is_named:
+        assert planner.from_index("cpu")
+    else:
+        refused(planner)
 
 
 def test_metadata_with_another_hash_is_refused(server, planner):
     put_torch(server)
     put_needed(server)
     replaced(server, "/whl/cpu/torch/", 'metadata="true"', f'metadata="sha256={"0" * 64}"')
-    refused(planner)
+    with pytest.raises(TroubleError) as raised:
+        planner.from_index("cpu")
+    assert "HASH" in raised.value.trouble.detail
 
 
-def test_a_package_from_anywhere_is_refused_before_pip_sees_it(server, planner):
-    put_torch(server)
-    text = metadata("torch", "9.1.0+cpu", [f"needed @ {server.url}/evil-1-py3-none-any.whl"])
-    server.files[f"/whl/cpu/{TORCH}.metadata"] = Served(text.encode())
-    refused(planner)
-    assert not any("evil" in path for _, path, _ in server.asked)
-
-
-def test_a_wheel_that_asks_for_one_from_anywhere_is_refused_before_pip_sees_it(server, planner):
-    """Where the index has no metadata file, the wheel itself has it."""
-    put_torch(server, has_metadata=False)
-    needs = [f"needed @ {server.url}/evil-1-py3-none-any.whl"]
-    wheel = Served(wheel_bytes("torch", "9.1.0+cpu", {"torch/__init__.py": ""}, needs, TAGS))
-    replaced(server, "/whl/cpu/torch/", server.files[f"/whl/cpu/{TORCH}"].sha256, wheel.sha256)
-    server.files[f"/whl/cpu/{TORCH}"] = wheel
-    refused(planner)
+@pytest.mark.parametrize("has_metadata", [True, False])
+@pytest.mark.parametrize(
+    "asked",
+    ["needed @ {url}/evil-1-py3-none-any.whl", "{url}/evil-1-py3-none-any.whl", "-i={url}/evil"],
+)
+def test_a_package_from_anywhere_is_refused_before_pip_sees_it(
+    server, planner, has_metadata, asked
+):
+    put_torch(server, has_metadata=has_metadata, needs=[asked.format(url=server.url)])
+    with pytest.raises(TroubleError):
+        planner.from_index("cpu")
     assert not any("evil" in path for _, path, _ in server.asked)
 
 
@@ -248,31 +251,17 @@ def without_hash(server):
     return sha256
 
 
-def test_a_mirror_without_a_hash_is_refused(server, planner):
-    """pip tells the hash of what arrived, which proves nothing."""
+def test_a_mirror_without_a_hash_is_refused(server, planner, monkeypatch):
+    monkeypatch.setattr(plans, "_PYPI_FILES", "x.org")
     without_hash(server)
     assert f"no hash for {NEEDED}" in refused(planner)
 
 
-def test_a_mirror_without_a_hash_has_the_file_of_the_lock(server, planner, tmp_path):
-    sha256 = without_hash(server)
-    planner._locks = tmp_path
-    lock = f"# [run]\nneeded==1.5 --hash=sha256:{sha256}\n"
-    (tmp_path / f"{planner._platform}.txt").write_text(lock, encoding="utf-8")
-    assert planner.from_index("cpu").unproven == ()
-
-
-def test_a_mirror_that_only_pip_can_read_leaves_its_files_unproven(server, planner, monkeypatch):
-    without_hash(server)
-    text = planner._downloader.text
-    monkeypatch.setattr(
-        planner._downloader,
-        "text",
-        lambda url, *rest, **more: text(url.replace("/simple/", "/locked/"), *rest, **more),
-    )
-    plan = planner.from_index("cpu")
-    assert sorted(plan.unproven) == ["deeper-2.0-py3-none-any.whl", NEEDED]
-    assert plan_from(plan.text()) == plan
+def test_a_mirrors_files_are_proven_by_the_lock_alone(server, locked, monkeypatch, tmp_path):
+    monkeypatch.setattr(plans, "_PYPI_FILES", "x.org")
+    plan = locked("1.2").from_index("cpu")
+    assert plan.unproven == ("deeper-2.0-py3-none-any.whl",) or plan.unproven == ()
+    assert locked("1.3").from_index("cpu").unproven[0] == NEEDED
 
 
 @pytest.mark.parametrize("is_known", [True, False])
@@ -299,21 +288,23 @@ def test_the_hashes_that_are_known_are_of_the_version_that_is_installed():
         assert len(sha256) == 64
 
 
-def test_an_index_without_this_build_says_so(server, asking_planner):
+def test_an_index_without_this_build_says_so(server, planner):
     put_torch(server)
     server.files["/whl/cu126/torch/"] = server.files["/whl/cpu/torch/"]
     with pytest.raises(TroubleError) as raised:
-        asking_planner.from_index("cu126")
+        planner.from_index("cu126")
     assert raised.value.trouble.kind is TroubleKind.NO_WHEEL
     assert "9.1.0+cu126" in raised.value.trouble.sentence
     assert OWN in raised.value.trouble.sentence
 
 
-def test_a_page_that_is_no_index_is_no_network(server, planner):
-    server.files["/whl/cpu/torch/"] = Served(b'{"login": "please"}')
+def test_an_index_that_cannot_be_reached_is_named(planner):
+    gone = planner._table.build("cpu")._replace(index_url="http://127.0.0.1:9/whl/cpu")
+    planner._table = planner._table._replace(builds=(gone,))
     with pytest.raises(TroubleError) as raised:
         planner.from_index("cpu")
     assert raised.value.trouble.kind is TroubleKind.NO_NETWORK
+    assert "127.0.0.1" in raised.value.trouble.sentence
 
 
 def test_a_missing_package_is_named(server, planner):
@@ -336,17 +327,12 @@ def test_a_folder_of_wheels_needs_no_network(server, planner, tmp_path):
     assert server.asked == []
 
 
-def test_what_a_folder_lacks_comes_from_the_index(server, planner, tmp_path):
+def test_a_folder_that_lacks_something_names_it_and_asks_no_network(server, planner, tmp_path):
     write_wheel(tmp_path / "w", "torch", "9.1.0+cpu", {"torch/__init__.py": ""}, NEEDS, TAGS)
-    put_needed(server)
-    plan = planner.from_folder("cpu", tmp_path / "w")
-    assert sorted(file.local_path is None for file in plan.files) == [False, True, True]
-
-
-def test_a_folder_that_lacks_something_names_it(planner, tmp_path):
-    write_wheel(tmp_path / "w", "torch", "9.1.0+cpu", {"torch/__init__.py": ""}, NEEDS, TAGS)
+    put_needed(server)  # which nobody has allowed it to ask
     with pytest.raises(TroubleError) as raised:
         planner.from_folder("cpu", tmp_path / "w")
+    assert server.asked == []
     assert raised.value.trouble.kind is TroubleKind.FOLDER
     assert "lacks needed>=1.0" in raised.value.trouble.sentence
     assert "needed" in raised.value.trouble.detail
@@ -367,19 +353,28 @@ def test_a_folder_with_another_pytorch_is_refused(planner, tmp_path, version, ta
     ("windows-x86_64", "cpu", "cu130"), ("linux-x86_64", "cu130", "cpu"),
 ])  # fmt: skip
 def test_pypis_wheel_is_another_build_on_each_system(tmp_path, key, tag, other):
+    table = load_table()
     machine = "win_amd64" if key.startswith("windows") else "manylinux_2_28_x86_64"
-    path = write_wheel(tmp_path / "w", "torch", "9.1.0", {}, (), f"{PYTHON}-{PYTHON}-{machine}")
-    python = sys.version_info[:2]
-    table = WheelTable("9.1.0", tuple(TorchBuild(one, "", {}, {}) for one in (tag, other)))
-    assert torch_wheel_in(tmp_path / "w", tag, table, key, python) == path
-    assert torch_wheel_in(tmp_path / "w", other, table, key, python) is None
+    version, tags = table.torch_version, f"{PYTHON}-{PYTHON}-{machine}"
+    write_wheel(tmp_path / "w", "torch", version, {}, (), tags)
+    assert builds_in(tmp_path / "w", platform_key=key) == (tag,)
+    assert versions_of(other, table, key) == [f"{version}+{other}"]
+
+
+@pytest.mark.parametrize(("tags", "is_fit"), [
+    (f"{PYTHON}-{PYTHON}-manylinux2014_x86_64.manylinux_2_17_x86_64", True),
+    (f"{PYTHON}-none-linux_x86_64", True), ("py2.py3-none-any", True),
+    (f"{PYTHON}-{PYTHON}-musllinux_1_2_x86_64", False), ("cp39-cp39-linux_x86_64", False),
+    (f"{PYTHON}-{PYTHON}-manylinux_2_28_aarch64", False), ("cp313-cp313t-linux_x86_64", False),
+])  # fmt: skip
+def test_a_folder_has_a_build_for_this_pc_and_python_alone(tmp_path, tags, is_fit):
+    write_wheel(tmp_path, "torch", f"{load_table().torch_version}+cu126", {}, (), tags)
+    assert builds_in(tmp_path, platform_key="linux-x86_64") == (("cu126",) if is_fit else ())
 
 
 def test_the_window_looks_which_builds_a_folder_has(tmp_path):
     folder = tmp_path / "Räder für später"
-    version = load_table().torch_version
-    for build, tags in (("cu126", TAGS), ("cpu", f"cp39-cp39-{MACHINE}")):
-        write_wheel(folder, "torch", f"{version}+{build}", {}, (), tags)
+    write_wheel(folder, "torch", f"{load_table().torch_version}+cu126", {}, (), TAGS)
     child = BuildInstallChild(tmp_path / "engines")
     assert child.builds_in(folder) == ("cu126",)
     assert child.builds_in(tmp_path / "nowhere") == ()
@@ -395,12 +390,6 @@ def test_a_stop_ends_pip(tmp_path, wheel_table):
         stopped.from_folder("cpu", tmp_path / "w")
 
 
-def test_a_stub_has_the_metadata(tmp_path):
-    path = tmp_path / "plan" / TORCH
-    write_stub(path, metadata("torch", "9.1.0+cpu", NEEDS))
-    assert metadata_in(path) == metadata("torch", "9.1.0+cpu", NEEDS)
-
-
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
@@ -412,4 +401,4 @@ def test_a_stub_has_the_metadata(tmp_path):
     ],
 )
 def test_pips_words_become_ours(text, kind):
-    assert pip_trouble(text).kind is kind
+    assert pip_trouble(text, "pypi.org").kind is kind

@@ -129,7 +129,7 @@ class WheelServer:
         wanted_etag = request.headers.get("If-Range", served.etag)
         if not wish or served.ignores_range or wanted_etag != served.etag:
             return 0
-        return int(wish.removeprefix("bytes=").rstrip("-"))
+        return int(wish.removeprefix("bytes=").partition("-")[0])
 
     def _refuse(
         self, request: BaseHTTPRequestHandler, status: int, range_text: str = "", location: str = ""
@@ -149,15 +149,19 @@ class WheelServer:
             request.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
             self._send_for_ever(request, b"x")
             return
-        body = served.content[start:]
-        request.send_response(206 if start else 200)
+        wish = request.headers.get("Range", "")
+        last = wish.rpartition("-")[2] if not served.ignores_range else ""
+        body = served.content[start : int(last) + 1 if last else None]
+        request.send_response(206 if start or last else 200)
         request.send_header("Content-Type", served.kind)
+        if not served.ignores_range:
+            request.send_header("Accept-Ranges", "bytes")
         length_text = str(len(body)) if served.length is None else served.length
         if length_text:
             request.send_header("Content-Length", length_text)
-        if start:
-            last = len(served.content) - 1
-            request.send_header("Content-Range", f"bytes {start}-{last}/{last + 1}")
+        if start or last:
+            end = start + len(body) - 1
+            request.send_header("Content-Range", f"bytes {start}-{end}/{len(served.content)}")
         if served.etag:
             request.send_header("ETag", served.etag)
         request.end_headers()

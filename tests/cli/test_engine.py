@@ -156,7 +156,7 @@ def test_without_a_word_nothing_is_downloaded(shelf, capsys):
 
 
 def test_a_folder_of_wheels_decides_what_auto_can_be(shelf, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("gpu_studio.builds.wheel_folder.builds_in", lambda _folder: ("cpu",))
+    monkeypatch.setattr("gpu_studio.cli.engine.builds_in", lambda _folder: ("cpu",))
     assert main(["engine", "install", "--wheels", str(tmp_path)]) == DONE
     assert FakeInstaller.asked == [("install", "cpu")]
     assert FakeInstaller.wheels == [tmp_path]

@@ -99,4 +99,4 @@ def unproven_sentence(names: Sequence[str]) -> str:
     if not names:
         return ""
     packages = ", ".join(" ".join(name.split("-")[:2]) for name in names)
-    return f"Not compared with a published hash, because the index has none: {packages}."
+    return f"Not compared with a published hash: {packages}."

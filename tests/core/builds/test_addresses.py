@@ -1,0 +1,74 @@
+import pytest
+
+from gpu_studio.core.builds.addresses import is_wheel_name, whole_number, why_refused
+from gpu_studio.core.builds.record import parsed_json
+
+SECURE = "https://download.pytorch.org/whl/cpu/torch/"
+PLAIN = "http://mirror.example/simple/"
+OWN = "http://127.0.0.1:3141/simple/"
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("https://files.pythonhosted.org/a.whl", SECURE),
+        ("http://mirror.example/a.whl", PLAIN),
+        ("https://mirror.example/a.whl", PLAIN),
+        ("http://localhost:3141/a.whl", OWN),
+        ("file:///opt/wheels/a.whl", "file:///opt/simple/"),
+    ],
+)
+def test_an_address_as_good_as_its_index_is_followed(url, named):
+    assert why_refused(url, (named,)) == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("http://download.pytorch.org/a.whl", SECURE),
+        ("file:///etc/passwd", SECURE),
+        ("file:///etc/passwd", PLAIN),
+        ("http://mirror.example/a.whl", "file:///opt/simple/"),
+        ("ftp://download.pytorch.org/a.whl", SECURE),
+        ("data:text/plain,x", PLAIN),
+        ("https:///a.whl", SECURE),
+        ("http://[::1", PLAIN),
+        ("https://x:99999/a.whl", SECURE),
+        *[
+            (f"https://{host}/a.whl", SECURE)
+            for host in (
+                "127.0.0.1", "127.1", "2130706433", "0x7f.1", "[::1]", "[::ffff:127.0.0.1]",
+                "0.0.0.0", "LocalHost", "localhost.", "x.localhost",
+            )
+        ],
+    ],
+)  # fmt: skip
+def test_a_weaker_address_is_refused(url, named):
+    assert why_refused(url, (named,)) != ""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../a-1.0-py3-none-any.whl", "a/../../b-1.0-py3-none-any.whl", "C:a-1.0-py3-none-any.whl",
+        "a\\b-1.0-py3-none-any.whl", "a-1.0-py3-none-any.whl\x00", "a.whl", "a-1.0.tar.gz",
+        f"{'a' * 300}-1.0-py3-none-any.whl", "a-1.0-py3-none-any .whl", "",
+    ],
+)  # fmt: skip
+def test_a_name_that_leads_elsewhere_is_no_wheel(name):
+    assert not is_wheel_name(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("12", 12), ("0", 0), ("²", None), ("١٢", None), ("-1", None), ("9" * 5000, None),
+     ("", None), ("1e3", None), (None, None)],
+)  # fmt: skip
+def test_a_number_is_a_few_ascii_digits(text, number):
+    assert whole_number(text) == number
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a": Infinity}', "1e999", "NaN", "{"])
+def test_hostile_json_is_a_value_error(text):
+    with pytest.raises(ValueError, match=r".+"):
+        parsed_json(text)
