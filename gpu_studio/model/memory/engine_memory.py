@@ -7,7 +7,6 @@ The tanks of the engines' readings, combined with the driver's numbers.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
@@ -188,7 +187,6 @@ class EngineMemory(QObject):
         super().__init__(parent)
         self._clock, self._identity_of, self._histories = clock, identity_of, histories
         self._clock_offset_s: float | None = None
-        self._steady_since_s: dict[str, float] = {}
         self._latest: dict[str, MemoryRead] = {}
         self._segments: dict[str, SegmentsRead] = {}
         self._device = ""
@@ -219,11 +217,6 @@ class EngineMemory(QObject):
     def segments(self, identity: str) -> SegmentsRead | None:
         """Return the newest segments of a device."""
         return self._segments.get(identity) if self.is_there else None
-
-    def is_steady(self, identity: str, seconds: float) -> bool:
-        """Return whether reserved memory was constant in the last seconds, so readings agree."""
-        since_s = self._steady_since_s.get(identity)
-        return since_s is not None and self._clock() - since_s >= seconds
 
     def _mark(self, address: str, mark: Mark, at_s: float | None = None) -> None:
         history = self.history(self._identity_of(address))
@@ -256,9 +249,6 @@ class EngineMemory(QObject):
             self._clock_offset_s = self._clock() - read.taken_at_s
         at_s = read.taken_at_s + self._clock_offset_s
         self.history(identity).add(read, at_s)
-        before = self._latest.get(identity)
-        if before is None or before.reserved_bytes != read.reserved_bytes:
-            self._steady_since_s[identity] = -math.inf if before is None else at_s
         self._latest[identity] = read
         self._device = read.device
         if read.mark in _MARKS:
@@ -274,7 +264,6 @@ class EngineMemory(QObject):
                 self.history(identity).add_values(0, 0, self._clock())
         self._clock_offset_s = self.pid = None
         self._latest.clear()
-        self._steady_since_s.clear()
         self._segments.clear()
         self.forgotten.emit()
 
@@ -292,7 +281,6 @@ class EngineMemory(QObject):
         self.pid = description.pid
 
 
-_STEADY_S = 0.3
 _OWN_NAME = "GPU Studio"
 
 
@@ -301,7 +289,7 @@ class PcMemory:
 
     The driver reports a process every now and then, the engine sixty times a second. Their
     difference is the context only if both are from the same moment. So it is learned while the
-    memory is constant, and kept while it changes.
+    engine has no work, and kept while it has.
 
     Args:
         sensors: NVML's readings.
@@ -314,7 +302,7 @@ class PcMemory:
         self._context_bytes: dict[int, int] = {}
 
     def learn(self, identity: str, device: Device | None, memory: EngineMemory) -> None:
-        """Use a new reading of the sensors.
+        """Use a new reading of the sensors, while the engine has no work.
 
         Args:
             identity: the device's own in the window.
@@ -325,7 +313,7 @@ class PcMemory:
         if device is None or read is None or read.reserved_bytes is None or pid is None:
             return
         users = card_users(self._sensors.processes(device), pid, {})
-        if users.engine_bytes is not None and memory.is_steady(identity, _STEADY_S):
+        if users.engine_bytes is not None:
             self._context_bytes[pid] = max(users.engine_bytes - read.reserved_bytes, 0)
 
     def of(self, read: MemoryRead, device: Device | None, pid: int | None) -> Tank | None:

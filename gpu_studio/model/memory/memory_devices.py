@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.device_name import name_at
 from gpu_studio.core.devices.devices import short_name
-from gpu_studio.core.memory.modelled_cards import card_at, modelled_cards
+from gpu_studio.core.memory.modelled_cards import modelled_cards
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.model.devices.device_board import DeviceRow
 
@@ -17,22 +17,18 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 
-def modelled_rows(own_mib: int | None) -> list[DeviceRow]:
-    """Return the cards that can be simulated, smallest first, then the one of custom size."""
-    cards = list(modelled_cards())
-    if own_mib is not None:
-        cards.append(card_at(f"model:{own_mib}"))
-    rows = {
-        card.address: DeviceRow(
+def modelled_rows() -> list[DeviceRow]:
+    """Return the cards that can be simulated, smallest first."""
+    return [
+        DeviceRow(
             identity=card.address,
             name=card.name,
             label=short_name(card.name),
             address=card.address,
             is_modelled=True,
         )
-        for card in cards
-    }
-    return list(rows.values())
+        for card in modelled_cards()
+    ]
 
 
 def choice_title(device: DeviceRow) -> str:
@@ -69,7 +65,6 @@ class MemoryDevices(QObject):
         self.choices: list[DeviceRow] = []
         self._identity = "cpu"
         self._is_chosen_by_hand = False
-        self._own_mib: int | None = None
         self._board.changed.connect(self._list)
         studio.session.engine_described.connect(self._list)
         self._list()
@@ -78,28 +73,17 @@ class MemoryDevices(QObject):
     def chosen(self) -> DeviceRow:
         return next((c for c in self.choices if c.identity == self._identity), self.choices[0])
 
-    @property
-    def has_usable_card(self) -> bool:
-        """Whether the program's engine can use a card of this PC."""
-        return len(self._board.usable_here) > 1
-
     def choose(self, identity: str) -> None:
         """Choose another device."""
         self._is_chosen_by_hand = True
         self._look_at(identity)
-
-    def choose_own(self, mib: int) -> None:
-        """Model a card of a custom size and choose it; raises `StudioError` for a bad size."""
-        self._own_mib = card_at(f"model:{mib}").total_bytes >> 20
-        self._list()
-        self.choose(f"model:{mib}")
 
     def _list(self) -> None:
         choices = list(self._board.rows)
         with contextlib.suppress(
             MissingResourceError
         ):  # without the table no card can be simulated
-            choices += modelled_rows(self._own_mib)
+            choices += modelled_rows()
         is_same = [*map(_shown, choices)] == [*map(_shown, self.choices)]
         self.choices = choices
         if not is_same:

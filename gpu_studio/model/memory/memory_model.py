@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 _MOST_PROGRAMS = 4
 _POLL_MS, _FAST_POLL_MS = 500, 100  # the segment map moves
-_MIB = 1 << 20
-_READINGS = 2  # the first one may be from just before the cache was emptied
 # Of the program's own engine; anything else is work that needs the card.
 _NO_WORK = (ReadMemory, ReadSegments, DescribeEngine, EmptyCache)
 
@@ -47,12 +45,10 @@ class Emptied(NamedTuple):
     Attributes:
         result: a sentence; empty before the first.
         freed_bytes: None before, and if it failed.
-        has_failed: whether it failed, or freed something else than predicted.
     """
 
     result: str = ""
     freed_bytes: int | None = None
-    has_failed: bool = False
 
 
 class MemoryModel(QObject):
@@ -70,7 +66,6 @@ class MemoryModel(QObject):
 
     Attributes:
         studio: the whole program; leads to its pages.
-        records_next: whether somebody has asked to record the next experiment's history.
     """
 
     chosen_changed = Signal()
@@ -80,14 +75,13 @@ class MemoryModel(QObject):
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.studio, self.records_next = studio, False
+        self.studio = studio
         self._began_s = time.monotonic()
         self._polls = QTimer(self)
         self._polls.timeout.connect(self._on_poll)
         self._with_segments = False
         self.emptied = Emptied()
         self._emptying: Reply | None = None
-        self._awaited_readings = 0
         self.experiment = OomExperiment(studio, self)
         self.devices = MemoryDevices(studio, self)
         self._modelled = self._memory_of(studio.modelled, {})
@@ -279,7 +273,7 @@ class MemoryModel(QObject):
 
     def _forget_emptied(self) -> None:
         """Clear the outcome: the card or the engine changed."""
-        self.emptied, self._awaited_readings = Emptied(), 0
+        self.emptied = Emptied()
         self.memory_changed.emit()
 
     def _on_emptied(self, identity: str) -> None:
@@ -289,23 +283,7 @@ class MemoryModel(QObject):
         found = _emptied_by(reply.last)
         if found is not None and identity == self.chosen.identity:
             self.emptied = found
-            is_counted = found.freed_bytes is not None and self.chosen.device is not None
-            self._awaited_readings = _READINGS if is_counted else 0
         self.memory_changed.emit()
-
-    def _add_nvidia_smi(self) -> None:
-        """Add the card's use from a new reading of NVML, which nvidia-smi shows as well."""
-        device = self.chosen.device
-        if not self._awaited_readings or device is None:
-            return
-        self._awaited_readings -= 1
-        telemetry = self.pc.sensors.latest(device)
-        used_bytes = telemetry.memory_used_bytes if telemetry else None
-        total_bytes = device.memory_total_bytes
-        if not self._awaited_readings and used_bytes is not None and total_bytes is not None:
-            shown = f"{used_bytes / _MIB:.0f} MiB of {total_bytes / _MIB:.0f} MiB"
-            words = f"{self.emptied.result} nvidia-smi shows {shown} in use."
-            self.emptied = self.emptied._replace(result=words)
 
     # ── events ───────────────────────────────────────────────────────────────────────────────
 
@@ -316,8 +294,8 @@ class MemoryModel(QObject):
     def _on_reading(self) -> None:
         if self.sender() is not self.pc.sensors:
             return
-        self._add_nvidia_smi()
-        self._known[self.pc].learn(self.chosen.identity, self.chosen.device, self._memory)
+        if self.session.is_free:
+            self._known[self.pc].learn(self.chosen.identity, self.chosen.device, self._memory)
         if not self.chosen.is_modelled:
             self.memory_changed.emit()
 
@@ -358,18 +336,11 @@ def predict_emptying(read: MemoryRead) -> str:
     """Return a sentence on what empty_cache can free now; empty without PyTorch's numbers."""
     if read.reserved_bytes is None or read.allocated_bytes is None:
         return ""
-    holes = read.reserved_bytes - read.allocated_bytes
-    if holes <= 0:
-        return "empty_cache has nothing to free: no reserved memory is empty."
-    freed = read.releasable_bytes
-    if freed is None:
-        return f"{format_bytes(holes)} of reserved memory is empty."
-    if freed >= holes:
-        return f"empty_cache can free all {format_bytes(holes)} of reserved, empty memory."
-    rest = format_bytes(holes - freed)
+    holes, freed = read.reserved_bytes - read.allocated_bytes, read.releasable_bytes or 0
+    rest = "" if freed >= holes else " The rest shares segments with tensors that exist."
     return (
         f"empty_cache can free {format_bytes(freed)} of {format_bytes(holes)} of reserved, empty "
-        f"memory. The other {rest} share segments with live tensors."
+        f"memory.{rest}"
     )
 
 
@@ -377,16 +348,11 @@ def _emptied_by(answer: Event | None) -> Emptied | None:
     """Return what came of empty_cache; None if it was taken back."""
     match answer:
         case CacheEmptied():
-            freed, expected = answer.freed_bytes, answer.predicted_bytes
-            comparison = (
-                f"predicted {format_bytes(expected)}" if freed != expected else "as predicted"
-            )
-            words = f"empty_cache freed {format_bytes(freed)}, {comparison}."
-            return Emptied(words, freed, has_failed=freed != expected)
+            freed = answer.freed_bytes
+            return Emptied(f"empty_cache freed {format_bytes(freed)}.", freed)
         case RequestFailed():
-            return Emptied(f"empty_cache failed: {answer.failure.message}", has_failed=True)
+            return Emptied(f"empty_cache failed: {answer.failure.message}")
         case EngineEnded():
-            words = "empty_cache did not answer. PyTorch ended, so all its memory is free."
-            return Emptied(words, has_failed=True)
+            return Emptied("empty_cache did not answer. PyTorch ended, so all its memory is free.")
         case _:
             return None

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
+from PySide6.QtCore import QObject, QTemporaryDir, QTimer
 
-from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.oom_text import read_oom_text
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.memory.tank import tank_of_error
@@ -30,7 +29,6 @@ WATCH_S = 2.5  # long enough to watch, short enough to wait for
 CUSTOM = "custom"
 _SIZES = (64, 256, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 _COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 1024, None)
-OWN_SIZE = "own"
 _FRAME_MS = 50  # an experiment reads its memory more often
 _SHARES = (25, 50, 75, 100)  # of the free memory; the last one is the whole card
 _USUAL_SHARE = 75  # the engine knows best what is free when an experiment begins
@@ -81,15 +79,10 @@ _NOTHING = ShownOutcome()
 class NowModel(PageModel):
     """Follows the tab's `MemoryModel`, and runs its experiments.
 
-    Signals:
-        own_size_wanted(): the user wants to simulate a card of a size to be asked for.
-
     Attributes:
         memory: the memory of the chosen device.
         experiment: its last experiment.
     """
-
-    own_size_wanted = Signal()
 
     def __init__(self, memory: MemoryModel, parent: QObject | None = None) -> None:
         super().__init__(NowChoices(card=memory.chosen.identity), parent)
@@ -115,36 +108,20 @@ class NowModel(PageModel):
     @property
     def cards(self) -> list[tuple[str, str]]:
         """The devices to choose from, with their identities."""
-        choices = self.memory.devices.choices
-        own = ("Simulated: custom size…", OWN_SIZE)
-        return [*((choice_title(one), one.identity) for one in choices), own]
+        return [(choice_title(one), one.identity) for one in self.memory.devices.choices]
 
     @property
     def is_card(self) -> bool:
         return not self.memory.chosen.is_cpu
 
     def on_chosen(self) -> None:
-        card, chosen = self.choices.card, self.memory.chosen
-        if card == OWN_SIZE:
-            self.choices = msgspec.structs.replace(self.choices, card=chosen.identity)
-            self.own_size_wanted.emit()
-        elif card != chosen.identity:
-            self.memory.devices.choose(card)
-
-    def choose_own_size(self, mib: int) -> None:
-        """Simulate a card of this many MiB; a size that no card has changes nothing."""
-        try:
-            self.memory.devices.choose_own(mib)
-        except StudioError:
-            return
+        if self.choices.card != self.memory.chosen.identity:
+            self.memory.devices.choose(self.choices.card)
 
     def see(self, *, is_seen: bool) -> None:
         """Read the memory while the page is visible; then leave the card to others."""
         self.experiment.keeps_engine = is_seen
         if is_seen:
-            if self.memory.records_next:
-                self.memory.records_next = False
-                self.choices = msgspec.structs.replace(self.choices, records=True)
             self.memory.watch()
         else:
             self.memory.unwatch()
@@ -230,15 +207,15 @@ class NowModel(PageModel):
 
     @property
     def cache_words(self) -> str:
-        """The same in a sentence, with what nvidia-smi shows."""
+        """The same in a sentence."""
         read, result = self.memory.latest, self.memory.emptied.result
         return result or (predict_emptying(read) if read is not None else "")
 
     @property
     def cache_trouble(self) -> str:
-        """Why empty_cache failed, or freed something else than predicted."""
+        """Why empty_cache failed."""
         emptied = self.memory.emptied
-        return emptied.result if emptied.has_failed else ""
+        return emptied.result if emptied.freed_bytes is None else ""
 
     # ── the experiment ───────────────────────────────────────────────────────────────────────
 
@@ -295,9 +272,7 @@ class NowModel(PageModel):
             return session.what_is_missing
         if not chosen.is_cpu:
             return "" if chosen.address else f"PyTorch cannot use this card. {chosen.reason}"
-        if self.memory.devices.has_usable_card:
-            return "Choose a card. An experiment fills a card's memory, not the PC's."
-        return "Choose a simulated card. An experiment fills a card, not the PC's memory."
+        return "Choose a card or a simulated one: an experiment does not fill the PC's memory."
 
     @property
     def needs_consent(self) -> bool:

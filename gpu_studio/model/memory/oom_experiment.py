@@ -235,11 +235,8 @@ class OomExperiment(QObject):
         and nothing freed. If the engine died before either, it is the one with the most memory.
         """
         reached = self._reached
-        if reached is not None and reached != read:
-            rank, reached_rank = _rank(read), _rank(reached)
-            is_more = (read.allocated_bytes or 0) >= (reached.allocated_bytes or 0)
-            if rank < reached_rank or (rank == reached_rank and (rank or not is_more)):
-                return
+        if reached is not None and reached != read and _order(read) <= _order(reached):
+            return
         self._reached = read
         self._segments = segments or self._segments
 
@@ -268,23 +265,18 @@ class OomExperiment(QObject):
             self.outcome_changed.emit()
 
 
-def _rank(read: MemoryRead) -> int:
-    return _RANKS.get(read.mark or "", 0)
+def _order(read: MemoryRead) -> tuple[int, int]:
+    rank = _RANKS.get(read.mark or "", 0)
+    return rank, 0 if rank else read.allocated_bytes or 0
 
 
 def explain_failure(event: RequestFailed) -> Notice:
     """Return why the engine refused, and the next step."""
-    failure = event.failure
-    next_step = {
-        FailureKind.NO_CUDA: "See the Devices tab for what is missing.",
-        FailureKind.NO_SUCH_DEVICE: "Choose another card above.",
-        FailureKind.TOO_LARGE: "Use smaller tensors or a smaller budget.",
-        FailureKind.DTYPE_UNSUPPORTED: "Choose another data type.",
-        FailureKind.OUT_OF_MEMORY: "Close the programs that use this card, and run it again.",
-    }.get(failure.kind, "Run it again. If it fails again, copy the diagnostics (Help menu).")
-    sentence = failure.message
-    if failure.kind is FailureKind.OUT_OF_MEMORY:
+    sentence = event.failure.message
+    next_step = "Use another card, smaller tensors or a smaller budget, and run it again."
+    if event.failure.kind is FailureKind.OUT_OF_MEMORY:
         sentence = f"The card had too little memory to begin it. PyTorch says: {sentence}"
+        next_step = "Close the programs that use this card, and run it again."
     return Notice(
         "The experiment could not run.", Tone.FAILURE, detail=sentence, next_step=next_step
     )

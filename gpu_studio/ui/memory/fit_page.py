@@ -29,7 +29,7 @@ from gpu_studio.model.pages import FIT
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.page import Beside, Box, Columns, Flow, Fold, Own, Page, Stack
 from gpu_studio.ui.page_controls import Number, Pick, Switch
-from gpu_studio.ui.page_parts import Heading, More, Press, Rows, Words
+from gpu_studio.ui.page_parts import Heading, Press, Rows, Words
 from gpu_studio.ui.parts import letters
 from gpu_studio.ui.saving import ask_open_path
 
@@ -65,12 +65,8 @@ class FitPage(Page):
         memory: the card that is chosen in the tab.
         theme: for the bars.
         parent: owns it.
-
-    Signals:
-        experiment_wanted(): the user wants to record an experiment.
     """
 
-    experiment_wanted = Signal()
     model: FitModel
 
     def __init__(self, memory: MemoryModel, theme: Theme, parent: QWidget | None = None) -> None:
@@ -101,9 +97,9 @@ class FitPage(Page):
                 Press("Open file…", self._ask_file, name="fit.open",
                       tip="A safetensors or GGUF file (with the config.json beside it), a history "
                           "(.pickle), or a text with an error; nothing in it is executed"),
-                More("Record one…", self._ways_to_record, name="what_if.record",
-                     shown=self._in(HISTORY), tip="Record a history of your own script, or of an "
-                     "experiment here"),
+                Press("Record one", self._show_lines, name="what_if.record",
+                      shown=self._in(HISTORY), tip="The lines that record your own script; for an "
+                      "experiment, tick “Record a history” on the page Now"),
                 Words(lambda: m.file_words, "muted", wraps=False, name="fit.file"),
             ),
             Own(self._make_text, self._show_text, name="error.text", shown=self._in(ERROR),
@@ -177,12 +173,6 @@ class FitPage(Page):
     def _ask_file(self) -> None:
         if path := ask_open_path(self.window(), "Open a file", _FILES):
             self.model.open_file(Path(path))
-
-    def _ways_to_record(self) -> Sequence[tuple[str, Callable[[], object]]]:
-        return (
-            ("Of your own &script: show the lines", self._show_lines),
-            ("Of an &experiment here", self.experiment_wanted.emit),
-        )
 
     def _show_lines(self) -> None:
         snippets = self.model.memory.studio.snippets

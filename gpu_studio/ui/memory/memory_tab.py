@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpu_studio.model.memory.memory_model import MemoryModel
-from gpu_studio.model.pages import FIT, MEMORY, NOW, SEGMENTS
+from gpu_studio.model.pages import FIT, MEMORY, SEGMENTS
 from gpu_studio.ui.memory.now_page import NowPage
 from gpu_studio.ui.scroll_page import LazyPage
 from gpu_studio.ui.tabs import PagedTab, tab_of
@@ -52,7 +52,6 @@ class MemoryTab(PagedTab):
 
     def _on_fit(self, page: FitPage) -> None:
         page.model.what_if.no_history_found.connect(self._on_no_history)
-        page.experiment_wanted.connect(self._on_experiment_wanted)
 
     def _on_no_history(self, path: Path) -> None:
         if path == self._dropped:
@@ -61,7 +60,3 @@ class MemoryTab(PagedTab):
 
     def _on_segments_wanted(self) -> None:
         self.pages.go_to(SEGMENTS)
-
-    def _on_experiment_wanted(self) -> None:
-        self.model.records_next = True
-        self.pages.go_to(NOW)

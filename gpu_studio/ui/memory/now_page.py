@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QInputDialog, QMessageBox
+from PySide6.QtWidgets import QMessageBox
 
-from gpu_studio.core.memory.modelled_cards import LEAST_MIB, MOST_MIB
 from gpu_studio.model.memory.now_model import CUSTOM, NowModel
 from gpu_studio.ui.memory.memory_plot import MemoryPlot
 from gpu_studio.ui.memory.tank import TankBar
@@ -60,7 +59,6 @@ class NowPage(Page):
         model = NowModel(memory)
         super().__init__("memory", model, theme, parent)
         model.setParent(self)
-        model.own_size_wanted.connect(self._ask_own_size)
 
     def parts(self) -> Sequence[Part]:
         return (Columns(self._choices(), self._happening(), stretch=1),)
@@ -147,13 +145,6 @@ class NowPage(Page):
             return False
         self.model.consent()
         return True
-
-    def _ask_own_size(self) -> None:
-        mib, has_chosen = QInputDialog.getInt(
-            self, "Simulate a card", "MiB visible to CUDA", 16_000, LEAST_MIB, MOST_MIB
-        )
-        if has_chosen:
-            self.model.choose_own_size(mib)
 
     # ── what happens ─────────────────────────────────────────────────────────────────────────
 

@@ -1,15 +1,15 @@
 """The segment map: a row for each segment, with each block in the color of its state.
 
 Only visible rows are painted, so that ten thousand blocks ten times a second do not block the event
-loop. A block smaller than a pixel colors its share of it. The arrow keys move up and down between
-segments, left and right between blocks.
+loop. A block smaller than a pixel colors its share of it. The mouse and the keys Left, Right, Home
+and End choose a block.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
@@ -36,8 +36,8 @@ class SegmentMapView(QWidget):
     """Shows a `SegmentMap`, all segments to the same scale; put it into a scroll area.
 
     Signals:
-        block_described(str): the block under the mouse or the keyboard, in words; empty for none.
-        row_chosen(int): the keyboard or a click moved to the row at this y.
+        block_described(str): the chosen block in words; empty for none.
+        row_chosen(int): the keyboard moved to the row at this y.
 
     Attributes:
         blocks: the shown map; its first segment is the largest.
@@ -54,7 +54,7 @@ class SegmentMapView(QWidget):
         self.setMouseTracking(True)
         self._theme = theme
         self.blocks: SegmentMap | None = None
-        self._block = self._pointed = _NOTHING
+        self._block = _NOTHING
         self._label_width = 0
         self._empty_text = ""
         theme.changed.connect(self.update)
@@ -63,7 +63,6 @@ class SegmentMapView(QWidget):
         """Show other blocks, or a text without any; the current place stays if it still exists."""
         was = self.blocks, self._block
         self.blocks, self._empty_text = blocks, empty_text
-        self._pointed = _NOTHING
         self._block = self._same_place(*was)
         self._label_width = self._widest_label()
         self.setMinimumHeight(_LEAST_PITCH * max(len(blocks or ()), 2))
@@ -102,18 +101,8 @@ class SegmentMapView(QWidget):
             return _NOTHING
         row = self.row(segment)
         share = (position.x() - row.x()) / row.width()
-        return self._block_in(segment, share) if 0 <= share <= 1 else _NOTHING
-
-    def _block_below(self, block: int, rows: int) -> int:
-        """Return the block a number of rows below another, at about the same x."""
-        assert self.blocks is not None
-        target = min(max(self.blocks.segment_of(block) + rows, 0), len(self.blocks) - 1)
-        row = self.row(target)
-        share = (self.place_of(block).center().x() - row.x()) / row.width()
-        return self._block_in(target, min(max(share, 0.0), 1.0))
-
-    def _block_in(self, segment: int, share: float) -> int:
-        assert self.blocks is not None
+        if not 0 <= share <= 1:
+            return _NOTHING
         return self.blocks.block_at(segment, int(share * int(self.blocks.sizes[segment])))
 
     def _same_place(self, before: SegmentMap | None, block: int) -> int:
@@ -199,63 +188,35 @@ class SegmentMapView(QWidget):
     # ── mouse and keyboard ───────────────────────────────────────────────────────────────────
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Move with the arrows, Home and End in a segment, Page Up and Page Down."""
-        if not self.blocks or self._block == _NOTHING:
-            super().keyPressEvent(event)
-            return
-        place = self.blocks.blocks_of(self.blocks.segment_of(self._block))
-        page = max(self.visibleRegion().boundingRect().height() // self.pitch - 1, 1)
-        rows = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1,
-                Qt.Key.Key_PageUp: -page, Qt.Key.Key_PageDown: page}  # fmt: skip
-        blocks = {Qt.Key.Key_Left: self._block - 1, Qt.Key.Key_Right: self._block + 1,
-                  Qt.Key.Key_Home: place.start, Qt.Key.Key_End: place.stop - 1}  # fmt: skip
+        """Move from block to block, or to the first and the last."""
+        last = self.blocks.block_count - 1 if self.blocks else _NOTHING
+        targets = {Qt.Key.Key_Left: max(self._block - 1, 0), Qt.Key.Key_Home: 0,
+                   Qt.Key.Key_Right: min(self._block + 1, last), Qt.Key.Key_End: last}  # fmt: skip
         key = Qt.Key(event.key())
-        if key in rows:
-            self._walk_to(self._block_below(self._block, rows[key]))
-        elif key in blocks:
-            self._walk_to(min(max(blocks[key], 0), self.blocks.block_count - 1))
+        if key in targets and self.blocks:
+            self._choose(targets[key])
+            self.row_chosen.emit(self.blocks.segment_of(self._block) * self.pitch)
         else:
             super().keyPressEvent(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Report the block under the mouse."""
+        """Choose the block under the mouse."""
         pointed = self._block_at(event.position())
-        if pointed != self._pointed:
-            self._pointed = pointed
-            self._describe_block()
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Make the clicked block current."""
-        clicked = self._block_at(event.position())
-        if clicked != _NOTHING:
-            self._walk_to(clicked)
-
-    def leaveEvent(self, event: QEvent) -> None:
-        """Report the current block again."""
-        super().leaveEvent(event)
-        self._pointed = _NOTHING
-        self._describe_block()
+        if pointed not in (_NOTHING, self._block):
+            self._choose(pointed)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Show the keyboard focus."""
         super().focusInEvent(event)
         if self._block == _NOTHING and self.blocks:
-            self._walk_to(0)
+            self._choose(0)
         self.update()
 
-    def _walk_to(self, block: int) -> None:
+    def _choose(self, block: int) -> None:
         assert self.blocks is not None
-        self._block, self._pointed = block, _NOTHING
-        self.row_chosen.emit(self.blocks.segment_of(block) * self.pitch)
-        self._describe_block()
+        self._block = block
+        self.block_described.emit(block_in_words(self.blocks, block))
         self.update()
-
-    def _describe_block(self) -> None:
-        block = self._pointed if self._pointed != _NOTHING else self._block
-        words = ""
-        if self.blocks is not None and block != _NOTHING:
-            words = block_in_words(self.blocks, block)
-        self.block_described.emit(words)
 
 
 def paint_state(painter: QPainter, theme: Theme, state: int, places: list[QRectF]) -> None:

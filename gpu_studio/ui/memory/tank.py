@@ -1,7 +1,7 @@
 """The tank: one custom-painted bar whose parts add up to the device's memory.
 
-Color, hatching, the sizes in the bar and the names under it tell the parts apart. The arrow keys
-and the mouse show each part's share and meaning.
+Color, hatching, the sizes in the bar and the names under it tell the parts apart. A tool tip shows
+a part's share and meaning, the accessible description those of all.
 """
 
 from __future__ import annotations
@@ -25,13 +25,7 @@ from gpu_studio.core.units import format_bytes, format_percent
 from gpu_studio.ui.plots.plot_curve import ink
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import (
-        QFocusEvent,
-        QKeyEvent,
-        QMouseEvent,
-        QPaintEvent,
-        QResizeEvent,
-    )
+    from PySide6.QtGui import QPaintEvent, QResizeEvent
 
     from gpu_studio.core.memory.tank import Tank, TankPart
     from gpu_studio.ui.theme import Theme
@@ -83,9 +77,6 @@ class TankBar(QWidget):
         self.setObjectName(name)
         self._theme, self._is_small = theme, is_small
         self.tank: Tank | None = None
-        self._current = -1
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setMouseTracking(True)
         self.setAccessibleName("Memory use")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.update)
@@ -96,9 +87,8 @@ class TankBar(QWidget):
             return
         self.tank = tank
         self._fit_height()
-        if tank is None or self._current >= len(tank.parts):
-            self._current = -1
-        self._describe()
+        parts = [_words_of(tank, part) for part in tank.parts] if tank else []
+        self.setAccessibleDescription("\n".join(parts) or "No readings yet.")
         self.update()
 
     @property
@@ -136,7 +126,7 @@ class TankBar(QWidget):
     # ── painting ─────────────────────────────────────────────────────────────────────────────
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the bar, its names, and the frame of the current part."""
+        """Paint the bar and its names."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         whole = QRectF(0.5, 0.5, self.width() - 1, self.bar_height - 1)
@@ -157,21 +147,9 @@ class TankBar(QWidget):
                     self._paint_size(painter, part, stretch)
         painter.restore()
         self._paint_end(painter)
-        if self.hasFocus():
-            self._paint_focus(painter, whole, layout)
         if not self._is_small:
             for part, place in zip(self.tank.parts, layout.labels, strict=True):
                 self._paint_label(painter, part, place)
-
-    def _paint_focus(self, painter: QPainter, whole: QRectF, layout: TankLayout) -> None:
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        if 0 <= self._current < len(layout.stretches):
-            painter.setPen(QPen(QColor(self._theme.colour("text")), 2))
-            place = layout.stretches[self._current].adjusted(1, 1, -1, -1)
-            painter.drawRoundedRect(place, 3, 3)
-        else:
-            painter.setPen(QPen(QColor(self._theme.colour("accent")), 2))
-            painter.drawRoundedRect(whole.adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
 
     def _paint_end(self, painter: QPainter) -> None:
         """Hatch the parts beyond the end of the card."""
@@ -241,72 +219,15 @@ class TankBar(QWidget):
         painter.setFont(_bold(self.font()))
         painter.drawText(text, flags, format_bytes(part.size_bytes))
 
-    # ── mouse and keyboard ───────────────────────────────────────────────────────────────────
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Move between parts with the arrow keys, Home and End."""
-        count = len(self.tank.parts) if self.tank else 0
-        steps = {
-            Qt.Key.Key_Right: self._current + 1,
-            Qt.Key.Key_Left: self._current - 1,
-            Qt.Key.Key_Home: 0,
-            Qt.Key.Key_End: count - 1,
-        }
-        target = steps.get(Qt.Key(event.key()))
-        if target is None or self.tank is None or not count:
-            super().keyPressEvent(event)
-            return
-        self._walk_to(min(max(target, 0), count - 1))
-        places = self.places
-        if places is not None:  # the eye reads what a screen reader says
-            at = self.mapToGlobal(places.stretches[self._current].bottomLeft().toPoint())
-            QToolTip.showText(at, self._words_of(self.tank.parts[self._current]), self)
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Describe the part under the mouse."""
-        self._walk_to(self._part_at(event.position()))
-
-    def leaveEvent(self, event: QEvent) -> None:
-        """Describe the whole again."""
-        super().leaveEvent(event)
-        if not self.hasFocus():
-            self._walk_to(-1)
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Describe the whole again."""
-        super().focusOutEvent(event)
-        self._walk_to(-1)
-
     def event(self, event: QEvent) -> bool:
-        """Show the part under the mouse as a tool tip as well."""
-        if isinstance(event, QHelpEvent) and self.tank is not None:
-            index = self._part_at(QPointF(event.pos()))
-            words = self._words_of(self.tank.parts[index]) if index >= 0 else ""
+        """Show the part under the mouse as a tool tip."""
+        layout = self.places
+        if isinstance(event, QHelpEvent) and self.tank is not None and layout is not None:
+            index = layout.part_at(QPointF(event.pos()))
+            words = _words_of(self.tank, self.tank.parts[index]) if index >= 0 else ""
             QToolTip.showText(event.globalPos(), words, self)
             return True
         return super().event(event)
-
-    def _part_at(self, position: QPointF) -> int:
-        layout = self.places
-        return layout.part_at(position) if layout is not None else -1
-
-    def _walk_to(self, index: int) -> None:
-        if index == self._current:
-            return
-        self._current = index
-        self._describe()
-        self.update()
-
-    def _describe(self) -> None:
-        words = self.tank.sentence if self.tank else "No readings yet."
-        if self.tank and self._current >= 0:
-            words = self._words_of(self.tank.parts[self._current])
-        self.setAccessibleDescription(words)
-
-    def _words_of(self, part: TankPart) -> str:
-        assert self.tank is not None
-        share = format_percent(self.tank.share(part))
-        return f"{part.label}: {format_bytes(part.size_bytes)} ({share}), {part.explanation}."
 
 
 class TankLayout:
@@ -370,6 +291,11 @@ def label_height(metrics: QFontMetrics) -> int:
 def _label_width(part: TankPart, metrics: QFontMetrics) -> float:
     number = 1.15 * metrics.horizontalAdvance(format_bytes(part.size_bytes))  # it is bold
     return SWATCH + 8.0 + metrics.horizontalAdvance(f"{part.label} ") + number
+
+
+def _words_of(tank: Tank, part: TankPart) -> str:
+    share = format_percent(tank.share(part))
+    return f"{part.label}: {format_bytes(part.size_bytes)} ({share}), {part.explanation}."
 
 
 def _bold(font: QFont) -> QFont:

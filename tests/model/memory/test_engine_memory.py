@@ -78,13 +78,8 @@ class Listed:
 
 
 @pytest.fixture
-def clock():
-    return [100.0]
-
-
-@pytest.fixture
-def memory(qapp, clock):
-    memory = EngineMemory(lambda: clock[0], lambda _address: CARD.identity, {})
+def memory(qapp):
+    memory = EngineMemory(lambda: 100.0, lambda _address: CARD.identity, {})
     memory.pid = 7
     return memory
 
@@ -102,22 +97,10 @@ def context_of(tanks, memory):
 def test_the_context_is_what_the_process_has_besides_what_pytorch_reserved(memory):
     tanks = PcMemory(Listed(7, 512 + 90), memory, memory)
     receive(memory, 512, 0.0)
-    tanks.learn(CARD.identity, CARD, memory)
-    assert context_of(tanks, memory) == 90
-
-
-def test_nothing_is_learned_while_memory_is_taken_and_what_is_known_stays(memory, clock):
-    tanks = PcMemory(Listed(7, 512 + 90), memory, memory)
-    receive(memory, 256, 0.0)
-    receive(memory, 512, 0.1)
-    clock[0] += 0.2
-    tanks.learn(CARD.identity, CARD, memory)
     assert context_of(tanks, memory) is None
-    clock[0] += 1.0
     tanks.learn(CARD.identity, CARD, memory)
     assert context_of(tanks, memory) == 90
     receive(memory, 768, 1.3)  # the driver has not told of this yet
-    tanks.learn(CARD.identity, CARD, memory)
     assert context_of(tanks, memory) == 90
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import psutil
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractButton, QMessageBox, QToolButton
+from PySide6.QtWidgets import QMessageBox, QToolButton
 
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.messages.memory_messages import (
@@ -106,7 +106,7 @@ def test_fill_fail_free_and_empty_without_a_change_of_page(sit_down_at: SitDownA
     person.until(lambda: tank(person)["free"] > 1900)
 
 
-def test_empty_cache_frees_what_it_said_and_nvidia_smi_agrees(sit_down_at: SitDownAt) -> None:
+def test_empty_cache_frees_what_it_said(sit_down_at: SitDownAt) -> None:
     pc, person = sit_down_at(TWO_GIB)
     person.open_tab("Memory")
     person.ask(
@@ -126,14 +126,6 @@ def test_empty_cache_frees_what_it_said_and_nvidia_smi_agrees(sit_down_at: SitDo
     person.until(lambda: person.text("memory.cache") == "freed 768 MiB")
     left = pc.use_of(pid).cards[0].size_bytes
     assert held - left == 3 * TENSOR
-
-    def said() -> str:
-        return person.find(QAbstractButton, "memory.empty_cache").accessibleDescription()
-
-    person.until(lambda: "nvidia-smi shows" in said())
-    in_use = said().partition("nvidia-smi shows ")[2].partition(" MiB")[0]
-    # 52 MiB of this card are the driver's, which nvidia-smi counts as in use or keeps apart.
-    assert int(in_use) - left // MIB in (0, TWO_GIB.nvml_mib - TWO_GIB.mib)
     person.until(lambda: tank(person)["holes"] == 0)
     person.until(lambda: person.curve("memory.plot", "reserved")[1][-1] == 0)
 

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QFileDialog,
     QLabel,
-    QMenu,
     QPlainTextEdit,
     QSpinBox,
 )
@@ -24,7 +23,7 @@ from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.model.latest import Latest
 from gpu_studio.model.memory.memory_model import MemoryModel
-from gpu_studio.model.pages import FIT, MEMORY, NOW, SEGMENTS, Destination
+from gpu_studio.model.pages import FIT, MEMORY, SEGMENTS, Destination
 from gpu_studio.ui.memory.fit_page import FitPage
 from gpu_studio.ui.memory.tank import TankBar
 from tests.driving.memory import MIB, every_control_is_named, run, shown
@@ -340,36 +339,25 @@ def test_a_refused_file_leaves_the_open_history(page, path, tmp_path, qtbot, cap
     assert "run" not in capfd.readouterr().out.split()
 
 
-def record(page, number: int) -> None:
-    """Choose a way to record a history."""
-    click(page, "memory.fit.way.history")
-    menu = find(page, "memory.what_if.record").menu()
-    assert isinstance(menu, QMenu)
-    menu.aboutToShow.emit()
-    menu.actions()[number].trigger()
-
-
 def test_the_lines_for_your_own_script_come_in_the_code_drawer(page, ready_studio, qtbot):
+    click(page, "memory.fit.way.history")
     with qtbot.waitSignal(ready_studio.snippets.wanted):
-        record(page, 0)
+        click(page, "memory.what_if.record")
     ready_studio.snippets.turn_to(FIT)
     ready_studio.snippets.turn_to(MEMORY)
     assert "_record_memory_history" in ready_studio.snippets.snippet
     compile(ready_studio.snippets.snippet, "snippet", "exec")
 
 
-def test_an_experiment_is_recorded_and_replayed(tab, path, scripts, studio, qtbot):
-    scripts[RunMemoryExperiment] = lambda _engine, request: [
+def test_a_recorded_experiment_is_replayed(tab, path, scripts, studio, qtbot):
+    scripts[RunMemoryExperiment] = [
         memory_read(mark="start"),
-        oom_finished(snapshot_path=str(path) if request.snapshot_path else ""),
+        oom_finished(snapshot_path=str(path)),
     ]
-    tab.pages.go_to(FIT)
-    page = tab.findChild(FitPage)
-    record(page, 1)
-    assert tab.pages.front == NOW
     run(tab, studio)
     qtbot.waitUntil(find(tab, "memory.oom.what_if").isVisible)
     click(tab, "memory.oom.what_if")
+    page = tab.findChild(FitPage)
     qtbot.waitUntil(lambda: page.model.what_if.history is not None)
     assert tab.pages.front == FIT
 

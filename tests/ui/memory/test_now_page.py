@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QInputDialog, QMessageBox, QSlider, QToolButton
+from PySide6.QtWidgets import QCheckBox, QComboBox, QMessageBox, QSlider, QToolButton
 
 from gpu_studio.app import build_window
 from gpu_studio.core.memory.outcome import outcome_notice
@@ -303,16 +303,6 @@ def test_two_cards_are_chosen_between(tab, engines, studio, qtbot):
     qtbot.keyClick(cards, Qt.Key.Key_Down)
     qtbot.waitUntil(lambda: engines.requests[-1] == ReadMemory(device="cuda:1"))
     assert tab.model.chosen.address == "cuda:1"
-
-
-def test_a_card_of_ones_own_size(tab, studio, monkeypatch, qtbot):
-    start(tab, studio)
-    monkeypatch.setattr(QInputDialog, "getInt", lambda *_arguments: (3000, True))
-    cards = find(tab, "memory.card", QComboBox)
-    cards.setFocus()
-    qtbot.keyClick(cards, Qt.Key.Key_End)
-    qtbot.waitUntil(lambda: tab.model.chosen.address == "model:3000")
-    assert "3000 MiB" in cards.currentText()
 
 
 @pytest.fixture

@@ -120,12 +120,10 @@ def test_the_keyboard_scrolls_through_many_segments(tab, scripts, studio, qtbot)
     bar = find(tab, "memory.segments_area", QScrollArea).verticalScrollBar()
     view.setFocus()
     qtbot.waitUntil(lambda: bool(text(tab, "memory.segment_map.block")))
-    for key, is_above in ((Qt.Key.Key_PageDown, False), (Qt.Key.Key_PageDown, True)):
-        qtbot.keyClick(view, key)
-        assert (bar.value() > 0) is is_above
+    qtbot.keyClick(view, Qt.Key.Key_End)
+    assert bar.value() == bar.maximum() > 0
     assert "at 0x0" not in text(tab, "memory.segment_map.block")
-    for _ in range(count):
-        qtbot.keyClick(view, Qt.Key.Key_Up)
+    qtbot.keyClick(view, Qt.Key.Key_Home)
     assert bar.value() == 0
     assert "at 0x0." in text(tab, "memory.segment_map.block")
 
