@@ -46,7 +46,7 @@ from tests.model.benchmark.plans import held
 
 # Every name of the design that the tabs as they are have to have.
 NAMES = (
-    "tabs", "banner", "code", "code.drawer", "devices.table", "devices.sensors",
+    "tabs", "banner", "code", "code.drawer", "devices.hero", "devices.sensors",
     "devices.verdict", "switcher.cards", "switcher.model", "switcher.move", "switcher.placement",
     "benchmark.workload", "benchmark.sizes", "benchmark.dtype", "benchmark.devices",
     "benchmark.run", "benchmark.stop", "benchmark.progress", "benchmark.plot",

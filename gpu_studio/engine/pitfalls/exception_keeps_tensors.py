@@ -22,7 +22,7 @@ class ExceptionKeepsTensors:
     description = PitfallDescription(
         name="exception_keeps_tensors",
         title="An exception that keeps tensors",
-        shows="memory that stays in use",
+        shows="memory kept",
         sentence="The script keeps the out-of-memory error, and so the memory stays in use.",
         why=(
             "An exception holds its traceback, the traceback holds frames, and each frame holds "

@@ -22,7 +22,7 @@ class Float16OnOldCard:
     description = PitfallDescription(
         name="float16_on_old_card",
         title="float16 on an old card",
-        shows="half the bits, not the time",
+        shows="no gain",
         sentence="Half the memory, but a GeForce 10-series card has few units for it.",
         why=(
             "Cards from compute capability 7.0 on have units made for float16 products. A GT 1030 "

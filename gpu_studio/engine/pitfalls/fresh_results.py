@@ -21,7 +21,7 @@ class FreshResults:
     description = PitfallDescription(
         name="fresh_results",
         title="New memory for every result",
-        shows="what new memory costs",
+        shows="what it costs",
         sentence="y = a + b asks the system for the result's memory again and again.",
         why=(
             "On the CPU, PyTorch has no cache of its own. A large result that is no longer used "

@@ -18,7 +18,7 @@ class MixedDevices:
     description = PitfallDescription(
         name="mixed_devices",
         title="Mixing CPU and GPU tensors",
-        shows="the error, and why",
+        shows="the error",
         sentence="The model is on the card, but its input is still on the CPU: an error at once.",
         why=(
             "An operation runs on one device, and PyTorch never copies by itself, because a hidden "

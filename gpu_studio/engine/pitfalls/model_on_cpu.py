@@ -27,7 +27,7 @@ class ModelOnCpu:
     description = PitfallDescription(
         name="model_on_cpu",
         title="Leaving the model on the CPU",
-        shows="a card without work",
+        shows="an idle card",
         sentence="Without model.to(device) nothing fails: the whole training runs on the CPU.",
         why=(
             "A new model is on the CPU, and so are the tensors that a data loader makes. If you "

@@ -24,7 +24,7 @@ class NoSynchronize:
     description = PitfallDescription(
         name="no_synchronize",
         title="Stopping the clock too early",
-        shows="times that mean nothing",
+        shows="wrong times",
         sentence="time.time() around CUDA calls: the numbers are impressive, but meaningless.",
         why=(
             "A CUDA call puts its work into the card's queue and returns at once. The clock then "

@@ -17,7 +17,7 @@ class OldAmpImport:
     description = PitfallDescription(
         name="old_amp_import",
         title="The old name torch.cuda.amp",
-        shows="what replaced it",
+        shows="the new name",
         sentence="autocast and GradScaler from torch.cuda.amp: a FutureWarning since PyTorch 2.4.",
         why=(
             "Mixed precision is no longer for CUDA only: the classes are in torch.amp, and you "

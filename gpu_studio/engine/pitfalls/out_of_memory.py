@@ -33,7 +33,7 @@ class OutOfMemory:
     description = PitfallDescription(
         name="out_of_memory",
         title="Running out of memory",
-        shows="what fills a card",
+        shows="a full card",
         sentence="The batch grows until the card has no free memory: OutOfMemoryError.",
         why=(
             "For the backward pass, training keeps the output of every layer. Each output grows "

@@ -20,7 +20,7 @@ class StarvedGpu:
     description = PitfallDescription(
         name="starved_gpu",
         title="Starving the GPU",
-        shows="the card waits for data",
+        shows="a waiting card",
         sentence="The data loader works inside the training loop, so the card waits for it.",
         why=(
             "Without workers, DataLoader prepares each batch in the training process, between two "

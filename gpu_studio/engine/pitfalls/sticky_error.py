@@ -19,7 +19,7 @@ class StickyError:
     description = PitfallDescription(
         name="sticky_error",
         title="An error that stays",
-        shows="why a restart helps",
+        shows="a restart helps",
         sentence="An index outside its table: on a card, everything after it fails as well.",
         why=(
             "A kernel that fails on the card breaks all of CUDA in its process: every "

@@ -19,7 +19,7 @@ class TinyModel:
     description = PitfallDescription(
         name="tiny_model",
         title="A model that is too small",
-        shows="when a card is slower",
+        shows="a faster CPU",
         sentence="Linear(10, 10), one sample at a time: the start takes longer than the work.",
         why=(
             "Each operation costs some microseconds before it computes anything: Python, PyTorch's "

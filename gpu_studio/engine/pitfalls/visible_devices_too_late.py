@@ -30,7 +30,7 @@ class VisibleDevicesTooLate:
     description = PitfallDescription(
         name="visible_devices_too_late",
         title="CUDA_VISIBLE_DEVICES too late",
-        shows="a setting that is ignored",
+        shows="no effect",
         sentence="os.environ[…] is set after CUDA has started: it hides no card.",
         why=(
             "The driver reads the variable once, when CUDA starts in a process, at the first call "

@@ -393,7 +393,7 @@ class DevicesModel(PageModel):
     def programs(self) -> list[Notice]:
         """One sentence for each of the programs that matter most on the card."""
         if self.device is None:
-            return []
+            return [Notice("\u00a0")]  # the room of a line
         own = programs.own_pids(self.pc.session.description)
         total = self.device.memory_total_bytes
         sentences = programs.program_notices(self.processes, own, total, _MOST_PROGRAMS)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.telemetry import Telemetry
     from gpu_studio.model.devices.device_board import DeviceRow
 
-_SEPARATOR = "  ·  "
-
 
 class DeviceWords(msgspec.Struct, frozen=True, kw_only=True):
     """A device in words.
@@ -87,7 +85,8 @@ def _free_of(row: DeviceRow, telemetry: Telemetry | None) -> str:
     total = format_bytes(total_bytes) if total_bytes else ""
     free = _free(telemetry)
     if free and total:
-        return f"{free} of {total} free"
+        number, unit = free.split()
+        return f"{number if total.endswith(unit) else free} of {total} free"
     return f"{free} free" if free else total
 
 
@@ -98,4 +97,4 @@ def _free(telemetry: Telemetry | None) -> str:
 
 
 def _joined(*parts: str) -> str:
-    return _SEPARATOR.join(part for part in parts if part)
+    return " · ".join(part for part in parts if part)

@@ -138,7 +138,7 @@ class SwitchModel(PageModel):
         if self.moved or self.proof.sentence:
             return ""
         if self.used is None:
-            return "Press “Use this device” on one that PyTorch can use."
+            return "Press “Use this card” or “Use this CPU” where PyTorch can use it."
         alone = f"The CPU is the only device here. {description.cuda_reason or ''}".rstrip()
         hint = f"Press “{self.move_label}”: {_EACH_TENSOR}"
         return hint if len(self.rows) > 1 else f"{alone} {hint}"
@@ -232,7 +232,7 @@ class SwitchModel(PageModel):
         telemetry = pc.sensors.latest(row.device) if row.device is not None else None
         is_used = self.used is not None and row.identity == self.used.identity
         offers = row.address is not None or row.obstacle is Obstacle.NO_ENGINE  # it keeps its place
-        use = "Use this device" if offers and not is_used else ""
+        use = f"Use this {'CPU' if row.is_cpu else 'card'}" if offers and not is_used else ""
         only = "Only this card" if self._offers_only(row) else ""
         return msgspec.structs.replace(
             device_words(row, telemetry),
@@ -270,7 +270,7 @@ class SwitchModel(PageModel):
 
     def _on_engine_described(self) -> None:
         if self._is_at and self.moved:
-            self.proof = Notice(_GONE, Tone.AMBER)
+            self.said, self.proof = Notice(), Notice(_GONE, Tone.AMBER)
         self._is_at = ""
         self._on_restarted()
 

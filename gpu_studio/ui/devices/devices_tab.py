@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QMessageBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.benchmark.standard_measurement import StandardMeasurement
 from gpu_studio.model.devices import programs
 from gpu_studio.model.devices.devices import DevicesModel
-from gpu_studio.model.headline import Headline
 from gpu_studio.model.pages import BENCHMARK, CHECK, HISTORY, LESSONS, NOW, RACE
 from gpu_studio.model.run_queue import WorkState
-from gpu_studio.ui.devices.device_list import DeviceListView
-from gpu_studio.ui.devices.notice_lines import NoticeLines, ToneSign
+from gpu_studio.ui.devices.pc_part import ToneSign, agrees, pc_part
 from gpu_studio.ui.devices.sensor_rows import SensorRows
-from gpu_studio.ui.page import Box, Columns, Flow, Fold, Later, Own, Page
+from gpu_studio.ui.page import Box, Columns, Each, Flow, Fold, Later, Own, Page, Stack
 from gpu_studio.ui.page_controls import Pick
 from gpu_studio.ui.page_parts import Heading, More, Press, ProgressBar, Rows, Words
 from gpu_studio.ui.parts import GAP, MARGIN
@@ -30,16 +28,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gpu_studio.core.benchmark.standard_record import StandardRun
-    from gpu_studio.model.pc import RemotePc
+    from gpu_studio.model.headline import Headline
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.devices.fact_grid import FactGrid
-    from gpu_studio.ui.devices.pc_group import PcGroup, PcHeading
     from gpu_studio.ui.page import Part
     from gpu_studio.ui.standard_page import StandardPage
     from gpu_studio.ui.theme import Theme
 
 _SIGN_LINES = 1.6
-_PROGRAM_LINES = 3
+_STACKED = 1000  # letters: no page is so wide
 _SPANS = (("Last minute", 60.0), ("Last 5 minutes", 300.0), ("Last 15 minutes", 900.0),
           ("Last hour", 3600.0))  # fmt: skip
 _SENSOR_HEAD = ("Sensor", "Now", "Change", "Lowest", "Mean", "Highest")
@@ -74,6 +71,7 @@ class OverviewPage(Page):
     def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
         model = DevicesModel(studio)
         self._studio = studio
+        self._opened: set[str] = set()  # the codes of findings whose evidence is shown
         self._comparison = QuickComparison(studio)
         self._measurement = StandardMeasurement(studio, model)
         model.follow(
@@ -89,20 +87,11 @@ class OverviewPage(Page):
         return (
             Box(*self._hero_parts(), name="hero"),
             Later(self._standard_parts, name="standard", shown=lambda: self._has_standard),
-            Own(
-                lambda: NoticeLines(self.theme, name="devices.finding", act=self._act),
-                lambda lines: lines.show_notices([_offered(one) for one in m.also_found]),
-                shown=lambda: m.also_found,
-            ),
+            Each(lambda: range(len(m.also_found)), self._finding, share_letters=_STACKED),
             Words(lambda: Notice(m.trouble, Tone.AMBER), name="trouble"),
             Box(
                 Words(lambda: f"Programs on the {m.short_name}", "value", name="programs.title"),
-                Own(
-                    lambda: NoticeLines(
-                        self.theme, name="devices.programs", lines=_PROGRAM_LINES
-                    ),
-                    lambda lines: lines.show_notices([(one, "", "") for one in m.programs]),
-                ),
+                Each(lambda: range(len(m.programs)), self._program, share_letters=_STACKED),
                 name="programs.card",
                 shown=lambda: m.has_programs,
             ),
@@ -127,8 +116,9 @@ class OverviewPage(Page):
     def _hero_parts(self) -> Sequence[Part]:
         m, comparison = self.model, self._comparison
         return (
-            Own(lambda: DeviceLists(m, self._studio, self.theme),
-                lambda lists: lists.update_all(is_presented=self.is_presented), presented=True),
+            Each(lambda: self._studio.pcs.all,
+                 lambda pc: pc_part(pc, m, self._studio.pcs, self), share_letters=_STACKED,
+                 presented=True),
             Columns(
                 Own(lambda: ToneSign(self.theme, _SIGN_LINES),
                     lambda sign: sign.show_tone(m.verdict.tone)),
@@ -168,6 +158,37 @@ class OverviewPage(Page):
                 shown=lambda: m.verdict.detail and m.verdict.tone in (Tone.AMBER, Tone.FAILURE),
             ),
         )  # fmt: skip
+
+    def _finding(self, number: int) -> Part:
+        """Return what else is found: its sentence, its button, and the evidence at a press."""
+        name = f"finding.{number}"
+
+        def now() -> Headline:
+            return self.model.also_found[number]
+
+        def below() -> str:
+            return "\n".join(filter(None, (now().detail, now().next_step, now().command)))
+
+        def turn() -> None:
+            self._opened ^= {now().code}
+            self.update_parts()
+
+        return Stack(
+            Columns(
+                Own(lambda: ToneSign(self.theme), lambda sign: sign.show_tone(now().tone)),
+                Words(now, name=f"{name}.sentence", stretch=1),
+                Press(lambda: now().action_label or ("Copy command" if now().command else ""),
+                      lambda: self._act(now()), name=f"{name}.action"),
+                Press("Details", turn, name=f"{name}.more", shown=below),
+            ),
+            Words(below, "muted", name=f"{name}.below",
+                  shown=lambda: now().code in self._opened),
+            name=name,
+        )  # fmt: skip
+
+    def _program(self, number: int) -> Part:
+        """Return the sentence of a program."""
+        return Words(lambda: self.model.programs[number], name=f"programs.{number}.sentence")
 
     def _sensor_parts(self) -> Sequence[Part]:
         m = self.model
@@ -302,12 +323,11 @@ class OverviewPage(Page):
 
     # ── what the buttons do ──────────────────────────────────────────────────────────────────
 
-    def _act(self, notice: Notice) -> None:
-        assert isinstance(notice, Headline)
-        if notice.action:
-            self._studio.headlines.act(notice)
+    def _act(self, headline: Headline) -> None:
+        if headline.action:
+            self._studio.headlines.act(headline)
         else:
-            QGuiApplication.clipboard().setText(notice.command)
+            QGuiApplication.clipboard().setText(headline.command)
 
     def _copy_command(self) -> None:
         QGuiApplication.clipboard().setText(self.model.verdict.command)
@@ -354,17 +374,8 @@ class OverviewPage(Page):
         dialog.open()
 
     def _ask_to_end(self) -> None:
-        process = self.model.process
-        if process is None:
-            return
-        box = QMessageBox(self)
-        box.setObjectName("devices.processes.question")
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setText(programs.question(process))
-        end = box.addButton("End process", QMessageBox.ButtonRole.DestructiveRole)
-        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
-        box.exec()
-        if box.clickedButton() is end:
+        process, name = self.model.process, "devices.processes.question"
+        if process and agrees(self, programs.question(process), "End process", name=name):
             self.model.end(process)
 
 
@@ -372,55 +383,3 @@ def _said(verdict: Headline) -> Notice:
     """Return a verdict's sentence; a good one needs no color beside its sign."""
     tone = Tone.PLAIN if verdict.tone is Tone.GOOD else verdict.tone
     return Notice(verdict.sentence, tone)
-
-
-def _offered(headline: Headline) -> tuple[Headline, str, str]:
-    """Return a finding with the label of its button; a command is copied by it."""
-    label = headline.action_label or ("Copy command" if headline.command else "")
-    return headline, label, headline.command
-
-
-class DeviceLists(QWidget):
-    """The devices of this PC, and below them those of others, each with the answer about it."""
-
-    def __init__(self, model: DevicesModel, studio: Studio, theme: Theme) -> None:
-        super().__init__()
-        self._model, self._pcs, self._theme = model, studio.pcs, theme
-        self._list = DeviceListView(model.list_of(studio.pcs.here), theme)
-        self._list.device_selected.connect(model.select)
-        self._heading: PcHeading | None = None
-        self._groups: dict[RemotePc, PcGroup] = {}
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(GAP)
-        self._column.addWidget(self._list)
-
-    def update_all(self, *, is_presented: bool) -> None:
-        """Show which PCs there are, the answer about each, and the selected device."""
-        for pc in self._pcs.others:
-            if pc not in self._groups:
-                self._add_group(pc)
-        for pc in [one for one in self._groups if one not in self._pcs.others]:
-            group = self._groups.pop(pc)
-            group.hide()
-            group.deleteLater()
-        if self._heading is not None:
-            self._heading.setVisible(bool(self._groups))
-            self._heading.show_answer(self._model.answer_of(self._pcs.here))
-        for pc, group in self._groups.items():
-            group.show_answer(self._model.answer_of(pc), is_presented=is_presented)
-        row = self._model.row
-        if row is not None and row.device is not None:
-            for one in (self._list, *(group.list for group in self._groups.values())):
-                one.follow(row.identity)
-
-    def _add_group(self, pc: RemotePc) -> None:
-        from gpu_studio.ui.devices.pc_group import PcGroup, PcHeading  # with another PC
-
-        if self._heading is None:
-            self._heading = PcHeading(self._theme, "This PC", "", name="devices.pc")
-            self._column.insertWidget(0, self._heading)
-        group = PcGroup(pc, self._pcs, self._model.list_of(pc), self._theme)
-        group.list.device_selected.connect(self._model.select)
-        self._groups[pc] = group
-        self._column.addWidget(group)

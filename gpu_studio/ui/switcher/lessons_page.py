@@ -41,11 +41,11 @@ class LessonsPage(Page):
                     ChosenRows(of="lesson", title="Lessons", head=("Lesson", "Shows"),
                                rows=self._lessons, one=lambda: m.lesson and m.lesson.name,
                                wide=1, most_rows=_MOST_LESSONS, name="list"),
-                    stretch=2,
+                    stretch=4,
                 ),
                 Stack(
                     self._head(), self._result(), self._outcomes(), self._details(), self._code(),
-                    self._why(), stretch=3,
+                    self._why(), stretch=5,
                 ),
             ),
         )  # fmt: skip

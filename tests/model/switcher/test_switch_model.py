@@ -52,9 +52,9 @@ def test_every_card_and_the_cpu_are_there_and_the_current_card_is_in_use(model):
 
 
 def test_free_memory_is_live(model, sensor_source, inventory, qtbot):
-    assert plain(words(model, FIRST).facts) == "cuda:0  ·  2 GiB"
+    assert plain(words(model, FIRST).facts) == "cuda:0 · 2 GiB"
     sensor_source.send(reading(inventory))
-    qtbot.waitUntil(lambda: "1.66 GiB of 2 GiB free" in plain(words(model, FIRST).facts))
+    qtbot.waitUntil(lambda: "1.66 of 2 GiB free" in plain(words(model, FIRST).facts))
 
 
 def test_new_tensors_and_the_model_go_to_the_device_that_is_used(model, engines, qtbot):
@@ -269,6 +269,7 @@ def test_pytorch_that_started_anew_has_the_model_no_longer(model, qtbot):
     idle(qtbot, model)
     model.parent().session.restart()
     qtbot.waitUntil(lambda: "the model is gone" in model.proof.sentence)
+    assert not model.said.sentence, "it is not there now"
     assert len(model.moved) == 2, "the result stays"
     assert model.move_label == "Move to cuda:0"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QPoint, QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QMessageBox
 
@@ -12,6 +12,7 @@ from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.model.devices import programs
 from gpu_studio.ui.devices.sensor_rows import Sparkline
 from tests.driving.devices import choose_more, show_reading, start
+from tests.driving.pages import settle
 from tests.driving.window import choose, choose_row, click, find, plain, sees, table, text
 from tests.fakes.pc import gt_1030, gt_1030_card, reading, two_cards
 
@@ -105,7 +106,14 @@ def test_programs_are_sentences_and_all_processes_a_table(
         GpuProcess(pid=4711, name="python", user="you", memory_bytes=336 << 20),
         GpuProcess(pid=900, name="Xorg", user="root", kind="graphics", memory_bytes=400 << 20),
     )
-    show_reading(studio, sensor_source, with_processes(inventory, 1.0, *processes))
+    show_reading(studio, sensor_source, with_processes(inventory, 1.0, processes[0]))
+    card = find(tab, "devices.programs.card")
+    settle()
+    line = card.fontMetrics().lineSpacing()
+    assert card.height() < 6 * line, "no room for programs that are not there"
+    show_reading(studio, sensor_source, with_processes(inventory, 2.0, *processes))
+    title, first = (find(tab, f"devices.programs.{one}") for one in ("title", "0.sentence"))
+    assert first.mapTo(card, QPoint()).x() == title.mapTo(card, QPoint()).x()
     assert text(tab, "devices.programs.title") == "Programs on the GT 1030"
     lines = [text(tab, f"devices.programs.{number}.sentence") for number in range(2)]
     assert lines == ["Xorg draws: 400 MiB.", "This program's PyTorch computes: 336 MiB."]

@@ -9,15 +9,18 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QTableView, QTextEdit
 
+from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.pitfall_messages import PitfallOutcome, RunPitfall
 from gpu_studio.core.switcher.pitfall_words import ChangedLine
+from gpu_studio.engine.pitfalls.registry import PITFALLS as EVERY_PITFALL
 from gpu_studio.model.pages import LESSONS, SWITCHER
 from gpu_studio.ui.result_bars import ResultBars
 from gpu_studio.ui.switcher.changed_code import ChangedCode
 from tests.driving.window import choose_row, click, entries, find, numbers, text
+from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.scripted_engine import Pause
 from tests.fakes.switching_answers import pitfall_finished
-from tests.ui.switcher.answers import PITFALLS, free
+from tests.ui.switcher.answers import PITFALLS, WORKLOADS, free
 
 
 @pytest.fixture
@@ -125,6 +128,20 @@ def test_every_title_is_whole_in_the_narrowest_window(lab, qtbot):
     room = lessons.viewport()
     qtbot.waitUntil(lambda: lessons.sizeHintForColumn(0) <= lessons.columnWidth(0) <= room.width())
     assert lessons.rowViewportPosition(len(entries(lab, _LIST)) - 1) < room.height()
+
+
+def test_all_words_of_the_list_are_whole_in_a_window_of_900_by_520(lab, engines, studio, qtbot):
+    every = described_with_cuda(
+        pitfalls=tuple(one.description for one in EVERY_PITFALL), workloads=WORKLOADS
+    )
+    engines.scripts[DescribeEngine] = [every]
+    studio.settings.change(lessons=tuple(one.name for one in every.pitfalls))
+    studio.session.restart()
+    lab.resize(900, 450)
+    lessons = find(lab, _LIST, QTableView)
+    qtbot.waitUntil(lambda: len(entries(lab, _LIST)) > len(EVERY_PITFALL))
+    qtbot.waitUntil(lambda: lessons.sizeHintForColumn(1) <= lessons.columnWidth(1))
+    assert lessons.columnWidth(0) + lessons.columnWidth(1) <= lessons.viewport().width()
 
 
 def test_only_the_lines_that_the_fix_changes_stand_there_wrapped_and_marked(lab, engines, qtbot):

@@ -16,7 +16,7 @@ from gpu_studio.ui.switcher import switch_page
 from tests.driving.pages import settle
 from tests.driving.window import click, find, places, text
 from tests.fakes.descriptions import described_with_cuda
-from tests.fakes.pc import gt_1030
+from tests.fakes.pc import gt_1030, reading
 from tests.fakes.scripted_engine import Pause
 from tests.fakes.switching_answers import place_finished, place_row
 from tests.ui.switcher import answers
@@ -40,6 +40,19 @@ def test_before_pytorch_is_there_the_tab_says_so(unstarted, engines, studio, qtb
     engines.latest.go()
     qtbot.waitUntil(find(unstarted, "switcher.move").isEnabled)
     assert find(unstarted, use(SECOND)).isEnabled()
+
+
+def test_a_card_of_12_gib_stands_whole_in_a_window_of_900_by_520(
+    tab, sensor_source, inventory, qtbot
+):
+    tab.resize(900, 450)
+    sensor_source.send(reading(inventory, 1.0))
+    facts = find(tab, f"switcher.facts.{SECOND}", QLabel)
+    qtbot.waitUntil(lambda: "of 12" in facts.text())
+    settle()
+    assert facts.height() < 2 * facts.fontMetrics().lineSpacing()
+    here = places(tab)
+    assert here[use(SECOND)].y() == here[f"switcher.visible_only.{SECOND}"].y()
 
 
 def test_a_device_that_is_used_has_a_mark_and_no_button_and_nothing_moves(tab, studio, qtbot):
