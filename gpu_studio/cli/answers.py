@@ -19,10 +19,10 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from gpu_studio.builds.shelf import BuildShelf, own_shelf
-from gpu_studio.cli.command import DONE, FAILED, INTERRUPTED
+from gpu_studio.cli.command import DONE, DOUBTFUL, FAILED, INTERRUPTED
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.other_pc import TARGET
-from gpu_studio.cli.screen import Progress, note, print_bytes
+from gpu_studio.cli.screen import Progress, complain, note, print_event
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.device_name import CPU, address_at
 from gpu_studio.core.devices.devices import Inventory, Reading
@@ -41,7 +41,6 @@ from gpu_studio.core.messages.pitfall_messages import PitfallFailed
 from gpu_studio.core.messages.run_messages import RunInTurns
 from gpu_studio.core.pause import EVERY_S, PauseWatch
 from gpu_studio.core.program_form import typed
-from gpu_studio.core.protocol import encode
 from gpu_studio.engine.client import LineEngine, ProcessEngine
 from gpu_studio.hardware.client import LineSensors, SensorReader
 
@@ -240,7 +239,7 @@ class CommandEngine(NamedTuple):
         for event in self.answers(request):
             changed = [run for run in runs if run.apply(event)]
             if as_json and changed:
-                print_bytes(encode(event))
+                print_event(event)
             yield event, changed
         self.progress.clear()
 
@@ -249,19 +248,21 @@ class CommandEngine(NamedTuple):
         for event in self.answers(request):
             self.progress.clear()
             if as_json:
-                print_bytes(encode(event))
+                print_event(event)
             match event:
                 case RequestFailed() | PitfallFailed():
-                    note(f"gpu-studio: {event.failure.message}")
+                    complain(f"gpu-studio: {event.failure.message}")
                 case EngineEnded():
-                    note(f"gpu-studio: {describe_exit(event.exit_code)}")
+                    complain(f"gpu-studio: {describe_exit(event.exit_code)}")
             yield event
 
-    def exit_status(self, *, is_done: bool) -> int:
+    def exit_status(self, *, is_done: bool, in_doubt: bool = False) -> int:
         """Return the exit status of the command, which has ended."""
         if self.interrupt.is_asked:
             return INTERRUPTED
-        return DONE if is_done else FAILED
+        if not is_done:
+            return FAILED
+        return DOUBTFUL if in_doubt else DONE
 
 
 @contextmanager
@@ -365,14 +366,15 @@ class SensorWatch:
 
     Args:
         log_path: the file for the reader's standard error.
+        period_s: the time between two readings. One reading 0.2 s after the inventory is enough for
+            the CPU's utilization.
     """
 
-    def __init__(self, log_path: Path) -> None:
-        # One reading 0.2 s after the inventory is enough for the CPU's utilization.
+    def __init__(self, log_path: Path, period_s: float = 0.2) -> None:
         if TARGET.pc is None:
-            self._reader = SensorReader(period_s=0.2, log_path=log_path)
+            self._reader = SensorReader(period_s=period_s, log_path=log_path)
         else:
-            self._reader = LineSensors(TARGET.pc, period_s=0.2)
+            self._reader = LineSensors(TARGET.pc, period_s=period_s)
         self._log_path = log_path
         self._stream = Stream(self._reader.readings())
         self._inventory: Inventory | None = None
@@ -399,6 +401,16 @@ class SensorWatch:
         if not self._readings:
             return self._inventory
         return _with_reading(self._inventory, self._readings[-1])
+
+    def followed(self, interrupt: Interrupt) -> Iterator[Inventory]:
+        """Yield this PC's devices with each further reading, until Ctrl-C or the reader's end."""
+        inventory = self.inventory()
+        while not self._stream.has_ended and not interrupt.is_asked:
+            event = self._stream.wait(_LOOK_S)
+            if isinstance(event, Inventory):
+                inventory = event
+            elif event is not None:
+                yield _with_reading(inventory, event)
 
     def readings(self) -> list[Reading]:
         """Return every reading since the start, oldest first."""

@@ -22,9 +22,9 @@ from gpu_studio.cli.bench_runs import (
     started_runs,
     verdicts,
 )
-from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError, did_you_mean
 from gpu_studio.cli.recorder import Recorder
-from gpu_studio.cli.screen import note, print_bytes, print_line, print_list
+from gpu_studio.cli.screen import note, print_event, print_line, print_list
 from gpu_studio.core.benchmark.options import explain_option
 from gpu_studio.core.benchmark.plan import Plan, RunPlan, Sweep
 from gpu_studio.core.benchmark.recording import read_recording, recording_sentences
@@ -32,7 +32,6 @@ from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
-from gpu_studio.core.protocol import encode_all
 from gpu_studio.core.units import format_size
 from gpu_studio.engine.recorded_engine import RecordedEngine
 
@@ -53,7 +52,8 @@ def _replay(options: argparse.Namespace, _log_path: Path) -> int:
     for sentence in recording_sentences(recording):
         write_line(sentence)
     if options.json:
-        print_bytes(encode_all([recording.header, described]))
+        for message in (recording.header, described):
+            print_event(message)
     else:
         print_line()
     engine = RecordedEngine(recording, speed=math.inf if options.at_once else 1.0)
@@ -145,7 +145,9 @@ def _find_workload(description: EngineDescribed, name: str) -> WorkloadDescripti
     found = next((one for one in description.workloads if one.name == name), None)
     if found is None:
         names = ", ".join(one.name for one in description.workloads)
-        raise WrongUseError(f"There is no workload “{name[:40]}”: choose {names}.")
+        known = [*(one.name for one in description.workloads), *COMMAND.parts]
+        near = did_you_mean(name, known)
+        raise WrongUseError(f"There is no workload “{name[:40]}”: choose {names}.{near}")
     if found.skipped:
         raise StudioError(FailureKind.BAD_REQUEST, f"{found.name} cannot run here: {found.skipped}")
     return found

@@ -33,7 +33,7 @@ def _list(options: argparse.Namespace, _log_path: Path) -> int:
     runs = history()
     contents = runs.contents()
     if options.json:
-        print_json(contents)
+        print_json("history", contents)
         return DONE
     for entry in contents.entries:
         print_line(_entry_line(entry))

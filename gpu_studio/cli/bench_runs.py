@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import CommandEngine, started_engine
-from gpu_studio.cli.screen import TerminalTable, note, now, print_line
+from gpu_studio.cli.screen import TerminalTable, complain, note, now, print_line
 from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown
 from gpu_studio.core.benchmark.plan import RunPlan, in_turns
@@ -41,8 +41,10 @@ _COLUMNS = (
     ("size", -14), ("dtype", 8), ("device", 13), ("median", -8), ("spread", -6), ("samples", -7),
     ("throughput", -12), ("of peak", -7), ("compared", -12),
 )  # fmt: skip
+_DISPENSABLE = ("samples", "of peak", "throughput", "spread", "dtype")
 _INDENT = " " * 16
 _EXPORTS = (".csv", ".json", ".md")
+IN_DOUBT = "in doubt: "
 
 
 @contextmanager
@@ -76,7 +78,7 @@ class BenchRuns:
     ) -> None:
         self._work = work
         self._as_json, self._finished = as_json, finished
-        self._table = TerminalTable(_COLUMNS)
+        self._table = TerminalTable(_COLUMNS, _DISPENSABLE)
         self._titled = ""
         self._printed: set[str] = set()
         self.runs: list[Run] = []
@@ -93,10 +95,11 @@ class BenchRuns:
 
     @property
     def exit_status(self) -> int:
-        """The exit status: whether a run failed, or was skipped on every device."""
+        """The exit status: whether a run failed, was skipped on every device, or is in doubt."""
         failed = (run for run in self.runs if run.state is RunState.FAILED)
         is_done = all(self._is_skipped(run) and self._is_made_elsewhere(run) for run in failed)
-        return self._work.exit_status(is_done=is_done)
+        in_doubt = any(map(doubts_of, self.results))
+        return self._work.exit_status(is_done=is_done, in_doubt=in_doubt)
 
     @property
     def results(self) -> list[RunFinished]:
@@ -148,7 +151,7 @@ class BenchRuns:
             self._titled = runs[0].request.workload
             self._printed.clear()
             print_line(f"{self._titled}, time per call")
-            print_line(self._table.heading)
+            print_line(self._table.heading, style="dim")
         for event, changed in self._work.made(runs, as_json=self._as_json):
             for run in changed:
                 self._work.progress.show(f"{number}  {_progress_text(run)}")
@@ -161,27 +164,27 @@ class BenchRuns:
                 self._finished(run)
 
     def _show(self, result: RunFinished) -> None:
-        print_line(self._table.row(_cells(result, self.results)))
+        self._table.print_row(_cells(result, self.results))
         lines = [*remarks(result, self.cards.get(result.device))]
         if self.with_transfers and is_cpu(result.device):
             lines.append(_NO_TRANSFERS.format(compute=format_duration(result.median_s)))
         for line in lines:
             # A workload's findings are the same at every size: print them once.
             if line not in self._printed or line not in result.details.findings:
-                print_line(f"{_INDENT}{line}")
+                print_line(f"{_INDENT}{line}", style="yellow" if line.startswith(IN_DOUBT) else "")
         self._printed.update(result.details.findings)
 
     def _note_failure(self, event: Event, run: Run) -> None:
         if isinstance(event, (RunFailed, RequestFailed, EngineEnded)) and run.failure:
             self._work.progress.clear()
             skipped = "skipped. " if self._is_skipped(run) else ""
-            note(f"{_title(run)}: {skipped}{run.failure.message}")
+            complain(f"{_title(run)}: {skipped}{run.failure.message}")
 
 
 def remarks(result: RunFinished, card: TorchCard | None = None) -> Iterator[str]:
     """Yield the remarks to print below a result's row, one line each."""
     for doubt in doubts_of(result):
-        yield f"in doubt: {doubt.sentence}"
+        yield f"{IN_DOUBT}{doubt.sentence}"
     if is_worth_a_line(result):
         yield is_this_normal(result, card)
     if result.conditions.loaded_s is not None and not is_cpu(result.device):

@@ -10,10 +10,10 @@ import msgspec
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import Patience, addresses, check_device, started_engine
-from gpu_studio.cli.command import DONE, FAILED, Command
+from gpu_studio.cli.command import FAILED, Command
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.saving import painted, save
-from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
+from gpu_studio.cli.screen import TerminalTable, note, now, print_event, print_line
 from gpu_studio.core.check.check_file import RECORD_ENDINGS, encode_record
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_record import end_words
@@ -44,7 +44,6 @@ from gpu_studio.core.messages.check_messages import (
 )
 from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.program_version import program_title
-from gpu_studio.core.protocol import encode
 from gpu_studio.core.shared_texts import without_identifiers
 from gpu_studio.core.units import counted, format_percent
 from gpu_studio.hardware.cpu import boot_mark
@@ -61,6 +60,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
 
 _PAINTER = "gpu_studio.ui.check.record_document"
+_STYLES = {"passed": "green", "failed": "red"}
 _COLUMNS = (("stage", 22), ("result", 14), ("time", -6), ("tested", 60))
 # A step of a check takes a second at most, a stop has to wait for it.
 _STOP_PATIENCE_S = 5.0
@@ -69,7 +69,7 @@ _LONGEST_FAREWELL_S = 10.0
 
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
-    """Check a device; return the exit status: 0 if the check passed, otherwise 1."""
+    """Check a device; return the exit status."""
     folder = CheckFolder(data_folder() / FOLDER_NAME, boot_mark())
     _tell_cut_off(folder)
     with contextlib.ExitStack() as after:
@@ -86,12 +86,15 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         with _noted_if_not_kept():
             folder.conclude(run.check_id, run.record(), run.fingerprint)
     if options.json:
-        print_bytes(encode(run.finished()))
+        print_event(run.finished())
     else:
         _print_result(run.record())
     if options.save is not None:
         _save(options.save, run.record())
-    return DONE if run.record().verdict == "passed" else FAILED
+    verdict = run.record().verdict
+    if verdict == "failed":
+        return FAILED
+    return work.exit_status(is_done=True, in_doubt=verdict != "passed")
 
 
 def _plan(options: argparse.Namespace, described: EngineDescribed) -> CheckPlan:
@@ -152,7 +155,7 @@ class _Terminal:
             on_pause=self._on_pause,
         )  # fmt: skip
         if not self._as_json:
-            print_line(self._table.heading)
+            print_line(self._table.heading, style="dim")
         while (request := run.next_request()) is not None:
             self._save()
             for event in self._work.answers(request, patience):
@@ -183,12 +186,12 @@ class _Terminal:
     def _show(self, event: Event) -> None:
         run = self._run
         if self._as_json:
-            print_bytes(encode(_shared(event)))
+            print_event(_shared(event))
         elif isinstance(event, CheckStageFinished):
             self._work.progress.clear()
             title = stage_title(event.stage, run.plan.device)
             _, result, *rest = next(row for row in running_rows(run) if row[0] == title)
-            print_line(self._table.row([title, result[2:], *rest]))  # not every terminal has signs
+            self._table.print_row([title, result[2:], *rest])  # not every terminal has signs
         present = run.present
         if present is not None:
             self._work.progress.show(
@@ -219,7 +222,10 @@ def _print_result(record: CheckRecord) -> None:
     if record.planted is not None:
         print_line(planted_text(record.planted))
     print_line(f"{device_line(record.device)}, {when_line(record)}")
-    print_line(f"{end_words(record)} ({record.verdict}). {record.sentence}")
+    print_line(
+        f"{end_words(record)} ({record.verdict}). {record.sentence}",
+        style=_STYLES.get(record.verdict, "yellow"),
+    )
     print_line(f"next: {record.next_action}")
 
 
@@ -259,7 +265,8 @@ COMMAND = Command(
     about="Check whether a card is sound: load, compute, layouts, memory and link. "
     "Without a card, the check runs on the CPU, so that you can see what it does. If a crash or a "
     "restart cuts a check off, the next one says so and keeps its result. Exit status: 0 if the "
-    "check passed, otherwise 1. A pass applies to what was tested and to nothing else.",
+    "check passed, 1 if it failed, 3 if it cannot tell. A pass applies to what was tested and to "
+    "nothing else.",
     run=_run,
     add_arguments=_add_arguments,
 )

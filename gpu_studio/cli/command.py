@@ -1,20 +1,36 @@
-"""A terminal command: one record, from which argparse's parser is made; and its exit status."""
+"""A terminal command: one record, from which argparse's parser is made; and its exit status.
+
+The status: 0 done, 1 what was asked about failed, 2 wrong use, 3 in doubt or not fully tested, 130
+stopped by Ctrl-C.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
+DONE, FAILED, WRONG_USE, DOUBTFUL, INTERRUPTED = 0, 1, 2, 3, 130
 JSON_EVENTS = "print JSON, one event per line"
 JSON_OBJECT = "print one JSON object"
 
 
+_WRONG_WORD = re.compile(r"invalid choice: '([^']*)'|unrecognized arguments: (\S+)")
+
+
 class WrongUseError(Exception):
     """The command line makes no sense; the text is the message to show."""
+
+
+def did_you_mean(word: str, names: Iterable[str]) -> str:
+    """Return “ Did you mean …?” with the name that is almost the word; else nothing."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, names, n=1)
+    return f" Did you mean “{near[0]}”?" if near else ""
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -30,7 +46,9 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise `WrongUseError`."""
-        raise WrongUseError(f"{message.rstrip('.')}. See “{self.prog} --help”.")
+        wrong = _WRONG_WORD.search(message)
+        near = did_you_mean(wrong[1] or wrong[2], self._first_words()) if wrong is not None else ""
+        raise WrongUseError(f"{message.rstrip('.')}.{near} See “{self.prog} --help”.")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -43,12 +61,16 @@ class CommandParser(argparse.ArgumentParser):
             args = [self.bare_part]
         elif self.usual_part and (not args or args[0] not in self._first_words()):
             args = [self.usual_part, *(args or ())]
-        return super().parse_known_args(args, namespace)
+        found, extra = super().parse_known_args(args, namespace)
+        if extra:
+            self.error(f"unrecognized arguments: {' '.join(extra)}")
+        return found, extra
 
     def _first_words(self) -> set[str]:
-        words = {"-h", "--help"}
+        words: set[str] = set()
         for action in self._actions:
-            words.update(action.choices or ())
+            words.update(action.option_strings)
+            words.update(map(str, action.choices or ()))
         return words
 
 
@@ -88,4 +110,7 @@ class Command:
             self.add_arguments(parser)
         if self.json:
             parser.add_argument("--json", action="store_true", help=self.json)
+        parser.add_argument(
+            "-q", "--quiet", action="store_true", help="show no progress and no notes"
+        )
         parser.set_defaults(run=self.run)

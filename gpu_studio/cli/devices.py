@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
 from gpu_studio.cli.answers import (
     CommandEngine,
+    Interrupt,
     NoEngineError,
+    SensorWatch,
     addresses,
     at_work,
     describe_beside,
     new_engine,
     read_inventory,
 )
-from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
-from gpu_studio.cli.screen import Progress, print_json, print_line
-from gpu_studio.core.devices.devices import Inventory
-from gpu_studio.core.devices.facts import PcSnapshot
+from gpu_studio.cli.command import DONE, FAILED, INTERRUPTED, JSON_OBJECT, Command
+from gpu_studio.cli.screen import LiveText, Progress, Typed, print_json, print_line
+from gpu_studio.core.devices.devices import Device, Inventory
+from gpu_studio.core.devices.facts import PcSnapshot, bytes_text, celsius_text, percent_text
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.report import card_table, pc_value, report_text
 from gpu_studio.core.failure import StudioError
@@ -35,6 +38,7 @@ from gpu_studio.core.program_form import typed
 _WORKLOADS = ("elementwise", "matmul")
 _SIZES = (128, 512, 2048)
 _BUDGET_S = 0.5
+_WATCH_S = 1.0
 _HOW_TO_GET_THE_WINDOW = (
     "The window shows live curves and your card's memory: start GPU Studio on a desktop, or "
     "connect with “ssh -X”. “{help}” lists the terminal commands."
@@ -43,6 +47,8 @@ _HOW_TO_GET_THE_WINDOW = (
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Print the devices, PyTorch and the driver; return the exit status."""
+    if options.watch:
+        return _watch(log_path, as_json=options.json)
     description: EngineDescribed | None = None
     reads: dict[str, MemoryRead] = {}
     error, is_missing = "", False
@@ -60,7 +66,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             error, is_missing = str(failure), isinstance(failure, NoEngineError)
     snapshot = PcSnapshot(inventory=inventory, engine=description, memory=reads)
     if options.json:
-        print_json(pc_value(snapshot, error))
+        print_json("devices", pc_value(snapshot, error))
         return FAILED if description is None and not is_missing else DONE
     for line in report_text(snapshot, masked=False).splitlines():
         print_line(line)
@@ -72,6 +78,36 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         return FAILED
     _print_lines(finding_lines(inventory, description))
     return DONE
+
+
+def _watch(log_path: Path, *, as_json: bool) -> int:
+    """Show what the sensors say once a second, in one place of a terminal; return the status."""
+    with (
+        Interrupt().recorded() as interrupt,
+        SensorWatch(log_path, period_s=_WATCH_S) as watch,
+        LiveText() as screen,
+    ):
+        for inventory in watch.followed(interrupt):
+            if as_json:
+                print_json("reading", {"devices": inventory.devices})
+                continue
+            moment = f"{datetime.now():%H:%M:%S}"
+            table = card_table(PcSnapshot(inventory=inventory), moment)
+            screen.show([*table, _processor_line(inventory.cpu)])
+    return INTERRUPTED if interrupt.is_asked else FAILED
+
+
+def _processor_line(cpu: Device) -> str:
+    """Return how busy the processor is, how warm, and how much of its memory is used."""
+    now = cpu.telemetry
+    used = bytes_text(now.memory_used_bytes)
+    share = percent_text(now.utilization_percent)
+    parts = (
+        share and f"{share} busy",
+        celsius_text(now.temperature_c),
+        used and f"{used} of {bytes_text(cpu.memory_total_bytes)} used",
+    )
+    return f"{cpu.name}: {', '.join(filter(None, parts))}"
 
 
 def _print_lines(lines: Iterable[str]) -> None:
@@ -108,7 +144,7 @@ def finding_lines(inventory: Inventory, description: EngineDescribed) -> Iterato
     for finding in find(inventory, description):
         yield finding.sentence
         if finding.command:
-            yield f"    {finding.command}"
+            yield Typed(f"    {finding.command}")
 
 
 def missing_lines(inventory: Inventory, reason: str) -> Iterator[str]:
@@ -118,7 +154,7 @@ def missing_lines(inventory: Inventory, reason: str) -> Iterator[str]:
         if finding.code == "engine_missing":
             yield f"    {finding.evidence}"
         if finding.command:
-            yield f"    {finding.command}"
+            yield Typed(f"    {finding.command}")
 
 
 def show_first_look(log_path: Path) -> int:
@@ -180,8 +216,15 @@ def _request(workload: str, size: int, device: str) -> RunWorkload:
     )
 
 
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--watch", action="store_true", help="show the cards' sensors once a second, until Ctrl-C"
+    )
+
+
 COMMAND = Command(
     about="List the devices in this PC, and whether PyTorch can use them.",
     run=_run,
+    add_arguments=_add_arguments,
     json=JSON_OBJECT,
 )

@@ -19,7 +19,7 @@ from gpu_studio.cli.answers import (
 )
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
 from gpu_studio.cli.other_pc import TARGET
-from gpu_studio.cli.screen import Progress, print_json, print_line
+from gpu_studio.cli.screen import Progress, Typed, print_json, print_line
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.devices.facts import identity_line
 from gpu_studio.core.devices.finding import Finding, findings_value, is_usable
@@ -31,6 +31,7 @@ from gpu_studio.core.program_form import OF_ANOTHER_PC
 from gpu_studio.engine.devices.probe_client import probe_pc
 
 _LOAD_S = 0.6  # three readings long
+_STYLES = {"[ok": "green", "[warning": "yellow", "[problem": "bold red"}
 _MARKS = {"good": "[ok]     ", "note": "[note]   ", "warning": "[warning]", "failure": "[problem]"}
 
 
@@ -65,10 +66,10 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         program=OF_ANOTHER_PC if TARGET.pc is not None else None,
     )  # fmt: skip
     if options.json:
-        print_json(findings_value(findings))
+        print_json("findings", findings_value(findings))
     else:
         for line in (*identity_lines(inventory, engine, probe), *finding_lines(findings)):
-            print_line(line)
+            print_line(line, style=_STYLES.get(line.split("]")[0], ""))
     return DONE if is_usable(findings) else FAILED
 
 
@@ -80,7 +81,7 @@ def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
             yield f"          ({finding.code}: {finding.evidence})"
         if finding.command:
             where = f" on {TARGET.pc.name}" if TARGET.pc is not None else ""
-            yield f"          next{where}: {finding.command}"
+            yield Typed(f"          next{where}: {finding.command}")
 
 
 def identity_lines(

@@ -22,7 +22,7 @@ from gpu_studio.cli.command import (
     WrongUseError,
 )
 from gpu_studio.cli.data_folder import data_folder
-from gpu_studio.cli.screen import Progress, note, print_json, print_line
+from gpu_studio.cli.screen import Progress, complain, note, print_json, print_line
 from gpu_studio.core.builds.progress import ENDS, InstallProgress, InstallStage
 from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import Trouble, TroubleError, TroubleKind, format_size
@@ -65,7 +65,7 @@ def _list(options: argparse.Namespace, log_path: Path) -> int:
             "engines": rows, "recommended": choice.tag, "reason": choice.sentence,
             "folder": str(shelf.root), "unfinished_bytes": unfinished_bytes,
         }  # fmt: skip
-        print_json(value)
+        print_json("engines", value)
         return DONE
     for one in shelf.records():
         mark = "in use" if one.family == used else ""
@@ -205,7 +205,7 @@ def _remove(options: argparse.Namespace, _log_path: Path) -> int:
 def _show_used(shelf: BuildShelf, options: argparse.Namespace, value: dict[str, object]) -> None:
     used = shelf.used()
     if options.json:
-        print_json(value | {"used": used})
+        print_json("engine_changed", value | {"used": used})
     elif used:
         print_line(f"The {build_title(used)} is used from now on.")
     else:
@@ -232,7 +232,8 @@ class _Terminal:
     def show(self, progress: InstallProgress) -> None:
         """Show one step."""
         if self._as_json:
-            print_json(progress.value() | {"family": self.family, "reason": self._reason})
+            value = progress.value() | {"family": self.family, "reason": self._reason}
+            print_json("install_progress", value)
             return
         title = stage_title(progress.stage, self.family)
         if progress.stage in ENDS:
@@ -259,9 +260,9 @@ class _Terminal:
         if trouble is None:
             print_line(f"{title}. {progress.result}".strip())
             return
-        note(f"{trouble.sentence} {terminal_action(trouble, self.family)}")
+        complain(f"{trouble.sentence} {terminal_action(trouble, self.family)}")
         for line in _evidence(trouble, self.family):
-            note(line)
+            complain(line)
 
 
 def _evidence(trouble: Trouble, family: str) -> list[str]:

@@ -1,7 +1,7 @@
-"""The terminal commands and their exit status: 0 done, 1 failed, 2 wrong use, 130 Ctrl-C.
+"""The terminal commands.
 
-A mistake is one line on standard error. A command's module is imported only if the command is
-named: ``--help`` must not wait for numpy.
+A mistake is one line on standard error, and with ``--json`` one object as well. A command's module
+is imported only if the command is named: ``--help`` must not wait for numpy.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ COMMANDS = {
     "check": "check whether a card computes and remembers without errors",
     "place": "move a model or a tensor file to a device, and check that nothing changed",
     "pitfall": "make a common mistake on purpose, and see the fix",
+    "completion": "complete commands with Tab in your shell",
     "serve": "answer another PC that reaches this one over ssh",
 }
 # The reader has closed the pipe, as “| head” does. Windows reports "invalid argument" for it.
@@ -77,13 +78,15 @@ _EXAMPLES = (
 def main(arguments: Sequence[str]) -> int:
     """Run a command; return its exit status."""
     _prepare_output()
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     try:
         return _run(build_parser(arguments).parse_args(arguments))
     except WrongUseError as error:
-        _complain(f"gpu-studio: {error}")
+        _complain(error, "wrong_use", arguments)
         return WRONG_USE
     except StudioError as error:
-        _complain(f"gpu-studio: {error}")
+        _complain(error, error.kind.value, arguments)
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -91,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
         # Discard the buffered rest. Otherwise Python would try to write it again on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if error.errno not in _PIPE_CLOSED:
-            _complain(f"gpu-studio: {error.strerror or error}")
+            _complain(error.strerror or error)
         return FAILED
 
 
@@ -121,9 +124,14 @@ def _letters_for(sign: str) -> str:
     return plain or "?"
 
 
-def build_parser(arguments: Sequence[str] = ()) -> CommandParser:
-    """Return the parser of the command line; of the commands, only those named are complete."""
-    start = own_program().start
+def build_parser(arguments: Sequence[str] = (), program: str = "") -> CommandParser:
+    """Return the parser of the command line; of the commands, only those named are complete.
+
+    Args:
+        arguments: the words of the command line.
+        program: what starts the program; by default as it was started.
+    """
+    start = program or own_program().start
     parser = CommandParser(
         prog=start,
         description=_ABOUT,
@@ -132,7 +140,7 @@ def build_parser(arguments: Sequence[str] = ()) -> CommandParser:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--version", action="version", version=program_title(), help="print the version"
+        "-V", "--version", action="version", version=program_title(), help="print the version"
     )
     parser.add_argument(
         "--on", metavar="[NAME=]HOST",
@@ -159,7 +167,10 @@ def _run(options: argparse.Namespace) -> int:
 
         TARGET.use(options)
     if options.command is not None:
-        status: int = options.run(options, _start_log())
+        from gpu_studio.cli.screen import kept_quiet
+
+        with kept_quiet(options.quiet):
+            status: int = options.run(options, _start_log())
         return status
     from gpu_studio.cli.devices import show_first_look
 
@@ -196,5 +207,10 @@ def _start_log() -> Path:
     return path
 
 
-def _complain(line: str) -> None:
-    sys.stderr.write(" ".join(line.split()) + "\n")
+def _complain(error: object, kind: str = "", arguments: Sequence[str] = ()) -> None:
+    sentence = " ".join(str(error).split())
+    sys.stderr.write(f"gpu-studio: {sentence}\n")
+    if "--json" in arguments:
+        from gpu_studio.cli.screen import print_json
+
+        print_json("failure", {"kind": kind, "message": sentence})

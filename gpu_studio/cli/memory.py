@@ -9,12 +9,19 @@ from pathlib import Path
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli import memory_replay
 from gpu_studio.cli.answers import at_work, new_engine
-from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, WrongUseError
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.memory_answer import print_answer
 from gpu_studio.cli.memory_fit import fit_command
-from gpu_studio.cli.screen import Progress, note, print_bytes, print_json, print_line, print_list
+from gpu_studio.cli.screen import (
+    Progress,
+    complain,
+    print_event,
+    print_json,
+    print_line,
+    print_list,
+)
 from gpu_studio.core.engine import Engine, EngineEnvironment, describe_exit
-from gpu_studio.core.failure import StudioError
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.allocator.options import checked_configuration
 from gpu_studio.core.memory.experiment import check_experiment
 from gpu_studio.core.memory.modelled_cards import (
@@ -37,7 +44,6 @@ from gpu_studio.core.messages.memory_messages import (
     StageBegan,
 )
 from gpu_studio.core.messages.message import Event
-from gpu_studio.core.protocol import encode
 from gpu_studio.core.tensors import DTYPES, LARGEST_SIZE
 from gpu_studio.core.units import format_bytes
 from gpu_studio.core.user_file import UnusableFileError, open_user_file
@@ -51,12 +57,10 @@ def _explain(options: argparse.Namespace, _log_path: Path) -> int:
     """Explain the error in a file, or say why not; return the exit status."""
     found = explain_oom_text(decoded_text(_content(options.file)))
     if found is None:
-        note("This text has no out-of-memory error.")
-        if options.json:
-            print_bytes(b"{}\n")
-        return FAILED
+        message = "This text has no out-of-memory error."
+        raise StudioError(FailureKind.BAD_REQUEST, message)
     if options.json:
-        print_json(found.numbers)
+        print_json("oom_numbers", found.numbers)
         return DONE
     print_answer(found.answer)
     return DONE
@@ -95,7 +99,7 @@ def _run_experiment(options: argparse.Namespace, log_path: Path) -> int:
         for event in work.answers(request):
             is_done = isinstance(event, OomFinished)
             if options.json and not isinstance(event, SegmentsRead):
-                print_bytes(encode(event))
+                print_event(event)
             _show(event, work.progress, as_json=options.json)
     return work.exit_status(is_done=is_done)
 
@@ -143,10 +147,10 @@ def _show(event: Event, progress: Progress, *, as_json: bool) -> None:
                 _print_end(event)
         case RequestFailed():
             progress.clear()
-            note(event.failure.message)
+            complain(event.failure.message)
         case EngineEnded():
             progress.clear()
-            note(describe_exit(event.exit_code))
+            complain(describe_exit(event.exit_code))
 
 
 def _print_end(finished: OomFinished) -> None:
@@ -169,7 +173,7 @@ def _list_cards(options: argparse.Namespace, _log_path: Path) -> int:
              "context_bytes": c.context_bytes}
             for c in cards
         ]  # fmt: skip
-        print_json({"cards": values})
+        print_json("modelled_cards", {"cards": values})
         return DONE
     for card in cards:
         context = format_bytes(card.context_bytes)

@@ -83,7 +83,7 @@ def _print(options: argparse.Namespace, found: ModelFit, bandwidth: float | None
             "bound_tokens_per_s": most_tokens_per_s(found, bandwidth),
             "bandwidth_bytes_per_s": bandwidth, "speed_sentence": speed[0],
         }  # fmt: skip
-        print_json(values)
+        print_json("memory_fit", values)
         return DONE
     if is_simulated:
         context_mib = card.context_bytes >> 20

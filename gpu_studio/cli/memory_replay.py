@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command
 from gpu_studio.cli.memory_answer import print_answer
-from gpu_studio.cli.screen import note, print_json, print_line
+from gpu_studio.cli.screen import print_json, print_line
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.allocator.options import checked_configuration
 from gpu_studio.core.memory.replay.history import NO_HISTORY
@@ -51,18 +51,15 @@ class ReplayAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 def _replay(options: argparse.Namespace, _log_path: Path) -> int:
     """Replay a history; return the exit status."""
-    try:
-        opened = ask(OpenHistory(os.fsencode(options.file), options.index), call_child)
-        if not isinstance(opened, OpenedHistory):
-            raise StudioError(FailureKind.BAD_REQUEST, NO_HISTORY)
-        conf = opened.conf if options.conf is None else options.conf
-        found = _what_if(opened, options, conf)
-        smallest = _smallest(opened, options, conf)
-    except StudioError as error:
-        note(str(error))
-        return FAILED
+    opened = ask(OpenHistory(os.fsencode(options.file), options.index), call_child)
+    if not isinstance(opened, OpenedHistory):
+        raise StudioError(FailureKind.BAD_REQUEST, NO_HISTORY)
+    conf = opened.conf if options.conf is None else options.conf
+    found = _what_if(opened, options, conf)
+    smallest = _smallest(opened, options, conf)
     if options.json:
         print_json(
+            "memory_replay",
             ReplayAnswer(
                 allocations=opened.allocations,
                 recorded_conf=opened.conf,
@@ -70,7 +67,7 @@ def _replay(options: argparse.Namespace, _log_path: Path) -> int:
                 peak_reserved_bytes=opened.peak_reserved_bytes,
                 what_if=found,
                 fits_from_bytes=None if smallest is None else smallest.card_bytes,
-            )
+            ),
         )
         return DONE
     shown = found or opened.modelled

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from pathlib import Path
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import addresses, describe_alone, started_engine
-from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError, did_you_mean
 from gpu_studio.cli.screen import print_line, print_list
 from gpu_studio.core.devices.access import usable_cards
 from gpu_studio.core.messages.engine_messages import EngineDescribed
@@ -19,15 +18,14 @@ from gpu_studio.core.messages.pitfall_messages import (
     PitfallStarted,
     RunPitfall,
 )
-from gpu_studio.core.switcher.pitfall_words import format_figure
+from gpu_studio.core.switcher.pitfall_words import format_figure, is_disturbed
 
-_WIDTH = 78
 _PART_TITLES = {"broken": "Broken", "fixed": "Fixed"}
 
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Run a pitfall's broken and fixed code; return the exit status."""
-    is_done = False
+    is_done = in_doubt = False
     with started_engine(log_path) as (work, described):
         pitfall = _find(options.name, described)
         device = options.device or next(iter(usable_cards(described)), addresses(described)[0])
@@ -36,10 +34,10 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             if isinstance(event, PitfallStarted):
                 work.progress.show(f"{pitfall.title}: {event.part} …")
             elif isinstance(event, PitfallFinished):
-                is_done = True
+                is_done, in_doubt = True, is_disturbed(event.broken, event.fixed)
                 if not options.json:
                     _print_all(pitfall, event)
-    return work.exit_status(is_done=is_done)
+    return work.exit_status(is_done=is_done, in_doubt=in_doubt)
 
 
 def _list(options: argparse.Namespace, log_path: Path) -> int:
@@ -53,8 +51,9 @@ def _find(name: str, description: EngineDescribed) -> PitfallDescription:
     for pitfall in description.pitfalls:
         if pitfall.name == name:
             return pitfall
-    names = ", ".join(pitfall.name for pitfall in description.pitfalls)
-    raise WrongUseError(f"There is no pitfall “{name[:40]}”: choose {names}.")
+    names = [pitfall.name for pitfall in description.pitfalls]
+    near = did_you_mean(name, names)
+    raise WrongUseError(f"There is no pitfall “{name[:40]}”: choose {', '.join(names)}.{near}")
 
 
 def _print_all(pitfall: PitfallDescription, finished: PitfallFinished) -> None:
@@ -64,29 +63,24 @@ def _print_all(pitfall: PitfallDescription, finished: PitfallFinished) -> None:
             _print_outcome(outcome)
         if outcome is finished.broken:
             print_line()
-            _print_wrapped(f"Why: {pitfall.why}")
+            print_line(f"Why: {pitfall.why}")
             if pitfall.remark:
-                _print_wrapped(f"Note: {pitfall.remark}")
-            _print_wrapped(f"The fix: {pitfall.remedy}")
+                print_line(f"Note: {pitfall.remark}")
+            print_line(f"The fix: {pitfall.remedy}")
     for sentence in filter(None, (finished.comparison, finished.untested)):
         print_line()
-        _print_wrapped(sentence)
+        print_line(sentence)
 
 
 def _print_outcome(outcome: PitfallOutcome) -> None:
     print_line()
-    _print_wrapped(f"{_PART_TITLES[outcome.part]}: {outcome.sentence}")
+    print_line(f"{_PART_TITLES[outcome.part]}: {outcome.sentence}")
     for line in outcome.error.splitlines():
-        _print_wrapped(line, indent="    ")
+        print_line(f"    {line}")
     for figure in outcome.figures:
         print_line(f"    {figure.title}: {format_figure(figure)}")
     if outcome.stand_in:
-        _print_wrapped(f"({outcome.stand_in})", indent="    ")
-
-
-def _print_wrapped(text: str, indent: str = "") -> None:
-    for line in textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent):
-        print_line(line)
+        print_line(f"    ({outcome.stand_in})")
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import CommandEngine, describe_alone, read_inventory, started_engine
-from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError, did_you_mean
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import TerminalTable, print_line, print_list
 from gpu_studio.core.device_name import is_cpu
@@ -62,6 +62,7 @@ def _request(thing: str, device: str, dtype: str, description: EngineDescribed) 
     if not path.exists() and path.suffix not in (".pt", ".pth", ".bin", ".ckpt"):
         raise WrongUseError(
             f"“{thing[:60]}” is neither a model nor a file. The models are {', '.join(names)}."
+            f"{did_you_mean(thing, names)}"
         )
     return PlaceModel(path=str(path.absolute()), device=device, dtype=dtype)
 
@@ -88,7 +89,7 @@ def _show(
     as_json: bool,
 ) -> Event | None:
     """Print the events as they arrive; return the last one."""
-    table, has_head = TerminalTable(_COLUMNS), False
+    table, has_head = TerminalTable(_COLUMNS, ("bytes", "type", "shape")), False
     last: Event | None = None
     for last in work.printed_answers(request, as_json=as_json):
         if as_json:
@@ -96,9 +97,9 @@ def _show(
         match last:
             case PlaceRow():
                 if not has_head:
-                    print_line(table.heading)
+                    print_line(table.heading, style="dim")
                     has_head = True
-                print_line(table.row(_cells(last)))
+                table.print_row(_cells(last))
             case FileInspected():
                 print_line(describe_file(last))
             case PlaceFinished():

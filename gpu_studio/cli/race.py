@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import check_device, started_engine
+from gpu_studio.cli.bench_runs import IN_DOUBT
 from gpu_studio.cli.command import Command, WrongUseError
 from gpu_studio.cli.recorder import Recorder, processor_name
 from gpu_studio.cli.saving import painted, save
-from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_line
+from gpu_studio.cli.screen import TerminalTable, complain, now, print_event, print_line
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.device_name import address_at, address_there, is_cpu
 from gpu_studio.core.devices.access import usable_cards
@@ -22,7 +23,6 @@ from gpu_studio.core.messages.race_messages import (
 )
 from gpu_studio.core.messages.run_messages import RunInTurns, RunsEnded
 from gpu_studio.core.notice import Tone
-from gpu_studio.core.protocol import encode
 from gpu_studio.core.race.contestant import (
     Contestant,
     contestant_name,
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
 _COLUMNS = (
     ("steps", -17), ("time", -8), ("a second", -8), ("per step", -8),
 )  # fmt: skip
-_LEAST_NAME = 34
 # Of all contestants together: many of them keep fewer frames each.
 _MOST_FRAME_BYTES = 256 << 20
 _PAINTER = "gpu_studio.ui.race.painter"
@@ -111,7 +110,8 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         # A child paints it, because Qt is not in this process.
         save(options.save, painted(_PAINTER, order.encode()))
     _conclude(picture, runs, verdict, as_json=options.json)
-    return work.exit_status(is_done=all(run.state is not RunState.FAILED for run in runs))
+    is_done = all(run.state is not RunState.FAILED for run in runs)
+    return work.exit_status(is_done=is_done, in_doubt=verdict.trust.tone is not Tone.GOOD)
 
 
 def _contestants(
@@ -171,11 +171,11 @@ def _raced(
                 phase, share = run.phase or "starting", format_percent(run.progress)
                 work.progress.show(f"{number}  {contestant_name(run)}: {phase} {share}")
         if as_json and not isinstance(event, (FramesOpened, FrameReady, RunsEnded)):
-            print_bytes(encode(event))
+            print_event(event)
     work.progress.clear()
     for side in sides:
         if side.run.failure is not None:
-            note(f"{contestant_name(side.run)}: {side.run.failure.message}")
+            complain(f"{contestant_name(side.run)}: {side.run.failure.message}")
     return sides
 
 
@@ -183,12 +183,15 @@ def _conclude(
     picture: WorkloadDescription, runs: Sequence[Run], verdict: Verdict, *, as_json: bool
 ) -> None:
     if as_json:
-        print_bytes(encode(verdict.finished))
+        print_event(verdict.finished)
         return
     print_line(f"{picture.title}, {format_size(verdict.finished.size, picture.size_text)}")
     names = [contestant_name(run, runs) for run in runs]
-    table = TerminalTable((("contestant", max(_LEAST_NAME, *map(len, names))), *_COLUMNS))
-    print_line(table.heading)
+    table = TerminalTable(
+        (("contestant", max(len("contestant"), *map(len, names))), *_COLUMNS),
+        ("per step", "a second"),
+    )
+    print_line(table.heading, style="dim")
     for name, run in zip(names, runs, strict=True):
         one = contestant_result(run)
         line = format_count(one.steps)
@@ -196,17 +199,13 @@ def _conclude(
             line += f" of {format_count(one.finish_steps)}"
         pace = three_digits(one.steps / one.seconds) if one.seconds else "–"
         median = "–" if one.step_median_s is None else format_duration(one.step_median_s)
-        print_line(
-            table.row(
-                [name, line, format_duration(one.seconds), pace, median]
-            )
-        )  # fmt: skip
+        table.print_row([name, line, format_duration(one.seconds), pace, median])
     if verdict.trust.tone is not Tone.GOOD:
         for doubt in verdict.trust.detail.splitlines():
-            print_line(f"  in doubt: {doubt}")
+            print_line(f"  {IN_DOUBT}{doubt}", style="yellow")
     for sentence in filter(None, (verdict.finished.sentence, verdict.reason)):
         print_line()
-        print_line(sentence)
+        print_line(sentence, style="bold")
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

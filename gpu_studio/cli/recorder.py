@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpu_studio.cli.answers import read_inventory
 from gpu_studio.cli.other_pc import TARGET
-from gpu_studio.cli.screen import note, now, print_bytes
+from gpu_studio.cli.screen import note, now, print_event
 from gpu_studio.core.benchmark.recording_writer import (
     RecordedPc,
     described_for_others,
@@ -21,7 +21,6 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineDescribed, RecordingHeader
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.program_version import program_title
-from gpu_studio.core.protocol import encode_all
 from gpu_studio.core.user_file import write_atomically
 from gpu_studio.hardware.cpu import are_cards_simulated, cpu_name
 
@@ -55,7 +54,8 @@ class Recorder:
         self._described = described
         self._header = header_of(self._pc(described, devices), described, now(), program_title())
         if self._as_json:
-            print_bytes(encode_all([self._header, described_for_others(described, workloads)]))
+            print_event(self._header)
+            print_event(described_for_others(described, workloads))
 
     def save(
         self,

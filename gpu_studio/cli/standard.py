@@ -18,11 +18,11 @@ from gpu_studio.cli.answers import (
     read_inventory,
     started_engine,
 )
-from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, WrongUseError
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.saving import painted, save
-from gpu_studio.cli.screen import TerminalTable, note, now, print_bytes, print_json, print_line
+from gpu_studio.cli.screen import TerminalTable, complain, note, now, print_json, print_line
 from gpu_studio.core.benchmark.comparison import (
     compared_rows,
     compared_works,
@@ -46,6 +46,7 @@ from gpu_studio.core.benchmark.standard_record import (
     record_of,
     shared_json,
 )
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.texts import listed
 from gpu_studio.core.units import about_time
@@ -81,21 +82,20 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
                 f"{about_time(standard_s(devices))}. Leave the PC alone meanwhile."
             )
         runs, is_complete = _make(plan, work, as_json=options.json)
-        status = work.exit_status(is_done=is_complete)
     record = record_of(
         plan, runs, inventory=inventory, described=described, made_at=now(),
         system=TARGET.system_name,
     )  # fmt: skip
     if record is None:
         note("Nothing was measured.")
-        return status or FAILED
+        return work.exit_status(is_done=False)
     if problem := StandardFolder(data_folder() / FOLDER_NAME).keep(record):
         note(problem)
     sides = sides_of(record)
     sentence = ". ".join(headline(sides, compared_works(sides)))
     if options.json:
         finished = StandardFinished(run=record, sentence=sentence, is_complete=is_complete)
-        print_bytes(msgspec.json.encode(finished) + b"\n")
+        print_json("standard_finished", finished)
     else:
         _print(sides)
         print_line()
@@ -107,7 +107,8 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         is_picture = options.save.suffix.lower() == ".png"
         shared = shared_json(record).encode()
         save(options.save, painted(_PAINTER, encode_standard(record)) if is_picture else shared)
-    return status
+    in_doubt = trust_of_sides(sides).tone is not Tone.GOOD
+    return work.exit_status(is_done=is_complete, in_doubt=in_doubt)
 
 
 def _make(plan: StandardPlan, work: CommandEngine, *, as_json: bool) -> tuple[list[Run], bool]:
@@ -126,7 +127,7 @@ def _make(plan: StandardPlan, work: CommandEngine, *, as_json: bool) -> tuple[li
                 work.progress.show(_progress_text(plan, changed[-1], begun_s))
             if event.ends_engine:
                 work.progress.clear()
-                note("PyTorch ended. The results until then are kept.")
+                complain("PyTorch ended. The results until then are kept.")
                 return runs, False
         if work.interrupt.is_asked:
             note("Stopped. The results until then are kept.")
@@ -154,7 +155,8 @@ def _compare(options: argparse.Namespace, _log_path: Path) -> int:
     sentence = ". ".join(headline(sides, compared_works(sides)))
     if options.json:
         trust, rows = trust_of_sides(sides).sentence, tuple(compared_rows(sides))
-        print_json(ComparedRuns(standard=STANDARD, sentence=sentence, trust=trust, rows=rows))
+        compared = ComparedRuns(standard=STANDARD, sentence=sentence, trust=trust, rows=rows)
+        print_json("compared_runs", compared)
         return DONE
     print_line(sentence)
     _print(sides)
@@ -165,12 +167,12 @@ def _compare(options: argparse.Namespace, _log_path: Path) -> int:
 
 def _print(sides: Sequence[Side]) -> None:
     """Print each work with a line for each side."""
-    table = TerminalTable(_COLUMNS)
+    table = TerminalTable(_COLUMNS, ("95 % interval",))
     for work, name, *figures in table_rows(sides, compared_works(sides)):
         if work:
             print_line()
-            print_line(work)
-        print_line(table.row([name[:34], *figures]))
+            print_line(work, style="bold")
+        table.print_row([name[:34], *figures])
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -88,7 +88,8 @@ def test_the_last_line_of_json_is_the_end(type_in: Typed, engines: Engines) -> N
     status, out, _ = type_in("--json", "--stage", "memory,load", "--plant", "bit")
     assert status == 1
     end = last_line(out)
-    assert list(end) == ["type", "device", "verdict", "stages", "planted", "next_action"]
+    shown = ["type", "schema", "device", "verdict", "stages", "planted", "next_action"]
+    assert list(end) == shown
     assert (end["type"], end["device"], end["verdict"]) == ("check_finished", "cuda:0", "failed")
     assert end["planted"] == "bit"
     assert [one["name"] for one in end["stages"]] == ["load", "memory"]

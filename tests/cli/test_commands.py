@@ -1,9 +1,13 @@
 """The commands as a person types them, in a process of their own, on the PC's CPU."""
 
+import argparse
 import errno
 import io
 import json
 import os
+import re
+import shutil
+import signal
 import subprocess
 import sys
 from importlib import import_module
@@ -14,10 +18,12 @@ import pytest
 
 from gpu_studio.cli import devices
 from gpu_studio.cli import main as cli
+from gpu_studio.cli.command import DONE, DOUBTFUL
 from gpu_studio.cli.main import COMMANDS, _prepare_output, build_parser, main
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.program_form import own_program
 
+MEASURED = (DONE, DOUBTFUL)  # a busy PC makes any time doubtful
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -62,6 +68,63 @@ def test_wrong_use_is_one_line_and_status_2(capsys, arguments, words):
     assert words in line
 
 
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        (["devcies"], "devices"),
+        (["bench", "matmul", "--devise", "cpu"], "--device"),
+        (["check", "--plant", "bits"], "bit"),
+        (["memory", "repaly", "x"], "replay"),
+    ],
+)
+def test_a_word_that_is_almost_right_is_named(capsys, arguments, near):
+    assert main(arguments) == 2
+    assert f"Did you mean “{near}”?" in capsys.readouterr().err
+
+
+def options_of(parser):
+    """Yield the long options of a parser and of all its parts."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for part in action.choices.values():
+                yield from options_of(part)
+        yield from (option for option in action.option_strings if option.startswith("--"))
+
+
+def test_the_document_has_the_options_that_there_are():
+    document = (ROOT / "docs" / "command-line.md").read_text("utf-8")
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", document))
+    assert named == set(options_of(build_parser([*COMMANDS])))
+
+
+def test_with_json_a_mistake_is_an_object_as_well(capsys):
+    assert main(["bench", "matmul", "--size", "0", "--json"]) == 2
+    output, errors = capsys.readouterr()
+    failure = json.loads(output)
+    assert (failure["type"], failure["schema"], failure["kind"]) == ("failure", 1, "wrong_use")
+    assert failure["message"] in errors
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
+def test_a_shell_can_complete_every_command(capsys, shell):
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(name in script for name in (*COMMANDS, "--sweep", "experiments"))
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+def test_bash_completes_a_command_and_an_option(capsys, tmp_path):
+    main(["completion", "bash"])
+    script = tmp_path / "script"
+    script.write_text(capsys.readouterr().out)
+    ask = f"""source {script}
+        function=$(complete -p gpu-studio | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+        COMP_WORDS=(gpu-studio dev); COMP_CWORD=1; $function; echo ${{COMPREPLY[@]}}
+        COMP_WORDS=(gpu-studio bench run --sw); COMP_CWORD=3; $function; echo ${{COMPREPLY[@]}}"""
+    done = subprocess.run(["bash", "--norc", "-c", ask], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["devices", "--sweep"]
+
+
 def test_the_status_is_the_process_s(type_in):
     done = type_in("bench", "matmul", "--size", "0")
     assert (done.returncode, done.stdout) == (2, "")
@@ -90,7 +153,7 @@ def test_bench_prints_the_events_and_the_result(type_here):
         "bench", "elementwise", "--size", "64,32", "--dtype", "float32,float64", "--device", "cpu",
         "--budget-s", "0.05", "--json",
     )  # fmt: skip
-    assert done.returncode == 0
+    assert done.returncode in MEASURED
     assert done.stderr == ""
     header, described, *events = [json.loads(line) for line in lines_of(done.stdout)]
     # Where the events are from goes before them: what is printed is a recording.
@@ -121,7 +184,7 @@ def test_bench_prints_a_table_and_the_verdict(type_in):
         "bench", "matmul", "--size", "64", "--device", "cpu", "--budget-s", "0.05",
         PYTHONIOENCODING="ascii",  # a console that has no × and no µ
     )  # fmt: skip
-    assert done.returncode == 0
+    assert done.returncode in MEASURED
     assert done.stderr == ""
     title, heading, row, *_, sentence = lines_of(done.stdout)
     assert title.startswith("matmul")
@@ -148,7 +211,7 @@ def test_a_run_that_cannot_fit_fails_and_the_others_go_on(type_here):
 
 def test_devices_as_json(type_in):
     done = type_in("devices", "--json")
-    assert done.returncode == 0
+    assert done.returncode in MEASURED
     assert done.stderr == ""
     found = json.loads(done.stdout)
     cpu = found["devices"][0]
@@ -166,6 +229,27 @@ def test_devices_as_json(type_in):
     assert set(found["driver"]) >= {"version", "error", "error_code"}
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a Ctrl-C for another process")
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_devices_can_be_watched_until_ctrl_c(environment, options):
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "gpu_studio", "devices", "--watch", *options],
+        stdout=subprocess.PIPE, encoding="utf-8", cwd=ROOT, env=environment,
+    )  # fmt: skip
+    try:
+        lines = [watching.stdout.readline() for _ in range(2 if options else 8)]
+        watching.send_signal(signal.SIGINT)
+        watching.communicate(timeout=60)
+    finally:
+        watching.kill()
+        watching.wait()
+    assert watching.returncode == 130
+    if options:
+        assert all(json.loads(line)["devices"][0]["kind"] == "cpu" for line in lines)
+    else:
+        assert sum("of" in line and "used" in line for line in lines) == 2
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows always has a display")
 def test_without_a_display_the_terminal_does_the_main_job(environment):
     small = "from gpu_studio.cli import devices as f; f._SIZES, f._BUDGET_S = (8, 64), 0.01"
@@ -174,7 +258,7 @@ def test_without_a_display_the_terminal_does_the_main_job(environment):
         [sys.executable, "-c", program],
         capture_output=True, encoding="utf-8", timeout=240, cwd=ROOT, env=environment,
     )  # fmt: skip
-    assert done.returncode == 0
+    assert done.returncode in MEASURED
     assert done.stderr == ""
     text = done.stdout
     assert "PyTorch 2." in text
@@ -248,8 +332,8 @@ def test_help_and_version(type_in):
     done = type_in("--help")
     assert done.returncode == 0
     assert "bench" in done.stdout
-    version = type_in("--version")
-    assert version.stdout == "GPU Studio 0.1.0\n"
+    assert type_in("-V").stdout == type_in("--version").stdout == "GPU Studio 0.1.0\n"
+    assert type_in("help", "bench").stdout == type_in("bench", "--help").stdout != ""
 
 
 @pytest.mark.parametrize("name", COMMANDS)

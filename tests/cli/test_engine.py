@@ -207,7 +207,8 @@ def test_a_removed_build_is_wanted_no_longer(shelf, capsys):
     shelf.write_wanted(Wanted(("cpu", "cu126"), "cpu"))
     assert main(["engine", "remove", "cpu", "--json"]) == DONE
     value = json.loads(capsys.readouterr().out)
-    assert value == {"removed": "cpu", "freed_bytes": 5000, "used": ""}
+    freed = {"removed": "cpu", "freed_bytes": 5000, "used": ""}
+    assert value == {"type": "engine_changed", "schema": 1, **freed}
     assert not shelf.folder("cpu").exists()
     assert shelf.wanted() == Wanted(("cu126",), "")
     assert main(["engine", "remove", "cpu"]) == FAILED

@@ -10,6 +10,7 @@ import pytest
 
 from gpu_studio.cli import main as cli
 from gpu_studio.cli import race as race_module
+from gpu_studio.cli.command import DONE, DOUBTFUL
 from gpu_studio.core.benchmark.recording import decode_recording, read_recording
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, TorchCard
@@ -277,7 +278,7 @@ def test_a_real_race_ends_with_a_picture(tmp_path):
             "PYTHONIOENCODING": "utf-8",
         },
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in (DONE, DOUBTFUL), done.stderr
     (contestant,) = json.loads(done.stdout.splitlines()[-1])["contestants"]
     assert (contestant["threads"], contestant["reached"], contestant["verified"]) == (1, True, True)
     content = path.read_bytes()

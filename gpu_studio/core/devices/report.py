@@ -274,13 +274,16 @@ _HEADS = (
 )  # fmt: skip
 
 
-def card_table(snapshot: PcSnapshot) -> list[str]:
-    """Return the lines of the table of cards; without a card, a line that says so."""
+def card_table(snapshot: PcSnapshot, moment: str = "") -> list[str]:
+    """Return the lines of the table of cards; without a card, a line that says so.
+
+    Args:
+        snapshot: the PC.
+        moment: when it was, for the title; without one, PyTorch's version stands there.
+    """
     driver, engine = snapshot.inventory.driver, snapshot.engine
-    title = (
-        f"Driver {driver.version or 'n/a'}   CUDA up to {driver.cuda_version or 'n/a'}   "
-        f"PyTorch {engine.torch_version if engine else 'n/a'}"
-    )
+    last = moment or f"PyTorch {engine.torch_version if engine else 'n/a'}"
+    title = f"Driver {driver.version or 'n/a'}   CUDA up to {driver.cuda_version or 'n/a'}   {last}"
     rows = [_row(card, snapshot.telemetry(card)) for card in snapshot.inventory.cards]
     if not rows:
         return [f"| {title} |", "| No graphics card. |"]

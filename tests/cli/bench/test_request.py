@@ -5,6 +5,7 @@ import pytest
 
 from gpu_studio.cli.answers import CommandEngine, Interrupt
 from gpu_studio.cli.bench_runs import BenchRuns
+from gpu_studio.cli.command import DOUBTFUL
 from gpu_studio.cli.screen import Progress
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.engine import EngineEnvironment
@@ -60,6 +61,26 @@ def test_wrong_use_is_one_line_and_status_2(engines, type_in, arguments, words):
     (line,) = errors.splitlines()
     assert words in line
     assert asked(engines) == []
+
+
+def test_a_doubt_about_a_time_is_in_json_and_in_the_status(engines, type_in):
+    engines.scripts[RunWorkload] = lambda _, request: run_events(request, other_processes=True)
+    status, output, _ = type_in("matmul", "--size", "64", "--device", "cpu", "--json", "-q")
+    finished = json.loads(output.splitlines()[-1])
+    assert status == DOUBTFUL
+    assert (finished["type"], finished["schema"]) == ("run_finished", 1)
+    assert [doubt["kind"] for doubt in finished["in_doubt"]] == ["busy CPU"]
+    assert "CPU" in finished["in_doubt"][0]["sentence"]
+
+
+def test_a_quiet_command_says_what_failed_and_nothing_else(engines, type_in):
+    failure = Failure(FailureKind.TOO_LARGE, "Too large.")
+    engines.scripts[RunWorkload] = lambda _, request: [
+        RunFailed(run_id=request.run_id, failure=failure)
+    ]
+    status, _, errors = type_in("matmul", "--size", "64", "--device", "cpu", "-q")
+    assert (status, len(errors.splitlines())) == (1, 1)
+    assert "Too large." in errors
 
 
 def test_a_workload_that_cannot_run_here_says_what_would_make_it_run(engines, type_in):
