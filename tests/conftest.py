@@ -122,7 +122,7 @@ def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> PatientQtBot:
 @pytest.fixture(autouse=True)
 def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set long time limits, because the machine may be busy; tests of a limit set their own."""
-    for name in ("_PATIENCE_MS", "_LONGEST_FAREWELL_MS", "_SILENT_AFTER_MS"):
+    for name in ("_PATIENCE_MS", "_SILENT_AFTER_MS"):
         monkeypatch.setattr(engine_session, name, _AN_HOUR_MS)
     monkeypatch.setattr(card_check, "_STOP_PATIENCE_MS", _AN_HOUR_MS)
     for module in (engine_session, sensor_log, sensors, worker):

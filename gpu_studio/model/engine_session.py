@@ -10,6 +10,7 @@ import logging
 import threading
 from collections import deque
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -40,7 +41,6 @@ _log = logging.getLogger(__name__)
 _PATIENCE_MS = 150  # a stop takes effect in 200 ms; after this the engine is ended
 _SILENT_AFTER_MS = 10_000  # an engine gives a sign of life each second
 _LONGEST_END_MS = 1500  # a call in this process may take longer; it ends with the process
-_LONGEST_FAREWELL_MS = 3000  # for an engine that was ended in the middle of a call
 _LONGEST_TAIL_MS = 100  # for a thread without further work
 _LONGEST_SUCCESSION_S = 5.0  # the next engine does not wait longer for a call of the old one
 _MOST_DEATHS = 3  # without work between them, before the window stops restarting by itself
@@ -114,14 +114,16 @@ class Reply(QObject):
 class EngineSession(QObject):
     """Sends requests to one engine after another.
 
+    An engine that is sent away answers no longer: its request ends at once as stopped, and the next
+    engine waits for its end, but not for long, since a hung driver may keep it forever.
+
     Args:
         factory: creates an engine when it is needed.
         parent: owns the session.
         environment: the settings of the first engine.
         wakes_cards: whether a new engine may wake sleeping cards by asking CUDA.
         describes: whether a new engine first describes itself. Otherwise it starts with the first
-            request, no other one starts before the next request, and one that does not end after a
-            stop is left behind; of those that describe themselves, only `restart` leaves one.
+            request, and no other one starts before the next request.
         stop_patience_ms: the time that a stopped request may take before its engine is ended.
 
     Signals:
@@ -171,16 +173,14 @@ class EngineSession(QObject):
         self.current_device: str | None = None
         self._engine: Engine | None = None
         self._old_engine: Engine | None = None  # until the next one is read
-        self._is_read = False
         self._has_ended = threading.Event()  # for the engine that was read last
         self._has_ended.set()
         self._waiting: deque[Reply] = deque()
         self._reply: Reply | None = None
         self._deaths, self._reason = 0, ""
-        self._is_lost = self._is_closed = self._has_beaten = self.is_silent = False
+        self._is_lost = self._is_closed = self.is_silent = False
         self._silence = self._timer(_SILENT_AFTER_MS, self._on_silence)
         self._patience = self._timer(stop_patience_ms or _PATIENCE_MS, self._on_stop_timeout)
-        self._farewell = self._timer(_LONGEST_FAREWELL_MS, self._on_farewell_timeout)
 
     def _timer(self, wait_ms: int, on_ended: Callable[[], None]) -> AwakeTimer:
         timer = AwakeTimer(self, wait_ms)
@@ -268,13 +268,13 @@ class EngineSession(QObject):
         """
         if self._is_closed or self.state is EngineState.ABSENT:
             return None
-        engine = self._retire()
+        self._retire()
         self._forget_engine()
-        self.is_released = engine is not None
+        self.is_released = self._old_engine is not None
         self._enter(EngineState.ABSENT)
-        if engine is None:
+        if self._old_engine is None:
             return None
-        ending = Task(engine.close, self)
+        ending = Task(self._old_engine.close, self)
         ending.start()
         return ending
 
@@ -284,8 +284,8 @@ class EngineSession(QObject):
             return
         self._is_closed = True
         self._waiting.clear()
-        for timer in (self._patience, self._farewell, self._silence):
-            timer.stop()
+        self._patience.stop()
+        self._silence.stop()
         limit = QDeadlineTimer(_LONGEST_END_MS)
         for engine in (self._old_engine, self._engine):
             if engine is not None:
@@ -308,20 +308,25 @@ class EngineSession(QObject):
         self._enter(EngineState.STARTING if self._describes else EngineState.READY)
         self._next()
 
-    def _retire(self) -> Engine | None:
-        """Let go of the engine, and end its work; return it, or None if there was none."""
+    def _retire(self) -> None:
+        """Send the engine away, and answer its request; the next one waits for its end."""
         # Called twice before the old engine has ended: there was no other in between.
         self._old_engine, self._engine = self._old_engine or self._engine, None
         self._is_lost = False
-        if self._reply is not None and self._old_engine is not None:
+        reply, self._reply = self._reply, None
+        self._patience.stop()
+        if reply is not None and self._old_engine is not None and not reply.is_finished:
             self._old_engine.abandon()
-            self._farewell.start()
-        return self._old_engine
+            QTimer.singleShot(0, self, partial(self._end_reply, reply))
+
+    def _end_reply(self, reply: Reply) -> None:
+        if not self._is_closed:
+            reply.deliver(EngineEnded(exit_code=None, stopped=True))
+            reply.finished.emit()
 
     def _forget_engine(self) -> None:
         self.description = self.current_device = None
         self._silence.stop()
-        self._has_beaten = False
         self._set_silent(False)
 
     def _next(self) -> None:
@@ -335,17 +340,15 @@ class EngineSession(QObject):
         elif not isinstance(request, ReadMemory):  # a reading is no work
             self._deaths = 0
             self._enter(EngineState.BUSY)
-        if not self._is_read or self._old_engine is not None:
-            self._read_engine()
-        assert self._engine is not None
-        self._engine.send(request)
+        engine = self._engine or self._new_engine()
+        engine.send(request)
 
-    def _read_engine(self) -> None:
-        """Start the current engine, and a worker that lives as long as it."""
-        engine = self._engine = self._engine or self._factory(self.environment)
+    def _new_engine(self) -> Engine:
+        """Return an engine that is read by a worker, which lives as long as it."""
+        engine = self._engine = self._factory(self.environment)
         old_engine, old_has_ended = self._old_engine, self._has_ended
         has_ended = threading.Event()
-        self._is_read, self._old_engine, self._has_ended = True, None, has_ended
+        self._old_engine, self._has_ended = None, has_ended
 
         def events() -> Iterator[tuple[Engine, Event | Heartbeat | None]]:
             try:
@@ -363,6 +366,7 @@ class EngineSession(QObject):
         worker.failure_raised.connect(self._on_reading_failed)
         worker.finished.connect(worker.deleteLater)
         worker.start()
+        return engine
 
     def _stop(self, reply: Reply) -> None:
         if reply is self._reply:
@@ -373,44 +377,24 @@ class EngineSession(QObject):
                 self._patience.start()
         elif reply in self._waiting:
             self._waiting.remove(reply)
-            reply.deliver(EngineEnded(exit_code=None, stopped=True))
-            reply.finished.emit()
+            self._end_reply(reply)
 
     # ── what the engine says ─────────────────────────────────────────────────────────────────
 
     def _on_event(self, received: tuple[Engine, Event | Heartbeat | None]) -> None:
         """Pass on an event of an engine; None is the end of its events."""
         engine, event = received
-        if self._is_closed:
+        if self._is_closed or engine is not self._engine:
             return
-        if engine is self._old_engine:
-            self._on_event_of_old_engine(event)
-        elif engine is not self._engine:
-            return
-        elif event is None:
+        if event is None:
             self._on_engine_ended()
         else:
             self._set_silent(False)
-            if isinstance(event, Heartbeat):
-                self._has_beaten = True
-            else:
-                self._update_state(event)
+            if not isinstance(event, Heartbeat):
                 self._answer(event)
             # Only of an engine that has started: loading PyTorch may block its process for longer.
-            if self._has_beaten and self.description is not None and not self._is_closed:
+            elif self.description is not None:
                 self._silence.start()
-
-    def _on_event_of_old_engine(self, event: Event | Heartbeat | None) -> None:
-        """Pass on the last events of a replaced engine: its end was intended."""
-        if isinstance(event, Heartbeat) or self._reply is None:
-            return
-        if event is None or isinstance(event, EngineEnded):
-            event = EngineEnded(exit_code=event.exit_code if event else None, stopped=True)
-        elif not event.ends(self._reply.request):
-            # It began just after the request to end.
-            assert self._old_engine is not None
-            self._old_engine.abandon()
-        self._answer(event)
 
     def _on_reading_failed(self, failure: Failure) -> None:
         """Treat an error in reading an engine as the engine's death."""
@@ -421,22 +405,26 @@ class EngineSession(QObject):
             self._on_event((engine, None))
 
     def _answer(self, event: Event) -> None:
-        """Pass an event on to the current request; drop events without one."""
+        """Update the state, and pass an event on to the current request, if there is one.
+
+        Whoever hears of it may restart or end the engine at once: then another request is current.
+        """
         reply = self._reply
-        if reply is None:
+        self._update_state(event)
+        if reply is None or reply is not self._reply:
             return
         if isinstance(event, (RunFailed, RequestFailed)) and event.failure.traceback_text:
             _log.warning("The engine reported a failure:\n%s", event.failure.traceback_text)
         reply.deliver(event)
         if not reply.is_finished or self._is_closed:
             return
-        self._patience.stop()
-        self._farewell.stop()
-        self._reply = None
-        if not self._is_lost and self._old_engine is None:
-            if isinstance(reply.request, DescribeEngine) and self.description is None:
+        if reply is self._reply:
+            self._patience.stop()
+            self._reply = None
+            is_undescribed = isinstance(reply.request, DescribeEngine) and not self.description
+            if is_undescribed and not self._is_lost:
                 self._give_up()
-            else:
+            elif not self._is_lost:
                 self._enter(EngineState.READY)
         reply.finished.emit()
         self._next()
@@ -471,11 +459,9 @@ class EngineSession(QObject):
 
     def _on_engine_ended(self) -> None:
         """Start a new engine, unless too many died in a row."""
-        self._is_read = False
+        self._old_engine, self._engine = self._engine, None
         if self._reply is not None:
-            ended = EngineEnded(exit_code=None)
-            self._update_state(ended)
-            self._answer(ended)
+            self._answer(EngineEnded(exit_code=None))
         if not self._is_lost:
             return  # it could not start, or another one was requested meanwhile
         if self.line_failure is not None or self._deaths >= _MOST_DEATHS:
@@ -507,18 +493,10 @@ class EngineSession(QObject):
     # ── what takes too long ──────────────────────────────────────────────────────────────────
 
     def _on_stop_timeout(self) -> None:
-        """End an engine that did not end its request in time."""
-        if self.state is not EngineState.STOPPING:
-            return
-        if not self._describes:
-            self.restart()
-        elif self._engine is not None:
-            self._engine.abandon()
-
-    def _on_farewell_timeout(self) -> None:
-        """Go on without the end of a replaced engine: a hung driver may keep it."""
-        if self._old_engine is not None:
-            self._on_event_of_old_engine(None)
+        """Replace an engine that did not end its request in time."""
+        if self.state is EngineState.STOPPING:
+            self._retire()
+            self._begin()
 
     def _on_silence(self) -> None:
         _log.warning("PyTorch has given no sign of life for a while")

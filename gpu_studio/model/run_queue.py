@@ -6,16 +6,15 @@ slices, or stop at the first failure.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.messages.run_messages import RunInTurns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.model.engine_session import EngineSession, Reply
@@ -58,16 +57,9 @@ def step_of(runs: Sequence[Run], session: EngineSession | None = None) -> QueueS
     return QueueStep(request, tuple(runs), session)
 
 
-class StepPlan(Protocol):
-    """Yields the next step, given the results so far."""
-
-    def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
-        """Return the next step; None if the plan is over.
-
-        Args:
-            runs: the runs that have begun, with their results so far.
-            last: the event that ended the previous step; None before the first step.
-        """
+# Returns the next step, given the runs that have begun and the event that ended the step before,
+# None at first; None if the plan is over.
+Plan = Callable[[Sequence["Run"], "Event | None"], QueueStep | None]
 
 
 class RunQueue(QObject):
@@ -99,7 +91,7 @@ class RunQueue(QObject):
         self.step: QueueStep | None = None
         self.runs: list[Run] = []
         self.last: Event | None = None
-        self._plan: StepPlan | None = None
+        self._plan: Plan | None = None
         self._session: EngineSession | None = None
         self._reply: Reply | None = None
 
@@ -108,7 +100,7 @@ class RunQueue(QObject):
         """Whether the current step has received its last event."""
         return self._reply is not None and self._reply.is_finished
 
-    def start(self, plan: StepPlan, session: EngineSession) -> None:
+    def start(self, plan: Plan, session: EngineSession) -> None:
         """Start a plan; does nothing while another one runs.
 
         Args:
@@ -118,7 +110,7 @@ class RunQueue(QObject):
         if not self.state.is_busy:
             self._plan, self._session = plan, session
             self.runs, self.last, self.is_stopped = [], None, False
-            self._begin(plan.next_step(self.runs, None))
+            self._begin(plan(self.runs, None))
 
     def stop(self) -> bool:
         """Stop the current step, and begin no other one; return whether there was one to stop."""
@@ -154,4 +146,4 @@ class RunQueue(QObject):
         step, self.last = self.step, self._reply.last
         self.step = self._reply = None
         self.step_ended.emit(step)
-        self._begin(None if self.is_stopped else self._plan.next_step(self.runs, self.last))
+        self._begin(None if self.is_stopped else self._plan(self.runs, self.last))

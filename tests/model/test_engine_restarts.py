@@ -8,7 +8,7 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.message import Event, Request
-from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.worker import Worker
 from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
@@ -119,7 +119,7 @@ def test_a_restart_just_after_a_run_was_begun_still_ends_that_run(
     session.submit(request)
     session.restart(ONE_CARD)
     qtbot.waitUntil(lambda: session.state is EngineState.READY)
-    assert old.calls == ["abandon", "abandon", "close"]
+    assert old.calls == ["abandon", "close"]
     assert watcher.answer(request)[-1] == EngineEnded(exit_code=None, stopped=True)
 
 
@@ -143,8 +143,20 @@ def test_the_death_of_an_engine_sent_away_is_no_loss(
     wait_paused(qtbot, engines)
     session.restart()
     qtbot.waitUntil(lambda: session.state is EngineState.READY)
-    assert watcher.answer(request)[-1] == EngineEnded(exit_code=-9, stopped=True)
+    assert watcher.answer(request)[-1] == EngineEnded(exit_code=None, stopped=True)
     assert watcher.losses == []
+
+
+def test_a_restart_at_the_last_event_ends_no_request_twice(
+    qtbot: QtBot, session: EngineSession, watcher: Watcher
+) -> None:
+    start(qtbot, session)
+    reply, ends = session.submit(run_request()), []
+    reply.finished.connect(lambda: ends.append(reply.last))
+    reply.event_received.connect(lambda _: reply.is_finished and session.restart())
+    qtbot.waitUntil(lambda: watcher.descriptions == 2 and session.is_free)
+    assert [type(one) for one in ends] == [RunFinished]
+    assert type(watcher.answer(reply.request)[-1]) is RunFinished
 
 
 @pytest.mark.parametrize("is_reading", [False, True], ids=["idle", "while it reads the memory"])
@@ -264,24 +276,19 @@ class Hung(ScriptedEngine):
 
 
 @pytest.mark.parametrize("describes", [False, True])
-def test_an_engine_that_hangs_after_a_stop_is_left_behind_if_it_only_works(
+def test_an_engine_that_hangs_after_a_stop_is_left_behind(
     qtbot: QtBot, engines: Engines, describes: bool
 ) -> None:
     engines.kind = Hung
     engines.scripts[RunWorkload] = hold_deaf
     session = EngineSession(engines, describes=describes, stop_patience_ms=1)
-    session._farewell.wait_ms = 1
     session.start()
     reply = session.submit(run_request())
     wait_paused(qtbot, engines)
     session.stop()
     hung = engines.latest
-    qtbot.waitUntil(lambda: "abandon" in hung.calls)
-    if not describes:
-        qtbot.waitUntil(lambda: reply.is_finished)
-        assert reply.last == EngineEnded(exit_code=None, stopped=True)
-    else:
-        assert session.state is EngineState.STOPPING
-        assert not session._farewell.is_active
+    qtbot.waitUntil(lambda: reply.is_finished)
+    assert reply.last == EngineEnded(exit_code=None, stopped=True)
+    assert "abandon" in hung.calls
     hung.go()
     session.close()

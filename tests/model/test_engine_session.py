@@ -132,7 +132,7 @@ def test_a_stop_in_a_long_call_abandons_the_engine_and_starts_a_fresh_one(
     wait_answered(qtbot, watcher, request)
     assert watcher.answer(request)[-1] == EngineEnded(exit_code=None, stopped=True)
     qtbot.waitUntil(lambda: session.state is EngineState.READY)
-    assert engines.latest.calls == ["stop", "abandon"]
+    assert engines.made[0].calls == ["stop", "abandon", "close"]
     assert watcher.descriptions == 2
     assert watcher.losses == []
 

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -9,27 +9,20 @@ from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.model.engine_session import EngineSession
-from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState
+from gpu_studio.model.run_queue import Plan, QueueStep, RunQueue, WorkState
 from tests.fakes.run_answers import run_events
 from tests.fakes.scripted_engine import Engines, ScriptedEngine
 from tests.model.session_watcher import hold, run_request, start, wait_paused
 
 
-class Rule:
-    """A plan that is a function of the runs so far and the last event."""
-
-    def __init__(self, rule: Callable[[Sequence[Run], Event | None], QueueStep | None]) -> None:
-        self.next_step = rule
-
-
-def in_turn(*names: str) -> Rule:
+def in_turn(*names: str) -> Plan:
     waiting = [Run(run_request(name)) for name in names]
 
     def rule(_runs: Sequence[Run], _last: Event | None) -> QueueStep | None:
         run = waiting.pop(0) if waiting else None
         return QueueStep(run.request, (run,)) if run is not None else None
 
-    return Rule(rule)
+    return rule
 
 
 @pytest.fixture
@@ -86,7 +79,7 @@ def test_the_next_step_depends_on_the_results_so_far(
         return QueueStep(run.request, (run,))
 
     with qtbot.waitSignal(queue.finished):
-        queue.start(Rule(rule), ready)
+        queue.start(rule, ready)
     assert [run.request.size for run in queue.runs] == [64, 128, 256]
 
 
@@ -104,7 +97,7 @@ def test_devices_take_turns_and_a_run_of_two_steps_is_kept_once(
     changed: list[Run] = []
     queue.event_received.connect(lambda _event, runs: changed.extend(runs))
     with qtbot.waitSignal(queue.finished):
-        queue.start(Rule(rule), ready)
+        queue.start(rule, ready)
     assert asked(engines) == ["a", "b", "b", "a"]
     assert queue.runs == [one, other]
     events = len(list(run_events(one.request)))
@@ -149,14 +142,13 @@ def test_the_plan_decides_whether_it_goes_on_after_a_death(
         yield from run_events(request)
 
     engines.scripts[RunWorkload] = dying
-    plan = in_turn("a", "b")
-    steps = plan.next_step
+    steps = in_turn("a", "b")
 
     def rule(runs: Sequence[Run], last: Event | None) -> QueueStep | None:
         return steps(runs, last) if goes_on or last is None else None
 
     with qtbot.waitSignal(queue.finished):
-        queue.start(Rule(rule), ready)
+        queue.start(rule, ready)
     assert names(queue)[0] == ("a", RunState.FAILED)
     assert names(queue)[1:] == ([("b", RunState.FINISHED)] if goes_on else [])
     qtbot.waitUntil(lambda: ready.is_free)

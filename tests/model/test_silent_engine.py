@@ -100,7 +100,7 @@ def test_a_silent_engine_can_be_stopped(
     ready_studio.headlines.act_otherwise()
     qtbot.waitUntil(lambda: ready_studio.session.state is EngineState.READY)
     assert silent.last == EngineEnded(exit_code=None, stopped=True)
-    assert engines.latest.calls[:2] == ["stop", "abandon"]
+    assert engines.made[0].calls == ["stop", "abandon", "close"]
     assert ready_studio.headlines.headline is None
 
 
@@ -152,7 +152,6 @@ def test_an_engine_that_cannot_be_killed_does_not_hold_its_successor(
     studio.session.restart()
     qtbot.waitUntil(lambda: studio.session.is_free)
     reply, old = run(qtbot, studio, engines), engines.latest
-    studio.session._farewell.wait_ms = 1
     studio.session.restart()
     qtbot.waitUntil(lambda: studio.session.state is EngineState.READY)
     assert reply.last == EngineEnded(exit_code=None, stopped=True)

@@ -263,7 +263,7 @@ class Benchmark(QObject):
         self._plan = plan if source is None else None
         self._steps = _Steps(plan, self._studio.pcs, source, self._next_number)
         self.notice = Notice()
-        self._queue.start(self._steps, self._studio.session)
+        self._queue.start(self._steps.next_step, self._studio.session)
 
     @property
     def can_run_again(self) -> bool:

@@ -34,19 +34,6 @@ _STOPPED = "Stopped. The results until then are kept."
 _ENDED = "PyTorch ended. The results until then are kept."
 
 
-class _Steps:
-    """The steps of a standard run; it ends with its engine."""
-
-    def __init__(self, plan: StandardPlan) -> None:
-        self._plan = plan
-
-    def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
-        if last is not None and last.ends_engine:
-            return None
-        requests = self._plan.next_requests(len(runs) + 1)
-        return step_of([_run(request) for request in requests]) if requests else None
-
-
 class StandardMeasurement(QObject):
     """Makes the standard run of this PC.
 
@@ -142,13 +129,19 @@ class StandardMeasurement(QObject):
         self._begun.start()
         self._updating.start()
         self._studio.wakefulness.need(DEVICES, needed=True)
-        self._queue.start(_Steps(self._plan), self._studio.session)
+        self._queue.start(self._next_step, self._studio.session)
         self.changed.emit()
 
     def stop(self) -> None:
         """Stop; what was measured is kept."""
         if self._queue.stop():
             self.changed.emit()
+
+    def _next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
+        """Return the next step; a standard run ends with its engine."""
+        ends = last is not None and last.ends_engine
+        requests = () if ends or self._plan is None else self._plan.next_requests(len(runs) + 1)
+        return step_of([_run(request) for request in requests]) if requests else None
 
     def _begin_step(self, step: QueueStep) -> None:
         self._running = step.runs[0]

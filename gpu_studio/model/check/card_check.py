@@ -45,11 +45,8 @@ from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState
 from gpu_studio.model.worker import TaskQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from PySide6.QtCore import QObject
 
-    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.check.check_words import RecordRow
     from gpu_studio.core.failure import Failure
@@ -77,17 +74,6 @@ class CheckChoices(msgspec.Struct, frozen=True, kw_only=True):
     device: str = ""
     minutes: int = NORMAL_MINUTES
     plant: PlantKind | None = None
-
-
-class _Rounds:
-    """A plan of the rounds of a check, which knows itself whether it goes on."""
-
-    def __init__(self, run: CheckRun) -> None:
-        self._run = run
-
-    def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
-        request = self._run.next_request()
-        return QueueStep(request) if request is not None else None
 
 
 class CardCheck(PageModel):
@@ -377,7 +363,12 @@ class CardCheck(PageModel):
         self._session.start()
         self._pauses.start()
         self._studio.wakefulness.need(CHECK, needed=True)
-        self._queue.start(_Rounds(run), self._session)
+
+        def next_round(*_: object) -> QueueStep | None:
+            request = run.next_request()  # it knows itself whether it goes on
+            return QueueStep(request) if request is not None else None
+
+        self._queue.start(next_round, self._session)
         if not self._queue.state.is_busy:  # it was stopped before its first round
             self._end()
 

@@ -32,7 +32,7 @@ from gpu_studio.core.units import counted, format_size, local_now
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.model.pages import RACE
 from gpu_studio.model.race.race_files import OpenedRace, RaceFiles
-from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState, step_of
+from gpu_studio.model.run_queue import RunQueue, WorkState, step_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,16 +98,6 @@ class RaceChoices(msgspec.Struct, frozen=True, kw_only=True):
     left: Contestant | None = None
     right: Contestant | None = None
     photo: str = ""
-
-
-class _OneStep:
-    """A plan of one step: the sides that are not over take turns."""
-
-    def __init__(self, sides: Sequence[RaceSide]) -> None:
-        self._runs = [side.run for side in sides if not side.is_over]
-
-    def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
-        return None if last is not None else step_of(self._runs)
 
 
 class Race(PageModel):
@@ -441,7 +431,8 @@ class Race(PageModel):
         self._next_number += len(requests)
         self.sides = self._new_sides(requests)
         self.studio.wakefulness.need(RACE, needed=True)
-        self._queue.start(_OneStep(self.sides), self._session)
+        step = step_of([side.run for side in self.sides if not side.is_over])  # in turns
+        self._queue.start(lambda _, last: None if last else step, self._session)
 
     def stop(self) -> None:
         """Stop the race; the frames so far are kept."""

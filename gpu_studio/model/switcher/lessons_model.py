@@ -34,7 +34,7 @@ from gpu_studio.core.units import format_bytes, format_duration, format_percent
 from gpu_studio.model.bars import WORK, Bar
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.model.pages import LESSONS
-from gpu_studio.model.run_queue import QueueStep, RunQueue, step_of
+from gpu_studio.model.run_queue import RunQueue, step_of
 from gpu_studio.model.switcher.lessons import EXPERIMENTS, SEVERAL_CARDS, WAYS
 
 if TYPE_CHECKING:
@@ -233,7 +233,10 @@ class LessonsModel(PageModel):
         )
         self._running = lesson.name
         self._tried[lesson.name] = Tried(device=address, runs=runs)
-        self._queue.start(_Steps(runs, workload), self._studio.pcs.session_of(address))
+        by_name = {run.request.run_id: run for run in runs}
+        groups = in_turns([run.request for run in runs], workload)
+        steps = iter([step_of([by_name[one.run_id] for one in group]) for group in groups])
+        self._queue.start(lambda *_: next(steps, None), self._studio.pcs.session_of(address))
         self.changed.emit()
 
     def stop(self) -> None:
@@ -465,19 +468,6 @@ class LessonsModel(PageModel):
             name=name, value=1.0, text=f"{format_percent(working)} at work",
             device=self._shown.device, parts=shares,
         )  # fmt: skip
-
-
-class _Steps:
-    """A plan of all runs, in turns where they may, whatever becomes of each."""
-
-    def __init__(self, runs: Sequence[Run], workload: WorkloadDescription) -> None:
-        by_request = {run.request.run_id: run for run in runs}
-        groups = in_turns([run.request for run in runs], workload)
-        self._groups = iter([[by_request[one.run_id] for one in group] for group in groups])
-
-    def next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
-        group = next(self._groups, None)
-        return step_of(group) if group is not None else None
 
 
 def _aimed(outcome: PitfallOutcome | None) -> list[Figure]:

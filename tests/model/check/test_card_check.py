@@ -44,7 +44,6 @@ def folder(tmp_path: Path) -> CheckFolder:
 def hurry(check: CardCheck) -> None:
     """Wait for the end of a replaced engine no longer than a moment."""
     assert check._session is not None
-    check._session._farewell.wait_ms = 1
 
 
 def test_the_first_card_is_checked_for_six_minutes(check: CardCheck, engines: Engines) -> None:
