@@ -18,7 +18,7 @@ from gpu_studio.cli.answers import (
     read_inventory,
     started_engine,
 )
-from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.saving import painted, save
@@ -31,12 +31,10 @@ from gpu_studio.core.benchmark.comparison import (
 )
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.benchmark.side import (
-    MOST_SIDES,
     Side,
     facts_of,
     sides_of,
     trust_of_sides,
-    usual_side,
 )
 from gpu_studio.core.benchmark.standard import STANDARD, StandardPlan, standard_s
 from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
@@ -54,8 +52,6 @@ from gpu_studio.process.sleep_block import SleepBlock
 
 _PAINTER = "gpu_studio.ui.standard_page"
 _COLUMNS = (("device", 34), ("per second", -16), ("95 % interval", -18), ("verdict", 0))
-_MOST_FILES = MOST_SIDES - 1
-_CARD = "card"
 _NO_RUN = "This PC has no standard run yet: “{command}” makes one."
 
 
@@ -144,14 +140,12 @@ def _progress_text(plan: StandardPlan, run: Run, begun_s: float) -> str:
 
 def _compare(options: argparse.Namespace, _log_path: Path) -> int:
     """Print the comparison; return the exit status."""
-    if len(options.files) > _MOST_FILES:
-        raise WrongUseError(f"Up to {_MOST_FILES} files can be compared, not {len(options.files)}.")
     own = StandardFolder(data_folder() / FOLDER_NAME).newest()
     if own is None:
         note(_NO_RUN.format(command=typed("gpu-studio standard")))
-    runs = [] if own is None else [sides_of(own, is_here=True)]
-    runs += [sides_of(read_standard(path)) for path in options.files]
-    sides = [usual_side(run, options.device) for run in runs]
+    sides = [*sides_of(own, is_here=True)] if own is not None else []
+    sides += [side for path in options.files for side in sides_of(read_standard(path))]
+    sides = [side for side in sides if not side.is_spare]
     sentence = ". ".join(headline(sides, compared_works(sides)))
     if options.json:
         trust, rows = trust_of_sides(sides).sentence, tuple(compared_rows(sides))
@@ -190,12 +184,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", metavar="FILE", type=Path, nargs="+",
-        help=f"up to {_MOST_FILES} pictures (PNG), recordings or JSON",
-    )  # fmt: skip
-    parser.add_argument(
-        "--device", choices=(_CARD, "cpu"), default=_CARD,
-        help="of a run with several devices, compare its first card or its CPU "
-        "(default: %(default)s)",
+        help="pictures (PNG), recordings or JSON",
     )  # fmt: skip
 
 

@@ -160,8 +160,8 @@ def _shares(work: ComparedWork, names: Sequence[str]) -> str:
 
 def _bar(work: ComparedWork, figure: ComparedFigure, name: str, role: str) -> Bar:
     if figure.rate is None or figure.interval is None:
-        verdict = figure.words or figure.skipped
-        return Bar(name=name, role=role, text="–", verdict=verdict, tip=f"{name}: {verdict}")
+        words = figure.words
+        return Bar(name=name, role=role, text="–", verdict=words, tip=f"{name}: {words}")
     low, high = map(work.shown, figure.interval)
     why = figure.claim.why if figure.claim is not None else ""
     reason = f" It cannot be told which is faster: {why}." if why else ""

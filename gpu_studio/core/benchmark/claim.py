@@ -173,10 +173,10 @@ def claim_of(
             low, high = ratio_interval(ours, theirs, of_medians)
     both = (*timing_doubts(reference), *timing_doubts(device))
     doubts = tuple({doubt.word: doubt for doubt in both}.values())
-    if False in (reference.verified, device.verified):
-        return Claim(Outcome.WRONG, ratio, low, high, doubts)
     measured = Claim(Outcome.UNCLEAR, ratio, min(low, ratio), max(high, ratio), doubts)
-    return _judged(measured, reference, device, rounds=[one / other for one, other in pairs])
+    rounds = [one / other for one, other in pairs]
+    outcome, reason = _verdict(measured, reference, device, rounds)
+    return msgspec.structs.replace(measured, outcome=outcome, reason=reason)
 
 
 def _is_shared(result: RunFinished) -> bool:
@@ -184,13 +184,13 @@ def _is_shared(result: RunFinished) -> bool:
     return bool(result.conditions.other_processes) and not is_cpu(result.device)
 
 
-def _judged(
+def _verdict(
     measured: Claim, reference: RunFinished, device: RunFinished, rounds: Sequence[float]
-) -> Claim:
-    """Return a claim with its verdict.
+) -> tuple[Outcome, Reason | None]:
+    """Return the verdict, and why it is unclear.
 
     Args:
-        measured: without one.
+        measured: without a verdict.
         reference: the result to compare with.
         device: the result that the claim is on.
         rounds: the ratio of each pair of rounds in turns; empty if the two are of two times.
@@ -215,29 +215,26 @@ def _judged(
         needed = _DOUBTED_BY if is_burdened else margin
         return is_fair and bound > needed and lead >= SAME_WITHIN
 
+    if False in (reference.verified, device.verified):
+        return Outcome.WRONG, None
     if wins(1, measured.low, measured.ratio):
-        return msgspec.structs.replace(measured, outcome=Outcome.FASTER)
+        return Outcome.FASTER, None
     if wins(-1, 1 / measured.high, 1 / measured.ratio):
-        return msgspec.structs.replace(measured, outcome=Outcome.SLOWER)
-    is_narrow = measured.low >= 1 / SAME_WITHIN and measured.high <= SAME_WITHIN
-    reason = _reason(measured, kinds, rounds)
-    if is_narrow and not kinds and reason is not Reason.FEW_ROUNDS:
-        return msgspec.structs.replace(measured, outcome=Outcome.EQUAL)
-    return msgspec.structs.replace(measured, reason=reason)
-
-
-def _reason(measured: Claim, kinds: set[str], rounds: Sequence[float]) -> Reason:
+        return Outcome.SLOWER, None
+    reason = Reason.SMALL
     if kinds & BUSY:
-        return Reason.BUSY
-    if 0 < len(rounds) < FEWEST_PAIRS:
-        return Reason.FEW_ROUNDS
-    if measured.low <= 1 <= measured.high:
-        return Reason.OVERLAP
-    if kinds:
-        return Reason.DOUBTFUL
-    if not rounds and max(measured.ratio, 1 / measured.ratio) >= SAME_WITHIN:
-        return Reason.OTHER_TIME
-    return Reason.SMALL
+        reason = Reason.BUSY
+    elif 0 < len(rounds) < FEWEST_PAIRS:
+        reason = Reason.FEW_ROUNDS
+    elif not kinds and measured.low >= 1 / SAME_WITHIN and measured.high <= SAME_WITHIN:
+        return Outcome.EQUAL, None
+    elif measured.low <= 1 <= measured.high:
+        reason = Reason.OVERLAP
+    elif kinds:
+        reason = Reason.DOUBTFUL
+    elif not rounds and max(measured.ratio, 1 / measured.ratio) >= SAME_WITHIN:
+        reason = Reason.OTHER_TIME
+    return Outcome.UNCLEAR, reason
 
 
 def fixes_sentence(claims: Iterable[Claim]) -> str:

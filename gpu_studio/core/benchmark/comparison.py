@@ -16,7 +16,6 @@ from gpu_studio.core.benchmark.claim import APART_BY, CANNOT_BE_TOLD, Claim, Out
 from gpu_studio.core.benchmark.options import mode_words, value_words
 from gpu_studio.core.benchmark.side import side_names
 from gpu_studio.core.benchmark.standard import STANDARD_1
-from gpu_studio.core.benchmark.standard_record import NOT_MEASURED
 from gpu_studio.core.benchmark.trust import computed_in_words, doubts_of
 from gpu_studio.core.benchmark.verdict import sizes_words
 from gpu_studio.core.device_name import is_cpu
@@ -34,7 +33,7 @@ from gpu_studio.core.units import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpu_studio.core.benchmark.side import Side
 
@@ -52,12 +51,10 @@ class ComparedFigure(msgspec.Struct, frozen=True):
 
     Attributes:
         result: None if it was not measured.
-        skipped: why it was not measured; empty if it was.
         claim: against the first side; None for that side, and if one of the two has no figure.
     """
 
     result: RunFinished | None = None
-    skipped: str = ""
     claim: Claim | None = None
 
     @property
@@ -89,7 +86,9 @@ class ComparedFigure(msgspec.Struct, frozen=True):
     @property
     def words(self) -> str:
         """How it compares with the first side: ``▲ 1.3 × faster``, ``cannot be told``."""
-        if self.result is not None and self.result.verified is False:
+        if self.result is None:
+            return "not measured"
+        if self.result.verified is False:
             return "wrong results"
         arrow = {1: "▲ ", -1: "▼ "}.get(self.sign, "")
         return f"{arrow}{self.claim.words}" if self.claim is not None else ""
@@ -208,13 +207,12 @@ def compared_works(
         if not key:
             title = work_words(result, titles)
         figures = tuple(
-            _figure(one, side, shown[0], sides[0], key)
-            for one, side in zip(shown, sides, strict=True)
+            _figure(one, side, shown[0], sides[0]) for one, side in zip(shown, sides, strict=True)
         )
         row = ComparedWork(key, title, result.throughput_unit, figures)
         rows.append(((place, result.workload, result.size), row))
     if _are_standard(sides):
-        rows += _skipped_rows(sides, {row.key for _, row in rows})
+        rows += _unmeasured_rows(sides, {row.key for _, row in rows})
     return tuple(row for _, row in sorted(rows, key=lambda one: one[0]))
 
 
@@ -230,26 +228,23 @@ def _standard_place(result: RunFinished) -> tuple[int, str, str]:
     return len(STANDARD_1), "", ""
 
 
-def _skipped_rows(
-    sides: Sequence[Side], known: Collection[str]
+def _unmeasured_rows(
+    sides: Sequence[Side], known: set[str]
 ) -> Iterator[tuple[tuple[int, str, int], ComparedWork]]:
     """Yield the works of the standard that no side has measured."""
+    asked = {figure.key for side in sides if side.device for figure in side.device.figures}
+    figures = tuple(ComparedFigure() for _ in sides)
     for place, item in enumerate(STANDARD_1):
-        if item.key not in known and any(item.key in side.skipped for side in sides):
-            figures = tuple(ComparedFigure(skipped=_why_none(side, item.key)) for side in sides)
+        if item.key in asked - known:
             row = ComparedWork(item.key, item.title, item.unit, figures)
             yield (place, item.title, 0), row
 
 
-def _why_none(side: Side, key: str) -> str:
-    return side.skipped.get(key, "") or NOT_MEASURED
-
-
 def _figure(
-    result: RunFinished | None, side: Side, reference: RunFinished | None, first: Side, key: str
+    result: RunFinished | None, side: Side, reference: RunFinished | None, first: Side
 ) -> ComparedFigure:
     if result is None or min(result.median_s, *result.ci95_s) <= 0:
-        return ComparedFigure(skipped=_why_none(side, key))
+        return ComparedFigure()
     claim = None
     if side is not first and reference is not None:
         # A file may claim the turns of another PC's run, but only one engine takes turns.
@@ -276,7 +271,8 @@ def headline(sides: Sequence[Side], works: Sequence[ComparedWork]) -> tuple[str,
         time = format_duration(sides[0].results[0].median_s)
         return f"{_capital(names[0])}: {time} per call", f"{works[0].title}. {sides[0].fact}"
     if len(sides) == 1:
-        return _capital(names[0]), sides[0].fact or _counted(works)
+        got = sum(work.figures[0].result is not None for work in works)
+        return _capital(names[0]), sides[0].fact or f"{counted(got, 'result')}."
     if not works:
         own, its = (side.results for side in sides[:2])
         return "Not comparable", difference(own[0], its[0]) if own and its else ""
@@ -284,16 +280,6 @@ def headline(sides: Sequence[Side], works: Sequence[ComparedWork]) -> tuple[str,
     rule = "" if len({side.origin for side in sides}) == 1 else RULE
     parts = (*(f"{one}." for one in others), _ratio_words(works, names), rule)
     return first, " ".join(filter(None, parts))
-
-
-def _counted(works: Sequence[ComparedWork]) -> str:
-    """Return how many results a side has, and why the others are missing."""
-    figures = [work.figures[0] for work in works]
-    reasons = [one.skipped for one in figures if one.result is None]
-    counts = {reason: reasons.count(reason) for reason in dict.fromkeys(reasons)}
-    missing = (f"{count} {reason}" for reason, count in counts.items())
-    got = len(figures) - len(reasons)
-    return "; ".join([_capital(counted(got, "result")), *missing]) + "."
 
 
 def _against(works: Sequence[ComparedWork], names: Sequence[str], number: int) -> str:
@@ -371,12 +357,11 @@ def table_rows(
     for work in works:
         titles = iter([f"{work.title} · {work.note}" if work.note else work.title])
         for name, figure in zip(side_names(sides), work.figures, strict=True):
-            verdict = figure.words or figure.skipped
             shown, interval = "–", ""
             if figure.interval is not None:
                 shown = f"{work.shown(figure.rate)} {work.unit}"
                 interval = " to ".join(map(work.shown, figure.interval))
-            rows.append((next(titles, ""), name, shown, interval, verdict))
+            rows.append((next(titles, ""), name, shown, interval, figure.words))
     return rows
 
 
@@ -405,5 +390,4 @@ def compared_rows(sides: Sequence[Side]) -> Iterator[dict[str, Any]]:
                 "share_of_ceiling": figure.share,
                 "verified": result.verified if result else None,
                 "doubts": "; ".join(one.word for one in doubts_of(result)) if result else "",
-                "skipped": figure.skipped,
             }

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, sustained_budget_s
-from gpu_studio.core.benchmark.verdict import (
-    claim_histories,
-    crossings_of,
-    next_size,
-    reference_of,
-)
+from gpu_studio.core.benchmark.verdict import claim_histories, crossings_of, reference_of
 from gpu_studio.core.device_name import is_cpu, pc_of
 from gpu_studio.core.messages.run_messages import RunWorkload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from gpu_studio.core.benchmark.claim import Claim
     from gpu_studio.core.benchmark.run import Run
@@ -161,6 +157,8 @@ def _beyond_s(request: RunWorkload) -> float:
 _MOST_REFINEMENTS = 14
 # How often the end of a crossing is measured: until two in a row have the same winner.
 _MOST_TRIES = 4
+_STEPS_PER_DOUBLING = 32
+_TOLERANCE = 0.05  # the width of a gap, as a share of its smaller size
 
 
 class Sweep:
@@ -240,3 +238,39 @@ class Sweep:
     def _remembered(self, requests: list[RunWorkload]) -> list[RunWorkload]:
         self._asked |= {request.run_id: request for request in requests}
         return requests
+
+
+def next_size(claims: Mapping[int, Claim], tried: Collection[int] = ()) -> int | None:
+    """Return the size to measure next to narrow a crossing down, or None if that is done.
+
+    It halves, on a logarithmic axis, the wider gap between a decided size and its neighbor inside a
+    crossing, until each gap is within the tolerance or no whole step is left.
+
+    Args:
+        claims: see `claims_by_size`.
+        tried: the requested sizes, even if they could not run.
+    """
+    gaps = []
+    for crossing in crossings_of(claims):
+        inside = [size for size in claims if crossing.low <= size <= crossing.high]
+        gaps += [
+            (below, above)
+            for below, above in itertools.pairwise(inside)
+            if (claims[below].sign or claims[above].sign) and above > below * (1 + _TOLERANCE)
+        ]
+    for below, above in sorted(gaps, key=lambda gap: gap[0] / gap[1]):
+        size = _between(below, above)
+        if size is not None and size not in tried:
+            return size
+    return None
+
+
+def _between(below: int, above: int) -> int | None:
+    """Return the step nearest to the middle on a logarithmic axis; None if there is none between.
+
+    Steps are a 32nd of the power of two below, so that sizes stay multiples that suit the caches
+    and tensor cores of a card: between 512 and 1024 they are multiples of 16.
+    """
+    step = max(1, (1 << below.bit_length() - 1) // _STEPS_PER_DOUBLING)
+    size = round(math.sqrt(below * above) / step) * step
+    return size if below < size < above else None

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.standard import STANDARD_1
+from gpu_studio.core.benchmark.standard import ITEMS
 from gpu_studio.core.benchmark.standard_record import (  # noqa: TC001  # msgspec reads them
     StandardRun,
 )
 from gpu_studio.core.benchmark.trust import trust_of
-from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.messages.run_messages import (  # noqa: TC001  # msgspec reads them
     RunFinished,
@@ -21,7 +20,7 @@ from gpu_studio.core.texts import listed
 from gpu_studio.core.units import format_percent, shown_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from gpu_studio.core.benchmark.standard_record import StandardDevice
 
@@ -60,10 +59,10 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
         return self.run.devices[self.number] if self.run is not None else None
 
     @property
-    def skipped(self) -> Mapping[str, str]:
-        """Why works of a standard run were not measured, in a few words, by their keys."""
-        figures = self.device.figures if self.device is not None else ()
-        return {one.key: one.skipped_words for one in figures if one.result is None}
+    def is_spare(self) -> bool:
+        """Whether it is the CPU of a standard run that has a card as well."""
+        cpus = [device.is_cpu for device in self.run.devices] if self.run is not None else []
+        return any(cpus[self.number : self.number + 1]) and not all(cpus)
 
 
 def sides_of(run: StandardRun, *, is_here: bool = False) -> tuple[Side, ...]:
@@ -82,12 +81,6 @@ def sides_of(run: StandardRun, *, is_here: bool = False) -> tuple[Side, ...]:
         for number, device in enumerate(run.devices)
     )
     return tuple(sorted(sides, key=lambda side: not run.devices[side.number].is_cpu))
-
-
-def usual_side(sides: Sequence[Side], kind: str = "card") -> Side:
-    """Return a run's first card, or the CPU if that is asked for, or is all there is."""
-    wanted = (one for one in sides if one.device and one.device.is_cpu == is_cpu(kind))
-    return next(wanted, sides[0])
 
 
 def with_pc_name(sides: Sequence[Side], name: str) -> Sequence[Side]:
@@ -176,9 +169,9 @@ def held_words(device: StandardDevice) -> str:
 def missing_words(device: StandardDevice) -> str:
     """Return which items a device has no result of, each with the reason; empty for none."""
     reasons: dict[str, list[str]] = {}
-    for item in STANDARD_1:
-        figure = device.figure(item.key)
-        if figure is not None and figure.result is None:
+    for figure in device.figures:
+        item = ITEMS.get(figure.key)
+        if item is not None and figure.result is None:
             reasons.setdefault(figure.skipped, []).append(item.title)
     return " ".join(f"{listed(titles)}: {reason}" for reason, titles in reasons.items())
 

@@ -137,12 +137,8 @@ LOAD_ITEM = STANDARD_1[1]
 """The work of the load at the end: every device can do it."""
 LOAD = "load"
 """The key of the load's runs, in place of an item's."""
-_ITEMS = {item.key: item for item in STANDARD_1}
-
-
-def standard_item(key: str) -> StandardItem | None:
-    """Return the item of a key; None if there is none."""
-    return _ITEMS.get(key)
+ITEMS = {item.key: item for item in STANDARD_1}
+"""The items by their keys."""
 
 
 def standard_s(devices: Sequence[str]) -> float:
@@ -173,7 +169,7 @@ class StandardPlan:
 
     def work_words(self, run_id: str) -> str:
         """Return what a run does: ``In turns: Convolution``, ``Full load``."""
-        item = standard_item(self.keys[run_id])
+        item = ITEMS.get(self.keys[run_id])
         return f"In turns: {item.title}" if item is not None else "Full load"
 
     def left_s(self, elapsed_s: float) -> float:

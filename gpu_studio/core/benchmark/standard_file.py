@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.standard_record import StandardRun
 
 FOLDER_NAME = "standard"
-_MOST_KEPT = 20
 # The beginnings of the pictures that chat programs and web sites make of a PNG.
 _OTHER_PICTURES = (b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM")
 _FAMILY_AT = 4  # bytes before the brand of an AVIF or HEIC file
@@ -147,7 +146,7 @@ class StandardFolder:
         self._folder = folder
 
     def keep(self, run: StandardRun) -> str:
-        """Keep a run, and no more than the last twenty; return why it is not kept, or nothing."""
+        """Keep a run; return why it is not kept, or nothing."""
         if self._folder is None:
             return ""
         name = "".join(letter for letter in run.made_at if letter.isascii() and letter.isalnum())
@@ -156,16 +155,12 @@ class StandardFolder:
             write_atomically(self._folder / f"{name}.json", encode_standard(run))
         except OSError as error:
             return f"The run could not be kept: {error.strerror or error}."
-        files = sorted(self._folder.glob("*.json"))
-        for old in files[:-_MOST_KEPT]:
-            with contextlib.suppress(OSError):
-                old.unlink()
         return ""
 
     def newest(self) -> StandardRun | None:
         """Return the newest run; None if there is none. A file that cannot be read is left out."""
         if self._folder is not None:
-            for path in sorted(self._folder.glob("*.json"), reverse=True)[:_MOST_KEPT]:
+            for path in sorted(self._folder.glob("*.json"), reverse=True):
                 with contextlib.suppress(OSError, StudioError, UnusableFileError):
                     content = read_own_file(path, LARGEST_RECORD_BYTES)
                     return decode_standard(content, path.name)

@@ -1,14 +1,14 @@
 """The record of a standard run: JSON, to keep, to share, and to compare with another PC's.
 
 It has nothing that identifies you, your PC, or this copy of a card: `record_of` leaves out the
-names of other programs, of PCs and of files. Reading one runs nothing and follows no name in it.
+names of other programs, and masks those of users, PCs and files. Reading one runs nothing and
+follows no name in it.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import re
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from gpu_studio.core.benchmark.kept_run import check_result
 from gpu_studio.core.benchmark.run import RunState
-from gpu_studio.core.benchmark.standard import LOAD, LOAD_ITEM, STANDARD, STANDARD_1, standard_item
+from gpu_studio.core.benchmark.standard import ITEMS, LOAD, LOAD_ITEM, STANDARD, STANDARD_1
 from gpu_studio.core.benchmark.sustained import held_speed
 from gpu_studio.core.device_name import address_there, is_cpu
 from gpu_studio.core.devices.facts import driver_text
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 MOST_DEVICES = 16
-NOT_MEASURED = "not measured"
 CHUNK = "gpu-studio-standard"
 """The keyword of the text chunk that has a record in a PNG."""
 LAST_EVENT = "standard_finished"
@@ -57,27 +56,15 @@ _Key = Annotated[str, Meta(max_length=40)]
 
 _STOPPED = "The run was stopped before this was measured."
 _ENGINE_ENDED = "PyTorch ended before this was measured."
-# A path may have the user's name in it.
-_PATH = re.compile(r"(?<![\w/\\])(?:[A-Za-z]:[\\/]|~?[\\/])[^\s,;“”\"']+")
 _LONGEST_SENTENCE = 300
 
 
 class StandardFigure(msgspec.Struct, frozen=True, kw_only=True):
-    """An item of a device: its result, or why there is none: ``skipped`` is a sentence.
-
-    ``kind`` is the kind of the failure; older versions have none.
-    """
+    """An item of a device: its result, or why there is none: ``skipped`` is a sentence."""
 
     key: _Key
     result: RunFinished | None = None
     skipped: Text = ""
-    kind: FailureKind | None = None
-
-    @property
-    def skipped_words(self) -> str:
-        """Why there is no result, in a few words."""
-        words = {FailureKind.TOO_SLOW: "too slow here", FailureKind.DTYPE_UNSUPPORTED: "no support"}
-        return words.get(self.kind, NOT_MEASURED) if self.kind else NOT_MEASURED
 
 
 class StandardLoad(RunHeat, frozen=True, kw_only=True):
@@ -106,15 +93,6 @@ class StandardDevice(msgspec.Struct, frozen=True, kw_only=True):
     build: ShortText = ""
     figures: Annotated[tuple[StandardFigure, ...], Meta(max_length=len(STANDARD_1))]
     load: StandardLoad | None = None
-
-    def figure(self, key: str) -> StandardFigure | None:
-        """Return the figure of an item; None if this device does not have the item."""
-        return next((figure for figure in self.figures if figure.key == key), None)
-
-    def result(self, key: str) -> RunFinished | None:
-        """Return the result of an item; None if there is none."""
-        figure = self.figure(key)
-        return None if figure is None else figure.result
 
 
 class StandardRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,7 +151,8 @@ def record_of(
     measured = tuple(device for device in devices if any(one.result for one in device.figures))
     if not measured:
         return None
-    return StandardRun(made_at=made_at, program=program_title(), system=system, devices=measured)
+    made = StandardRun(made_at=made_at, program=program_title(), system=system, devices=measured)
+    return without_identifiers(made)
 
 
 def _device(
@@ -217,17 +196,16 @@ def _figure(item: StandardItem, run: Run | None, made_at: str) -> StandardFigure
     if run is not None and run.result is not None:
         turns = f"standard {made_at}" if run.result.turns else ""
         return StandardFigure(key=item.key, result=_cleaned(run.result, item.key, turns))
-    kind = run.failure.kind if run is not None and run.failure is not None else None
-    return StandardFigure(key=item.key, skipped=_why_none(run), kind=kind)
+    return StandardFigure(key=item.key, skipped=_why_none(run))
 
 
 def _why_none(run: Run | None) -> str:
-    """Return why a run has no result, in a sentence without paths."""
+    """Return why a run has no result, in a sentence."""
     if run is None or run.state is RunState.STOPPED:
         return _STOPPED
     if run.failure is None or run.failure.kind is FailureKind.ENGINE_ENDED:
         return _ENGINE_ENDED
-    return _PATH.sub("…", plain_text(run.failure.message))[:_LONGEST_SENTENCE] or _ENGINE_ENDED
+    return plain_text(run.failure.message)[:_LONGEST_SENTENCE] or _ENGINE_ENDED
 
 
 def _cleaned(result: RunFinished, key: str, turns: str) -> RunFinished:
@@ -245,7 +223,6 @@ def _cleaned(result: RunFinished, key: str, turns: str) -> RunFinished:
         run_id=key,
         device=address_there(result.device),
         conditions=replace(result.conditions, other_load=nameless),
-        verification=_PATH.sub("…", result.verification),
         details=replace(result.details, findings=(), curves={}),
         turns=turns,
     )
@@ -348,7 +325,7 @@ def check_standard(run: StandardRun, which: str = "This") -> None:
 
 def _contradiction(figure: StandardFigure, device: StandardDevice) -> str:
     """Return what is wrong with a figure, after its name; empty if nothing is."""
-    item, result = standard_item(figure.key), figure.result
+    item, result = ITEMS.get(figure.key), figure.result
     if item is None:
         return f"is not in standard {STANDARD}"
     if (result is None) != bool(figure.skipped):

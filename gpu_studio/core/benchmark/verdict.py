@@ -29,13 +29,11 @@ from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gpu_studio.core.messages.run_messages import RunFinished
 
 _NO_TITLES: Mapping[str, str] = MappingProxyType({})
-_STEPS_PER_DOUBLING = 32
-_TOLERANCE = 0.05  # the width of a gap, as a share of its smaller size
 
 
 def same_kind(result: RunFinished, other: RunFinished) -> bool:
@@ -97,11 +95,7 @@ def speed_up(result: RunFinished, results: Sequence[RunFinished]) -> Claim | Non
     """Return the claim on a result against the CPU at the same work; None for a CPU's own."""
     if is_cpu(result.device):
         return None
-    alike = [
-        other
-        for other in results
-        if is_cpu(other.device) and other.size == result.size and same_kind(other, result)
-    ]
+    alike = [one for one in results if is_cpu(one.device) and same_kind(one, result)]
     claims = claims_by_size([*alike, result], result.device, with_transfers=result.transfers)
     return claims.get(result.size)
 
@@ -158,12 +152,10 @@ def _place(key: tuple[str, bool]) -> tuple[bool, str, int, bool]:
 # ── from which size on ───────────────────────────────────────────────────────────────────────────
 
 
-class Crossing(msgspec.Struct, frozen=True):
-    """A point at which the faster device changes.
+class Crossing(NamedTuple):
+    """A point at which the faster device changes, between two measured sizes.
 
-    It lies between ``low`` and ``high``, two measured sizes with different winners. ``size`` is
-    where the line between their ratios on logarithmic axes is one. ``device_wins_above`` says
-    which device wins above it.
+    ``size`` is where the line between their ratios on logarithmic axes is one.
     """
 
     size: float
@@ -172,60 +164,20 @@ class Crossing(msgspec.Struct, frozen=True):
     device_wins_above: bool
 
 
-def crossings_of(claims: Mapping[int, Claim]) -> tuple[Crossing, ...]:
+def crossings_of(claims: Mapping[int, Claim]) -> list[Crossing]:
     """Return where a device overtakes the reference or falls behind it, by ascending size.
 
     Args:
         claims: see `claims_by_size`.
     """
     decided = [size for size, claim in claims.items() if claim.sign]
-    return tuple(
-        _crossing(below, above, claims)
-        for below, above in itertools.pairwise(decided)
-        if claims[below].sign != claims[above].sign
-    )
-
-
-def next_size(claims: Mapping[int, Claim], tried: Collection[int] = ()) -> int | None:
-    """Return the size to measure next to narrow a crossing down, or None if that is done.
-
-    It halves, on a logarithmic axis, the wider gap between a decided size and its neighbor inside a
-    crossing, until each gap is within the tolerance or no whole step is left.
-
-    Args:
-        claims: see `claims_by_size`.
-        tried: the requested sizes, even if they could not run.
-    """
-    gaps = []
-    for crossing in crossings_of(claims):
-        inside = [size for size in claims if crossing.low <= size <= crossing.high]
-        gaps += [
-            (below, above)
-            for below, above in itertools.pairwise(inside)
-            if (claims[below].sign or claims[above].sign) and above > below * (1 + _TOLERANCE)
-        ]
-    for below, above in sorted(gaps, key=lambda gap: gap[0] / gap[1]):
-        size = _between(below, above)
-        if size is not None and size not in tried:
-            return size
-    return None
-
-
-def _between(below: int, above: int) -> int | None:
-    """Return the step nearest to the middle on a logarithmic axis; None if there is none between.
-
-    Steps are a 32nd of the power of two below, so that sizes stay multiples that suit the caches
-    and tensor cores of a card: between 512 and 1024 they are multiples of 16.
-    """
-    step = max(1, (1 << below.bit_length() - 1) // _STEPS_PER_DOUBLING)
-    size = round(math.sqrt(below * above) / step) * step
-    return size if below < size < above else None
-
-
-def _crossing(below: int, above: int, claims: Mapping[int, Claim]) -> Crossing:
-    first, last = math.log(claims[below].ratio), math.log(claims[above].ratio)
-    size = below * (above / below) ** (first / (first - last))
-    return Crossing(size, below, above, device_wins_above=last > 0)
+    crossings = []
+    for below, above in itertools.pairwise(decided):
+        if claims[below].sign != claims[above].sign:
+            first, last = math.log(claims[below].ratio), math.log(claims[above].ratio)
+            size = below * (above / below) ** (first / (first - last))
+            crossings.append(Crossing(size, below, above, last > 0))
+    return crossings
 
 
 # ── in sentences ─────────────────────────────────────────────────────────────────────────────────

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.benchmark.comparison import difference, table_rows
+from gpu_studio.core.benchmark.comparison import difference
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History, HistoryList
 from gpu_studio.core.benchmark.kept_run import encode_kept, run_of, without_card
 from gpu_studio.core.benchmark.recording import Recording
 from gpu_studio.core.benchmark.reference import experiment, experiment_rows, published_table
-from gpu_studio.core.benchmark.side import facts_of
 from gpu_studio.core.benchmark.standard_file import FOLDER_NAME as STANDARD_FOLDER
 from gpu_studio.core.benchmark.standard_file import StandardFolder
 from gpu_studio.core.benchmark.standard_record import StandardRun
@@ -209,16 +208,6 @@ class HistoryModel(PageModel):
     def heading(self) -> str:
         """Who is faster, or what to do."""
         return self.compared.heading or (_HINT if self.rows else _EMPTY)
-
-    @property
-    def table(self) -> list[tuple[str, str, str, str, str]]:
-        """The figures of the selected rows, as `comparison.table_rows`."""
-        return table_rows(self.compared.sides, self.compared.works)
-
-    @property
-    def facts(self) -> str:
-        """What else there is to know of the selected rows, a line each."""
-        return "\n".join(facts_of(self.compared.sides)) if self.compared.sides else ""
 
     @property
     def one_entry(self) -> HistoryEntry | None:
@@ -427,9 +416,8 @@ class HistoryModel(PageModel):
         self._list()
         keys = [key for key, row in self.rows.items() if row.opened in opened]
         if isinstance(opened[0], StandardRun):
-            keys = [key for key in keys if not _is_spare(self.rows[key])]
-            own = (key for key, row in self.rows.items() if row.side.run is self._own is not None)
-            keys += [key for key in own if not _is_spare(self.rows[key])]
+            keys += [key for key, row in self.rows.items() if row.side.run is self._own is not None]
+            keys = [key for key in keys if not self.rows[key].side.is_spare]
         self.choose(selected=tuple(keys))
 
     def _keep(self, imported: list[KeptRun]) -> None:
@@ -509,12 +497,6 @@ def _write_kept(history: History, key: str, path: Path) -> Path:
         message = f"Could not write {path}: {reason}."
         raise StudioError(FailureKind.NOT_SAVED, message) from error
     return path
-
-
-def _is_spare(row: HistoryRow) -> bool:
-    """Return whether a row is of the CPU in a standard run that has a card as well."""
-    run, device = row.side.run, row.side.device
-    return bool(run and device and device.is_cpu and any(not one.is_cpu for one in run.devices))
 
 
 def _ghost_label(kept: KeptRun) -> str:

@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gpu_studio.core.benchmark.comparison import compared_works, headline, work_of, work_words
+from gpu_studio.core.benchmark.comparison import (
+    compared_works,
+    headline,
+    table_rows,
+    work_of,
+    work_words,
+)
 from gpu_studio.core.benchmark.recording import Recording, recording_sentences
 from gpu_studio.core.benchmark.run import interval_words
-from gpu_studio.core.benchmark.side import MOST_SIDES, Side, sides_of, trust_of_sides
+from gpu_studio.core.benchmark.side import MOST_SIDES, Side, facts_of, sides_of, trust_of_sides
 from gpu_studio.core.benchmark.trust import trust_sign
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name, without_maker
@@ -46,13 +52,18 @@ class HistoryRow(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Rows side by side."""
+    """Rows side by side.
+
+    ``table`` is as `comparison.table_rows`; ``facts`` is what else there is to know, a line each.
+    """
 
     sides: tuple[Side, ...] = ()
     works: tuple[ComparedWork, ...] = ()
     heading: str = ""
     sentence: str = ""
     trust: Notice = Notice()
+    table: Sequence[Sequence[str]] = ()
+    facts: str = ""
 
 
 # ── rows ─────────────────────────────────────────────────────────────────────────────────────────
@@ -148,7 +159,8 @@ def compare_rows(rows: Sequence[HistoryRow], titles: Mapping[str, str]) -> Compa
     if len(sides) > MOST_SIDES:
         sentence = f"{sentence} Only the first {MOST_SIDES} of {len(sides)} are compared.".lstrip()
     shown = sides[:MOST_SIDES]
-    return Compared(shown, works, heading, sentence, trust_of_sides(shown))
+    table, facts = table_rows(shown, works), "\n".join(facts_of(shown))
+    return Compared(shown, works, heading, sentence, trust_of_sides(shown), table, facts)
 
 
 def _order(side: Side) -> tuple[bool, bool, tuple[float, str]]:

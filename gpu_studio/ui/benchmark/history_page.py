@@ -110,12 +110,12 @@ class HistoryPage(Page):
             ),
             Box(
                 Words(lambda: m.compared.sentence, "lead", name="history.sentence"),
-                Rows("The selected results side by side", TABLE_HEAD, lambda: m.table, (2, 3),
-                     name="history.compared", shown=lambda: m.table),
+                Rows("The selected results side by side", TABLE_HEAD, lambda: m.compared.table,
+                     (2, 3), name="history.compared", shown=lambda: m.compared.table),
                 shown=lambda: m.compared.sides, presented=True,
             ),
-            Fold(Words(lambda: m.facts, "muted", name="history.facts"), label="Details",
-                 name="history.details", shown=lambda: m.facts),
+            Fold(Words(lambda: m.compared.facts, "muted", name="history.facts"), label="Details",
+                 name="history.details", shown=lambda: m.compared.facts),
             Fold(*self._published(), label="Repeat a published test", name="published"),
         )  # fmt: skip
 

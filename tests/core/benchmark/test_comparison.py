@@ -18,7 +18,6 @@ from gpu_studio.core.benchmark.standard_record import (
     decode_standard,
     shared_json,
 )
-from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.notice import Tone
 from tests.core.benchmark.kept_runs import finished_run
@@ -70,7 +69,7 @@ def test_what_a_device_did_not_measure_is_no_zero():
     shown = sides(paced_device(), paced_device("other", 2.0, only=("launch",)))
     first, *_, launch = [one for one in compared_works(shown) if one.key != "copy_in"][:7]
     assert first.figures[1].rate is None
-    assert first.figures[1].skipped == "not measured"
+    assert first.figures[1].words == "not measured"
     assert first.shown(first.figures[1].rate) == "–"
     assert launch.figures[1].sign == 1
 
@@ -197,12 +196,12 @@ def test_transfers_matter_between_cards_alone():
     assert difference(result("cuda:0"), result("cuda:0")) == ""
 
 
-def test_what_is_too_slow_here_says_so_in_its_row():
-    slow = StandardFigure(key="convolution", skipped="It is.", kind=FailureKind.TOO_SLOW)
+def test_what_no_side_measured_has_a_row_too():
+    slow = StandardFigure(key="convolution", skipped="It is too slow.")
     device = standard_device(figures=(*standard_device().figures[:1], slow))
     shown = sides_of(standard_run(device))
-    assert [one.figures[0].skipped for one in compared_works(shown)] == ["", "too slow here"]
-    assert headline(shown, compared_works(shown))[1] == "1 result; 1 too slow here."
+    assert [one.figures[0].words for one in compared_works(shown)] == ["", "not measured"]
+    assert headline(shown, compared_works(shown))[1] == "1 result."
 
 
 def test_two_sides_never_have_one_name():
@@ -246,7 +245,7 @@ def test_a_script_gets_every_figure_in_its_plain_unit():
     assert (mine["unit"], mine["per_second"]) == ("B/s", pytest.approx(298e9))
     assert (other["pc"], other["ratio"]) == ("Lea's PC", pytest.approx(2.0))
     assert other["ci95_low"] < other["per_second"] < other["ci95_high"]
-    assert (missing["per_second"], missing["skipped"]) == (None, "not measured")
+    assert (missing["per_second"], missing["compared"]) == (None, "not measured")
 
 
 def test_an_empty_operation_has_no_ceiling():

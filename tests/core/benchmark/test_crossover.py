@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_studio.core.benchmark.claim import Claim, Outcome
+from gpu_studio.core.benchmark.plan import next_size
 from gpu_studio.core.benchmark.sizes import powers_of_two
-from gpu_studio.core.benchmark.verdict import claims_by_size, crossings_of, next_size
+from gpu_studio.core.benchmark.verdict import claims_by_size, crossings_of
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from tests.fakes.run_answers import finished
 
@@ -89,23 +90,6 @@ def test_without_noise_the_crossing_is_enclosed_within_the_tolerance(
     assert len(measured) <= 7 + 10
 
 
-@given(st.floats(1.2, 50), noises)
-def test_curves_that_stay_apart_do_not_cross(factor: float, noise: list[float]) -> None:
-    sizes = powers_of_two(64, 4096)
-    small = [shift / 20 for shift in noise]
-    for constant in (factor, 1 / factor):
-        ratios = [constant * (1 + small[number % len(small)]) for number in range(len(sizes))]
-        claims = exact(dict(zip(sizes, ratios, strict=True)))
-        assert crossings_of(claims) == ()
-        assert next_size(claims) is None
-
-
-def test_without_a_winner_nothing_crosses() -> None:
-    for claims in ({}, {size: claim(2.0, 0.5, 8.0) for size in (64, 128)}):
-        assert crossings_of(claims) == ()
-        assert next_size(claims) is None
-
-
 def test_a_tie_between_widens_the_crossing() -> None:
     (crossing,) = crossings_of(exact({64: 0.5, 128: 1.0, 256: 2.0}))
     assert (crossing.low, crossing.high) == (64, 256)
@@ -124,34 +108,23 @@ def test_the_mark_lies_nearer_to_the_nearer_tie() -> None:
     assert crossing.size == pytest.approx(256 * 4**0.25)
 
 
-def test_the_size_from_which_it_wins_is_one_that_was_measured() -> None:
-    (crossing,) = crossings_of(exact({256: 0.5, 512: 1.0, 1024: 2.0}))
-    assert (crossing.high, crossing.device_wins_above) == (1024, True)
-
-
-def test_the_next_size_halves_the_widest_gap_on_a_logarithmic_axis() -> None:
-    assert next_size(exact({256: 0.5, 1024: 2.0})) == 512
-    assert next_size(exact({512: 0.5, 1024: 2.0})) == 720  # 724, as a multiple of 16
-    # beside a tie the gaps on both sides are left to be narrowed, the wider one first
-    assert next_size(exact({256: 0.5, 512: 1.0, 2048: 2.0})) == 1024
-
-
-def test_gaps_outside_a_crossing_are_left_alone() -> None:
-    assert next_size(exact({64: 0.1, 1024: 0.9, 1040: 1.1, 65536: 100.0})) is None
-
-
-def test_the_gap_between_two_ties_is_left_alone() -> None:
-    assert next_size(exact({496: 0.9, 512: 1.0, 1024: 1.0, 1050: 1.1})) is None
-
-
-def test_what_was_tried_is_not_asked_again() -> None:
-    ratios = exact({512: 0.5, 1024: 2.0})
-    assert next_size(ratios, tried={720}) is None
-
-
-def test_small_sizes_are_whole() -> None:
-    assert next_size(exact({2: 0.5, 8: 2.0})) == 4
-    assert next_size(exact({1: 0.5, 2: 2.0})) is None
+@pytest.mark.parametrize(
+    ("ratios", "size"),
+    [
+        ({256: 0.5, 1024: 2.0}, 512),
+        ({512: 0.5, 1024: 2.0}, 720),  # 724, as a multiple of 16
+        ({256: 0.5, 512: 1.0, 2048: 2.0}, 1024),  # on both sides of a tie, the wider gap first
+        ({64: 0.1, 1024: 0.9, 1040: 1.1, 65536: 100.0}, None),  # outside of a crossing
+        ({496: 0.9, 512: 1.0, 1024: 1.0, 1050: 1.1}, None),  # between two ties
+        ({1: 0.5, 2: 2.0}, None),
+        ({64: 2.0, 1024: 3.0}, None),
+    ],
+)
+def test_the_next_size_halves_the_widest_gap_of_a_crossing(
+    ratios: dict[int, float], size: int | None
+) -> None:
+    assert next_size(exact(ratios)) == size
+    assert next_size(exact(ratios), tried={size or 0}) is None or size == 1024
 
 
 @given(st.integers(1, 1 << 20), st.integers(2, 1000))

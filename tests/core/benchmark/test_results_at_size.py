@@ -50,10 +50,6 @@ def test_one_device_has_no_ratio() -> None:
     assert (alone.claim, alone.card, len(alone.results)) == (None, None, 1)
 
 
-def test_without_results_there_is_no_at_size() -> None:
-    assert results_at_size([]) is None
-
-
 def test_a_sweep_shows_the_largest_size_that_both_have() -> None:
     results = [*pair(64, 0.5), *pair(512, 3.0), result(1024, 1.0)]
     assert at_size(results).results[0].size == 512

@@ -135,16 +135,6 @@ def test_the_newest_run_of_a_folder_is_shown_and_a_damaged_one_left_out(tmp_path
     assert folder.newest() == RUN
 
 
-def test_names_are_plain_text(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    path.write_bytes(
-        record(lambda run: run.update(pc_name="<b>Ana</b>\u202e\n\x1b[2J", program="\ufeffx"))
-    )
-    run = read_standard(path)
-    assert run.pc_name == "<b>Ana</b>   [2J"
-    assert run.program.isprintable()
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(sorted(FORMS)), st.data())
 def test_no_change_of_a_byte_does_more_than_refuse(form: str, data: st.DataObject) -> None:

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.benchmark.standard import STANDARD_1
-from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Tone
@@ -30,22 +28,6 @@ def measurement(engines: Engines, ready_studio: Studio, tmp_path: Path) -> Stand
     engines.scripts[RunWorkload] = lambda _engine, request: measured(request)
     ready_studio.data_folder = tmp_path
     return StandardMeasurement(ready_studio)
-
-
-def test_the_whole_run_is_kept_and_shown(
-    measurement: StandardMeasurement, qtbot: PatientQtBot, tmp_path: Path
-) -> None:
-    measurement.start()
-    assert measurement.state.is_busy
-    assert "left" in measurement.sentence
-    qtbot.waitUntil(lambda: measurement.run is not None)
-    run = measurement.run
-    assert run is not None
-    (cpu,) = [device for device in run.devices if device.is_cpu]
-    assert all(cpu.result(item.key) for item in STANDARD_1 if item.on_cpu)
-    assert cpu.load is not None
-    assert (measurement.state, measurement.notice.sentence) == (WorkState.IDLE, "")
-    assert StandardFolder(tmp_path / FOLDER_NAME).newest() == run
 
 
 def test_a_second_press_while_it_measures_starts_nothing(

@@ -26,17 +26,6 @@ if TYPE_CHECKING:
     from gpu_studio.model.benchmark.history_model import HistoryModel
 
 
-def test_a_file_from_elsewhere_is_imported(
-    qtbot: QtBot, history: HistoryModel, notices: list[Notice], tmp_path: Path
-) -> None:
-    path = tmp_path / "theirs.json"
-    path.write_bytes(kept_bytes(device_name="<img onerror=alert(1)>"))
-    history.open_files([path])
-    qtbot.waitUntil(lambda: len(history.entries) == 1)
-    assert notices[-1].tone is Tone.PLAIN
-    assert "<img onerror=alert(1)>" in notices[-1].sentence
-
-
 def test_an_exported_run_can_be_imported_elsewhere(
     qtbot: QtBot,
     benchmark: Benchmark,
@@ -90,23 +79,6 @@ def test_an_export_that_cannot_be_written_is_reported(
     qtbot.waitUntil(lambda: bool(notices))
     assert "not write" in notices[0].sentence
     assert notices[0].tone is Tone.FAILURE
-
-
-def test_a_bad_file_is_refused_and_the_rest_is_untouched(
-    qtbot: QtBot,
-    benchmark: Benchmark,
-    history: HistoryModel,
-    notices: list[Notice],
-    tmp_path: Path,
-) -> None:
-    run(qtbot, benchmark, history, 64)
-    path = tmp_path / "bad.json"
-    path.write_bytes(kept_bytes()[:200])
-    history.open_files([path])
-    qtbot.waitUntil(lambda: len(notices) == 1)
-    assert "is damaged" in notices[0].sentence
-    assert notices[0].tone is Tone.AMBER
-    assert len(history.entries) == 1
 
 
 def test_standard_runs_and_recordings_are_rows_that_are_selected_when_they_are_opened(

@@ -56,9 +56,11 @@ def test_runs_of_one_day_are_compared_by_device_and_those_of_one_work_with_each_
     run(qtbot, benchmark, history, 64, 128)
     choose(history, 64, 128)
     assert len(history.compared.sides) == 1
-    assert [row[0] for row in history.table] == [row[0] for row in history.table if row[0]]
+    assert [row[0] for row in history.compared.table] == [
+        row[0] for row in history.compared.table if row[0]
+    ]
     run(qtbot, benchmark, history, 64)
     choose(history, 64)
     assert len(history.compared.sides) == 2
-    assert len(history.table) == 2
+    assert len(history.compared.table) == 2
     assert "faster" in history.heading or "as fast as" in history.heading

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.benchmark import history as history_module
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.notice import Tone
-from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.worker import Task
 from tests.model.benchmark.history.kept import choose, folder_of, run
 from tests.patience import PATIENCE_S
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.notice import Notice
     from gpu_studio.model.benchmark.benchmark import Benchmark
+    from gpu_studio.model.benchmark.history_model import HistoryModel
     from gpu_studio.model.studio import Studio
 
 
@@ -30,16 +30,6 @@ def test_every_finished_run_is_kept_once(
     run(qtbot, benchmark, history, 256)
     assert sorted(each.header.result.size for each in history.entries) == [64, 128, 256]
     assert len(list(folder_of(ready_studio).iterdir())) == 3
-
-
-def test_what_was_kept_is_there_for_the_next_window(
-    qtbot: QtBot, benchmark: Benchmark, history: HistoryModel, ready_studio: Studio
-) -> None:
-    run(qtbot, benchmark, history, 64)
-    later = HistoryModel(ready_studio, benchmark, ready_studio)
-    assert later.entries == ()
-    later.refresh()
-    qtbot.waitUntil(lambda: len(later.entries) == 1)
 
 
 def test_a_folder_that_takes_nothing_is_reported_once_and_gets_all_when_the_page_is_seen_again(
