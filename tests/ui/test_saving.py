@@ -15,7 +15,7 @@ from gpu_studio.ui.standard_page import ShareDialog
 from gpu_studio.ui.theme import Theme
 from tests.core.benchmark.standard_runs import standard_run
 from tests.driving.pages import settle
-from tests.driving.window import click, find, places
+from tests.driving.window import click, find, places, text
 
 PLACES = QStandardPaths.StandardLocation
 
@@ -86,6 +86,7 @@ def test_the_picture_and_the_data_are_saved_and_copied_under_the_name_that_was_t
     qtbot.keyClicks(name, "Old tower")
     qtbot.keyClick(name, Qt.Key.Key_Return)
     assert dialog.isVisible()
+    assert "Copied" not in text(dialog, "share.said")
     named = msgspec.structs.replace(standard_run(), pc_name="Old tower")
     for form, ending in (("save", ".png"), ("data", ".json")):
         path = tmp_path / f"{'a-name-that-is-as-long-as-those-of-people-' * 4}{ending}"

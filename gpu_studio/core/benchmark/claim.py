@@ -53,18 +53,15 @@ CANNOT_BE_TOLD = "cannot be told"
 
 
 class Outcome(Enum):
-    """The verdict on a device compared with its reference."""
+    """The verdict on a device compared with its reference, or why there is none.
+
+    The value is the end of a sentence.
+    """
 
     FASTER = "faster"
     SLOWER = "slower"
     EQUAL = "equal"
     WRONG = "wrong"
-    UNCLEAR = "unclear"
-
-
-class Reason(Enum):
-    """Why a verdict is unclear; the value is the end of a sentence."""
-
     BUSY = "other programs were running"
     FEW_ROUNDS = "they have too few rounds"
     OVERLAP = "their times overlap"
@@ -73,16 +70,17 @@ class Reason(Enum):
     SMALL = "they differ by less than 5 %"
 
 
+_TOLD = {Outcome.FASTER: 1, Outcome.SLOWER: -1, Outcome.EQUAL: 0, Outcome.WRONG: 0}
+
+
 class Claim(msgspec.Struct, frozen=True):
     """How many times faster a device is than its reference, and whether that may be said.
 
     Attributes:
-        outcome: the verdict on the device.
+        outcome: the verdict on the device. If it is `Outcome.BUSY`, another run may find a winner.
         ratio: time of the reference / time of the device.
         low, high: the 95 % interval of the ratio.
         doubts: why one of the times may be far off. With any, only the order of magnitude is said.
-        reason: why the verdict is unclear; None if it is not. If it is `Reason.BUSY`, another run
-            may find a winner.
     """
 
     outcome: Outcome
@@ -90,12 +88,16 @@ class Claim(msgspec.Struct, frozen=True):
     low: float
     high: float
     doubts: tuple[Doubt, ...] = ()
-    reason: Reason | None = None
 
     @property
     def sign(self) -> int:
         """1 if the device wins, -1 if the reference wins, 0 otherwise."""
-        return {Outcome.FASTER: 1, Outcome.SLOWER: -1}.get(self.outcome, 0)
+        return _TOLD.get(self.outcome, 0)
+
+    @property
+    def is_unclear(self) -> bool:
+        """Whether there is no verdict."""
+        return self.outcome not in _TOLD
 
     @property
     def said_ratio(self) -> float | None:
@@ -114,7 +116,7 @@ class Claim(msgspec.Struct, frozen=True):
     def at_least(self) -> str:
         """How far the intervals are apart where no winner counts: ``at least 8 ×``; or empty."""
         apart = max(self.low, 1 / self.high)
-        if self.outcome is not Outcome.UNCLEAR or apart < _DOUBTED_BY:
+        if not self.is_unclear or apart < _DOUBTED_BY:
             return ""
         step = 10 ** max(0, math.floor(math.log10(apart)) - 1)
         return f"at least {math.floor(apart / step + 1e-9) * step:,}\u202f×"
@@ -124,24 +126,24 @@ class Claim(msgspec.Struct, frozen=True):
         """The claim in a few words: ``4.0 × faster``, ``equally fast``, ``cannot be told``."""
         if self.sign:
             return f"{self.times} {self.outcome.value}"
-        if self.outcome is Outcome.UNCLEAR:
+        if self.is_unclear:
             return f"{CANNOT_BE_TOLD}, {self.at_least} apart" if self.at_least else CANNOT_BE_TOLD
         return "equally fast" if self.outcome is Outcome.EQUAL else "wrong results"
 
     @property
     def why(self) -> str:
         """Why the verdict is unclear, as the end of a sentence; empty if it is not."""
-        if self.reason is None:
+        if not self.is_unclear:
             return ""
         words = ", ".join(doubt.word for doubt in self.doubts)
-        listed = f" ({words})" if self.reason is Reason.DOUBTFUL else ""
+        listed = f" ({words})" if self.outcome is Outcome.DOUBTFUL else ""
         apart = f", though measured {self.at_least} apart" if self.at_least else ""
-        return f"{self.reason.value}{listed}{apart}"
+        return f"{self.outcome.value}{listed}{apart}"
 
     @property
     def fixes(self) -> tuple[str, ...]:
         """What would remove the doubts, each in the imperative."""
-        fixes = [MORE_TIME] if self.reason is Reason.FEW_ROUNDS else []
+        fixes = [MORE_TIME] if self.outcome is Outcome.FEW_ROUNDS else []
         fixes += [TIMING_REMEDIES[doubt.kind] for doubt in self.doubts]
         return tuple(dict.fromkeys(fixes))
 
@@ -173,10 +175,10 @@ def claim_of(
             low, high = ratio_interval(ours, theirs, of_medians)
     both = (*timing_doubts(reference), *timing_doubts(device))
     doubts = tuple({doubt.word: doubt for doubt in both}.values())
-    measured = Claim(Outcome.UNCLEAR, ratio, min(low, ratio), max(high, ratio), doubts)
+    measured = Claim(Outcome.SMALL, ratio, min(low, ratio), max(high, ratio), doubts)
     rounds = [one / other for one, other in pairs]
-    outcome, reason = _verdict(measured, reference, device, rounds)
-    return msgspec.structs.replace(measured, outcome=outcome, reason=reason)
+    outcome = _outcome(measured, reference, device, rounds)
+    return msgspec.structs.replace(measured, outcome=outcome)
 
 
 def _is_shared(result: RunFinished) -> bool:
@@ -184,13 +186,13 @@ def _is_shared(result: RunFinished) -> bool:
     return bool(result.conditions.other_processes) and not is_cpu(result.device)
 
 
-def _verdict(
+def _outcome(
     measured: Claim, reference: RunFinished, device: RunFinished, rounds: Sequence[float]
-) -> tuple[Outcome, Reason | None]:
-    """Return the verdict, and why it is unclear.
+) -> Outcome:
+    """Return the verdict on what was measured: the first that applies.
 
     Args:
-        measured: without a verdict.
+        measured: its outcome is not looked at.
         reference: the result to compare with.
         device: the result that the claim is on.
         rounds: the ratio of each pair of rounds in turns; empty if the two are of two times.
@@ -215,26 +217,20 @@ def _verdict(
         needed = _DOUBTED_BY if is_burdened else margin
         return is_fair and bound > needed and lead >= SAME_WITHIN
 
-    if False in (reference.verified, device.verified):
-        return Outcome.WRONG, None
-    if wins(1, measured.low, measured.ratio):
-        return Outcome.FASTER, None
-    if wins(-1, 1 / measured.high, 1 / measured.ratio):
-        return Outcome.SLOWER, None
-    reason = Reason.SMALL
-    if kinds & BUSY:
-        reason = Reason.BUSY
-    elif 0 < len(rounds) < FEWEST_PAIRS:
-        reason = Reason.FEW_ROUNDS
-    elif not kinds and measured.low >= 1 / SAME_WITHIN and measured.high <= SAME_WITHIN:
-        return Outcome.EQUAL, None
-    elif measured.low <= 1 <= measured.high:
-        reason = Reason.OVERLAP
-    elif kinds:
-        reason = Reason.DOUBTFUL
-    elif not rounds and max(measured.ratio, 1 / measured.ratio) >= SAME_WITHIN:
-        reason = Reason.OTHER_TIME
-    return Outcome.UNCLEAR, reason
+    ratio, low, high = measured.ratio, measured.low, measured.high
+    verdicts = (
+        (Outcome.WRONG, False in (reference.verified, device.verified)),
+        (Outcome.FASTER, wins(1, low, ratio)),
+        (Outcome.SLOWER, wins(-1, 1 / high, 1 / ratio)),
+        (Outcome.BUSY, kinds & BUSY),
+        (Outcome.FEW_ROUNDS, 0 < len(rounds) < FEWEST_PAIRS),
+        (Outcome.EQUAL, not kinds and low >= 1 / SAME_WITHIN and high <= SAME_WITHIN),
+        (Outcome.OVERLAP, low <= 1 <= high),
+        (Outcome.DOUBTFUL, kinds),
+        (Outcome.OTHER_TIME, not rounds and max(ratio, 1 / ratio) >= SAME_WITHIN),
+        (Outcome.SMALL, True),
+    )
+    return next(outcome for outcome, applies in verdicts if applies)
 
 
 def fixes_sentence(claims: Iterable[Claim]) -> str:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.benchmark.claim import (
     CANNOT_BE_TOLD,
     Outcome,
-    Reason,
     claim_of,
     fixes_sentence,
 )
@@ -117,7 +116,7 @@ def are_ways_kept_busy(results: Mapping[str, RunFinished]) -> bool:
     """Return whether no option is named the fastest because of other programs."""
     right = {label: result for label, result in results.items() if result.verified is not False}
     beside = _beside_fastest(right).values()
-    return bool(beside) and all(claim.reason is Reason.BUSY for claim in beside)
+    return bool(beside) and all(claim.outcome is Outcome.BUSY for claim in beside)
 
 
 def _beside_fastest(results: Mapping[str, RunFinished]) -> dict[str, Claim]:

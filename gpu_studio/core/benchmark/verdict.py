@@ -228,7 +228,7 @@ def verdict_of(results: Sequence[RunFinished], titles: Mapping[str, str] = _NO_T
         # The work is common to all: only the first sentence names it.
         first, *others = compared
         sentences += [_sentence(first, _kind_words(latest, titles)), *map(_sentence, others)]
-        sentences.append(fixes_sentence(one for one in claims if one.outcome is Outcome.UNCLEAR))
+        sentences.append(fixes_sentence(one for one in claims if one.is_unclear))
     else:
         sentences += _alone(latest, titles, is_wrong=bool(sentences))
     words = " ".join(filter(None, sentences))
@@ -269,8 +269,9 @@ def sizes_words(claims: Mapping[int, Claim], size_text: str) -> str:
     of all is a part by itself: its lead is what larger work will have.
     """
 
-    def part_of(size: int) -> tuple[Outcome, bool]:
-        return claims[size].outcome, size == max(claims) and claims[size].sign != 0
+    def part_of(size: int) -> tuple[Outcome | None, bool]:
+        outcome = None if claims[size].is_unclear else claims[size].outcome
+        return outcome, size == max(claims) and claims[size].sign != 0
 
     parts = []
     for (outcome, _), group in itertools.groupby(sorted(claims, reverse=True), part_of):
@@ -278,7 +279,7 @@ def sizes_words(claims: Mapping[int, Claim], size_text: str) -> str:
         texts = [format_size(size, size_text) for size in (sizes[0], sizes[-1])]
         span = f"at {texts[0]}" if len(sizes) == 1 else f"from {' to '.join(texts)}"
         own = [claims[size] for size in sizes]
-        if outcome is Outcome.UNCLEAR:
+        if outcome is None:
             why = dict.fromkeys(claim.why for claim in own)
             parts.append(f"{CANNOT_BE_TOLD} {span}, because {'; '.join(why)}")
             continue

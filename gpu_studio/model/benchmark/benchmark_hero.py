@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.claim import Reason
+from gpu_studio.core.benchmark.claim import Outcome
 from gpu_studio.core.benchmark.options import mode_words
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.benchmark.sizes import sizes_text
@@ -115,7 +115,7 @@ class _Words:
         """Return the claim at a size; ``elsewhere`` adds a size at which the other side wins."""
         claim = found.claim
         can_repeat = (
-            claim is not None and claim.reason is Reason.BUSY and self._benchmark.can_run_again
+            claim is not None and claim.outcome is Outcome.BUSY and self._benchmark.can_run_again
         )
         opposite = self._opposite(found) if elsewhere and not found.wrong else ""
         return Hero(

@@ -113,9 +113,7 @@ class StandardMeasurement(QObject):
 
     @property
     def _left_s(self) -> float:
-        if self._plan is None:
-            return 0.0
-        return self._plan.left_s(self._begun.elapsed() / 1000)
+        return self._plan.left_s(self._begun.elapsed() / 1000) if self._plan is not None else 0.0
 
     def start(self) -> None:
         """Measure all usable devices of this PC; does nothing meanwhile, or without an engine."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QFileDialog, QLabel, QWidget
 
 from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
 from gpu_studio.core.messages.run_messages import RunWorkload
@@ -45,6 +45,8 @@ def test_one_press_measures_every_device_and_shows_its_figures(
     choose_more(opened, "Measure this PC")
     qtbot.waitUntil(lambda: sees(opened, "devices.standard.compare"))
     assert " beats the " in text(opened, "standard.heading")
+    said = find(opened, "standard.facts", QWidget).findChildren(QLabel)
+    assert said[0].text().startswith("Each is compared with ")
     bandwidths, copies = (
         find(opened, f"standard.bars.{key}", ResultBars).bars for key in ("bandwidth", "copy_in")
     )
