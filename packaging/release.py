@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make a release: check the versions, build all packages, and write what the shelves want.
+"""Make a release: check the versions, build all packages, and write the checksums.
 
     python packaging/release.py VERSION --python python-3.13.N-embed-amd64.zip --out DIR
 
@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "packaging"), str(ROOT)]
 
-from studio_build import changes, python_package, shelves  # noqa: E402
+from studio_build import changes, python_package  # noqa: E402
 from studio_build.address import address_of  # noqa: E402
 from studio_build.app_folder import program_of  # noqa: E402
 from studio_build.console import BuildError, end_as_exception, say  # noqa: E402
@@ -97,7 +97,6 @@ def main() -> int:
         program = program_of(ROOT)
         with tempfile.TemporaryDirectory(prefix="gpu-studio-release-") as work:
             python_package.write_python_package(program, Path(work), options.out / "pypi")
-        shelves.write_manifests(program, release, options.out, options.out / "shelves")
     except BuildError as error:
         sys.stderr.write(f"{error}\n")
         return 1

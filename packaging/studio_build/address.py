@@ -23,31 +23,17 @@ class Host(NamedTuple):
         id_prefix: What Flathub's app ids begin with, for a project of this host.
         page: The path of a file's page; of "{tag}" and "{path}".
         file: The path of a file's content.
-        download: The path of a release's file; of "{tag}" and "{path}".
     """
 
     id_prefix: str
     page: str
     file: str
-    download: str
 
 
 _HOSTS = {
-    "github.com": Host(
-        "io.github", "blob/{tag}/{path}", "raw/{tag}/{path}", "releases/download/{tag}/{path}"
-    ),
-    "gitlab.com": Host(
-        "io.gitlab",
-        "-/blob/{tag}/{path}",
-        "-/raw/{tag}/{path}",
-        "-/releases/{tag}/downloads/{path}",
-    ),
-    "codeberg.org": Host(
-        "page.codeberg",
-        "src/tag/{tag}/{path}",
-        "raw/tag/{tag}/{path}",
-        "releases/download/{tag}/{path}",
-    ),
+    "github.com": Host("io.github", "blob/{tag}/{path}", "raw/{tag}/{path}"),
+    "gitlab.com": Host("io.gitlab", "-/blob/{tag}/{path}", "-/raw/{tag}/{path}"),
+    "codeberg.org": Host("page.codeberg", "src/tag/{tag}/{path}", "raw/tag/{tag}/{path}"),
 }
 _HOSTS[_PLACEHOLDER] = _HOSTS["github.com"]._replace(id_prefix="org.example")
 
@@ -87,10 +73,6 @@ class Address(NamedTuple):
     def file(self, version: str, path: str) -> str:
         """Return where the content of a file of a version is, for example of a picture."""
         return f"{self.url}/{self.host.file.format(tag=f'v{version}', path=path)}"
-
-    def download(self, version: str, name: str) -> str:
-        """Return where a package of a version is."""
-        return f"{self.url}/{self.host.download.format(tag=f'v{version}', path=name)}"
 
 
 def address_of(root: Path) -> Address:

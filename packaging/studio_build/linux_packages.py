@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
-import lzma
 import os
 import shutil
+import subprocess
 import tarfile
+import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gpu_studio.core.program_version import portable_archive
 from studio_build import app_folder, changes, sizes
@@ -19,15 +21,15 @@ from studio_build.console import BuildError
 from studio_build.template import filled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
     from studio_build.app_folder import Program
 
 APP_ID = "gpu-studio"
 _HOME = "usr/lib/gpu-studio"
-# numpy is inside three times: a dictionary as large as the first one finds the others in it.
-_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 64 << 20}]
-_FAST_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 0}]
+# Of xz. numpy is inside three times: level 9 has a dictionary that spans them.
+_SMALL: Literal[9] = 9
+_FAST: Literal[0] = 0
 MAINTAINER = ("DEBFULLNAME", "DEBEMAIL")
 _NO_MAINTAINER = "GPU Studio (not a release) <gpu-studio@example.org>"
 _DESCRIPTION = """see what your graphics card can do with PyTorch
@@ -118,22 +120,6 @@ SELF_CONTAINED = Kind("", _DEPENDS, 200_000_000)
 ON_DEBIAN = Kind("+debian13", _DEPENDS_ON_DEBIAN, 30_000_000)
 
 
-class Member(NamedTuple):
-    """A file, folder or link of a package.
-
-    Attributes:
-        name: Its path, without a slash in front.
-        content: Of a file; None for a folder and for a link.
-        link: Where a link points to.
-        is_run: Whether a file is a program.
-    """
-
-    name: str
-    content: bytes | None = None
-    link: str | None = None
-    is_run: bool = False
-
-
 def add_starter(program: Program, app: Path) -> None:
     """Add the shell script that opens the window to the program's folder."""
     source = program.root / "packaging" / "linux"
@@ -151,13 +137,28 @@ def write_tar(program: Program, app: Path, out: Path, is_fast: bool = False) -> 
     app_folder.mark(program, app, "tar")
     target = out / tar_name(program.version)
     name = target.name.removesuffix(".tar.xz")
-    members = [
-        *members_of(app, name),
-        Member(f"{name}/{APP_ID}.desktop", _desktop_entry(program)),
+
+    def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+        entry.uid, entry.gid, entry.uname, entry.gname = 0, 0, "root", "root"
+        is_run = entry.isdir() or bool(entry.mode & 0o100)
+        entry.mode = 0o777 if entry.issym() else 0o755 if is_run else 0o644
+        entry.mtime = program.epoch
+        return entry
+
+    system_files = {
+        f"{APP_ID}.desktop": _desktop_entry(program),
         # For whoever makes a package of this folder.
-        Member(f"{name}/{address_of(program.root).app_id}.metainfo.xml", metainfo(program)),
-    ]
-    target.write_bytes(_packed(members, program.epoch, is_fast=is_fast))
+        f"{address_of(program.root).app_id}.metainfo.xml": metainfo(program),
+    }
+    preset: Literal[0, 9] = _FAST if is_fast else _SMALL
+    with tarfile.open(target, "w:xz", format=tarfile.GNU_FORMAT, preset=preset) as archive:
+        for path in [app, *sorted(app.rglob("*"))]:
+            below = (Path(name) / path.relative_to(app)).as_posix()
+            archive.add(path, below, recursive=False, filter=plain)
+        for below, content in system_files.items():
+            entry = plain(tarfile.TarInfo(f"{name}/{below}"))
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
     return target
 
 
@@ -170,34 +171,76 @@ def write_deb(program: Program, app: Path, out: Path, kind: Kind, is_fast: bool 
     """Write a Debian package; return it.
 
     Raises:
-        BuildError: it would take more on the disk than it may.
+        BuildError: it would take more on the disk than it may, or there is no dpkg-deb.
     """
     app_folder.mark(program, app, "deb")
     target = out / deb_name(program.version, kind)
-    own = [
-        # Debian's packages have relative links inside /usr.
-        one._replace(link=os.path.relpath(one.link, f"/{os.path.dirname(one.name)}"))
-        if one.link
-        else one
-        for one in members_of(app, _HOME)
-    ]
-    members = [*own, *_system_files(program, app, kind)]
-    size = sum(len(one.content) for one in members if one.content is not None)
-    if size > kind.largest:
-        raise BuildError(f"{target.name} takes {sizes.in_words(size)} on the disk.")
-    control = [
-        Member("control", control_file(program.version, maintainer(), size // 1024, kind).encode()),
-        Member("postinst", _AFTER_INSTALLATION.encode(), is_run=True),
-        Member("prerm", _BEFORE_REMOVAL.encode(), is_run=True),
-    ]
-    control.insert(1, Member("md5sums", _md5sums(members)))
-    pieces = {
-        "debian-binary": b"2.0\n",
-        "control.tar.xz": _packed(control, program.epoch, "./"),
-        "data.tar.xz": _packed(members, program.epoch, "./", is_fast=is_fast),
-    }
-    target.write_bytes(_ar(pieces, program.epoch))
+    with tempfile.TemporaryDirectory(prefix="gpu-studio-deb-") as work:
+        root = Path(work) / "root"
+        _lay_out(program, app, root, kind)
+        files = [
+            path for path in sorted(root.rglob("*")) if path.is_file() and not path.is_symlink()
+        ]
+        size = sum(path.stat().st_size for path in files)
+        if size > kind.largest:
+            raise BuildError(f"{target.name} takes {sizes.in_words(size)} on the disk.")
+        sums = [f"{_md5(path)}  {path.relative_to(root).as_posix()}\n" for path in files]
+        control = {
+            "control": control_file(program.version, maintainer(), size // 1024, kind),
+            "md5sums": "".join(sums),
+            "postinst": _AFTER_INSTALLATION,
+            "prerm": _BEFORE_REMOVAL,
+        }
+        for name, text in control.items():
+            _write(root / "DEBIAN" / name, text.encode(), is_run=text.startswith("#!"))
+        _run_dpkg_deb(program, root, target, _FAST if is_fast else _SMALL)
     return target
+
+
+def _lay_out(program: Program, app: Path, root: Path, kind: Kind) -> None:
+    """Write everything that the package puts on a PC into a folder."""
+    shutil.copytree(app, root / _HOME, symlinks=True)
+    for name, content in _system_files(program, app, kind):
+        _write(root / name, content)
+    (root / "usr/bin").mkdir()
+    (root / "usr/bin/gpu-studio").symlink_to("/usr/lib/gpu-studio/gpu-studio")
+    for path in [root, *root.rglob("*")]:
+        if path.is_symlink():
+            # Debian's packages have relative links inside /usr.
+            inside = os.path.relpath(os.readlink(path), f"/{path.parent.relative_to(root)}")
+            path.unlink()
+            path.symlink_to(inside)
+        else:
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+        os.utime(path, (program.epoch, program.epoch), follow_symlinks=False)
+
+
+def _write(path: Path, content: bytes, *, is_run: bool = False) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    path.chmod(0o755 if is_run else 0o644)
+
+
+def _run_dpkg_deb(program: Program, root: Path, target: Path, level: int) -> None:
+    """Pack a folder; the time of every file becomes that of the commit.
+
+    Raises:
+        BuildError: There is no dpkg-deb, or it failed.
+    """
+    # One thread: with several, the bytes depend on their number.
+    command = ["dpkg-deb", "--root-owner-group", "-Zxz", f"-z{level}", "--threads-max=1"]
+    environ = {**os.environ, "SOURCE_DATE_EPOCH": str(program.epoch)}
+    try:
+        done = subprocess.run([*command, "--build", str(root), str(target)], env=environ,
+                              capture_output=True, text=True, check=False)  # fmt: skip
+    except FileNotFoundError as error:
+        raise BuildError("There is no dpkg-deb: install Debian's dpkg.") from error
+    if done.returncode != 0:
+        raise BuildError(f"dpkg-deb: {done.stderr.strip()[-1000:]}")
+
+
+def _md5(path: Path) -> str:
+    return hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
 
 
 def maintainer() -> str:
@@ -227,39 +270,23 @@ def control_file(version: str, who: str, size_kib: int, kind: Kind) -> str:
     return "".join(f"{name}: {value}\n" for name, value in rows.items())
 
 
-def members_of(folder: Path, below: str) -> list[Member]:
-    """Return everything in a folder, sorted, as it would lie below another one."""
-    found = []
-    for path in sorted(folder.rglob("*"), key=lambda one: one.as_posix()):
-        name = f"{below}/{path.relative_to(folder).as_posix()}"
-        if path.is_symlink():
-            found.append(Member(name, link=str(path.readlink())))
-        elif path.is_dir():
-            found.append(Member(name))
-        else:
-            is_run = bool(path.stat().st_mode & 0o100)
-            found.append(Member(name, path.read_bytes(), is_run=is_run))
-    return found
-
-
-def _system_files(program: Program, app: Path, kind: Kind) -> Iterable[Member]:
-    """Yield the files of the .deb outside the program's own folder."""
+def _system_files(program: Program, app: Path, kind: Kind) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and content of each file of the .deb outside the program's own folder."""
     icons, documents = "usr/share/icons/hicolor", "usr/share/doc/gpu-studio"
     pictures = program.root / "resources" / "app"
     history = changes.releases_in((program.root / "CHANGES.md").read_text(encoding="utf-8"))
     told = changes.debian_changelog(history, maintainer(), kind.suffix).encode()
-    yield Member("usr/bin/gpu-studio", link="../lib/gpu-studio/gpu-studio")
-    yield Member(f"usr/share/applications/{APP_ID}.desktop", _desktop_entry(program))
+    yield f"usr/share/applications/{APP_ID}.desktop", _desktop_entry(program)
     app_id = address_of(program.root).app_id
-    yield Member(f"usr/share/metainfo/{app_id}.metainfo.xml", metainfo(program))
-    yield Member(f"{icons}/scalable/apps/{APP_ID}.svg", (pictures / "gpu-studio.svg").read_bytes())
-    yield Member(f"{icons}/256x256/apps/{APP_ID}.png", (pictures / "gpu-studio.png").read_bytes())
-    yield Member(f"{documents}/changelog.gz", gzip.compress(told, 9, mtime=0))
-    yield Member(f"{documents}/copyright", copyright_file(app).encode())
+    yield f"usr/share/metainfo/{app_id}.metainfo.xml", metainfo(program)
+    yield f"{icons}/scalable/apps/{APP_ID}.svg", (pictures / "gpu-studio.svg").read_bytes()
+    yield f"{icons}/256x256/apps/{APP_ID}.png", (pictures / "gpu-studio.png").read_bytes()
+    yield f"{documents}/changelog.gz", gzip.compress(told, 9, mtime=0)
+    yield f"{documents}/copyright", copyright_file(app).encode()
     manual = _MANUAL.format(date=history[0].date, version=program.version).encode()
-    yield Member("usr/share/man/man1/gpu-studio.1.gz", gzip.compress(manual, 9, mtime=0))
+    yield "usr/share/man/man1/gpu-studio.1.gz", gzip.compress(manual, 9, mtime=0)
     rows = "".join(f"# {why}\ngpu-studio: {tag}\n" for tag, why in _OVERRIDES.items())
-    yield Member("usr/share/lintian/overrides/gpu-studio", rows.encode())
+    yield "usr/share/lintian/overrides/gpu-studio", rows.encode()
 
 
 def metainfo(program: Program) -> bytes:
@@ -292,58 +319,3 @@ def copyright_file(app: Path) -> str:
 
 def _desktop_entry(program: Program) -> bytes:
     return (program.root / "packaging" / f"{APP_ID}.desktop").read_bytes()
-
-
-def _packed(
-    members: Iterable[Member], epoch: int, prefix: str = "", *, is_fast: bool = False
-) -> bytes:
-    """Return a .tar.xz of members and the folders above them; all belong to root."""
-    every = {member.name: member for member in members}
-    for name in list(every):
-        for folder in list(Path(name).parents)[:-1]:
-            every.setdefault(folder.as_posix(), Member(folder.as_posix()))
-    plain = io.BytesIO()
-    with tarfile.open(fileobj=plain, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        for name in sorted(every):
-            archive.addfile(*_entry(every[name], epoch, prefix))
-    filters = _FAST_FILTERS if is_fast else _FILTERS
-    return lzma.compress(plain.getvalue(), lzma.FORMAT_XZ, filters=filters)
-
-
-def _entry(member: Member, epoch: int, prefix: str) -> tuple[tarfile.TarInfo, io.BytesIO | None]:
-    entry = tarfile.TarInfo(prefix + member.name)
-    entry.mtime, entry.uname, entry.gname = epoch, "root", "root"
-    if member.link is not None:
-        entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, member.link, 0o777
-        return entry, None
-    if member.content is None:
-        entry.type, entry.mode = tarfile.DIRTYPE, 0o755
-        return entry, None
-    entry.size, entry.mode = len(member.content), 0o755 if member.is_run else 0o644
-    return entry, io.BytesIO(member.content)
-
-
-def _md5sums(members: Iterable[Member]) -> bytes:
-    import hashlib
-
-    rows = sorted(
-        f"{hashlib.md5(one.content, usedforsecurity=False).hexdigest()}  {one.name}\n"
-        for one in members
-        if one.content is not None
-    )
-    return "".join(sorted(rows, key=lambda row: row[34:])).encode()
-
-
-def _ar(pieces: dict[str, bytes], epoch: int) -> bytes:
-    """Return an archive as deb(5) wants it: the traditional ar format.
-
-    Raises:
-        BuildError: a piece is larger than the format allows.
-    """
-    whole = b"!<arch>\n"
-    for name, content in pieces.items():
-        if len(content) >= 10**10:
-            raise BuildError(f"{name} is too large for a .deb.")
-        whole += f"{name:<16}{epoch:<12}{0:<6}{0:<6}{'100644':<8}{len(content):<10}`\n".encode()
-        whole += content + b"\n" * (len(content) % 2)
-    return whole

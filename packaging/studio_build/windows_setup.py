@@ -7,7 +7,6 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
-from studio_build import side_picture
 from studio_build.console import BuildError
 
 if TYPE_CHECKING:
@@ -49,9 +48,7 @@ def compile_setup(
     files, old = work / "files.nsh", work / "old.nsh"
     files.write_text(install_script(app), encoding="utf-8")
     old.write_text(removal_script(app), encoding="utf-8")
-    side_picture.write_side_picture(
-        program.root / "resources" / "app" / "gpu-studio.png", work / "side.bmp"
-    )
+    shutil.copyfile(program.root / "packaging" / "windows" / "side.bmp", work / "side.bmp")
     os.utime(work / "side.bmp", (program.epoch, program.epoch))  # NSIS packs its time as well
     target = out / setup_name(program.version)
     size = sum(path.stat().st_size for path in app.rglob("*") if path.is_file())
