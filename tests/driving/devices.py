@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 
 from gpu_studio.core.devices.devices import Reading
 from gpu_studio.model.studio import Studio
+from gpu_studio.ui.devices.device_button import DeviceButton
 from gpu_studio.ui.devices.devices_tab import DevicesTab
 from tests.driving.window import find, wait_ready, wait_until
 from tests.fakes.pc import SteadySensors
@@ -23,6 +24,16 @@ def choose_more(root: QWidget, words: str) -> None:
     action = next(one for one in more(root) if one.text().startswith(words))
     assert action.isEnabled(), words
     action.trigger()
+
+
+def devices(root: QWidget, name: str = "devices.table") -> list[DeviceButton]:
+    """Return the devices of this PC, or of another one by the name of its list."""
+    return [one for one in find(root, name).findChildren(DeviceButton) if not one.isHidden()]
+
+
+def device_names(root: QWidget) -> list[str]:
+    """Return the names of this PC's devices."""
+    return [one.device.name for one in devices(root) if one.device is not None]
 
 
 def start(studio: Studio, tab: DevicesTab) -> None:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import (
-    QAbstractListModel,
-    QModelIndex,
-    QObject,
-    QPersistentModelIndex,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.device_name import (
     CPU,
@@ -31,8 +24,6 @@ from gpu_studio.core.devices.access import (
     uncounted_cards,
 )
 from gpu_studio.core.devices.card_colors import COLOR_COUNT, with_cards
-from gpu_studio.core.devices.facts import summary_line
-from gpu_studio.model.text_rows import plain_tip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -379,76 +370,3 @@ def _reason(
     if finding is None or obstacle in own_words:
         return obstacle_words(obstacle, card, engine)
     return finding.sentence
-
-
-SUMMARY_ROLE = Qt.ItemDataRole.UserRole
-DEVICE_ROLE = Qt.ItemDataRole.UserRole + 1
-
-_NO_PARENT = QModelIndex()
-
-
-class DeviceList(QAbstractListModel):
-    """A view of the board for one PC: each device's name, the line under it, and the board's row.
-
-    Attributes:
-        is_choice: whether the window has another device, here or in another list.
-    """
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.is_choice = False
-        self._rows: list[tuple[DeviceRow, str]] = []
-
-    def show(
-        self,
-        devices: Sequence[DeviceRow],
-        engine: EngineDescribed | None,
-        *,
-        is_choice: bool,
-        beside: str = "",
-    ) -> None:
-        """Show the devices whose facts are known; the selection stays if they are the same.
-
-        Args:
-            devices: in their order.
-            engine: what the engine of their PC says of itself.
-            is_choice: whether the window has another device, here or in another list.
-            beside: the device that is beside these and not in the list: ``with a Ryzen 5``.
-        """
-        self.is_choice = is_choice
-        end = f"\u00a0· {beside}" if beside else ""
-        rows = [(one, summary_line(one.device, engine) + end) for one in devices if one.device]
-        if [row.identity for row, _ in rows] != [row.identity for row, _ in self._rows]:
-            self.beginResetModel()
-            self._rows = rows
-            self.endResetModel()
-        elif rows:
-            self._rows = rows
-            self.dataChanged.emit(self.index(0), self.index(len(rows) - 1))
-
-    def row_of(self, identity: str) -> int:
-        """Return the row of a device, or -1 if it is not in the list."""
-        identities = [row.identity for row, _ in self._rows]
-        return identities.index(identity) if identity in identities else -1
-
-    def rowCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
-        """Return the number of devices."""
-        return 0 if parent.isValid() else len(self._rows)
-
-    def data(
-        self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Return a device's name, its line, the device, or both texts for screen readers."""
-        row, summary = self._rows[index.row()]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return name_at(row.pc, row.name)
-        if role == SUMMARY_ROLE:
-            return summary
-        if role == DEVICE_ROLE:
-            return row
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{name_at(row.pc, row.name)}, {summary}"
-        if role == Qt.ItemDataRole.ToolTipRole:
-            unreadable = row.device.unreadable if row.device is not None else None
-            return plain_tip(f"{name_at(row.pc, row.name)}\n{unreadable or summary}")
-        return None

@@ -13,13 +13,12 @@ import msgspec
 
 from gpu_studio.core.devices.access import ABOUT_THE_CARD
 from gpu_studio.core.devices.devices import CUDA_BUILD
-from gpu_studio.core.devices.facts import FactGroup, PcSnapshot, facts_of
+from gpu_studio.core.devices.facts import FactGroup, PcSnapshot, facts_of, summary_line
 from gpu_studio.core.devices.sensor_kinds import CARD_SENSORS, CPU_SENSORS
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.devices import programs, verdicts
 from gpu_studio.model.devices.card_memory import CardMemory
-from gpu_studio.model.devices.device_board import DeviceList
 from gpu_studio.model.devices.sensor_log import SensorLog
 from gpu_studio.model.headline import Headline, headline_from, why_silent
 from gpu_studio.model.page_model import PageModel
@@ -75,8 +74,7 @@ class SensorLine(NamedTuple):
 class DevicesModel(PageModel):
     """The devices, the selected one, and what sensors and engine report about it.
 
-    The list of each PC is an item model for a view; `runs` marks the runs of the session, `log`
-    writes the readings to a file.
+    `runs` marks the runs of the session, `log` writes the readings to a file.
     """
 
     choices: DevicesChoices
@@ -86,7 +84,6 @@ class DevicesModel(PageModel):
         self._studio = studio
         self._selected: str | None = None
         self._is_chosen = self._shows_cpu = False
-        self._lists: dict[Pc, DeviceList] = {}
         self._memories: dict[Pc, CardMemory] = {}
         self.runs = studio.runs
         self.log = SensorLog(studio.sensors, self)
@@ -106,7 +103,6 @@ class DevicesModel(PageModel):
 
     def _listen(self, pc: Pc) -> None:
         """Follow what is known of a PC."""
-        self._lists[pc] = DeviceList(self)
         memory = CardMemory(pc.session, partial(self._looked_at, pc), self)
         self._memories[pc] = memory
         pc.session.engine_described.connect(memory.forget)
@@ -118,7 +114,6 @@ class DevicesModel(PageModel):
         )  # fmt: skip
 
     def _forget(self, pc: Pc) -> None:
-        self._lists.pop(pc).deleteLater()
         memory = self._memories.pop(pc)
         memory.watch(False)
         memory.deleteLater()
@@ -150,9 +145,25 @@ class DevicesModel(PageModel):
         """What its color follows: its number in the engine, or its identity."""
         return (self.row.number or self.row.identity) if self.row is not None else ""
 
-    def list_of(self, pc: Pc) -> DeviceList:
-        """Return the devices of a PC."""
-        return self._lists[pc]
+    def devices_of(self, pc: Pc) -> list[DeviceRow]:
+        """Return the listed devices of a PC: those whose facts are known."""
+        board = self._studio.board
+        hidden = board.cpu if self.hides_cpu else None
+        known = [row for row in board.rows if row.pc == pc.name and row.device is not None]
+        return [row for row in known if row is not hidden]
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether there is more than one device to look at, here or on another PC."""
+        return sum(len(self.devices_of(pc)) for pc in self._studio.pcs.all) > 1
+
+    def summary_of(self, row: DeviceRow) -> str:
+        """Return the line under a device's name."""
+        if row.device is None:
+            return ""
+        summary = summary_line(row.device, self._studio.pcs.of(row.identity).session.description)
+        beside = "" if row.pc else self._beside
+        return f"{summary}\u00a0· {beside}" if beside else summary
 
     def answer_of(self, pc: Pc) -> Notice:
         """Return the answer about a PC as a whole, for the heading of its devices."""
@@ -491,20 +502,11 @@ class DevicesModel(PageModel):
     def _find(self) -> None:
         if self._studio.sensors.inventory is None:
             return
-        board, hidden = self._studio.board, self._studio.board.cpu if self.hides_cpu else None
-        shown = [row for row in board.rows if row.device is not None and row is not hidden]
-        for pc, devices in self._lists.items():
-            devices.show(
-                [row for row in shown if row.pc == pc.name],
-                pc.session.description,
-                is_choice=len(shown) > 1,
-                beside="" if pc.name else self._beside,
-            )
         if not self._is_chosen or self.device is None:
             self._is_chosen = False
             cards = self._cards_here
             numbered = [row for row in cards if row.number is not None]
-            self._look_at((*numbered, *cards, board.cpu)[0].identity)
+            self._look_at((*numbered, *cards, self._studio.board.cpu)[0].identity)
         self.changed.emit()
 
     def _look_at(self, identity: str) -> None:

@@ -16,7 +16,7 @@ from gpu_studio.model.devices import programs
 from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.model.pages import BENCHMARK, CHECK, HISTORY, LESSONS, NOW, RACE
 from gpu_studio.model.run_queue import WorkState
-from gpu_studio.ui.devices.pc_part import ToneSign, agrees, pc_part
+from gpu_studio.ui.devices.pc_part import STACKED, ToneSign, agrees, pc_part
 from gpu_studio.ui.devices.sensor_rows import SensorRows
 from gpu_studio.ui.page import Box, Columns, Each, Flow, Fold, Later, Own, Page, Stack
 from gpu_studio.ui.page_controls import Pick
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _SIGN_LINES = 1.6
-_STACKED = 1000  # letters: no page is so wide
 _SPANS = (("Last minute", 60.0), ("Last 5 minutes", 300.0), ("Last 15 minutes", 900.0),
           ("Last hour", 3600.0))  # fmt: skip
 _SENSOR_HEAD = ("Sensor", "Now", "Change", "Lowest", "Mean", "Highest")
@@ -87,11 +86,11 @@ class OverviewPage(Page):
         return (
             Box(*self._hero_parts(), name="hero"),
             Later(self._standard_parts, name="standard", shown=lambda: self._has_standard),
-            Each(lambda: range(len(m.also_found)), self._finding, share_letters=_STACKED),
+            Each(lambda: range(len(m.also_found)), self._finding, share_letters=STACKED),
             Words(lambda: Notice(m.trouble, Tone.AMBER), name="trouble"),
             Box(
                 Words(lambda: f"Programs on the {m.short_name}", "value", name="programs.title"),
-                Each(lambda: range(len(m.programs)), self._program, share_letters=_STACKED),
+                Each(lambda: range(len(m.programs)), self._program, share_letters=STACKED),
                 name="programs.card",
                 shown=lambda: m.has_programs,
             ),
@@ -117,7 +116,7 @@ class OverviewPage(Page):
         m, comparison = self.model, self._comparison
         return (
             Each(lambda: self._studio.pcs.all,
-                 lambda pc: pc_part(pc, m, self._studio.pcs, self), share_letters=_STACKED,
+                 lambda pc: pc_part(pc, m, self._studio.pcs, self), share_letters=STACKED,
                  presented=True),
             Columns(
                 Own(lambda: ToneSign(self.theme, _SIGN_LINES),

@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QLabel, QMessageBox
 
 from gpu_studio.core.notice import Notice, Tone, action_label
 from gpu_studio.model.pc import RemotePc
-from gpu_studio.ui.devices.device_list import DeviceListView
+from gpu_studio.ui.devices.device_button import DeviceButton
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.page import Columns, Own, Stack
+from gpu_studio.ui.page import Columns, Each, Own, Stack
 from gpu_studio.ui.page_parts import Press, Words
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _SIGNS = {  # (icon, its color)
     Tone.QUIET: ("clock", "muted"),
     Tone.PLAIN: ("info", "muted"),
 }
+STACKED = 1000  # letters: no page is so wide
 _REMOVE_QUESTION = (
     "Remove {name} from Devices? Its results stay. To use it again, add it with its host."
 )
@@ -74,22 +75,28 @@ def pc_part(pc: Pc, model: DevicesModel, pcs: Pcs, page: Page) -> Part:
     The heading has the answer about the PC; that of another one, what its line can do as well.
     """
     heading = f"pc.{pc.name}.heading" if pc.name else "pc"
-    devices = model.list_of(pc)
 
     def answer() -> Notice:
         return model.answer_of(pc)
 
-    def make_list() -> DeviceListView:
-        view = DeviceListView(devices, page.theme)
-        if pc.name:
-            view.setObjectName(f"devices.pc.{pc.name}.table")
-            view.setAccessibleName(f"Devices of {pc.name}")
-        view.device_selected.connect(model.select)
-        return view
+    def identities() -> list[str]:
+        # The first device of this PC comes after the first paint, into its room.
+        return [one.identity for one in model.devices_of(pc)] or ([] if pc.name else [""])
 
-    def follow(view: DeviceListView) -> None:
-        if model.row is not None and model.row.device is not None:
-            view.follow(model.row.identity)
+    def device(identity: str) -> Part:
+        def make() -> DeviceButton:
+            made = DeviceButton(page.theme)
+            made.clicked.connect(lambda: model.select(identity))
+            return made
+
+        def show(button: DeviceButton) -> None:
+            row = next((one for one in model.devices_of(pc) if one.identity == identity), None)
+            if row is not None:
+                is_selected = row == model.row
+                summary, is_choice = model.summary_of(row), model.is_choice
+                button.show_device(row, summary, is_selected=is_selected, is_choice=is_choice)
+
+        return Own(make, show, name=f"device.{identity}", presented=True)
 
     return Stack(
         Stack(
@@ -109,7 +116,8 @@ def pc_part(pc: Pc, model: DevicesModel, pcs: Pcs, page: Page) -> Part:
             ),
             name=heading, shown=lambda: pcs.others,
         ),
-        Own(make_list, follow, shown=lambda: not pc.name or devices.rowCount()),
+        Each(identities, device, share_letters=STACKED,
+             name=f"pc.{pc.name}.table" if pc.name else "table"),
         presented=True,
     )  # fmt: skip
 

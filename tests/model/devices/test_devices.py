@@ -54,8 +54,7 @@ def test_a_card_that_is_gone_gives_way_to_another(qtbot, studio, sensor_source, 
     start(qtbot, studio)
     model.select(two_cards().cards[1].identity)
     sensor_source.send(gt_1030())
-    here = model.list_of(studio.pcs.here)
-    qtbot.waitUntil(lambda: here.rowCount() == 1)
+    qtbot.waitUntil(lambda: len(model.devices_of(studio.pcs.here)) == 1)
     assert model.device.identity == gt_1030().cards[0].identity
 
 

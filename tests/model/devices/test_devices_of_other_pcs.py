@@ -40,8 +40,7 @@ def test_its_facts_sensors_and_findings_are_those_of_its_own_pc(
     assert model.verdict.tone is Tone.GOOD, "this PC has no card"
     assert model.spans
     assert any(fact.key == "name" for group in model.groups for fact in group.facts)
-    there = model.list_of(attic)
-    assert there.data(there.index(1)) == "NVIDIA GeForce GT 1030 · attic"
+    assert [one.label for one in model.devices_of(attic)] == ["CPU · attic", "GT 1030 · attic"]
     model._studio.settings.change(may_end_processes=True)
     assert model.processes
     assert not model.may_end, "a process of another PC is not ended by its number here"

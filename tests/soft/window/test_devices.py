@@ -2,7 +2,7 @@ import psutil
 import pytest
 from PySide6.QtWidgets import QPushButton
 
-from tests.driving.devices import choose_more
+from tests.driving.devices import choose_more, device_names, devices
 from tests.family import family_running
 from tests.patience import PATIENCE_S
 from tests.soft.conftest import MakePc
@@ -19,9 +19,9 @@ def test_every_card_is_listed_and_its_sensors_move(
 ) -> None:
     pc, person = sit_down_at(*cards)
     choose_more(person.window, "All facts")
-    assert person.entries("devices.table") == [card.name for card in cards]
+    assert device_names(person.window) == [card.name for card in cards]
     for number, card in enumerate(pc.cards):
-        person.choose_row("devices.table", number)
+        devices(person.window)[number].click()
         person.until(lambda card=card: person.text("devices.details.uuid") == card.uuid)
         numbers = person.text("devices.details.numbers")
         assert numbers.startswith(f"nvidia-smi {number} = cuda:{number}")
@@ -56,10 +56,10 @@ def test_a_lost_card_is_reported_and_the_other_one_goes_on(sit_down_at: SitDownA
     pc.set(1, lost=1)
     person.until(lambda: "was lost from the bus" in person.text("banner.sentence"))
     assert person.text("banner.sentence").startswith("RTX 3060:")
-    person.choose_row("devices.table", 1)
+    devices(person.window)[1].click()
     person.until(lambda: "RTX 3060: " in person.text("devices.verdict.sentence"))
     assert not person.sees("devices.sensor.temperature")
-    person.choose_row("devices.table", 0)
+    devices(person.window)[0].click()
     pc.set(0, temperature_c=55)
     person.until(lambda: person.text("devices.sensor.temperature.value") == "55 °C")
     assert "can use your GTX 1650" in person.text("devices.verdict.sentence")
@@ -71,7 +71,7 @@ def test_a_name_that_is_not_utf_8_hides_no_card(soft_pc: MakePc, sit_down: SitDo
     person = sit_down(pc)
     person.until_ready()
     choose_more(person.window, "All facts")
-    assert person.entries("devices.table") == ["NVIDIA card"]
+    assert device_names(person.window) == ["NVIDIA card"]
     person.until(lambda: person.text("devices.details.uuid") == pc.cards[0].uuid)
     person.open_tab("Benchmark")
     person.click("benchmark.devices.cpu")

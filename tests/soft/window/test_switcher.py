@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QTabBar
 from gpu_studio.core.messages.placement_messages import DeviceUsed, PlaceFinished
 from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
-from tests.driving.devices import choose_more
+from tests.driving.devices import choose_more, devices
 from tests.soft.window.conftest import SitDownAt
 from tests.soft.window.person import Person
 from tests.softcards.cards import SoftPc
@@ -83,7 +83,7 @@ def test_switching_both_ways_keeps_to_the_card_and_not_to_its_number(
     person.until(lambda: "moved in" in person.find(QLabel, "switcher.proof").text())
     assert contexts(pc, person) == [0, 1]
     person.open_tab("Devices")
-    person.choose_row("devices.table", 1)
+    devices(person.window)[1].click()
     choose_more(person.window, "All facts")
     person.until(lambda: person.text("devices.details.numbers") == "nvidia-smi 1 = cuda:0")
 

@@ -11,9 +11,9 @@ from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QMessageBox
 from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.model.devices import programs
 from gpu_studio.ui.devices.sensor_rows import Sparkline
-from tests.driving.devices import choose_more, show_reading, start
+from tests.driving.devices import choose_more, devices, show_reading, start
 from tests.driving.pages import settle
-from tests.driving.window import choose, choose_row, click, find, plain, sees, table, text
+from tests.driving.window import choose, click, find, plain, sees, table, text
 from tests.fakes.pc import gt_1030, gt_1030_card, reading, two_cards
 
 # ── the sensors ────────────────────────────────────────────────────────────────────────────────
@@ -80,7 +80,7 @@ def test_another_device_has_other_sensors_in_its_colour(
     start(studio, tab)
     show_reading(studio, sensor_source, reading(inventory, 1.0))
     assert find(tab, "devices.sensor.utilization", Sparkline).role == "gpu0"
-    choose_row(tab, "devices.table", 1)
+    devices(tab)[1].click()
     assert find(tab, "devices.sensor.utilization", Sparkline).role == "gpu1"
     choose_more(tab, "Show the CPU")
     assert not sees(tab, "devices.sensor.fan")

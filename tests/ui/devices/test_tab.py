@@ -6,26 +6,28 @@ import subprocess
 import sys
 
 import pytest
-from PySide6.QtCore import QEvent, QPoint, Qt
-from PySide6.QtGui import QFocusEvent
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import (
     QApplication,
-    QListView,
 )
 
 from gpu_studio.core.devices.finding import Finding, worst_first
-from gpu_studio.model.devices.device_board import SUMMARY_ROLE, DeviceList, device_rows
 from gpu_studio.model.pages import BENCHMARK, LESSONS, NOW, RACE
-from gpu_studio.ui.devices.device_list import DeviceListView
 from gpu_studio.ui.devices.devices_tab import DevicesTab
 from gpu_studio.ui.scroll_page import TabScroll
 from gpu_studio.ui.theme import COLOURS
-from tests.driving.devices import choose_more, found, more, show_reading, start
+from tests.driving.devices import (
+    choose_more,
+    device_names,
+    devices,
+    found,
+    more,
+    show_reading,
+    start,
+)
 from tests.driving.pages import settle
 from tests.driving.window import (
-    choose_row,
     click,
-    entries,
     find,
     numbers,
     places,
@@ -78,30 +80,13 @@ def test_nothing_moves_when_the_devices_and_their_readings_come(
     assert tops() == before
 
 
-def test_a_focus_before_the_list_follows_a_device_chooses_none(qtbot, theme):
-    devices = DeviceList()
-    view, chosen = DeviceListView(devices, theme), []
-    qtbot.addWidget(view)
-    view.device_selected.connect(chosen.append)
-    rows = device_rows(gt_1030(), None)
-    cpu, card = rows
-    devices.show(rows, None, is_choice=True)
-    QApplication.sendEvent(view, QFocusEvent(QEvent.Type.FocusIn))
-    assert view.currentIndex().row() == 0  # Qt's choice, and nobody's
-    view.follow(card.identity)
-    assert view.currentIndex().row() == 1
-    assert chosen == []
-    view.setCurrentIndex(devices.index(0))
-    assert chosen == [cpu.identity]
-
-
 @pytest.mark.parametrize("inventory", [cpu_only()])
 def test_a_pc_without_a_card_is_explained_and_shows_its_cpu(qtbot, studio, tab, sensor_source):
     start(studio, tab)
     show_reading(studio, sensor_source, reading(cpu_only(), 1.0))
     assert text(tab, "devices.verdict.sentence") == found(studio, "no_nvidia_card")
     assert sees(tab, "devices.without_card")
-    assert entries(tab, "devices.table") == [cpu_only().cpu.name]
+    assert device_names(tab) == [cpu_only().cpu.name]
     assert text(tab, "devices.sensor.utilization.value") == "12 %"
     assert numbers(text(tab, "devices.sensor.memory.value")) == ["8", "32"]
     assert text(tab, "devices.details.simd") == "AVX2"
@@ -115,7 +100,7 @@ def test_a_card_that_comes_later_ends_the_consolation(qtbot, studio, tab, sensor
     with qtbot.waitSignal(studio.sensors.inventory_changed):
         sensor_source.send(gt_1030())
     assert not sees(tab, "devices.without_card")
-    assert entries(tab, "devices.table") == ["NVIDIA GeForce GT 1030"]
+    assert device_names(tab) == ["NVIDIA GeForce GT 1030"]
 
 
 @pytest.mark.parametrize("inventory", [cpu_only()])
@@ -175,27 +160,29 @@ def test_a_button_goes_where_it_says(qtbot, studio, tab, button, page):
 @pytest.mark.parametrize("inventory", [two_cards()])
 def test_the_keyboard_walks_the_devices(qtbot, studio, with_cuda, tab):
     start(studio, tab)
-    devices = find(tab, "devices.table", QListView)
-    assert entries(tab, "devices.table") == ["NVIDIA GeForce GT 1030", "NVIDIA GeForce RTX 3060"]
+    first = devices(tab)[0]
+    first.setFocus()
+    assert device_names(tab) == ["NVIDIA GeForce GT 1030", "NVIDIA GeForce RTX 3060"]
     assert "GT 1030" in text(tab, "devices.verdict.sentence")
-    qtbot.keyClick(devices, Qt.Key.Key_Down)
+    qtbot.keyClick(first, Qt.Key.Key_Down)
+    qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Space)
     assert "RTX 3060" in text(tab, "devices.verdict.sentence")
     assert text(tab, "devices.details.numbers") == "nvidia-smi 1 = cuda:1"
-    qtbot.keyClick(devices, Qt.Key.Key_Home)
+    qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Up)
+    qtbot.keyClick(first, Qt.Key.Key_Space)
     assert "GT 1030" in text(tab, "devices.verdict.sentence")
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_the_cpu_beside_a_card_is_listed_when_it_is_asked_for(studio, with_cuda, tab):
     start(studio, tab)
-    assert entries(tab, "devices.table") == ["NVIDIA GeForce GT 1030"]
-    summary = find(tab, "devices.table", QListView).model().index(0, 0).data(SUMMARY_ROLE)
-    assert summary.endswith("with a Ryzen 7 5700G")
+    assert device_names(tab) == ["NVIDIA GeForce GT 1030"]
+    assert devices(tab)[0].accessibleName().endswith("with a Ryzen 7 5700G")
     choose_more(tab, "Show the CPU")
-    assert entries(tab, "devices.table")[0].startswith("AMD")
+    assert device_names(tab)[0].startswith("AMD")
     assert "Ryzen 7 5700G" in text(tab, "devices.verdict.sentence")
     assert not any(action.text() == "Show the CPU" for action in more(tab))
-    choose_row(tab, "devices.table", 1)
+    devices(tab)[1].click()
     assert "GT 1030" in text(tab, "devices.verdict.sentence")
 
 
@@ -223,19 +210,14 @@ def test_a_device_is_painted_in_its_colour_and_reported_in_words(
     qtbot, studio, with_cuda, tab, theme
 ):
     start(studio, tab)
-    devices = find(tab, "devices.table", QListView)
-    image = devices.grab().toImage()
-    for row, role in enumerate(("gpu0", "gpu1")):
-        index = devices.model().index(row, 0)
-        box = devices.visualRect(index)
+    for number, role in enumerate(("gpu0", "gpu1")):
+        device = devices(tab)[number]
+        image = device.grab().toImage()
         colours = {
-            image.pixelColor(x, y).name().upper()
-            for x in range(box.left(), box.left() + 40)
-            for y in range(box.top(), box.bottom())
+            image.pixelColor(x, y).name().upper() for x in range(40) for y in range(image.height())
         }
         assert COLOURS[role][theme.is_dark] in colours
-        text = index.data(Qt.ItemDataRole.AccessibleTextRole)
-        assert f"cuda:{row}" in text
+        assert f"cuda:{number}" in device.accessibleName()
 
 
 # ── how it fits ────────────────────────────────────────────────────────────────────────────────
