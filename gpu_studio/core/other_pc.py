@@ -108,16 +108,19 @@ class OtherPc(msgspec.Struct, frozen=True, kw_only=True):
 def pc_from_text(text: str) -> OtherPc:
     """Return the PC of ``HOST`` or ``NAME=HOST``, as typed in a terminal.
 
-    Without a name, a host of one plain word is its own; an address is “another PC”, so that no
-    result carries a user's or a network's name.
+    Without a name, a host of one plain word is its own, without the user; an address is “another
+    PC”, so that no result carries a user's or a network's name.
 
     Raises:
         ValueError: the name or the host is refused; the text is a sentence.
     """
+    if text.startswith("-"):  # an option with a value is no name with a host
+        raise ValueError(host_trouble(text))
     name, equals, host = text.rpartition("=")
     if not equals:
-        is_word = re.fullmatch(r"[A-Za-z0-9_-]{1,40}", host) and not host.isdigit()
-        name = host if is_word and not _OF_DEVICES.fullmatch(host) else "another PC"
+        word = host.rpartition("@")[2]
+        is_word = re.fullmatch(r"[A-Za-z0-9_-]{1,40}", word) and not word.isdigit()
+        name = word if is_word and not _OF_DEVICES.fullmatch(word) else "another PC"
     return OtherPc(name=name.strip(), host=host)
 
 

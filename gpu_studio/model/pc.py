@@ -5,7 +5,6 @@ Another PC is at the end of a line: a greeting, then its engine and its sensors.
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -101,21 +100,6 @@ class PcPort(Protocol):
         """Return the stream of its telemetry."""
 
 
-class LineState(Enum):
-    """The state of a line; the user opens and closes it.
-
-    ::
-
-        CLOSED ─► OPENING ─► OPEN ─► BROKEN ─► OPENING
-                     └──────────────────┘
-    """
-
-    CLOSED = "not connected"
-    OPENING = "connecting"
-    OPEN = "connected"
-    BROKEN = "not reached, or lost"
-
-
 class RemotePc(Pc):
     """A PC that the user added, or is about to. It connects, and notices when it is gone.
 
@@ -127,11 +111,10 @@ class RemotePc(Pc):
         parent: owns it.
 
     Signals:
-        changed(): `state` changed.
+        changed(): it connects, is connected, or is no longer.
 
     Attributes:
         address: where it is, with the place where its program was found.
-        state: whether it is connected.
         said: what came of the last attempt to connect; None before.
     """
 
@@ -147,13 +130,13 @@ class RemotePc(Pc):
         self.session.state_changed.connect(self._on_engine_state)
         self.sensors.ended.connect(self._on_sensors_ended)
         self._closed = Notice(f"{self.name} is not connected.", action=Action.CONNECT)
-        self._enter(LineState.CLOSED, self._closed)
+        self._enter(self._closed)
 
     def open(self) -> None:
         """Connect, for the first time or again; does nothing while it connects or is connected."""
-        if self._is_closed or self.state in (LineState.OPENING, LineState.OPEN):
+        if self._is_closed or self._hello is not None or not self.why_not:
             return
-        self._enter(LineState.OPENING, Notice(f"Connecting to {self.name}…", Tone.QUIET))
+        self._enter(Notice(f"Connecting to {self.name}…", Tone.QUIET))
         self._hello = self._port.hello(self.address)
         self._task = Task(self._hello.answer, self)
         self._task.succeeded.connect(self._on_greeted)
@@ -163,7 +146,7 @@ class RemotePc(Pc):
 
     def shut(self) -> None:
         """Disconnect, and end everything there. The devices stay known."""
-        self._end(LineState.CLOSED, self._closed)
+        self._end(self._closed)
 
     def close(self) -> None:
         """See `Pc.close`."""
@@ -195,7 +178,7 @@ class RemotePc(Pc):
             return
         assert said.greeting is not None
         self.address, self.doctor.system = said.pc, said.greeting.platform
-        self._enter(LineState.OPEN, Notice(f"{self.name} is connected.", Tone.GOOD))
+        self._enter(Notice(f"{self.name} is connected.", Tone.GOOD))
         self.sensors.use_source(self._port.sensors(self.address))
         self.session.restart()
         self.changed.emit()
@@ -218,19 +201,19 @@ class RemotePc(Pc):
 
     def _break(self, sentence: str, tone: Tone, *, detail: str = "", next_step: str = "") -> None:
         action = Action.CONNECT_AGAIN
-        self._end(LineState.BROKEN, Notice(sentence, tone, detail, next_step, action))
+        self._end(Notice(sentence, tone, detail, next_step, action))
 
-    def _end(self, state: LineState, notice: Notice) -> None:
+    def _end(self, notice: Notice) -> None:
         self._cancel_greeting()
-        self._enter(state, notice)
+        self._enter(notice)
         self.sensors.use_source(None)
         self.lab.end()
         self.session.end()
         self.changed.emit()
 
-    def _enter(self, state: LineState, notice: Notice) -> None:
-        self.state, self.notice, self.is_shut = state, notice, state is LineState.CLOSED
-        is_open, greeting = state is LineState.OPEN, self.said.greeting if self.said else None
+    def _enter(self, notice: Notice) -> None:
+        self.notice, self.is_shut = notice, notice is self._closed
+        is_open, greeting = notice.tone is Tone.GOOD, self.said.greeting if self.said else None
         is_without = is_open and greeting is not None and not greeting.has_engine
         trouble = LineTrouble(LineProblem.NO_ENGINE, self.address).words
         self.why_not = "" if is_open else notice.sentence

@@ -94,7 +94,7 @@ def test_a_shell_there_reads_the_program_as_one_word(program):
     [
         ("attic=me@192.168.1.5", "attic", "me@192.168.1.5"),
         ("attic", "attic", "attic"),
-        ("me@attic", "another PC", "me@attic"),
+        ("me@attic", "attic", "me@attic"),
         ("attic.home.arpa", "another PC", "attic.home.arpa"),
         ("192.168.1.5", "another PC", "192.168.1.5"),
         ("cuda", "another PC", "cuda"),

@@ -7,7 +7,6 @@ from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.other_pc import OtherPc
 from gpu_studio.model.benchmark.benchmark import Benchmark
-from gpu_studio.model.pc import LineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from tests.fakes.pc import SteadySensors, cpu_only
@@ -24,7 +23,7 @@ def test_a_plan_over_this_pc_and_a_real_engine_behind_a_line(
     settings.change(pcs=(there,))
     studio = Studio(engines, SteadySensors(cpu_only()), settings, pc_port=SshPcs())
     (attic,) = studio.pcs.others
-    assert attic.state is LineState.CLOSED, "nothing is asked before the start"
+    assert attic.is_shut, "nothing is asked before the start"
     try:
         studio.start()
         qtbot.waitUntil(

@@ -10,9 +10,10 @@ from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.line_trouble import LineProblem
 from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
+from gpu_studio.core.notice import Action
 from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.pc import LineState, RemotePc
+from gpu_studio.model.pc import RemotePc
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Task
@@ -76,7 +77,7 @@ def test_it_is_kept_and_connected_at_the_next_start(
     second.close()
     third = opened()
     third.start()
-    assert third.pcs.others[0].state is LineState.CLOSED, "the user disconnected it"
+    assert third.pcs.others[0].is_shut, "the user disconnected it"
     third.pcs.remove(third.pcs.others[0])
     third.close()
     assert opened().pcs.others == ()
@@ -87,7 +88,7 @@ def test_a_pc_that_refuses_says_why_and_can_be_tried_again(
 ) -> None:
     other_pcs.refusal = LineProblem.KEY_REFUSED
     pc = add_attic(ready_studio)
-    qtbot.waitUntil(lambda: pc.state is LineState.BROKEN)
+    qtbot.waitUntil(lambda: pc.notice.action is Action.CONNECT_AGAIN)
     assert pc.notice.sentence.startswith("attic accepts no key of yours")
     assert "ssh-copy-id lea@192.0.2.7" in pc.notice.next_step
     assert (other_pcs.engines.made, addresses(ready_studio)) == ([], ["cpu"])
@@ -106,7 +107,7 @@ def test_without_an_engine_there_its_devices_and_sensors_are_still_shown(
     assert "has no PyTorch yet" in ready_studio.board.rows[2].reason
     assert other_pcs.engines.made == []
     other_pcs.sources[0].close()  # its line was cut
-    qtbot.waitUntil(lambda: pc.state is LineState.BROKEN)
+    qtbot.waitUntil(lambda: pc.notice.action is Action.CONNECT_AGAIN)
 
 
 def test_a_lost_line_keeps_the_devices_and_connects_again(
@@ -117,7 +118,7 @@ def test_a_lost_line_keeps_the_devices_and_connects_again(
         workload="matmul", sizes=(64,), dtypes=("float32",), devices=("attic/cpu",), budget_s=1
     ).requests()[0]
     attic.session.submit(request)
-    qtbot.waitUntil(lambda: attic.state is LineState.BROKEN)
+    qtbot.waitUntil(lambda: attic.notice.action is Action.CONNECT_AGAIN)
     assert attic.session.state is EngineState.ABSENT
     assert len(other_pcs.engines.made) == 1, "no second engine is tried on a line that is lost"
     assert other_pcs.sources[0].calls[-1] == "close"
@@ -135,7 +136,7 @@ def test_disconnecting_while_it_connects_leaves_nothing(
     pc = add_attic(ready_studio)
     ready_studio.pcs.shut(pc)
     qtbot.waitUntil(lambda: not pc.findChildren(Task))
-    assert pc.state is LineState.CLOSED
+    assert pc.is_shut
     assert other_pcs.engines.made == []
 
 

@@ -1,33 +1,29 @@
-"""The dialog that adds another PC: its host, the name that it gets, and what came of asking it."""
+"""The dialog that adds another PC: its host, with the name that it gets, and what it answered."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from gpu_studio.core.line_trouble import LineProblem
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.other_pc import (
-    LONGEST_NAME,
-    OtherPc,
-    command_to_install,
-    host_trouble,
-    pc_from_text,
-)
+from gpu_studio.core.other_pc import command_to_install, pc_from_text
 from gpu_studio.ui.parts import GAP, MARGIN, Text, button, letters
 
 if TYPE_CHECKING:
+    from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.model.pc import RemotePc
     from gpu_studio.model.pcs import Pcs
 
 _WIDTH_LETTERS = 84
 _ANSWER_LINES = 7  # a PC without GPU Studio gets a command of several lines
-_NOT_ASKED = Notice("Nothing was sent yet.")
+_HINT = "user@host as after ssh, a name from ~/.ssh/config, or NAME=user@host"
+_NOT_ASKED = "Nothing was sent yet."
 _NOT_SENT = (
     "Not sent: passwords, keys, history, and files except a picture you race with. Results carry "
-    "only the name above, never the host or the user."
+    "only the name, never the host or the user."
 )
 
 
@@ -45,19 +41,18 @@ class AddPcDialog(QDialog):
         self.setWindowTitle("Add a PC")
         self._pcs = pcs
         self._pc: RemotePc | None = None
-        self._has_own_name = False
-        self._host = _line_edit("Host", "user@host as after ssh, or a name from ~/.ssh/config")
-        self._name = _line_edit("Name", "Shown here and in results")
-        self._name.setMaxLength(LONGEST_NAME)
+        self._host = QLineEdit()
+        self._host.setObjectName("add_pc.host")
+        self._host.setAccessibleName("Host")
+        self._host.setPlaceholderText(_HINT)
         self._sentence = Text("", name="add_pc.answer.sentence", wraps=True)
         self._below = Text("", "muted", name="add_pc.answer.below", wraps=True)
         self._copy = button("Copy command", self._on_copy_clicked, name="add_pc.copy")
         self._add = button("Add PC", self._on_add_clicked, name="add_pc.add", primary=True)
         self._add.setDefault(True)
         self._lay_out()
-        self._host.textEdited.connect(self._on_host_edited)
-        self._name.textEdited.connect(self._on_name_edited)
-        self._show(_NOT_ASKED)
+        self._host.textEdited.connect(self._forget_pc)
+        self._forget_pc()
 
     def done(self, result: int) -> None:
         """Close the dialog, and give an attempt up."""
@@ -68,10 +63,8 @@ class AddPcDialog(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
         column.setSpacing(GAP)
-        form = QFormLayout()
-        column.addLayout(form)
-        form.addRow("Host", self._host)
-        form.addRow("Name", self._name)
+        column.addWidget(Text("Host"))
+        column.addWidget(self._host)
         room = QWidget()  # no button moves when the answer comes
         room.setMinimumHeight(_ANSWER_LINES * self.fontMetrics().lineSpacing())
         inside = QVBoxLayout(room)
@@ -90,34 +83,27 @@ class AddPcDialog(QDialog):
         self.setMinimumWidth(letters(self, _WIDTH_LETTERS))
 
     @property
-    def _host_text(self) -> str:
-        """The host; a command that was pasted loses its program."""
-        return self._host.text().strip().removeprefix("ssh ").strip()
-
-    def _on_host_edited(self) -> None:
-        if not self._has_own_name:
-            # A host's own word, or no name of an address.
-            host = self._host_text.rpartition("@")[2]
-            self._name.setText("" if host_trouble(host) else pc_from_text(host).name)
-        self._forget_pc()
-
-    def _on_name_edited(self) -> None:
-        self._has_own_name = bool(self._name.text())
-        self._forget_pc()
+    def _address(self) -> OtherPc:
+        """The PC that was typed; a command that was pasted loses its program."""
+        return pc_from_text(self._host.text().strip().removeprefix("ssh ").strip())
 
     def _forget_pc(self) -> None:
+        """Give an attempt up, and say what the PC will be called."""
         pc, self._pc = self._pc, None
         if pc is not None:
             pc.changed.disconnect(self._on_pc_changed)
             pc.close()
             pc.deleteLater()
-        self._show(_NOT_ASKED)
+        try:
+            named = f"It will be called “{self._address.name}”. "
+        except ValueError:  # it is not typed yet
+            named = ""
+        self._show(Notice(named + _NOT_ASKED))
 
     def _on_add_clicked(self) -> None:
         self._forget_pc()
         try:
-            address = OtherPc(name=self._name.text().strip(), host=self._host_text)
-            self._pc = self._pcs.new(address)
+            self._pc = self._pcs.new(self._address)
         except ValueError as error:
             self._show(Notice(str(error), Tone.AMBER))
             return
@@ -148,11 +134,3 @@ class AddPcDialog(QDialog):
 
     def _on_copy_clicked(self) -> None:
         QGuiApplication.clipboard().setText(command_to_install())
-
-
-def _line_edit(title: str, hint: str) -> QLineEdit:
-    edit = QLineEdit()
-    edit.setObjectName(f"add_pc.{title.lower()}")
-    edit.setAccessibleName(title)
-    edit.setPlaceholderText(hint)
-    return edit

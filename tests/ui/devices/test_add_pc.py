@@ -70,7 +70,7 @@ def test_a_pc_that_answers_is_added_and_removed(
 ) -> None:
     assert not sees(shown, "devices.pc"), "one PC has no heading"
     type_in(dialog, "add_pc.host", "ssh lea@attic")
-    assert find(dialog, "add_pc.name", QLineEdit).text() == "attic"
+    assert "called “attic”" in text(dialog, "add_pc.answer.sentence")
     assert other_pcs.asked == []
     click(dialog, "add_pc.add")
     wait_until(lambda: ready_studio.board.usable_cards)
@@ -116,7 +116,7 @@ def test_each_failure_has_its_next_step_and_moves_no_control(
     type_in(dialog, "add_pc.host", "lea@attic")
     settle()
     before, size = places(dialog), dialog.size()
-    assert {"add_pc.add", "add_pc.cancel", "add_pc.name"} <= before.keys()
+    assert {"add_pc.add", "add_pc.cancel", "add_pc.host"} <= before.keys()
     for problem in LineProblem:
         other_pcs.refusal = problem
         sentence, *_, step = refused(dialog, "lea@attic").split("\n")
@@ -140,8 +140,8 @@ def test_a_pc_without_pytorch_is_added_and_says_what_to_type(
 ) -> None:
     other_pcs.engine_there = "missing"
     type_in(dialog, "add_pc.host", "192.0.2.7")
-    assert find(dialog, "add_pc.name", QLineEdit).text() == "another PC", "no address in results"
-    type_in(dialog, "add_pc.name", "attic")
+    assert "“another PC”" in text(dialog, "add_pc.answer.sentence"), "no address in results"
+    type_in(dialog, "add_pc.host", "attic=192.0.2.7")
     click(dialog, "add_pc.add")
     wait_until(lambda: ready_studio.pcs.others)
     wait_until(lambda: "engine install" in text(shown, _HEADING))
@@ -150,12 +150,11 @@ def test_a_pc_without_pytorch_is_added_and_says_what_to_type(
 def test_a_second_pc_needs_another_name(
     ready_studio: Studio, attic: RemotePc, dialog: AddPcDialog
 ) -> None:
-    type_in(dialog, "add_pc.host", "me@attic")
     for name in ("attic", "ATTIC", "cuda:0", "a/b", " "):
-        type_in(dialog, "add_pc.name", name)
+        type_in(dialog, "add_pc.host", f"{name}=me@attic")
         click(dialog, "add_pc.add")
         assert "name" in text(dialog, "add_pc.answer.sentence")
-    type_in(dialog, "add_pc.name", "loft")
+    type_in(dialog, "add_pc.host", "loft=me@attic")
     click(dialog, "add_pc.add")
     wait_until(lambda: len(ready_studio.pcs.others) == 2)
 
