@@ -34,7 +34,7 @@ from gpu_studio.core.memory.token_speed import (
     most_tokens_per_s,
     speed_words,
 )
-from gpu_studio.core.memory.weights.weights_file import ask_network
+from gpu_studio.core.memory.weights_file import ask_network
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,

@@ -50,7 +50,6 @@ def test_explain_has_the_numbers_and_nothing_else(type_in: Any, tmp_path: Path):
         "allocated_bytes": round(1.75 * GIB),
         "unallocated_bytes": 8 * MIB,
         "limit_bytes": round(1.8 * GIB),
-        "device_index": 1,
         "processes": [{"pid": 4711, "bytes": round(1.5 * GIB)}],
     }
 

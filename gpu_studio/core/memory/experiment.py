@@ -10,7 +10,7 @@ import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.memory_bench import ALLOCATED, FREED, FULL, HELD, START, MemoryBench
-from gpu_studio.core.memory.oom_text import read_oom_text, unrounded
+from gpu_studio.core.memory.oom_text import read_oom_text, rounding_bytes
 from gpu_studio.core.memory.outcome import (
     explain_outcome,
     has_spilled,
@@ -277,3 +277,12 @@ def _with_the_errors_numbers(finished: OomFinished, read: MemoryRead) -> OomFini
         unallocated_bytes=unrounded(reported.unallocated_bytes, holes_bytes),
         private_pools_bytes=reported.private_pools_bytes,
     )
+
+
+def unrounded(printed_bytes: int | None, counted_bytes: int | None) -> int | None:
+    """Return a counter's exact number if the text has the same number rounded; else the text's."""
+    if printed_bytes is None or counted_bytes is None:
+        return printed_bytes
+    largest_bytes = max(printed_bytes, counted_bytes)
+    is_same = abs(counted_bytes - printed_bytes) <= rounding_bytes(largest_bytes)
+    return counted_bytes if is_same else printed_bytes

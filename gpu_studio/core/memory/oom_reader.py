@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-import msgspec
-
 from gpu_studio.core.memory.answer import LIKELY, FitAnswer, FitVerdict, Step
 from gpu_studio.core.memory.oom_text import (
     MOST_CHARACTERS,
@@ -257,11 +255,11 @@ _SIZES = (
 _LARGEST_INTEL_PIECE = 4 << 30
 
 
-class OomExplanation(msgspec.Struct, frozen=True, kw_only=True):
+class OomExplanation(NamedTuple):
     """An error explained.
 
     Attributes:
-        kind: the kind of error, a key of `KINDS`.
+        kind: a key of `KINDS`.
         answer: what it means, the card as the text describes it, and what helps.
         numbers: the numbers of the text, in bytes.
         errors: the number of errors in the text.
@@ -303,7 +301,7 @@ def explain_oom_text(text: str) -> OomExplanation | None:
         sentence=" ".join(meaning) or "The text says so without any sizes.",
         steps=tuple(Step(*(part.format(**words) for part in step)) for step in steps),
     )
-    return OomExplanation(kind=kind, answer=answer, numbers=numbers, errors=len(errors))
+    return OomExplanation(kind, answer, numbers, len(errors))
 
 
 def decoded_text(content: bytes) -> str:
@@ -338,12 +336,12 @@ def _filled(sentences: tuple[str, ...], words: dict[str, str]) -> list[str]:
 
 def _words(error: str, numbers: OomNumbers) -> dict[str, str]:
     """Return the sizes in words and the names of the maker's tools; empty for what is not known."""
-    others = sum(process.bytes for process in numbers.processes)
     sizes = {
         "tried": numbers.tried_bytes, "total": numbers.total_bytes, "free": numbers.free_bytes,
-        "limit": numbers.limit_bytes, "other": numbers.other_bytes, "others": others or None,
-        "held": _held(numbers) or None, "holes": _holes(numbers)[0],
-        "elsewhere": None if others else _elsewhere(numbers) or None,
+        "limit": numbers.limit_bytes, "other": numbers.other_bytes,
+        "others": numbers.others_bytes or None, "held": numbers.held_bytes or None,
+        "holes": numbers.holes_bytes,
+        "elsewhere": None if numbers.processes else numbers.elsewhere_bytes or None,
         "alone": numbers.total_bytes if numbers.free_bytes is None else None,
     }  # fmt: skip
     words = {key: "" if size is None else format_bytes(size) for key, size in sizes.items()}
@@ -362,78 +360,40 @@ def _words(error: str, numbers: OomNumbers) -> dict[str, str]:
     return words | tools
 
 
-# ── numbers ──────────────────────────────────────────────────────────────────────────────────
-
-
-def _held(numbers: OomNumbers) -> int | None:
-    """Return the memory that the program held, if the text has it."""
-    if numbers.in_use_bytes is numbers.reserved_bytes is numbers.allocated_bytes is None:
-        return None
-    return max(numbers.in_use_bytes or 0, _reserved(numbers))
-
-
-def _reserved(numbers: OomNumbers) -> int:
-    """Return the memory that PyTorch had from the driver."""
-    allocated = (numbers.allocated_bytes or 0) + (numbers.private_pools_bytes or 0)
-    return max(numbers.reserved_bytes or 0, allocated + _holes(numbers)[0])
-
-
-def _elsewhere(numbers: OomNumbers) -> int:
-    """Return the part of the card that neither the program held nor was free; 0 if unknown."""
-    held = _held(numbers)
-    if numbers.total_bytes is None or numbers.free_bytes is None or held is None:
-        return 0
-    return max(0, numbers.total_bytes - numbers.free_bytes - held)
-
-
-def _holes(numbers: OomNumbers) -> tuple[int, int]:
-    """Return the bytes that PyTorch reserved and no tensor holds, and their error by rounding."""
-    if numbers.unallocated_bytes is not None:
-        return numbers.unallocated_bytes, rounding_bytes(numbers.unallocated_bytes)
-    reserved, allocated = numbers.reserved_bytes, numbers.allocated_bytes
-    if reserved is None or allocated is None:
-        return 0, 0
-    return max(0, reserved - allocated), rounding_bytes(reserved) + rounding_bytes(allocated)
-
-
 def _kind_by_numbers(error: str, numbers: OomNumbers) -> str:
     tried, total, free = numbers.tried_bytes or 0, numbers.total_bytes or 0, numbers.free_bytes
     if total and tried > total:
         return "too_large"
-    if total and (_held(numbers) or 0) > total + total // 64:  # beyond the rounding
+    if total and numbers.held_bytes > total + total // 64:  # beyond the rounding
         return "spilled"
     if free is None:
         return "unknown"
-    elsewhere = _elsewhere(numbers)
-    is_elsewhere = elsewhere > max(_held(numbers) or 0, total // 2)
-    is_elsewhere = is_elsewhere and tried <= free + elsewhere
+    elsewhere = numbers.elsewhere_bytes
+    is_elsewhere = elsewhere > max(numbers.held_bytes, total // 2) and tried <= free + elsewhere
     # The last part of a card, a few MiB up to a percent or two, goes to no program.
     is_last_part = free <= min(max(total // 64, 64 << 20), 512 << 20)
-    if not tried or (tried < free and numbers.limit_bytes is None):
-        if is_elsewhere and (is_last_part or not tried):
-            return "others"
-        if is_last_part:
-            return "card_full"
-        is_large = error.startswith("XPU") and tried > _LARGEST_INTEL_PIECE
-        return "too_large" if is_large else "had_room" if tried else "unknown"
-    return _kind_without_room(numbers, tried, free, is_elsewhere=is_elsewhere)
+    if tried and (tried >= free or numbers.limit_bytes is not None):
+        return _kind_without_room(numbers, tried, free, is_elsewhere=is_elsewhere)
+    if is_last_part or not tried:
+        return "others" if is_elsewhere else "card_full" if is_last_part else "unknown"
+    is_large = error.startswith("XPU") and tried > _LARGEST_INTEL_PIECE
+    return "too_large" if is_large else "had_room"
 
 
 def _kind_without_room(numbers: OomNumbers, tried: int, free: int, *, is_elsewhere: bool) -> str:
-    limit, total = numbers.limit_bytes, numbers.total_bytes or free
+    limit, total, holes = numbers.limit_bytes, numbers.total_bytes or free, numbers.holes_bytes
     room = 1 << 62
     if limit is not None:  # less the rounding of the numbers
-        room = max(0, limit - _reserved(numbers) - limit // 64)
-    holes, error = _holes(numbers)
+        room = max(0, limit - numbers.from_driver_bytes - limit // 64)
     # A difference of rounded numbers may be none.
-    is_in_pieces = holes - error > usual_holes_bytes(total)
+    is_in_pieces = holes - rounding_bytes(holes) > usual_holes_bytes(total)
     if is_in_pieces and tried <= min(free, room) + holes:
         return "fragmented"
     if limit is not None and tried <= free:
         return "over_budget"
-    others = sum(process.bytes for process in numbers.processes)
+    others = numbers.others_bytes
     # In a container, PyTorch may list itself among the others.
-    is_sound = (_held(numbers) or 0) + others + free <= total + total // 64
+    is_sound = numbers.held_bytes + others + free <= total + total // 64
     if others and is_sound and tried <= min(free + others, room) + holes:
         return "others"
     return "others" if is_elsewhere and not others and tried <= room else "card_full"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import re
+from itertools import islice
 
 import msgspec
 
@@ -67,7 +68,6 @@ _FORMS = {
 _PATTERNS = {
     name: tuple(re.compile(form, re.ASCII) for form in forms) for name, forms in _FORMS.items()
 }
-_DEVICE = re.compile(r"GPU(\d{1,4})(?:hasatotal|;)|ondevice(\d{1,4})would", re.ASCII)
 _PROCESS = re.compile(rf"Process(\d{{1,10}})has{SIZE}memoryinuse", re.ASCII)
 # Colors, also where the escape character was lost on the way.
 _COLOR = re.compile(r"(?:\x1b|\^\[|␛)?\[\d{0,3}(?:;\d{1,3}){0,8}m|\x1b\[[\d;?]{0,20}[A-Za-z]")
@@ -92,15 +92,12 @@ _MOST_PROCESSES = 256
 MOST_CHARACTERS = 1 << 20
 """The numbers of a text."""
 
-_SIGNS = (
-    "out of memory",
-    "OUT_OF_DEVICE_MEMORY",
-    "OUT_OF_HOST_MEMORY",
-    "Invalid buffer size:",
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUDNN_STATUS_ALLOC_FAILED",
-    "can't allocate memory",
-    "not enough memory: you tried to allocate",
+_SIGNS = re.compile(
+    r"out of memory|OUT_OF_(?:DEVICE|HOST)_MEMORY|Invalid buffer size:"
+    r"|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED|can't allocate memory"
+    r"|not enough memory: you tried to allocate"
+    # If NVML does not answer, PyTorch fails inside its own error report.
+    r"|NVML_SUCCESS[^\n]*CUDACachingAllocator"
 )
 
 
@@ -136,8 +133,37 @@ class OomNumbers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     limit_bytes: int | None = None
     private_pools_bytes: int | None = None
     other_bytes: int | None = None
-    device_index: int | None = None
     processes: tuple[GpuProcessBytes, ...] = ()
+
+    @property
+    def others_bytes(self) -> int:
+        """What the other processes hold."""
+        return sum(process.bytes for process in self.processes)
+
+    @property
+    def holes_bytes(self) -> int:
+        """What PyTorch reserved and no tensor holds; 0 if the text does not say."""
+        if self.unallocated_bytes is not None:
+            return self.unallocated_bytes
+        return max(0, (self.reserved_bytes or 0) - (self.allocated_bytes or 0))
+
+    @property
+    def from_driver_bytes(self) -> int:
+        """What PyTorch has from the driver."""
+        allocated = (self.allocated_bytes or 0) + (self.private_pools_bytes or 0)
+        return max(self.reserved_bytes or 0, allocated + self.holes_bytes)
+
+    @property
+    def held_bytes(self) -> int:
+        """What the program holds of the card; 0 if the text does not say."""
+        return max(self.in_use_bytes or 0, self.from_driver_bytes)
+
+    @property
+    def elsewhere_bytes(self) -> int:
+        """The part of the card that neither the program holds nor is free; 0 if unknown."""
+        if self.total_bytes is None or self.free_bytes is None or not self.held_bytes:
+            return 0
+        return max(0, self.total_bytes - self.free_bytes - self.held_bytes)
 
 
 @functools.lru_cache(maxsize=8)
@@ -155,12 +181,8 @@ def rounding_bytes(size_bytes: int) -> int:
 
     Up to 1024 bytes, sizes are whole numbers and exact.
     """
-    unit = 1 << 30
-    if size_bytes <= unit:
-        unit = 1 << 20
-    if size_bytes <= 1 << 20:
-        unit = 1 << 10
-    return 0 if size_bytes <= 1 << 10 else -(-unit // 200)
+    units = (unit for unit in (1 << 30, 1 << 20, 1 << 10) if unit < size_bytes)
+    return -(-next(units, 0) // 200)
 
 
 def usual_holes_bytes(total_bytes: int) -> int:
@@ -169,21 +191,6 @@ def usual_holes_bytes(total_bytes: int) -> int:
     About three percent: the allocator rounds to 512 bytes, and keeps segments of 2 and 20 MiB.
     """
     return total_bytes // 32
-
-
-def unrounded(printed_bytes: int | None, counted_bytes: int | None) -> int | None:
-    """Return a counter's exact number if the text has the same number rounded; else the text's.
-
-    Args:
-        printed_bytes: the number in the text; None if it has none.
-        counted_bytes: the counter right after the error; None if it was not read.
-    """
-    if printed_bytes is None or counted_bytes is None:
-        return printed_bytes
-    is_same = abs(counted_bytes - printed_bytes) <= rounding_bytes(
-        max(printed_bytes, counted_bytes)
-    )
-    return counted_bytes if is_same else printed_bytes
 
 
 def letters_of(text: str) -> str:
@@ -195,39 +202,24 @@ def letters_of(text: str) -> str:
 def numbers_in(letters: str) -> OomNumbers:
     """Return the numbers in a text from `letters_of`, or in a part of it."""
     sizes = {name: _first_size(letters, forms) for name, forms in _PATTERNS.items()}
-    device = _DEVICE.search(letters)
     return OomNumbers(
         **sizes,
-        device_index=int(device[device.lastindex or 0]) if device else None,
-        processes=_processes(letters),
+        processes=tuple(
+            GpuProcessBytes(int(found[1]), size_bytes)
+            for found in islice(_PROCESS.finditer(letters), _MOST_PROCESSES)
+            if (size_bytes := _size(found[2], found[3])) is not None
+        ),
     )
 
 
 def is_out_of_memory(text: str) -> bool:
-    """Return whether an error's text means that memory ran out.
-
-    If NVML does not answer, PyTorch fails inside its own error report. Then it raises a
-    RuntimeError with an assertion of CUDACachingAllocator.cpp about ``NVML_SUCCESS`` instead.
-    """
-    is_nvml_assertion = "NVML_SUCCESS" in text and "CUDACachingAllocator" in text
-    return is_nvml_assertion or any(sign in text for sign in _SIGNS)
-
-
-def _processes(letters: str) -> tuple[GpuProcessBytes, ...]:
-    found: dict[int, int] = {}
-    for match in _PROCESS.finditer(letters):
-        size_bytes = _size(match[2], match[3])
-        if size_bytes is not None and len(found) < _MOST_PROCESSES:
-            found.setdefault(int(match[1]), size_bytes)
-    return tuple(GpuProcessBytes(pid, size_bytes) for pid, size_bytes in found.items())
+    """Return whether an error's text means that memory ran out."""
+    return _SIGNS.search(text) is not None
 
 
 def _first_size(letters: str, patterns: tuple[re.Pattern[str], ...]) -> int | None:
-    for pattern in patterns:
-        match = pattern.search(letters)
-        if match:
-            return _size(match[1], match[2])
-    return None
+    match = next(filter(None, (pattern.search(letters) for pattern in patterns)), None)
+    return _size(match[1], match[2]) if match else None
 
 
 def _size(number: str, unit: str) -> int | None:

@@ -161,10 +161,7 @@ def tank_of_error(numbers: OomNumbers) -> Tank | None:
     """
     if numbers.total_bytes is None or numbers.free_bytes is None:
         return _tank_of_limit(numbers)
-    unallocated_bytes = numbers.unallocated_bytes
-    if unallocated_bytes is None and numbers.reserved_bytes is not None:
-        unallocated_bytes = max(0, numbers.reserved_bytes - (numbers.allocated_bytes or 0))
-    own_bytes = (numbers.allocated_bytes or 0) + (unallocated_bytes or 0)
+    own_bytes = (numbers.allocated_bytes or 0) + numbers.holes_bytes
     card_bytes = None
     if own_bytes > numbers.total_bytes + numbers.total_bytes // 64:  # beyond the rounding
         card_bytes = numbers.total_bytes
@@ -177,9 +174,9 @@ def tank_of_error(numbers: OomNumbers) -> Tank | None:
             if card_bytes
             else "held by existing tensors",
         )  # fmt: skip
-    if unallocated_bytes is not None:
+    if numbers.unallocated_bytes is not None or numbers.reserved_bytes is not None:
         filling.put(
-            "holes", "Reserved, empty", unallocated_bytes,
+            "holes", "Reserved, empty", numbers.holes_bytes,
             "reserved by PyTorch but not allocated: in pieces that were too small",
         )  # fmt: skip
     if numbers.in_use_bytes is not None and numbers.allocated_bytes is not None:
@@ -187,9 +184,9 @@ def tank_of_error(numbers: OomNumbers) -> Tank | None:
             "context", "CUDA itself", numbers.in_use_bytes - own_bytes,
             "memory of the process outside of PyTorch",
         )  # fmt: skip
-    others = sum(process.bytes for process in numbers.processes)
-    if others:
-        filling.put("others", "Other programs", others, "processes named in the error")
+    if numbers.processes:
+        words = "processes named in the error"
+        filling.put("others", "Other programs", numbers.others_bytes, words)
     if filling.left:
         text = "the rest of the card: other programs, the driver, and anything the text leaves out"
         filling.put("not_told", "Unknown", filling.left, text)

@@ -158,7 +158,6 @@ _MARKS = {
     "oom": Mark(label="out of memory", is_failure=True),
     "empty_cache": Mark(label="empty cache"),
 }
-_REFUSED = Mark(label="refused by the budget", is_failure=True)
 
 
 class EngineMemory(QObject):
@@ -252,9 +251,7 @@ class EngineMemory(QObject):
         self._latest[identity] = read
         self._device = read.device
         if read.mark in _MARKS:
-            # A budget refuses although the card has memory left.
-            is_refused = read.mark == "oom" and read.limit_bytes is not None
-            self._mark(read.device, _REFUSED if is_refused else _MARKS[read.mark], at_s)
+            self._mark(read.device, _MARKS[read.mark], at_s)
         self.read_taken.emit(identity)
 
     def _forget_engine(self) -> None:

@@ -16,7 +16,7 @@ from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
 from gpu_studio.core.memory.networks import AS_IN_FILE, Network, network_called
 from gpu_studio.core.memory.oom_reader import MOST_FILE_BYTES, decoded_text, explain_oom_text
 from gpu_studio.core.memory.token_speed import bandwidth_of, bandwidth_request, speed_words
-from gpu_studio.core.memory.weights.weights_file import ask_network
+from gpu_studio.core.memory.weights_file import ask_network
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.core.notice import Notice, Tone
@@ -73,7 +73,6 @@ class FitChoices(msgspec.Struct, frozen=True, kw_only=True):
         tokens: of each text; 0 for the usual number.
         batch: the number of texts at once.
         text: an error.
-        is_cut: whether only the end of the pasted text was kept.
         card: the identity of a device, or `OWN` for one with ``own_gib``.
         others_gib: what others hold of the card; 0 for what they hold now.
         conf: the allocator's options for a history.
@@ -87,7 +86,6 @@ class FitChoices(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int = 0
     batch: int = 1
     text: str = ""
-    is_cut: bool = False
     card: str = ""
     own_gib: float = 8.0
     others_gib: float = 0.0
@@ -144,7 +142,7 @@ class FitModel(PageModel):
 
     def paste(self, text: str) -> None:
         """Ask about an error, or about its end if it is long."""
-        self.choose(text=text[-LONGEST_TEXT:], is_cut=len(text) > LONGEST_TEXT)
+        self.choose(text=text[-LONGEST_TEXT:])
 
     def see(self, *, is_seen: bool) -> None:
         """Follow the card's memory while the page is visible."""
@@ -282,7 +280,7 @@ class FitModel(PageModel):
     def trouble(self) -> Notice:
         """Why there is no answer, or what is being opened."""
         way = self.choices.way
-        if way == ERROR and self.choices.is_cut:
+        if way == ERROR and len(self.choices.text) >= LONGEST_TEXT:
             return Notice(_CUT, Tone.AMBER)
         if self.is_network_wrong:
             return Notice("Enter a number such as 7B, 350 M or 1,000,000.", Tone.FAILURE)

@@ -41,10 +41,6 @@ def choice_title(device: DeviceRow) -> str:
     return f"{device.address} {name}" if device.address is not None else name_at(device.pc, name)
 
 
-def _shown(device: DeviceRow) -> tuple[str | None, ...]:
-    return device.identity, choice_title(device), device.address, device.reason
-
-
 class MemoryDevices(QObject):
     """The devices of the PC and the cards that can be simulated; one of them is chosen.
 
@@ -52,7 +48,7 @@ class MemoryDevices(QObject):
     then the cards that can be simulated.
 
     Signals:
-        choices_changed(): devices were added, removed or renumbered.
+        choices_changed(): devices may have been added, removed or renumbered.
         chosen_changed(): another device is chosen.
     """
 
@@ -84,10 +80,8 @@ class MemoryDevices(QObject):
             MissingResourceError
         ):  # without the table no card can be simulated
             choices += modelled_rows()
-        is_same = [*map(_shown, choices)] == [*map(_shown, self.choices)]
         self.choices = choices
-        if not is_same:
-            self.choices_changed.emit()
+        self.choices_changed.emit()
         if not self._is_chosen_by_hand or self._identity not in [c.identity for c in choices]:
             self._look_at(self._preferred.identity)
 

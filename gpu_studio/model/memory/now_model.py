@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from PySide6.QtCore import QObject, QTemporaryDir, QTimer
 
-from gpu_studio.core.memory.oom_text import read_oom_text
 from gpu_studio.core.memory.presets import PRESETS
-from gpu_studio.core.memory.tank import tank_of_error
 from gpu_studio.core.messages.memory_messages import AllocationPlan, RunMemoryExperiment
 from gpu_studio.core.notice import Notice
 from gpu_studio.core.tensors import DTYPES, ITEM_BYTES
@@ -350,20 +348,8 @@ class NowModel(PageModel):
         if finished is None:
             return ShownOutcome(result.outcome, conf, tank=tank, moment="Before it ended")
         stages = "\n".join(f"• {stage.sentence}" for stage in finished.stages)
-        read = tank_of_error(read_oom_text(finished.error_text))
-        if read is not None and not _is_of_same_moment(result):
-            tank = read
-        moment = "When it failed" if read is not None else "At its end"
+        moment = "When it failed" if finished.error_text else "At its end"
         return ShownOutcome(result.outcome, conf, stages, tank, moment)
-
-
-def _is_of_same_moment(result: LabResult) -> bool:
-    """Return whether the counters were read before anything changed after the error."""
-    read, finished = result.reached, result.finished
-    if read is None or finished is None:
-        return False
-    counted_bytes = (read.free_bytes, read.total_bytes)
-    return counted_bytes == (finished.free_bytes, finished.total_bytes)
 
 
 def _part(tank: Tank, key: str) -> int:

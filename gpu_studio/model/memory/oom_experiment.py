@@ -284,10 +284,9 @@ def explain_failure(event: RequestFailed) -> Notice:
 
 def explain_end(event: EngineEnded, *, has_begun: bool) -> Notice:
     """Return how the lab's engine ended during a run; ``has_begun``: it had sent a reading."""
-    if event.stopped and not has_begun:
-        return Notice("Stopped.", detail="The experiment had not started.")
     if event.stopped:
-        return Notice("Stopped.", detail="It was in the middle of a call, so PyTorch was ended.")
+        ended = "It was in the middle of a call, so PyTorch was ended."
+        return Notice("Stopped.", detail=ended if has_begun else "The experiment had not started.")
     return Notice(
         "PyTorch ended.",
         Tone.FAILURE,

@@ -184,10 +184,6 @@ class SegmentModel(PageModel):
             f"{format_bytes(blocks.allocated_bytes)}{hidden}"
         )
 
-    def has_blocks(self, state: int) -> bool:
-        """Return whether a block of this state is shown."""
-        return self.blocks is not None and state in self.blocks.block_states
-
     @property
     def nothing(self) -> str:
         """Where segments come from, if there are none."""

@@ -22,7 +22,7 @@ from gpu_studio.core.memory.replay.replay_call import (
     OpenHistory,
     ask,
 )
-from gpu_studio.core.memory.replay.what_if_words import history_answer, history_rows
+from gpu_studio.core.memory.replay.what_if_words import history_answer
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.texts import file_name
 from gpu_studio.core.units import format_gib
@@ -138,14 +138,6 @@ class WhatIfModel(QObject):
         """The smallest card with the chosen setting; None if it is not known (yet)."""
         found = self._answer_to(1)
         return found if isinstance(found, AnsweredSmallest) else None
-
-    @property
-    def rows(self) -> list[tuple[str, str, str]]:
-        """The history as it was recorded, and on the card."""
-        found = self._answer_to(0)
-        if self.history is None or not isinstance(found, AnsweredWhatIf):
-            return []
-        return history_rows(self.history, found.found)
 
     @property
     def lines_at_peak(self) -> list[tuple[str, str]]:

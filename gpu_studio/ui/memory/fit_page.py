@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QSignalBlocker, QSize, Signal
+from PySide6.QtCore import QSignalBlocker, QSize
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPlainTextEdit
 
@@ -150,7 +150,6 @@ class FitPage(Page):
         box.setPlaceholderText("torch.OutOfMemoryError: CUDA out of memory. Tried to …")
         box.setTabChangesFocus(True)
         box.textChanged.connect(lambda: self.model.choose(text=box.toPlainText()))
-        box.pasted.connect(lambda is_cut: self.model.choose(is_cut=is_cut))
         return box
 
     def _show_text(self, box: QPlainTextEdit) -> None:
@@ -202,8 +201,6 @@ class FitPage(Page):
             Fold(
                 Words(lambda: m.answer.details, "muted", name="fit.details"),
                 Words(lambda: m.speed[1], "muted", name="speed.detail"),
-                Rows("Recorded and on the card", ("", "Recorded", "On the card"),
-                     lambda: m.what_if.rows, name="what_if.figures", shown=history),
                 Rows("Lines of code at the peak", ("At the peak, by line of code", "Memory"),
                      lambda: m.what_if.lines_at_peak, (1,), name="what_if.lines", shown=history),
                 Words(_VIEWER, "muted", name="what_if.viewer", shown=history),
@@ -226,13 +223,7 @@ class FitPage(Page):
 
 
 class _ErrorText(QPlainTextEdit):
-    """Keeps only the end of a long text: a pasted log of 50 MB would block the window for minutes.
-
-    Signals:
-        pasted(bool): text was pasted or dropped; True if only its end was kept.
-    """
-
-    pasted = Signal(bool)
+    """Keeps only the end of a long text: a log of 50 MB would block the window for minutes."""
 
     def sizeHint(self) -> QSize:
         """Return the room for some lines."""
@@ -244,7 +235,5 @@ class _ErrorText(QPlainTextEdit):
 
     def insertFromMimeData(self, source: QMimeData) -> None:
         """Insert the pasted or dropped text."""
-        text = source.text()
-        self.insertPlainText(text[-LONGEST_TEXT:])
+        self.insertPlainText(source.text()[-LONGEST_TEXT:])
         self.ensureCursorVisible()
-        self.pasted.emit(len(text) > LONGEST_TEXT)

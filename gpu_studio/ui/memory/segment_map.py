@@ -66,7 +66,12 @@ class SegmentMapView(QWidget):
         self._block = self._same_place(*was)
         self._label_width = self._widest_label()
         self.setMinimumHeight(_LEAST_PITCH * max(len(blocks or ()), 2))
-        self.setAccessibleDescription(map_in_words(blocks) if blocks else empty_text)
+        rows = (
+            f"{counted(len(blocks), 'segment')}, {counted(blocks.block_count, 'block')}"
+            if blocks
+            else ""
+        )
+        self.setAccessibleDescription(rows or empty_text)
         self.update()
 
     # ── places ───────────────────────────────────────────────────────────────────────────────
@@ -240,22 +245,10 @@ def block_in_words(blocks: SegmentMap, block: int) -> str:
     place = blocks.blocks_of(segment)
     size_bytes, state = int(blocks.block_sizes[block]), int(blocks.block_states[block])
     line = blocks.line_of(block) if state != INACTIVE else ""
-    exact = f" ({size_bytes} bytes)" if size_bytes >= 1 << 10 else ""
     pool = "small" if blocks.is_small[segment] else "large"
     return (
         f"{format_bytes(size_bytes)} in segment {segment + 1}, {STATE_WORDS[state]}"
         f"{f', made by {line}' if line else ''}. Block {block - place.start + 1} of "
-        f"{place.stop - place.start}{exact}, {format_bytes(blocks.block_offsets[block])} into the "
-        f"{pool} segment of {format_bytes(blocks.sizes[segment])} at "
-        f"{int(blocks.addresses[segment]):#x}."
-    )
-
-
-def map_in_words(blocks: SegmentMap) -> str:
-    """Return a sentence about the whole map."""
-    return (
-        f"{counted(len(blocks), 'segment')} with {counted(blocks.block_count, 'block')}: "
-        f"{format_bytes(blocks.allocated_bytes)} allocated, "
-        f"{format_bytes(blocks.holes_bytes)} free in between, largest free block "
-        f"{format_bytes(blocks.largest_hole_bytes)}."
+        f"{place.stop - place.start}, {format_bytes(blocks.block_offsets[block])} into the {pool} "
+        f"segment of {format_bytes(blocks.sizes[segment])} at {int(blocks.addresses[segment]):#x}."
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +62,7 @@ class SegmentPage(Page):
                 Flow(
                     Words(lambda: m.sums, "title", name="sums", wraps=False, stretch=1),
                     *(
-                        Own(_LegendEntry(self.theme, state), shown=partial(m.has_blocks, state))
+                        Own(_LegendEntry(self.theme, state), shown=lambda: bool(m.blocks))
                         for state in _LEGEND
                     ),
                 ),

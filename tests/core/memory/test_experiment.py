@@ -8,7 +8,7 @@ import pytest
 
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory import experiment as experiment_module
-from gpu_studio.core.memory.experiment import check_experiment, run_experiment
+from gpu_studio.core.memory.experiment import check_experiment, run_experiment, unrounded
 from gpu_studio.core.memory.memory_bench import ReplayedNetwork
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
@@ -192,3 +192,10 @@ def test_the_folder_of_the_snapshot_is_checked_first(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
     check_experiment(experiment("gt1030", snapshot_path=str(tmp_path / "snapshot.pickle")))
     check_experiment(experiment("gt1030", snapshot_path="snapshot.pickle"))
+
+
+def test_a_counter_that_says_something_else_is_not_the_errors_number():
+    assert unrounded(634 * MIB, 634 * MIB + 5000) == 634 * MIB + 5000
+    assert unrounded(634 * MIB, 634 * MIB + 6000) == 634 * MIB
+    assert unrounded(None, 634 * MIB) is None
+    assert unrounded(634 * MIB, None) == 634 * MIB

@@ -417,6 +417,8 @@ def test_a_mac_over_its_limit_has_a_line_at_the_limit():
      "ERROR ", "- a - ", "(pid=1)", "\n0: ", "\na |", "\nE", "|\n", " |\n", "  ", "allocating",
      "allocating1MiBondevice", "MPS backend out of memory (", "GPU 0 has a total ",
      "CUDA error 2 at ",
+     "1", "1.", ".1", "1 ", "GPU ", "Process 1 has ", "1.00 GiB ", "Tried to allocate ", "> ",
+     "1.00 GiB free", "\U0001f4a5", "Process 7 has 1.00 MiB memory in use. ",
      "Tried to allocate 1 MiB (GPU 0", "\nApr 17 23:09:42 a ", "failed to allocate 1 MiB:"],
 )  # fmt: skip
 @pytest.mark.timeout(20)  # a tenth of a second is usual; a search that begins anew takes minutes

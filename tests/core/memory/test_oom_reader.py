@@ -14,7 +14,6 @@ from gpu_studio.core.memory.oom_text import (
     is_out_of_memory,
     read_oom_text,
     rounding_bytes,
-    unrounded,
 )
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 
@@ -49,7 +48,6 @@ USUAL = OomNumbers(
     free_bytes=round(153.81 * MIB),
     allocated_bytes=round(1.75 * GIB),
     unallocated_bytes=8 * MIB,
-    device_index=0,
 )
 
 
@@ -66,7 +64,7 @@ TEXTS: dict[str, tuple[str, OomNumbers]] = {
         "capacity; 2.01 GiB already allocated; 844.80 KiB free; 3.33 GiB cached)",
         OomNumbers(
             tried_bytes=844 * MIB, total_bytes=6 * GIB, free_bytes=round(844.8 * KIB),
-            allocated_bytes=round(2.01 * GIB), unallocated_bytes=round(3.33 * GIB), device_index=1,
+            allocated_bytes=round(2.01 * GIB), unallocated_bytes=round(3.33 * GIB),
         ),
     ),
     "2.0 with a limit": (
@@ -76,7 +74,6 @@ TEXTS: dict[str, tuple[str, OomNumbers]] = {
         OomNumbers(
             tried_bytes=20 * MIB, total_bytes=round(1.95 * GIB), free_bytes=round(1.4 * GIB),
             allocated_bytes=490 * MIB, limit_bytes=512 * MIB, reserved_bytes=500 * MIB,
-            device_index=0,
         ),
     ),
     "2.5 other processes": (
@@ -87,7 +84,7 @@ TEXTS: dict[str, tuple[str, OomNumbers]] = {
             "Process 99 has 600.00 MiB memory in use. " + OWN,
         ),
         usual(
-            device_index=2, in_use_bytes=round(1.79 * GIB),
+            in_use_bytes=round(1.79 * GIB),
             processes=(
                 GpuProcessBytes(4711, round(1.5 * GIB)), GpuProcessBytes(99, 600 * MIB),
             ),
@@ -111,7 +108,7 @@ TEXTS: dict[str, tuple[str, OomNumbers]] = {
         "                        : 17179869184.00 GiB",
         OomNumbers(
             tried_bytes=512 * MIB, total_bytes=round(1.95 * GIB), free_bytes=round(3.25 * MIB),
-            allocated_bytes=round(1.5 * GIB), device_index=1,
+            allocated_bytes=round(1.5 * GIB),
         ),
     ),
 }  # fmt: skip
@@ -154,16 +151,6 @@ def test_what_does_not(text: str):
     assert read_oom_text(text) == OomNumbers()
 
 
-@pytest.mark.parametrize(
-    "piece",
-    ["1", "1.", ".1", "1 ", "GPU ", "Process 1 has ", "1.00 GiB ", "Tried to allocate ", "> ", "\n",
-     "1.00 GiB free", "\U0001f4a5", "Process 7 has 1.00 MiB memory in use. "],
-)  # fmt: skip
-def test_a_million_hostile_letters_come_to_an_end(piece: str):
-    """A pattern that can be matched in two ways takes hours: the suite's time-out says so."""
-    read_oom_text(piece * (1_000_000 // len(piece)))
-
-
 def test_numbers_that_cannot_be_are_none():
     assert read_oom_text("Tried to allocate 99999999999999999999.00 GiB").tried_bytes is None
     assert read_oom_text(f"Tried to allocate {'9' * 5000} bytes").tried_bytes is None
@@ -176,19 +163,11 @@ def test_a_text_is_off_by_no_more_than_its_rounding(size_bytes: int, scale: int)
     result = read_oom_text(f"Tried to allocate {format_size(size_bytes)}. GPU 0").tried_bytes
     assert result is not None
     assert abs(result - size_bytes) <= rounding_bytes(size_bytes)
-    assert unrounded(result, size_bytes) == size_bytes
 
 
 def test_the_rounding_is_half_a_hundredth_of_the_unit():
     sizes = (1024, 1025, MIB, MIB + 1, 3 * GIB)
     assert [rounding_bytes(one) for one in sizes] == [0, 6, 6, 5243, 5368710]
-
-
-def test_a_counter_that_says_something_else_is_not_the_errors_number():
-    assert unrounded(634 * MIB, 634 * MIB + 5000) == 634 * MIB + 5000
-    assert unrounded(634 * MIB, 634 * MIB + 6000) == 634 * MIB
-    assert unrounded(None, 634 * MIB) is None
-    assert unrounded(634 * MIB, None) == 634 * MIB
 
 
 def test_only_the_beginning_of_an_endless_text_is_read():
@@ -224,9 +203,6 @@ OLD = (
         (newer(free="300.00 MiB"), "had_room"),
         (newer(free="256.00 MiB", unallocated="0 bytes"), "card_full"),
         ("CUDA out of memory. Tried to allocate more than 1EB memory.", "too_large"),
-        ("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`",
-         "unknown"),
-        ("RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED", "unknown"),
         ('NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":1407',
          "unknown"),
         ("CUDA out of memory. Allocation was preemptively rejected because it would exceed "
@@ -278,7 +254,6 @@ def test_of_several_errors_the_first_is_the_cause():
     )
     assert explain_oom_text(text).errors == 2
     assert explain_oom_text(text).numbers.tried_bytes == GIB
-    assert explain_oom_text(text).numbers.device_index == 0
     assert "2 errors. This is the first" in explain_oom_text(text).answer.sentence
 
 

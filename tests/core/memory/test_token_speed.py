@@ -13,7 +13,7 @@ from gpu_studio.core.memory.token_speed import (
     speed_words,
     step_bytes,
 )
-from gpu_studio.core.memory.weights.weights_file import config_of_gguf, read_config
+from gpu_studio.core.memory.weights_file import config_of_gguf, read_config
 from tests.fakes.run_answers import finished
 
 GIB = 1 << 30
@@ -79,6 +79,7 @@ def test_a_mixture_reads_the_experts_that_its_configuration_names():
     [
         Network(name="a.gguf", parameters=47 * 10**9, has_experts=True),
         with_config(47 * 10**9, num_experts_per_tok=None),
+        with_config(47 * 10**9, num_experts_per_tok=9),  # of 8
         with_config(47 * 10**9, intermediate_size=None),
         with_config(10**9),  # it has fewer weights than its experts
     ],

@@ -89,6 +89,7 @@ def test_an_experiment_whose_engine_only_starts_is_taken_back(model, scripts, en
 
 def test_an_engine_that_dies_in_the_middle_keeps_the_readings(model, scripts, qtbot):
     scripts[RunMemoryExperiment] = lambda engine, request: breaking(EngineEnded(exit_code=-9))
+    model.experiment.keeps_engine = True
     model.experiment.run(EXPERIMENT)
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
     outcome = model.experiment.outcome
@@ -98,6 +99,7 @@ def test_an_engine_that_dies_in_the_middle_keeps_the_readings(model, scripts, qt
     assert model.history.curve()[1] == [0.0, 1024 * MIB, 0.0], "it is free again"
     assert model.history.marks[-1].is_failure
     assert model.parent().session.description is not None, "the other one lives"
+    assert model.parent().lab.state is EngineState.ABSENT
 
 
 def test_a_card_without_memory_for_an_experiment_is_no_result_of_it(model, scripts, qtbot):
@@ -209,13 +211,6 @@ def test_an_experiment_that_is_left_ends_with_its_engine(model, page, broken, en
     assert model.parent().lab.state is EngineState.ABSENT
 
 
-def test_an_engine_that_died_is_not_kept(model, page, scripts, qtbot):
-    scripts[RunMemoryExperiment] = lambda engine, request: breaking(EngineEnded(exit_code=-9))
-    model.experiment.run(EXPERIMENT)
-    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
-    assert model.parent().lab.state is EngineState.ABSENT
-
-
 def test_the_other_engine_is_named_as_such_in_the_tank(
     model, broken, scripts, engines, sensor_source, qtbot
 ):
@@ -227,7 +222,8 @@ def test_the_other_engine_is_named_as_such_in_the_tank(
     model.parent().session.restart()
     idle(qtbot, model.parent())
     main_pid = model.parent().session.description.pid
-    run_to_the_end(model, engines, qtbot)
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
     lab_pid = 100 + len(engines.made) - 1
     processes = (
         GpuProcess(pid=lab_pid, name="python", memory_bytes=(1024 + 90) * MIB),
@@ -237,6 +233,11 @@ def test_the_other_engine_is_named_as_such_in_the_tank(
     taken = reading(gt_1030())
     cards = tuple(msgspec.structs.replace(card, processes=processes) for card in taken.cards)
     model.follow_sensors(is_seen=True)
+    sensor_source.send(msgspec.structs.replace(taken, cards=cards))
+    qtbot.waitUntil(lambda: "others" in parts(model))
+    assert "context" not in parts(model), "while memory is taken, the two are of other moments"
+    engines.latest.go()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE and model.session.is_free)
     sensor_source.send(msgspec.structs.replace(taken, cards=cards))
     qtbot.waitUntil(lambda: "context" in parts(model))
     assert parts(model) == {

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.memory.oom_reader import explain_oom_text
-from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
+from gpu_studio.core.messages.memory_messages import ReadMemory, RunMemoryExperiment
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.model.latest import Latest
 from gpu_studio.model.memory.memory_model import MemoryModel
@@ -320,6 +320,16 @@ def test_a_history_is_answered_for_each_choice(page, path, qtbot):
     qtbot.waitUntil(lambda: text(page, "memory.fit.sentence") not in ("", smallest))
     conf.setCurrentText("max_split_size_mb:3")
     assert "max_split_size_mb" in text(page, "memory.fit.reason")
+
+
+def test_a_history_is_answered_anew_when_the_card_changes(page, memory, path, scripts, qtbot):
+    page.model.open_file(path)
+    qtbot.waitUntil(lambda: page.model.what_if.history is not None)
+    asked = []
+    page.model.what_if.ask = lambda **question: asked.append(question["other_bytes"])
+    scripts[ReadMemory] = [memory_read(free_bytes=600 * MIB)]
+    memory.poll()
+    qtbot.waitUntil(lambda: asked == [(1996 - 576) * MIB])  # in steps of 64 MiB
 
 
 class Hostile:

@@ -59,7 +59,11 @@ def test_a_recorded_snapshot_is_opened_again(tab, tmp_path, monkeypatch, qtbot):
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_a: (str(place), ""))
     click(tab, "memory.oom.segments")
     click(tab, "memory.segment_map.save")
-    tab.findChild(SegmentPage).model.open_snapshot(place)
+    assert "memory_viz" in text(tab, "memory.segment_map.notice")
+    model = tab.findChild(SegmentPage).model
+    model.save_snapshot(str(tmp_path))
+    assert "Could not save" in text(tab, "memory.segment_map.notice")
+    model.open_snapshot(place)
     view = find(tab, "memory.segments", SegmentMapView)
     qtbot.waitUntil(lambda: text(tab, "memory.segment_map.moment") == "mine.pickle")
     assert len(view.blocks) == 6

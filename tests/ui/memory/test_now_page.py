@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QMessageBox, QSlider, QToolButton
+from PySide6.QtWidgets import QComboBox, QMessageBox, QSlider
 
 from gpu_studio.app import build_window
 from gpu_studio.core.memory.outcome import outcome_notice
@@ -16,7 +14,6 @@ from gpu_studio.core.messages.memory_messages import (
     ReadMemory,
     RunMemoryExperiment,
 )
-from gpu_studio.model.pages import SEGMENTS
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.plots.live_plot import LivePlot
@@ -141,23 +138,6 @@ def test_the_tank_is_now_and_the_failed_moment_has_its_own_bar(
     qtbot.waitUntil(lambda: names(tab) == ["Reserved 1 GiB", "Allocated 0 bytes"])
 
 
-def test_an_error_that_the_counters_do_not_agree_with_is_drawn_as_its_text_reports_it(
-    tab, scripts, studio, qtbot
-):
-    """Another process took 100 MiB between the error and the reading."""
-    scripts[RunMemoryExperiment] = lambda engine, request: [
-        memory_read(mark="start"),
-        memory_read(allocated=1024, reserved=1024, mark="oom", free_bytes=534 * MIB),
-        oom_finished(error_text=ERROR),
-    ]
-    run(tab, studio)
-    qtbot.waitUntil(lambda: bool(parts(tab, "memory.oom.tank")))
-    assert parts(tab, "memory.oom.tank") == {
-        "not_told": 338, "tensors": 1024, "holes": 0, "free": 634,
-    }  # fmt: skip
-    assert text(tab, "memory.oom.moment") == "When it failed"
-
-
 def test_the_same_with_expandable_segments_comes_below_it(tab, scripts, engines, studio, qtbot):
     scripts[RunMemoryExperiment] = [AT_FAILURE, oom_finished("fragmented")]
     run(tab, studio)
@@ -196,33 +176,6 @@ def test_stop_stops_it(tab, scripts, engines, studio, qtbot):
     click(tab, "memory.oom.stop")
     qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
     assert "1 tensor of 256 MiB" in text(tab, "memory.oom.outcome")
-
-
-def test_a_recorded_history_leads_to_the_segments_and_is_saved_there(
-    tab, scripts, studio, tmp_path, qtbot
-):
-    def recording(_engine, request):
-        assert request.snapshot_path
-        Path(request.snapshot_path).write_bytes(b"recorded")
-        yield oom_finished(snapshot_path=request.snapshot_path)
-
-    scripts[RunMemoryExperiment] = recording
-    start(tab, studio)
-    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
-    find(tab, "memory.oom.more.more", QToolButton).click()
-    find(tab, "memory.oom.record", QCheckBox).click()
-    fill_card(tab)
-    qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
-    tab.pages.go_to(SEGMENTS)
-    qtbot.waitUntil(find(tab, "memory.segment_map.save").isEnabled)
-    page = tab.pages.shown
-    place = tmp_path / "mine.pickle"
-    page.model.save_snapshot(str(place))
-    assert place.read_bytes() == b"recorded"
-    assert str(place) in text(tab, "memory.segment_map.notice")
-    assert "memory_viz" in text(tab, "memory.segment_map.notice")
-    page.model.save_snapshot(str(tmp_path))
-    assert "Could not save" in text(tab, "memory.segment_map.notice")
 
 
 # ── now ──────────────────────────────────────────────────────────────────────────────────────────

@@ -42,7 +42,7 @@ def test_the_segments_are_read_while_they_are_shown(tab, with_segments, engines,
     assert numbers(meaning) == ["5", "20"]
     assert "too small" in meaning
     described = view.accessibleDescription().replace("\u202f", " ")
-    assert all(fact in described for fact in ("1 segment", "3 blocks", "15 MiB"))
+    assert described == "1 segment, 3 blocks"
     asked = sum(isinstance(request, ReadSegments) for request in engines.requests)
     qtbot.waitUntil(
         lambda: sum(isinstance(one, ReadSegments) for one in engines.requests) >= asked + 3
@@ -62,7 +62,7 @@ def test_the_map_is_walked_with_the_keyboard_and_reports_each_block(
     qtbot.waitUntil(lambda: is_told(1))
     assert "10 MiB" in text(tab, "memory.segment_map.block")
     qtbot.keyClick(view, Qt.Key.Key_End)
-    facts = ("free", "5 MiB", "5242880 bytes", "15 MiB", "20 MiB")
+    facts = ("free", "5 MiB", "15 MiB", "20 MiB")
     assert all(fact in text(tab, "memory.segment_map.block") for fact in facts)
     qtbot.keyClick(view, Qt.Key.Key_Left)
     assert is_told(2)

@@ -70,6 +70,9 @@ def history_answer(
     conf = f" with {history.conf}" if history.conf else ""
     details = (
         f"{counted(history.entry_count, 'event')}, recorded on cuda:{history.device_index}{conf}. "
+        f"Recorded: {format_gib(history.modelled.peak_allocated_bytes)} allocated and "
+        f"{format_gib(history.peak_reserved_bytes)} reserved at the peak, {history.ooms} × out of "
+        "memory. "
         "According to the model of PyTorch's allocator; larger cards of a grid were tried, too."
     )
     return FitAnswer(
@@ -120,25 +123,6 @@ def _steps(found: WhatIf, smallest: AnsweredSmallest | None) -> tuple[Step, ...]
         size = format_gib(smallest.card_bytes, 1)
         steps.append(Step("A larger card", f"from {size} on", ENOUGH[True]))
     return tuple(steps)
-
-
-def history_rows(history: OpenedHistory, found: WhatIf) -> list[tuple[str, str, str]]:
-    """Return a history as it was recorded, and on the card."""
-    recorded = history.modelled
-    return [
-        ("Out of memory", f"{history.ooms} ×" if history.ooms else "none",
-         "none" if found.fits else _moment(found)),
-        ("Peak allocated", format_gib(recorded.peak_allocated_bytes),
-         format_gib(found.peak_allocated_bytes)),
-        ("Peak reserved", format_gib(history.peak_reserved_bytes),
-         format_gib(found.peak_reserved_bytes)),
-        ("Reserved, empty", _share(recorded), _share(found)),
-    ]  # fmt: skip
-
-
-def _share(found: WhatIf) -> str:
-    reserved_bytes = found.peak_reserved_bytes
-    return format_percent(found.unused_at_peak_bytes / reserved_bytes) if reserved_bytes else "n/a"
 
 
 def trust_notice(history: OpenedHistory) -> Notice:

@@ -9,7 +9,7 @@ import pytest
 
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.networks import Network
-from gpu_studio.core.memory.weights.weights_file import ask_network, read_weights
+from gpu_studio.core.memory.weights_file import ask_network, read_weights
 from gpu_studio.process.child_call import ChildAnswer, call_child
 from tests.fakes.weights_files import (
     gguf_info,
