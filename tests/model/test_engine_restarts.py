@@ -98,31 +98,6 @@ def test_an_engine_has_ended_before_the_next_one_is_asked(
     assert order == ["begins", "ends"] * 2 + ["begins"]
 
 
-class SlowToBegin(ScriptedEngine):
-    """Hears of its end before it begins its run, and forgets it."""
-
-    def run(self, request: Request) -> Iterator[Event]:
-        if isinstance(request, RunWorkload):
-            with self.wake:
-                assert self.wake.wait_for(lambda: "abandon" in self.calls, 20)
-        yield from super().run(request)
-
-
-def test_a_restart_just_after_a_run_was_begun_still_ends_that_run(
-    qtbot: QtBot, session: EngineSession, watcher: Watcher, engines: Engines
-) -> None:
-    engines.scripts[RunWorkload] = hold_deaf
-    engines.kind = SlowToBegin
-    session.restart()  # one of that kind
-    qtbot.waitUntil(lambda: session.state is EngineState.READY)
-    old, request = engines.latest, run_request()
-    session.submit(request)
-    session.restart(ONE_CARD)
-    qtbot.waitUntil(lambda: session.state is EngineState.READY)
-    assert old.calls == ["abandon", "close"]
-    assert watcher.answer(request)[-1] == EngineEnded(exit_code=None, stopped=True)
-
-
 class Killed(ScriptedEngine):
     """Takes its own end for a crash."""
 
@@ -290,5 +265,7 @@ def test_an_engine_that_hangs_after_a_stop_is_left_behind(
     qtbot.waitUntil(lambda: reply.is_finished)
     assert reply.last == EngineEnded(exit_code=None, stopped=True)
     assert "abandon" in hung.calls
+    qtbot.waitUntil(lambda: session.state is EngineState.READY)
+    assert (hung is not engines.latest) is describes
     hung.go()
     session.close()

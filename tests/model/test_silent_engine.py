@@ -135,25 +135,3 @@ def test_only_an_engine_that_has_started_and_sends_heartbeats_can_miss_some(
     assert not session._silence.is_active, "it may still be loading PyTorch"
     engines.latest.go()
     qtbot.waitUntil(lambda: session.state is EngineState.READY)
-
-
-class Unkillable(ScriptedEngine):
-    """Hangs in a driver that does not even let go of a process that was killed."""
-
-    def abandon(self) -> None:
-        self.calls.append("abandon")
-
-
-def test_an_engine_that_cannot_be_killed_does_not_hold_its_successor(
-    qtbot: QtBot, studio: Studio, engines: Engines, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engines.scripts[RunWorkload] = beating
-    engines.kind = Unkillable
-    studio.session.restart()
-    qtbot.waitUntil(lambda: studio.session.is_free)
-    reply, old = run(qtbot, studio, engines), engines.latest
-    studio.session.restart()
-    qtbot.waitUntil(lambda: studio.session.state is EngineState.READY)
-    assert reply.last == EngineEnded(exit_code=None, stopped=True)
-    assert old.calls == ["abandon", "close"]
-    assert engines.latest is not old

@@ -101,8 +101,8 @@ def pc_part(pc: Pc, model: DevicesModel, pcs: Pcs, page: Page) -> Part:
     return Stack(
         Stack(
             Columns(
-                Words(pc.name or "This PC", "title", cut=lambda: True, name=f"{heading}.name"),
-                Words("over SSH" if pc.name else "", "muted", name=f"{heading}.how", stretch=1),
+                Words(f"{pc.name} · over SSH" if pc.name else "This PC", "title",
+                      cut=lambda: True, name=f"{heading}.name", stretch=1),
                 *(_offers(pc, pcs, page) if isinstance(pc, RemotePc) else ()),
             ),
             Columns(

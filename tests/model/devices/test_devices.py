@@ -18,7 +18,7 @@ from gpu_studio.model.engine_session import EngineState
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import gt_1030, reading, two_cards
 from tests.fakes.scripted_engine import Pause
-from tests.model.devices.looking import row, start
+from tests.model.devices.looking import start
 
 # ── which device ───────────────────────────────────────────────────────────────────────────────
 
@@ -111,21 +111,6 @@ def test_sensors_that_never_answer_are_reported(qtbot, studio, sensor_source, mo
 # ── what arrives ───────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_reading_renews_rows_curves_and_processes(
-    qtbot, studio, sensor_source, inventory, with_cuda, model
-):
-    start(qtbot, studio)
-    with qtbot.waitSignal(model.changed):
-        sensor_source.send(reading(inventory, 1.0, temperature_c=77.0))
-    assert row(model, "temperature").value.startswith("77")
-    assert model.spans[2].values.tolist() == [77.0]
-    assert [process.pid for process in model.processes] == [1234]
-    model.select("cpu")
-    assert model.processes == []
-    assert model.spans[0].values.tolist() == [12.0]
-
-
 def test_what_is_known_of_a_sleeping_card_has_the_time_of_its_reading():
     telemetry = Telemetry(temperature_c=43.0, hotspot_c=52.0, power_w=9.0)
     words = last_reading_words(telemetry, 60.0).replace("\u202f", " ")
@@ -150,22 +135,3 @@ def test_a_sleeping_card_shows_its_last_reading(
     assert model.trouble.startswith(ASLEEP)
     assert "Last read at" in model.trouble
     assert "77" in model.trouble
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_card_that_is_lost_is_not_called_usable(
-    qtbot, studio, sensor_source, inventory, with_cuda, model
-):
-    start(qtbot, studio)
-    sensor_source.send(reading(inventory, 1.0))
-    qtbot.waitUntil(lambda: model.is_readable and studio.sensors.newest is not None)
-    assert model.verdict.code == "ok"
-    lost = CardReading(
-        uuid=inventory.cards[0].identity, telemetry=Telemetry(), error="It was lost."
-    )
-    sensor_source.send(msgspec.structs.replace(reading(inventory, 2.0), cards=(lost,)))
-    qtbot.waitUntil(lambda: not model.is_readable)
-    assert all(part in model.verdict.sentence for part in ("GT 1030", "It was lost."))
-    assert model.trouble == "", "it is said once"
-    assert {fact.key for group in model.groups for fact in group.facts} >= {"name", "uuid"}
-    assert all(fact.is_known for group in model.groups for fact in group.facts)

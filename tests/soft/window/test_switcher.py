@@ -4,7 +4,8 @@ from PySide6.QtWidgets import QComboBox, QLabel, QTabBar
 
 from gpu_studio.core.messages.placement_messages import DeviceUsed, PlaceFinished
 from gpu_studio.core.messages.run_messages import RunFinished
-from gpu_studio.ui.result_bars import ResultBar, ResultBars
+from gpu_studio.model.bars import Bar
+from gpu_studio.ui.result_bars import ResultBars
 from tests.driving.devices import choose_more, devices
 from tests.soft.window.conftest import SitDownAt
 from tests.soft.window.person import Person
@@ -140,7 +141,7 @@ def choose(person: Person, lesson: str) -> None:
     person.choose_row("switcher.lab.list", titles.index(lesson))
 
 
-def compared(person: Person, lesson: str) -> list[ResultBar]:
+def compared(person: Person, lesson: str) -> list[Bar]:
     """Run an experiment on the second card and return the bars of its ways."""
     choose(person, lesson)
     person.choose("switcher.lab.device", "cuda:1")

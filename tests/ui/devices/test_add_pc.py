@@ -14,6 +14,7 @@ from gpu_studio.core.line_trouble import LineProblem
 from gpu_studio.core.other_pc import command_to_install
 from gpu_studio.model.worker import Task
 from gpu_studio.ui.devices.add_pc_dialog import AddPcDialog
+from gpu_studio.ui.eliding import ElidedText
 from tests.driving.devices import choose_more, devices
 from tests.driving.pages import settle
 from tests.driving.window import click, find, places, sees, text, wait_until
@@ -80,6 +81,8 @@ def test_a_pc_that_answers_is_added_and_removed(
     assert (kept.name, kept.host) == ("attic", "lea@attic")
     wait_until(lambda: "can use" in text(shown, _HEADING))
     assert sees(shown, "devices.pc"), "several PCs have a heading each"
+    name = find(shown, "devices.pc.attic.heading.name", ElidedText)
+    wait_until(lambda: name.width() > 0 and not name.is_elided)
     devices(shown, "devices.pc.attic.table")[1].click()
     assert "GT 1030" in text(shown, "devices.verdict.sentence")
     buttons = ("devices.pc.attic.connect", "devices.pc.attic.remove")

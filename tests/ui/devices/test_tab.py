@@ -168,6 +168,8 @@ def test_the_keyboard_walks_the_devices(qtbot, studio, with_cuda, tab):
     qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Space)
     assert "RTX 3060" in text(tab, "devices.verdict.sentence")
     assert text(tab, "devices.details.numbers") == "nvidia-smi 1 = cuda:1"
+    devices(tab)[1].click()
+    assert [one.isChecked() for one in devices(tab)] == [False, True], "it stays selected"
     qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Up)
     qtbot.keyClick(first, Qt.Key.Key_Space)
     assert "GT 1030" in text(tab, "devices.verdict.sentence")
