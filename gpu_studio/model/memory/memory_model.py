@@ -16,7 +16,6 @@ from gpu_studio.core.messages.memory_messages import (
     ReadMemory,
     ReadSegments,
 )
-from gpu_studio.core.units import format_bytes
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.engine_memory import EngineMemory, PcMemory
 from gpu_studio.model.memory.memory_devices import MemoryDevices
@@ -43,12 +42,12 @@ class Emptied(NamedTuple):
     """What came of the last empty_cache.
 
     Attributes:
-        result: a sentence; empty before the first.
-        freed_bytes: None before, and if it failed.
+        freed_bytes: None before the first, and if it failed.
+        trouble: why it failed; empty if it did not.
     """
 
-    result: str = ""
     freed_bytes: int | None = None
+    trouble: str = ""
 
 
 class MemoryModel(QObject):
@@ -332,27 +331,15 @@ class MemoryModel(QObject):
         return time.monotonic() - self._began_s
 
 
-def predict_emptying(read: MemoryRead) -> str:
-    """Return a sentence on what empty_cache can free now; empty without PyTorch's numbers."""
-    if read.reserved_bytes is None or read.allocated_bytes is None:
-        return ""
-    holes, freed = read.reserved_bytes - read.allocated_bytes, read.releasable_bytes or 0
-    rest = "" if freed >= holes else " The rest shares segments with tensors that exist."
-    return (
-        f"empty_cache can free {format_bytes(freed)} of {format_bytes(holes)} of reserved, empty "
-        f"memory.{rest}"
-    )
-
-
 def _emptied_by(answer: Event | None) -> Emptied | None:
     """Return what came of empty_cache; None if it was taken back."""
     match answer:
         case CacheEmptied():
-            freed = answer.freed_bytes
-            return Emptied(f"empty_cache freed {format_bytes(freed)}.", freed)
+            return Emptied(answer.freed_bytes)
         case RequestFailed():
-            return Emptied(f"empty_cache failed: {answer.failure.message}")
+            return Emptied(trouble=f"empty_cache failed: {answer.failure.message}")
         case EngineEnded():
-            return Emptied("empty_cache did not answer. PyTorch ended, so all its memory is free.")
+            words = "empty_cache did not answer. PyTorch ended, so all its memory is free."
+            return Emptied(trouble=words)
         case _:
             return None

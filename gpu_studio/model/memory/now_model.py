@@ -14,7 +14,6 @@ from gpu_studio.core.tensors import DTYPES, ITEM_BYTES
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.memory_devices import choice_title
-from gpu_studio.model.memory.memory_model import predict_emptying
 from gpu_studio.model.memory.oom_experiment import EXPANDABLE, OomState
 from gpu_studio.model.page_model import PageModel
 
@@ -202,18 +201,6 @@ class NowModel(PageModel):
         if read is not None and self.memory.can_empty_cache and read.releasable_bytes:
             return f"frees {format_bytes(read.releasable_bytes)}"
         return "" if freed_bytes is None else f"freed {format_bytes(freed_bytes)}"
-
-    @property
-    def cache_words(self) -> str:
-        """The same in a sentence."""
-        read, result = self.memory.latest, self.memory.emptied.result
-        return result or (predict_emptying(read) if read is not None else "")
-
-    @property
-    def cache_trouble(self) -> str:
-        """Why empty_cache failed."""
-        emptied = self.memory.emptied
-        return emptied.result if emptied.freed_bytes is None else ""
 
     # ── the experiment ───────────────────────────────────────────────────────────────────────
 

@@ -35,7 +35,7 @@ class MemoryTab(PagedTab):
         self._fit.created.connect(self._on_fit)
         self._dropped = Path()
         now = NowPage(self.model, theme)
-        now.segments_wanted.connect(self._on_segments_wanted)
+        now.segments_wanted.connect(lambda: self.pages.go_to(SEGMENTS))
         now.history_wanted.connect(self._open_file)
         self.add(now, self._segments, self._fit)
 
@@ -57,6 +57,3 @@ class MemoryTab(PagedTab):
         if path == self._dropped:
             self.pages.go_to(SEGMENTS)
             self._segments.make().model.open_snapshot(path)
-
-    def _on_segments_wanted(self) -> None:
-        self.pages.go_to(SEGMENTS)

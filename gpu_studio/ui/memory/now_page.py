@@ -178,14 +178,15 @@ class NowPage(Page):
                     Press(
                         "Empty cache", m.memory.empty_cache, name="empty_cache", icon="trash",
                         enabled=lambda: m.memory.can_empty_cache, shown=lambda: m.is_card,
-                        tip=lambda: m.cache_words,
+                        tip="Give PyTorch's empty segments back to the driver; one with a tensor "
+                        "in it stays",
                     ),
                 ),
                 Own(
                     lambda: MemoryPlot(self.theme, m), lambda plot: plot.show_history(),
                     name="plot", stretch=1, presented=True,
                 ),
-                Words(lambda: m.cache_trouble, "amber", name="cache.trouble"),
+                Words(lambda: m.memory.emptied.trouble, "amber", name="cache.trouble"),
                 stretch=1,
             ),
             self._outcome(0, "oom"),

@@ -185,12 +185,9 @@ class Hostile:
         return (print, ("run",))
 
 
-@pytest.mark.parametrize(
-    "content", [pickle.dumps(Hostile()), b"", b"not a pickle", pickle.dumps({"segments": [1]})]
-)
-def test_anything_else_is_refused_with_the_reason(tab, page, tmp_path, qtbot, capsys, content):
+def test_anything_else_is_refused_with_the_reason(tab, page, tmp_path, qtbot, capsys):
     path = tmp_path / "theirs.pickle"
-    path.write_bytes(content)
+    path.write_bytes(pickle.dumps(Hostile()))
     page.model.open_snapshot(path)
     qtbot.waitUntil(lambda: "theirs.pickle" in text(tab, "memory.segment_map.notice"))
     assert text(tab, "memory.segment_map.moment") == ""
