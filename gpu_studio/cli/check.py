@@ -16,7 +16,7 @@ from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_event, print_line
 from gpu_studio.core.check.check_file import RECORD_ENDINGS, encode_record
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
-from gpu_studio.core.check.check_record import end_words
+from gpu_studio.core.check.check_record import end_of
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_words import (
     device_line,
@@ -223,7 +223,7 @@ def _print_result(record: CheckRecord) -> None:
         print_line(planted_text(record.planted))
     print_line(f"{device_line(record.device)}, {when_line(record)}")
     print_line(
-        f"{end_words(record)} ({record.verdict}). {record.sentence}",
+        f"{end_of(record).sentence} ({record.verdict}). {record.sentence}",
         style=_STYLES.get(record.verdict, "yellow"),
     )
     print_line(f"next: {record.next_action}")

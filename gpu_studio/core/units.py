@@ -178,6 +178,11 @@ def written_moment(kept_at: str, *, with_zone: bool = False) -> str:
     return f"{_MONTHS[moment.month - 1]} {moment.day}, {moment.year}, {moment:%H:%M}{zone}"
 
 
+def is_moment(kept_at: str) -> bool:
+    """Return whether a text is a time that there is."""
+    return _parsed(kept_at) is not None
+
+
 def _moment(kept_at: str) -> datetime | None:
     moment = _parsed(kept_at)
     if moment is None:

@@ -93,7 +93,7 @@ def test_the_last_line_of_json_is_the_end(type_in: Typed, engines: Engines) -> N
     assert (end["type"], end["device"], end["verdict"]) == ("check_finished", "cuda:0", "failed")
     assert end["planted"] == "bit"
     assert [one["name"] for one in end["stages"]] == ["load", "memory"]
-    assert list(end["stages"][1]) == ["name", "verdict", "tested", "errors", "seconds", "heat"]
+    assert list(end["stages"][1]) == ["name", "verdict", "tested", "errors", "seconds"]
     assert end["stages"][1]["errors"] == 1
     kinds = [json.loads(line)["type"] for line in out.splitlines()]
     assert kinds[0] == "check_started"

@@ -21,7 +21,6 @@ from gpu_studio.core.messages.check_messages import (
     MemoryCoverage,
     RunCheck,
     StageName,
-    WrongBits,
 )
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.message import Event
@@ -143,9 +142,6 @@ def wrong_bit(stage: StageName = "memory") -> CheckFinding:
     return CheckFinding(
         kind="wrong_bits", severity="error", stage=stage, count=1,
         sentence="1 wrong bit at 512 MiB of the tested memory: 0 became 1.",
-        bits=WrongBits(
-            first_byte=512 * MIB, last_byte=512 * MIB + 7, zero_to_one=1, one_to_zero=0
-        ),
     )  # fmt: skip
 
 

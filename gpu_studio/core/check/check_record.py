@@ -7,7 +7,6 @@ the stages and the findings: what a file says of itself is no reason to believe 
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -21,6 +20,7 @@ from gpu_studio.core.check.stages import (
     stage_title,
 )
 from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.devices.devices import UUID_TAIL
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.check_messages import (
     MOST_FINDINGS,
@@ -30,7 +30,6 @@ from gpu_studio.core.messages.check_messages import (
     CheckVerdict,
     FindingKind,
     MemoryCoverage,
-    MemoryRates,
     PlantKind,
     Severity,
     ShortText,
@@ -44,13 +43,13 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
     PositiveCount,
     Seconds,
 )
-from gpu_studio.core.notice import Tone
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.pause import Pauses  # noqa: TC001  # msgspec reads it
 from gpu_studio.core.telemetry import Telemetry  # noqa: TC001  # msgspec reads it
-from gpu_studio.core.units import counted, format_bytes, format_count, format_percent
+from gpu_studio.core.units import counted, format_bytes, format_count, format_percent, is_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gpu_studio.core.failure import Failure
 
@@ -150,7 +149,7 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     ``failed_before``: the check of the same card before this one failed. ``origin`` is the file
     from which a record comes that this PC did not make, empty for its own.
     ``highest_temperature_c`` and ``lowest_clock_mhz`` are those of the load stage and later, None
-    if the card reports none. ``memory_rates`` is the largest loss of bandwidth of all rounds.
+    if the card reports none.
     ``readings`` are the curves, ``spans`` the times of the stages; an older program wrote none.
     """
 
@@ -172,7 +171,6 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     lowest_clock_mhz: Amount | None = None
     highest_power_w: Amount | None = None
     coverage: MemoryCoverage | None = None
-    memory_rates: MemoryRates | None = None
     interruptions: Annotated[tuple[Interruption, ...], Meta(max_length=MOST_INTERRUPTIONS)] = ()
     pauses: Pauses = ()
     readings: Annotated[tuple[Telemetry, ...], Meta(max_length=MOST_READINGS)] = ()
@@ -180,18 +178,9 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     program: ShortText = ""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a contradiction, and for a reading that no device has."""
-        verdicts = {stage.name: stage.verdict for stage in self.stages}
-        if len(verdicts) < len(self.stages):
-            message = "it has a stage twice"
-            raise ValueError(message)
-        for finding in self.of("error"):
-            if verdicts.get(finding.stage) != "failed":
-                message = f"it has an error in the stage “{finding.stage}”, which did not fail"
-                raise ValueError(message)
-        if not all(one.is_possible for one in self.readings):
-            message = "a sensor's number is impossible"
-            raise ValueError(message)
+        """Raise ValueError for a contradiction, and for what no check and no device has."""
+        for contradiction in _contradictions(self):
+            raise ValueError(contradiction)
 
     @property
     def verdict(self) -> CheckVerdict:
@@ -278,6 +267,25 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
         return [finding for finding in self.findings if finding.severity == severity]
 
 
+def _contradictions(record: CheckRecord) -> Iterator[str]:
+    """Yield why a record cannot be one that this program made."""
+    verdicts = {stage.name: stage.verdict for stage in record.stages}
+    if len(verdicts) < len(record.stages):
+        yield "it has a stage twice"
+    for finding in record.of("error"):
+        if verdicts.get(finding.stage) != "failed":
+            yield f"it has an error in the stage “{finding.stage}”, which did not fail"
+    if not all(one.is_possible for one in record.readings):
+        yield "a sensor's number is impossible"
+    for times in ([one.at_s for one in record.readings], [one.start_s for one in record.spans]):
+        if times != sorted(times):
+            yield "its times go back"
+    if not is_moment(record.started_at):
+        yield "it began at a time that there is not"
+    if len(record.device.uuid_tail) > UUID_TAIL:
+        yield f"it has more of the card's UUID than its last {UUID_TAIL} characters"
+
+
 # ── verdicts ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -311,49 +319,24 @@ def worse(first: CheckVerdict | None, second: CheckVerdict) -> CheckVerdict:
     return min(first, second, key=_WORST_FIRST.index)
 
 
-class CheckEnd(Enum):
-    """How a check ended: its largest words and their tone. Only a pass is good.
+def end_of(result: CheckRecord) -> Notice:
+    """Return the largest words of a record, and how good or bad its end is.
 
-    Without words of its own, the largest is the number of errors: "0 errors" belongs to a pass.
+    "0 errors", in green, belongs to a pass alone; a pass in a file is neither good nor bad.
     """
-
-    PASSED = ("", Tone.GOOD)
-    ERRORS = ("", Tone.FAILURE)
-    LOST = ("Card failed", Tone.FAILURE)  # the device or its driver ended the check
-    DOUBTFUL = ("No clear result", Tone.AMBER)
-    INTERRUPTED = ("Interrupted", Tone.AMBER)  # the PC restarted, or the program ended
-    NOTHING_TESTED = ("Nothing tested", Tone.AMBER)
-    STOPPED = ("Stopped early", Tone.AMBER)  # by the user, in the middle
-    PARTIAL = ("Partly tested", Tone.AMBER)
-
-
-def end_of(result: CheckRecord) -> CheckEnd:
-    """Return how the check of a record ended."""
     verdict = result.verdict
     if verdict == "failed":
         is_lost = any(one.kind == "card_lost" for one in result.of("error"))
-        return CheckEnd.LOST if is_lost and result.errors <= 1 else CheckEnd.ERRORS
+        lost = "Check crashed" if is_cpu(result.device.address) else "Card failed"
+        is_first = is_lost and result.errors <= 1
+        return Notice(lost if is_first else errors_text(result.errors), Tone.FAILURE)
     if not result.has_tested:
-        return CheckEnd.NOTHING_TESTED
-    if verdict == "inconclusive":
-        return CheckEnd.INTERRUPTED if result.interruptions else CheckEnd.DOUBTFUL
+        return Notice("Nothing tested", Tone.AMBER)
     if verdict == "passed":
-        return CheckEnd.PASSED
-    return CheckEnd.STOPPED if result.is_stopped else CheckEnd.PARTIAL
-
-
-def end_words(result: CheckRecord) -> str:
-    """Return the largest words of a record: a number of errors, or why there is none."""
-    end = end_of(result)
-    if end is CheckEnd.LOST and is_cpu(result.device.address):
-        return "Check crashed"
-    return end.value[0] or errors_text(result.errors)
-
-
-def end_tone(result: CheckRecord) -> Tone:
-    """Return how good or bad the end is; a pass in a file is neither."""
-    tone = end_of(result).value[1]
-    return Tone.PLAIN if result.origin and tone is Tone.GOOD else tone
+        return Notice(errors_text(0), Tone.PLAIN if result.origin else Tone.GOOD)
+    if verdict == "inconclusive":
+        return Notice("Interrupted" if result.interruptions else "No clear result", Tone.AMBER)
+    return Notice("Stopped early" if result.is_stopped else "Partly tested", Tone.AMBER)
 
 
 def errors_text(count: int) -> str:
@@ -392,11 +375,9 @@ def _failure(result: CheckRecord) -> str:
         also = f" Before that, {format_count(before)} {were} found." if before > 0 else ""
         return f"{lost.sentence}{also}"
     if _is_nothing_right(result):
-        if is_cpu(result.device.address):
-            return "Nothing this CPU computed was right: more likely PyTorch than the CPU."
-        return (
-            "Nothing this card computed was right: more likely the driver or PyTorch than the card."
-        )
+        is_of_cpu = is_cpu(result.device.address)
+        what, why = ("CPU", "PyTorch") if is_of_cpu else ("card", "the driver or PyTorch")
+        return f"Nothing this {what} computed was right: more likely {why} than the {what}."
     first = errors[0].sentence if errors else ""
     if {one.kind for one in errors} == {"disagreement"}:
         return first

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -26,7 +26,6 @@ from gpu_studio.core.device_name import address_at, is_cpu, pc_of
 from gpu_studio.core.messages.check_messages import (
     MOST_FINDINGS,
     STAGE_NAMES,
-    Brake,
     CheckedDevice,
     CheckFinding,
     CheckFindingMade,
@@ -39,10 +38,8 @@ from gpu_studio.core.messages.check_messages import (
     CheckVerdict,
     CheckVitalsRead,
     MemoryCoverage,
-    MemoryRates,
     PlantKind,
     RunCheck,
-    StageHeat,
     StageName,
     StageOutcome,
 )
@@ -59,7 +56,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpu_studio.core.messages.message import Event
-    from gpu_studio.core.telemetry import ClockReason
 
 START_PATIENCE_S = 120.0
 """PyTorch and CUDA may take this long to start on an old PC."""
@@ -98,7 +94,6 @@ class StageTrack(msgspec.Struct, kw_only=True):
     errors: int = 0
     round_errors: int = 0
     seconds: Seconds = 0.0
-    heat: StageHeat | None = None
 
     @property
     def total_errors(self) -> int:
@@ -114,7 +109,7 @@ class StageTrack(msgspec.Struct, kw_only=True):
 
 _FIGURES = (
     "highest_temperature_c", "highest_hotspot_c", "highest_memory_temperature_c",
-    "lowest_clock_mhz", "highest_power_w", "coverage", "memory_rates", "pauses",
+    "lowest_clock_mhz", "highest_power_w", "coverage", "pauses",
 )  # fmt: skip
 """What a record has of a check as it is."""
 
@@ -149,7 +144,6 @@ class CheckRun(msgspec.Struct):
     lowest_clock_mhz: float | None = None
     highest_power_w: float | None = None
     coverage: MemoryCoverage | None = None
-    memory_rates: MemoryRates | None = None
     pauses: tuple[Pause, ...] = ()
     earlier: CheckRecord | None = None
     is_stopped: bool = False
@@ -317,7 +311,7 @@ class CheckRun(msgspec.Struct):
             verdict = "failed"
         return StageOutcome(
             name=track.name, verdict=verdict, tested=track.tested, errors=track.total_errors,
-            seconds=track.seconds, heat=track.heat,
+            seconds=track.seconds,
         )  # fmt: skip
 
     def _verdict_if_cut(self, track: StageTrack) -> CheckVerdict:
@@ -340,7 +334,9 @@ class CheckRun(msgspec.Struct):
             self.fingerprint = address_at(pc_of(self.plan.device), event.fingerprint)
 
     def _read(self, event: CheckVitalsRead) -> None:
-        vitals, at_s = event.vitals, self.before_s + event.elapsed_s
+        # Another PC's engine may send times that go back.
+        before_s = self.readings[-1].at_s if self.readings else 0.0
+        vitals, at_s = event.vitals, max(self.before_s + event.elapsed_s, before_s)
         self._move_to(event.elapsed_s)
         if (reading := reading_of(at_s, vitals)) is not None:
             self.readings.append(reading)
@@ -352,13 +348,13 @@ class CheckRun(msgspec.Struct):
             ("highest_hotspot_c", vitals.hotspot_c),
             ("highest_memory_temperature_c", vitals.memory_temperature_c),
         ):
-            setattr(self, name, _highest(getattr(self, name), value))
+            setattr(self, name, _either(max, getattr(self, name), value))
         present = self.present
         # At any other time, the card may rest, and its clock says nothing.
         if present is None or present.name != "load":
             return
         if present.fraction * present.budget_s >= _CLOCKS_SETTLE_S:
-            self.lowest_clock_mhz = _lowest(self.lowest_clock_mhz, vitals.sm_clock_mhz)
+            self.lowest_clock_mhz = _either(min, self.lowest_clock_mhz, vitals.sm_clock_mhz)
 
     def _find(self, finding: CheckFinding) -> None:
         if len(self.findings) < MOST_FINDINGS:
@@ -376,9 +372,6 @@ class CheckRun(msgspec.Struct):
         if self.spans:
             self._move_to(self.spans[-1].start_s - self.before_s + event.seconds)
         self.coverage = event.coverage or self.coverage
-        track.heat = _joined_heat(track.heat, event.heat)
-        rates = [one for one in (self.memory_rates, event.memory_rates) if one is not None]
-        self.memory_rates = min(rates, key=lambda one: one.change, default=None)
 
     def _move_to(self, round_at_s: float) -> None:
         """Note how long the round has run so far."""
@@ -410,23 +403,8 @@ class CheckRun(msgspec.Struct):
         self.is_over = True
 
 
-def _highest(before: float | None, now: float | None) -> float | None:
-    return max((value for value in (before, now) if value is not None), default=None)
-
-
-def _lowest(before: float | None, now: float | None) -> float | None:
-    return min((value for value in (before, now) if value is not None), default=None)
-
-
-def _joined_heat(before: StageHeat | None, now: StageHeat | None) -> StageHeat | None:
-    """Return the heat of two rounds of a stage: brakes of both, steady as last."""
-    if before is None or now is None:
-        return now or before
-    seconds: dict[ClockReason, float] = {}
-    for brake in (*before.brakes, *now.brakes):
-        seconds[brake.reason] = seconds.get(brake.reason, 0.0) + brake.seconds
-    brakes = tuple(Brake(reason=one, seconds=round(took, 1)) for one, took in seconds.items())
-    return msgspec.structs.replace(now, brakes=brakes)
+def _either(which: Any, before: float | None, now: float | None) -> Any:
+    return which((value for value in (before, now) if value is not None), default=None)
 
 
 def reading_of(at_s: float, vitals: Telemetry) -> Telemetry | None:

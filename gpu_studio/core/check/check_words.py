@@ -7,10 +7,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.check.check_record import (
-    CheckEnd,
     end_of,
-    end_tone,
-    end_words,
     errors_text,
 )
 from gpu_studio.core.check.stages import (
@@ -26,14 +23,12 @@ from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.messages.check_messages import STAGE_NAMES
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.pause import pause_text
-from gpu_studio.core.telemetry import held_back_words
 from gpu_studio.core.units import (
     clock_text,
     counted,
     format_bytes,
     format_count,
     format_percent,
-    format_rate,
     written_moment,
 )
 
@@ -48,7 +43,6 @@ if TYPE_CHECKING:
         PlantKind,
         Severity,
         StageName,
-        WrongWord,
     )
     from gpu_studio.core.pause import Pause
 
@@ -58,7 +52,7 @@ _TONES: dict[Severity, Tone] = {
     "error": Tone.FAILURE, "doubt": Tone.AMBER, "note": Tone.PLAIN,
 }  # fmt: skip
 """Of the severities, the worst first."""
-_LONGEST_WRITTEN, _FASTEST = 1e7, 1e15
+_LONGEST_WRITTEN = 1e7
 _LONG_WORD = re.compile(r"\S{32}(?=\S)")
 _LOOKS = (
     "Its looks, its connectors, its outputs and its fan's noise: look at it and listen to it while "
@@ -261,18 +255,18 @@ def _time_left(run: CheckRun) -> str:
 
 def result_words(record: CheckRecord) -> HeroWords:
     """Return the words of a check that is over: the worst finding, and how many more there are."""
-    tone, more = end_tone(record), len(findings_part(record.findings).rows) - 1
-    chip = Notice(record.verdict.capitalize(), Tone.QUIET if tone is Tone.PLAIN else tone)
+    end, more = end_of(record), len(findings_part(record.findings).rows) - 1
+    chip = Notice(record.verdict.capitalize(), Tone.QUIET if end.tone is Tone.PLAIN else end.tone)
     also = f" {counted(more, 'more finding')} in Details." if more > 0 else ""
     return HeroWords(
         subject=breakable(device_line(record.device)),
-        errors=Notice(end_words(record), tone),
+        errors=end,
         doing=breakable(f"{record.sentence}{also}"),
         next=breakable(f"Next: {record.next_action}"),
         when=when_line(record),
         origin=breakable(origin_text(record)),
         planted=planted_text(record.planted),
-        chip=Notice() if end_of(record) is CheckEnd.NOTHING_TESTED else chip,
+        chip=chip if record.has_tested or record.errors else Notice(),
     )
 
 
@@ -335,7 +329,7 @@ def record_facts(record: CheckRecord) -> tuple[RecordRow, ...]:
     """Return the facts of a record, the device first."""
     facts = [*_device_facts(record.device), *_check_facts(record)]
     if record.has_tested:
-        facts += [*_sensor_facts(record), *_heat_facts(record)]
+        facts += _sensor_facts(record)
         facts.append(("Errors", errors_text(record.errors)))
     for stop in record.interruptions:
         what = "The PC restarted" if stop.is_restart else "The program ended"
@@ -359,7 +353,6 @@ def _device_facts(device: CheckedDevice) -> Iterator[tuple[str, str]]:
         yield "Driver", device.driver_version or _missing(device)
         yield "UUID ends in", device.uuid_tail
         yield "Video memory", size
-    yield "Resizable BAR", device.resizable_bar
     yield "Error correction", device.ecc
     yield "PyTorch", device.torch_version or "unknown"
     yield "This check", device.untested
@@ -395,27 +388,6 @@ def _sensor_facts(record: CheckRecord) -> Iterator[tuple[str, str]]:
     yield "Lowest clock under load", f"{_amount(device, record.lowest_clock_mhz, 'MHz')}{base}"
     if record.highest_power_w is not None:
         yield "Highest power", _amount(device, record.highest_power_w, "W")
-    if (rates := record.memory_rates) is not None:
-        first, hot = (
-            format_rate(min(one.median_bytes_per_s, _FASTEST), "B/s")
-            for one in (rates.first, rates.hot)
-        )
-        yield "Speed of the memory", f"{first} first, {hot} when hot"
-
-
-def _heat_facts(record: CheckRecord) -> Iterator[tuple[str, str]]:
-    """Yield what the stages said of steady heat and of brakes."""
-    for stage in record.stages:
-        heat = stage.heat
-        if heat is None:
-            continue
-        if heat.is_steady is not None:
-            steady = "yes, under 1\u202f°C in a minute" if heat.is_steady else "not yet"
-            yield "Temperature steady", steady
-        brakes = (
-            f"{held_back_words(one.reason)} for {clock_text(one.seconds)}" for one in heat.brakes
-        )
-        yield f"Held back, {stage_title(stage.name, record.device.address)}", "; ".join(brakes)
 
 
 def _missing(device: CheckedDevice) -> str:
@@ -435,7 +407,7 @@ def _amount(device: CheckedDevice, value: float | None, unit: str) -> str:
 def findings_part(findings: Iterable[CheckFinding]) -> RecordPart:
     """Return the findings of a check as lines, the worst first, equal ones as one.
 
-    The details are the sentences of the others, each once, and the known wrong words of all.
+    The details are the sentences of the others, each once.
     """
     groups: dict[tuple[str, str, str], list[CheckFinding]] = {}
     for one in findings:
@@ -451,19 +423,5 @@ def _finding_row(group: list[CheckFinding]) -> RecordRow:
         sentence += f" And {times} more like it."
     elif len(group) > 1:
         sentence += f" ({times} times)"
-    places = (place for one in group if one.bits is not None for place in one.bits.places)
-    words = dict.fromkeys(_place_words(place) for place in places)
     severity = group[0].severity
-    return RecordRow(severity.capitalize(), sentence, _TONES[severity], (*others, *words))
-
-
-def _place_words(place: WrongWord) -> str:
-    """Return what was wrong at a place: its address, its bits and what was written."""
-    expected, seen = int(place.expected, 16), int(place.seen, 16)
-    bits = [bit for bit in range(64) if (expected ^ seen) >> bit & 1]
-    written = f", written: {place.pattern}" if place.pattern else ""
-    words = f"{len(bits)} bits wrong, {place.seen} instead of {place.expected}"
-    if len(bits) == 1:
-        now, was = (seen >> bits[0]) & 1, (expected >> bits[0]) & 1
-        words = f"bit {bits[0]} read {now} instead of {was}"
-    return f"Byte {place.at_byte:#x}: {words}{written}"
+    return RecordRow(severity.capitalize(), sentence, _TONES[severity], tuple(others))

@@ -191,7 +191,7 @@ STEADY_CLOCK_SHARE, STEADY_CLOCK_S = 0.02, 10.0
 HEAT_LOST_FROM_S = 5.0
 """A driver that is busy leaves out a reading now and then."""
 SLOW_MEMORY_SHARE = 0.05
-"""Of the bandwidth. Sound memory moves as much when hot, within the interval of the medians."""
+"""Of the bandwidth. Sound memory moves as much when hot."""
 SAME_CLOCK_SHARE, SLOWER_CORE_SHARE = 0.01, 0.9
 """Clocks are the same within 1 %; a chip that is 10 % slower may be what slows its memory down."""
 BIT_ERROR_RATE = 1e-12

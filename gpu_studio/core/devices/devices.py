@@ -186,7 +186,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 _SPARE_WORDS = re.compile(r"\s+(CPU\s+)?@.*|\s+with \S.* Graphics$|\s+\d+-Core Processor$")
 
 _MAKERS = ("NVIDIA ", "AMD ", "Intel ", "Intel(R) ")
-_UUID_TAIL = 4
+UUID_TAIL = 4
 _GENERIC_NAME = re.compile(r"\S+ card\b")
 
 
@@ -201,7 +201,7 @@ def without_maker(name: str) -> str:
 
 def uuid_tail(uuid: str | None) -> str:
     """Return the end of a card's UUID: enough to see that two records are of the same card."""
-    return "" if uuid is None else uuid[-_UUID_TAIL:]
+    return "" if uuid is None else uuid[-UUID_TAIL:]
 
 
 def short_name(name: str) -> str:

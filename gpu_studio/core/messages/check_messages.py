@@ -24,10 +24,7 @@ from gpu_studio.core.messages.message import (
     Request,
     Seconds,
 )
-from gpu_studio.core.telemetry import (
-    ClockReason,  # noqa: TC001  # msgspec reads it
-    Telemetry,  # noqa: TC001  # msgspec reads it
-)
+from gpu_studio.core.telemetry import Telemetry  # noqa: TC001  # msgspec reads it
 from gpu_studio.core.units import counted
 
 StageName = Literal["load", "steps", "compute", "layouts", "memory", "link", "cool"]
@@ -84,9 +81,6 @@ MOST_FINDINGS = 1000
 Fraction = Annotated[float, Meta(ge=0, le=1)]
 Text = Annotated[str, Meta(max_length=1000)]
 ShortText = Annotated[str, Meta(max_length=100)]
-HexWord = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
-MOST_PLACES = 16
-"""So many wrong words of a finding are listed one by one."""
 
 
 class RunCheck(Request, frozen=True, kw_only=True):
@@ -112,9 +106,8 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     ``silicon`` is the chip by its PCI device id (``GP108 (1d01)``), empty if unknown.
     ``contradiction`` says where the card's name and its parts disagree, empty if they agree.
     ``agreement`` says what agrees with the name, empty if nothing could be compared.
-    ``resizable_bar`` says in words whether the CPU reaches all of its memory, ``ecc`` is a sentence
-    on the memory's own error correction. ``untested`` is a sentence if nobody has run this program
-    on such a card. ``is_laptop``: the PC has a battery. None means "not
+    ``ecc`` is a sentence on the memory's own error correction. ``untested`` is a sentence if nobody
+    has run this program on such a card. ``is_laptop``: the PC has a battery. None means "not
     reported".
     """
 
@@ -133,7 +126,6 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     operating_max_c: Amount | None = None
     base_clock_mhz: Amount | None = None
     power_limit_w: Amount | None = None
-    resizable_bar: ShortText = ""
     ecc: Text = ""
     uuid_tail: ShortText = ""
     untested: Text = ""
@@ -158,80 +150,10 @@ class MemoryCoverage(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("more memory was tested than there is")
 
 
-class WrongWord(msgspec.Struct, frozen=True, kw_only=True):
-    """A 64-bit word that was read wrong: ``expected`` was written, both as 16 hexadecimal digits.
-
-    ``at_byte`` is an offset as in `WrongBits`, ``pattern`` what was written, in words.
-    """
-
-    at_byte: Bytes
-    expected: HexWord
-    seen: HexWord
-    pattern: ShortText = ""
-
-
-class WrongBits(msgspec.Struct, frozen=True, kw_only=True):
-    """The wrong bits of a memory test.
-
-    The addresses are offsets in bytes from the start of the tested memory, both ends included: a
-    program cannot see the chip's own addresses. ``places`` are the first of the wrong words.
-    """
-
-    first_byte: Bytes
-    last_byte: Bytes
-    zero_to_one: Bytes
-    one_to_zero: Bytes
-    places: Annotated[tuple[WrongWord, ...], Meta(max_length=MOST_PLACES)] = ()
-
-
-class Brake(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a card reported one reason that holds it back, of all the time of a stage."""
-
-    reason: ClockReason
-    seconds: Seconds
-
-
-class StageHeat(msgspec.Struct, frozen=True, kw_only=True):
-    """The heat of a stage; None means "not reported".
-
-    ``is_steady`` is the load stage's: whether the temperature changed by less than 1 °C in its last
-    minute; None in any other stage, and without a reading.
-    """
-
-    brakes: Annotated[tuple[Brake, ...], Meta(max_length=16)] = ()
-    is_steady: bool | None = None
-
-
-class MemoryRate(msgspec.Struct, frozen=True, kw_only=True):
-    """The bandwidth of a device's memory at one time, in bytes read and written per second.
-
-    The interval is that of the median, 95 %.
-    """
-
-    median_bytes_per_s: Amount
-    low_bytes_per_s: Amount
-    high_bytes_per_s: Amount
-    sm_clock_mhz: Amount | None = None
-    memory_clock_mhz: Amount | None = None
-
-
-class MemoryRates(msgspec.Struct, frozen=True, kw_only=True):
-    """The bandwidth at the beginning of a load and at its end, when the card is hot."""
-
-    first: MemoryRate
-    hot: MemoryRate
-
-    @property
-    def change(self) -> float:
-        """The change of the median since the beginning: −0.1 is 10 % slower."""
-        first = self.first.median_bytes_per_s
-        return self.hot.median_bytes_per_s / first - 1 if first else 0.0
-
-
 class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that a check found.
 
-    ``count`` is the number of errors: wrong elements, wrong words, or 1.
+    ``count`` is the number of errors: wrong elements, wrong bits, or 1.
     """
 
     kind: FindingKind
@@ -239,7 +161,6 @@ class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
     stage: StageName
     sentence: Text
     count: Bytes = 0
-    bits: WrongBits | None = None
 
 
 class CheckStarted(Event, frozen=True, kw_only=True):
@@ -299,10 +220,7 @@ class CheckFindingMade(Event, frozen=True, kw_only=True):
 
 
 class CheckStageFinished(Event, frozen=True, kw_only=True):
-    """A stage ended: at its end, or because the user stopped it.
-
-    ``memory_rates`` come from the load.
-    """
+    """A stage ended: at its end, or because the user stopped it."""
 
     stage: StageName
     verdict: CheckVerdict
@@ -310,8 +228,6 @@ class CheckStageFinished(Event, frozen=True, kw_only=True):
     errors: Bytes
     seconds: Seconds
     coverage: MemoryCoverage | None = None
-    heat: StageHeat | None = None
-    memory_rates: MemoryRates | None = None
 
 
 class CheckRoundFinished(LastEvent, frozen=True, kw_only=True):
@@ -328,7 +244,6 @@ class StageOutcome(msgspec.Struct, frozen=True, kw_only=True):
     tested: Text
     errors: Bytes
     seconds: Seconds
-    heat: StageHeat | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for errors in a stage that did not fail."""

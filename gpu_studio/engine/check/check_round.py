@@ -15,7 +15,6 @@ from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.card_identity import identity_of
 from gpu_studio.core.devices.cards import known_card, silicon_text
 from gpu_studio.core.devices.devices import uuid_tail
-from gpu_studio.core.devices.facts import resizable_bar_text
 from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.messages.check_messages import (
     CheckedDevice,
@@ -62,7 +61,7 @@ if TYPE_CHECKING:
 
 _LEAST_SHARE = 0.5
 _FINGERPRINT_DIGITS = 16
-_PROGRESS_EVERY_S, _NEXT_STEP_EVERY_S = 0.2, 0.05
+_PROGRESS_EVERY_S = 0.1
 
 
 STAGES: dict[StageName, Callable[[StageRun], Generator[str, None, bool]]] = {
@@ -151,7 +150,7 @@ class CheckRound:
         left_s = budget_s - run.elapsed_s
         if name == SPARE_TIME_OF or left_s < 0:
             self._spare_s += left_s
-        heat = self._heat.end_stage(run)
+        self._heat.end_stage(run)
         yield from self._news(run)
         errors = sum(found.count for found in run.findings if found.severity == "error")
         yield CheckStageFinished(
@@ -159,12 +158,12 @@ class CheckRound:
                 run.findings, has_tested=bool(run.tested), is_complete=is_whole
             ),
             tested=run.tested, errors=max(run.errors, errors), seconds=run.elapsed_s,
-            coverage=run.coverage, heat=heat, memory_rates=run.memory_rates,
+            coverage=run.coverage,
         )  # fmt: skip
 
     def _follow(self, run: StageRun) -> Generator[Event, None, bool]:
         """Yield the events of a stage until it ends; return whether it tested everything."""
-        steps, told_s, told = STAGES[run.stage](run), -_PROGRESS_EVERY_S, ""
+        steps, told_s = STAGES[run.stage](run), -_PROGRESS_EVERY_S
         while True:
             try:
                 self._doing = next(steps)
@@ -172,9 +171,8 @@ class CheckRound:
                 return bool(end.value)
             run.vitals()
             yield from self._news(run)
-            every_s = _PROGRESS_EVERY_S if self._doing == told else _NEXT_STEP_EVERY_S
-            if run.elapsed_s >= told_s + every_s:
-                told_s, told = run.elapsed_s, self._doing
+            if run.elapsed_s >= told_s + _PROGRESS_EVERY_S:
+                told_s = run.elapsed_s
                 yield self._progress(run)
 
     def _news(self, run: StageRun) -> Iterator[Event]:
@@ -277,7 +275,6 @@ def checked_card(card: Device, address: str, torch_card: TorchCard | None = None
         slowdown_c=card.slowdown_c,
         operating_max_c=card.operating_max_c,
         base_clock_mhz=card.sm_clock_base_mhz or (known.base_clock_mhz if known else None),
-        resizable_bar=resizable_bar_text(card) or "",
     )
 
 
@@ -285,13 +282,7 @@ def ecc_text(card: Device) -> str:
     """Return what one of NVIDIA's cards says of its memory's error correction, as sentences."""
     if card.ecc_enabled is None:
         text = "The card reports no ECC memory. GeForce cards usually have none."
-    elif card.ecc_enabled:
-        text = "The memory has ECC, and it is on: the card counts and corrects errors itself."
     else:
-        text = "The memory has ECC, but it is off."
-    rows, is_pending = card.telemetry.remapped_rows, card.telemetry.has_pending_remap
-    if rows is None:
-        return f"{text} It reports no replaced rows of its memory."
-    noun = "row" if rows == 1 else "rows"
-    text += f" It has replaced {format_count(rows)} {noun} of its memory so far"
-    return f"{text}, and waits for a restart to replace more." if is_pending else f"{text}."
+        text = f"The memory has ECC, and it is {'on' if card.ecc_enabled else 'off'}."
+    rows = card.telemetry.remapped_rows
+    return text if rows is None else f"{text} Rows of it replaced so far: {format_count(rows)}."

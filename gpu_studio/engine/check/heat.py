@@ -18,10 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.check import stages as limits
 from gpu_studio.core.devices.facts import celsius_text
-from gpu_studio.core.messages.check_messages import Brake, StageHeat
 from gpu_studio.core.telemetry import (
     HARDWARE_BRAKES,
-    HELD_BACK,
     ClockReason,
     clock_reason_words,
     held_back_words,
@@ -65,18 +63,14 @@ class HeatWatch:
         self._own_clock_mhz: float | None = None
         self._noted: set[FindingKind] = set()
 
-    def end_stage(self, run: StageRun) -> StageHeat | None:
-        """Report what the readings of a stage say; return them in short, None if there are none."""
-        log = run.readings
+    def end_stage(self, run: StageRun) -> None:
+        """Report what the readings of a stage say."""
         if run.stage == "load":
-            self._own_clock_mhz = _clock_at_first(log)
+            self._own_clock_mhz = _clock_at_first(run.readings)
         if not _report_signs(run):
             self._report_clock(run)
         self._report_hot_spot(run)
         self._report_lost(run)
-        if not log:
-            return None
-        return StageHeat(brakes=_brakes_of(log), is_steady=run.is_steady)
 
     def _report_clock(self, run: StageRun) -> None:
         """Report a low clock under load, with the card's reason if it names one."""
@@ -231,16 +225,6 @@ def seconds_of(found: Log) -> float:
         return 0.0
     between = (min(later.at_s - one.at_s, _BETWEEN_READINGS_S) for one, later in pairwise(found))
     return sum(between) + _BETWEEN_READINGS_S
-
-
-def _brakes_of(log: Log) -> tuple[Brake, ...]:
-    """Return how long each reason held a card back, the power limit included."""
-    found = []
-    for reason in ClockReason:
-        with_it = [one for one in log if _has(one, reason & HELD_BACK)]
-        if with_it:
-            found.append(Brake(reason=reason, seconds=round(seconds_of(with_it), 1)))
-    return tuple(found)
 
 
 def is_steady(log: Log) -> bool:

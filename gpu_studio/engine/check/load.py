@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -29,8 +28,6 @@ from gpu_studio.core.check.stages import (
     UNSENSED_LOAD_S,
 )
 from gpu_studio.core.devices.facts import celsius_text
-from gpu_studio.core.messages.check_messages import MemoryRate, MemoryRates
-from gpu_studio.core.statistics import median_interval
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.core.units import format_count, format_duration, format_percent, format_rate
 from gpu_studio.engine.check.heat import is_steady
@@ -67,6 +64,14 @@ _ROUND_S, _WAKE_S = 0.03, 0.3
 _WAYS = 2  # a copy reads and writes
 
 
+class MemoryRate(NamedTuple):
+    """The bandwidth of a device's memory, read and written together, and the clocks then."""
+
+    bytes_per_s: float
+    sm_clock_mhz: float
+    memory_clock_mhz: float
+
+
 def load(run: StageRun) -> Generator[str, None, bool]:
     """Work until the device is steady, then in bursts; a stage, see `StageRun`."""
     run.vitals(at_once=True)
@@ -74,8 +79,8 @@ def load(run: StageRun) -> Generator[str, None, bool]:
     is_whole = yield from _full_load(run)
     hot = measured_memory(run, is_hot=True) if not run.is_stopped else None
     if first is not None and hot is not None:
-        run.memory_rates = MemoryRates(first=first, hot=hot)
-        _report_slow_memory(run, run.memory_rates)
+        run.tested += f", memory at {_speed(first)} first and {_speed(hot)} when hot"
+        _report_slow_memory(run, first, hot)
     if not is_whole or run.is_stopped:
         return False
     return (yield from _load_in_steps(run))
@@ -194,9 +199,7 @@ def _full_load(run: StageRun) -> Generator[str, None, bool]:
         is_sensed, is_steady_now = run.last_c is not None, _is_steady(run)
         is_done = is_steady_now if is_sensed else run.elapsed_s >= UNSENSED_LOAD_S
         is_over = bursts >= _FEWEST_BURSTS and (run.elapsed_s >= end_s or is_done)
-        if is_over and is_sensed:
-            run.is_steady = is_steady_now
-        words = _heat_words(run, is_over=is_over)
+        words = _heat_words(run, is_over=is_over, is_steady_now=is_steady_now)
         seconds = format_duration(run.elapsed_s)
         run.tested = f"{format_count(products)} products in {seconds}{words}"
     return bursts >= _FEWEST_BURSTS
@@ -220,13 +223,13 @@ def burst_beside_copies(work: Products, copies: Copies, run: StageRun) -> None:
     copies.compare(" while it computed")
 
 
-def _heat_words(run: StageRun, *, is_over: bool) -> str:
+def _heat_words(run: StageRun, *, is_over: bool, is_steady_now: bool) -> str:
     degrees = celsius_text(run.last_c)
     if not degrees:
         return ", no temperature reported" * is_over
     if not is_over:
         return f", now {degrees}"
-    return f", steady at {degrees}" if run.is_steady else f", {degrees} at the end, not steady"
+    return f", steady at {degrees}" if is_steady_now else f", {degrees} at the end, not steady"
 
 
 def _is_steady(run: StageRun) -> bool:
@@ -292,30 +295,28 @@ def measured_memory(run: StageRun, *, is_hot: bool) -> MemoryRate | None:
         one_s = copies(1)
     count = max(1, int(_ROUND_S / one_s)) if one_s > 0 else 1
     rounds = _ROUNDS if count > 1 else _FEWEST_ROUNDS
-    seconds = sorted(copies(count) for _ in range(rounds))
+    # The fastest round: no other program has slowed that one down.
+    fastest_s = max(min(copies(count) for _ in range(rounds)), 1e-9)
     now = run.vitals(at_once=True) or Telemetry()
-    low_s, high_s = median_interval(seconds)
-    moved = _WAYS * source.nbytes * count
     return MemoryRate(
-        median_bytes_per_s=moved / max(median(seconds), 1e-9),
-        low_bytes_per_s=moved / max(high_s, 1e-9),
-        high_bytes_per_s=moved / max(low_s, 1e-9),
-        sm_clock_mhz=now.sm_clock_mhz,
-        memory_clock_mhz=now.memory_clock_mhz,
-    )
+        _WAYS * source.nbytes * count / fastest_s, now.sm_clock_mhz or 0.0,
+        now.memory_clock_mhz or 0.0,
+    )  # fmt: skip
 
 
-def _report_slow_memory(run: StageRun, rates: MemoryRates) -> None:
+def _speed(rate: MemoryRate) -> str:
+    return format_rate(rate.bytes_per_s, "B/s")
+
+
+def _report_slow_memory(run: StageRun, first: MemoryRate, hot: MemoryRate) -> None:
     """Report memory that is slower when hot; not where a clock fell, or none is reported."""
-    first, hot = rates.first, rates.hot
-    is_slower = hot.high_bytes_per_s < first.low_bytes_per_s and rates.change <= -SLOW_MEMORY_SHARE
-    before_mhz, now_mhz = first.memory_clock_mhz or math.inf, hot.memory_clock_mhz or 0.0
-    chip_before_mhz, chip_now_mhz = first.sm_clock_mhz or 0.0, hot.sm_clock_mhz or 0.0
-    has_clock = now_mhz >= (1 - SAME_CLOCK_SHARE) * before_mhz
-    if is_slower and has_clock and chip_now_mhz >= SLOWER_CORE_SHARE * chip_before_mhz:
+    loss = 1 - hot.bytes_per_s / first.bytes_per_s
+    has_clock = hot.memory_clock_mhz >= (1 - SAME_CLOCK_SHARE) * first.memory_clock_mhz > 0
+    has_chips_clock = hot.sm_clock_mhz >= SLOWER_CORE_SHARE * first.sm_clock_mhz
+    if loss >= SLOW_MEMORY_SHARE and has_clock and has_chips_clock:
         run.report(
             "slow_memory", "doubt",
-            f"The memory moves {format_rate(hot.median_bytes_per_s, 'B/s')} when hot, "
-            f"{format_percent(-rates.change)} less than at first, at the same clock: newer memory "
-            "sends damaged data again, which makes it slower instead of wrong.",
+            f"The memory moves {_speed(hot)} when hot, {format_percent(loss)} less than at first, "
+            "at the same clock: newer memory sends damaged data again, which makes it slower "
+            "instead of wrong.",
         )  # fmt: skip

@@ -23,13 +23,8 @@ import numpy as np
 import torch
 
 from gpu_studio.core.check.stages import is_enough, ram_bytes, reserve_bytes
-from gpu_studio.core.messages.check_messages import (
-    MOST_PLACES,
-    MemoryCoverage,
-    WrongBits,
-    WrongWord,
-)
-from gpu_studio.core.units import format_bytes, format_count, format_duration, format_percent
+from gpu_studio.core.messages.check_messages import MemoryCoverage
+from gpu_studio.core.units import format_bytes, format_count, format_percent
 from gpu_studio.engine.device import accelerator_of, free_bytes, total_bytes
 
 if TYPE_CHECKING:
@@ -66,6 +61,7 @@ _ROW_SHIFT, _ROW_STEPS = 7, 512 + 64 + 8 + 1
 # Of the stage's time: each cell rests with one value and with the other.
 _REST_SHARES = {"addresses": 0.12, "inverted addresses": 0.04}
 _LONGEST_REST_S, _LOOK_S = 15.0, 0.25
+_MOST_NAMED = 8  # wrong bits of a word
 # SplitMix64 (Sebastiano Vigna, public domain): its two multipliers, as signed numbers.
 _MIX_1, _MIX_2 = 0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64)
 
@@ -174,7 +170,6 @@ class TestedMemory:
         self._run, self._words = run, size // _WORD_BYTES
         self._verified: set[int] = set()
         self._is_blind = self._has_read = False
-        self._rested = ""
         self._places = torch.arange(self._words, dtype=torch.int64, device=run.device)
         self._expected, self._spare = (torch.empty_like(self._places) for _ in range(2))
         # The words to compare with need memory, too.
@@ -224,7 +219,6 @@ class TestedMemory:
         self._run.tested = (
             f"{format_bytes(tested_bytes)} of {'VRAM' if self._run.is_card else 'RAM'}, {share} of "
             f"the free {format_bytes(free)}, {done} of {len(PATTERNS)} patterns{times}"
-            f"{self._rested}"
         )
 
     def release(self) -> None:
@@ -245,16 +239,13 @@ class TestedMemory:
                 yield f"Writing {pattern.title}"
             yield from self._prove(pattern)
             yield from self._rest(pattern)
-            wrong: list[WrongBits] = []
             for number in in_order:
                 if self.is_over:
                     break
-                wrong += self._read(pattern, number)
+                self._read(pattern, number)
                 yield f"Reading {pattern.title}"
             else:
                 self._patterns_done += 1
-            if wrong:
-                self._report(pattern, joined(wrong))
         self.passes += 1
 
     def _rest(self, pattern: Pattern) -> Iterator[str]:
@@ -270,10 +261,6 @@ class TestedMemory:
             yield "A rest before the words are read"
         if run.rested is None:
             run.rested = (begun_s, run.elapsed_s)
-            vitals = run.vitals(at_once=True)
-            clock = vitals.sm_clock_mhz if vitals is not None else None
-            at = "" if clock is None else f" at {clock:.0f}\u202fMHz"
-            self._rested = f", read after a rest of {format_duration(run.elapsed_s - begun_s)}{at}"
 
     def _write(self, pattern: Pattern, number: int) -> None:
         chunk, plant = self.chunks[number], self._run.plant
@@ -294,22 +281,23 @@ class TestedMemory:
         pattern.fill(self._places, self._expected, self._spare, self._seed)
         self._places.sub_(first)
 
-    def _read(self, pattern: Pattern, number: int) -> list[WrongBits]:
-        """Return the wrong bits of a chunk, if there are any."""
+    def _read(self, pattern: Pattern, number: int) -> None:
+        """Report the wrong bits of a chunk, if there are any."""
         counted = self._count_wrong(pattern, number)
         self._verified.add(number)
         if not counted:
-            return []
-        seen, known = self.chunks[number].cpu().numpy(), self._known(pattern, number)
-        found = wrong_bits(seen, known, number * self._words * _WORD_BYTES, pattern.title)
-        if found is not None:
-            return [found]
-        sentence = (
-            f"Wrong words when the {self._run.subject} read {pattern.title} back, and right when "
-            f"it read them once more: {format_count(counted)}."
-        )
-        self._run.report("wrong_bits", "error", sentence, count=counted)
-        return []
+            return
+        run, first_byte = self._run, number * self._words * _WORD_BYTES
+        seen = self.chunks[number].cpu().numpy()
+        count, where = wrong_bits(seen, self._known(pattern, number), first_byte)
+        kind = "video memory" if run.is_card else "RAM of this process"
+        sentence = f"Wrong bits in the {kind} with {pattern.title}, {where}."
+        if not count:
+            sentence = (
+                f"Wrong words when the {run.subject} read {pattern.title} back, and right when it "
+                f"read them once more: {format_count(counted)}."
+            )
+        run.report("wrong_bits", "error", sentence, count=count or counted)
 
     def _count_wrong(self, pattern: Pattern, number: int) -> int:
         """Return the number of wrong words in a chunk, counted where they are compared."""
@@ -372,58 +360,23 @@ class TestedMemory:
         more = np.count_nonzero(after != known) - np.count_nonzero(before != known)
         return bool(counted - clean == more)
 
-    def _report(self, pattern: Pattern, wrong: WrongBits) -> None:
-        count = wrong.zero_to_one + wrong.one_to_zero
-        where = f"from {format_bytes(wrong.first_byte)} to {format_bytes(wrong.last_byte)}"
-        kind = "video memory" if self._run.is_card else "RAM of this process"
-        self._run.report(
-            "wrong_bits", "error",
-            f"Wrong bits in the {kind}, {where} of the tested part, with {pattern.title}: "
-            f"{format_count(wrong.zero_to_one)} went from 0 to 1, "
-            f"{format_count(wrong.one_to_zero)} from 1 to 0.",
-            count=count, bits=wrong,
-        )  # fmt: skip
 
-
-def wrong_bits(seen: Words, expected: Words, first_byte: int, pattern: str) -> WrongBits | None:
-    """Return the wrong bits of words from an address on; None if there are none.
-
-    ``pattern`` is what was written, in words.
-    """
+def wrong_bits(seen: Words, expected: Words, first_byte: int) -> tuple[int, str]:
+    """Return how many bits of words from an address on are wrong, and which, in words."""
     difference = seen ^ expected
-    places = np.flatnonzero(difference)
-    if not len(places):
-        return None
-    wrong, was = difference[places], expected[places]
-
-    return WrongBits(
-        first_byte=first_byte + int(places[0]) * _WORD_BYTES,
-        last_byte=first_byte + int(places[-1]) * _WORD_BYTES + _WORD_BYTES - 1,
-        zero_to_one=_ones(wrong & ~was),
-        one_to_zero=_ones(wrong & was),
-        places=tuple(
-            WrongWord(
-                at_byte=first_byte + place * _WORD_BYTES, pattern=pattern,
-                expected=_hex(expected[place]), seen=_hex(seen[place]),
-            )
-            for place in places[:MOST_PLACES].tolist()
-        ),
-    )  # fmt: skip
-
-
-def joined(parts: list[WrongBits]) -> WrongBits:
-    """Return the wrong bits of parts of the memory together."""
-    return WrongBits(
-        first_byte=min(one.first_byte for one in parts),
-        last_byte=max(one.last_byte for one in parts),
-        zero_to_one=sum(one.zero_to_one for one in parts),
-        one_to_zero=sum(one.one_to_zero for one in parts),
-        places=tuple(place for one in parts for place in one.places)[:MOST_PLACES],
+    wrong = np.flatnonzero(difference)
+    if not len(wrong):
+        return 0, ""
+    first, last = (first_byte + _WORD_BYTES * int(at) for at in wrong[[0, -1]])
+    to_one, to_zero = _ones(difference & seen), _ones(difference & expected)
+    every = int(np.bitwise_or.reduce(difference))
+    bits = [str(bit) for bit in range(64) if every >> bit & 1]
+    which = f"{len(bits)} of 64" if len(bits) > _MOST_NAMED else ", ".join(bits)
+    return to_one + to_zero, (
+        f"from {format_bytes(first)} to {format_bytes(last + _WORD_BYTES - 1)} of the tested part: "
+        f"{format_count(to_one)} went from 0 to 1, {format_count(to_zero)} from 1 to 0. "
+        f"The first is at byte {first:#x}; bits of a word: {which}"
     )
-
-
-def _hex(word: np.int64) -> str:
-    return f"{int(word) & (1 << 64) - 1:016x}"
 
 
 def _ones(words: Words) -> int:

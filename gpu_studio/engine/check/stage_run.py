@@ -19,11 +19,9 @@ from gpu_studio.core.messages.check_messages import (
     CheckFinding,
     FindingKind,
     MemoryCoverage,
-    MemoryRates,
     PlantKind,
     Severity,
     StageName,
-    WrongBits,
 )
 from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.engine.device import accelerator_of
@@ -63,7 +61,6 @@ class StageRun:
         readings: of the sensors, each with the seconds since the stage began.
         unread: when the sensors gave no answer, likewise.
         rested: when a rest, or bursts with rests, began and ended, likewise.
-        is_steady: whether the temperature had settled at the end of the full load; None without it.
     """
 
     stage: StageName
@@ -86,9 +83,7 @@ class StageRun:
         self.findings: list[CheckFinding] = []
         self.readings: list[Telemetry] = []
         self.unread: list[float] = []
-        self.is_steady: bool | None = None
         self.rested: tuple[float, float] | None = None
-        self.memory_rates: MemoryRates | None = None
         self._begun_s = self.clock()
         self._looked_s: float | None = None
         self._kinds: Counter[FindingKind] = Counter()
@@ -102,11 +97,7 @@ class StageRun:
         return self.stop.is_set()
 
     def is_over(self, *, has_tested_all: bool = True) -> bool:
-        """Return whether the stage has to end: stopped, or its time is over.
-
-        Args:
-            has_tested_all: whether everything was tested once; if not, there is overtime.
-        """
+        """Return whether the stage has to end; it has overtime until everything was tested once."""
         overtime_s = 0.0 if has_tested_all else OVERTIME_S
         return self.is_stopped or self.elapsed_s >= self.budget_s + overtime_s
 
@@ -150,11 +141,7 @@ class StageRun:
         accelerator_of(self.device).synchronize(self.device)
 
     def vitals(self, *, at_once: bool = False) -> Telemetry | None:
-        """Return a reading of the sensors once a second; None if it is not time for one.
-
-        Args:
-            at_once: read now, even if the last reading is younger.
-        """
+        """Return a reading of the sensors, once a second or ``at_once``; else None."""
         now_s = self.elapsed_s
         looked_s = self._looked_s
         if looked_s is not None and now_s - looked_s < _VITALS_EVERY_S and not at_once:
@@ -190,7 +177,6 @@ class StageRun:
         sentence: str,
         *,
         count: int = 0,
-        bits: WrongBits | None = None,
     ) -> None:
         """Report a finding. All errors count, but only the first few of a kind are told."""
         if severity == "error":
@@ -200,7 +186,7 @@ class StageRun:
             self.findings.append(
                 CheckFinding(
                     kind=kind, severity=severity, stage=self.stage, sentence=sentence,
-                    count=max(count, int(severity == "error")), bits=bits,
+                    count=max(count, int(severity == "error")),
                 )
             )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from PySide6.QtCore import QEvent, QPoint
+from PySide6.QtCore import QPoint
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QWidget
 
@@ -140,7 +140,7 @@ def _points(name: str, readings: Sequence[Telemetry]) -> Points:
         y = getattr(one, name)
         if y is None or y > _MOST_SHOWN:
             continue
-        if xs and not 0 <= one.at_s - xs[-1] <= gap_s:
+        if xs and one.at_s - xs[-1] > gap_s:
             xs.append(one.at_s)
             ys.append(math.nan)
         xs.append(one.at_s)
@@ -148,38 +148,31 @@ def _points(name: str, readings: Sequence[Telemetry]) -> Points:
     return tuple(xs), tuple(ys)
 
 
-class LanePlot(LivePlot):
-    """The curves of one unit, as high as so many lines of the text, also for an audience."""
+def _plot_of(theme: Theme, unit: Unit) -> LivePlot:
+    plot = LivePlot(
+        theme, name=f"check.curves.{unit}", x_unit="s", y_unit=unit,
+        legend=3 if unit == "°C" else 0, zoomable=True,
+    )  # fmt: skip
+    plot.setAccessibleName(f"{unit} over the time of the check")
+    return plot
 
-    def __init__(self, theme: Theme, unit: Unit) -> None:
-        super().__init__(
-            theme, name=f"check.curves.{unit}", x_unit="s", y_unit=unit,
-            legend=3 if unit == "°C" else 0, zoomable=True,
-        )  # fmt: skip
-        self._lines = _AXES[unit].lines
-        self.setAccessibleName(f"{unit} over the time of the check")
-        self.setFixedHeight(self._lines * self.fontMetrics().height())
 
-    def changeEvent(self, event: QEvent) -> None:
-        """Follow the height of the text."""
-        super().changeEvent(event)
-        if event.type() is QEvent.Type.FontChange:
-            self.setFixedHeight(self._lines * self.fontMetrics().height())
+def show_lane(plot: LivePlot, lane: Lane) -> None:
+    """Show the curves of a unit, as high as so many lines of the text, also for an audience."""
+    axis = _AXES[lane.unit]
+    plot.setFixedHeight(axis.lines * plot.fontMetrics().height())
+    labels = axis.curves if len(lane.points) > 1 else {}
 
-    def show_lane(self, lane: Lane) -> None:
-        """Show the curves of the unit."""
-        labels = _AXES[lane.unit].curves if len(lane.points) > 1 else {}
+    def curve(name: str, points: Points) -> Curve:
+        role = _ROLES.get(name, "gpu0")
+        return Curve(labels.get(name, ""), role, lambda: points, smooth=True, gaps=True)
 
-        def curve(name: str, points: Points) -> Curve:
-            role = _ROLES.get(name, "gpu0")
-            return Curve(labels.get(name, ""), role, lambda: points, smooth=True, gaps=True)
-
-        self.show_curves({name: curve(name, points) for name, points in lane.points.items()})
-        self.set_x_range(0.0, lane.end_s)
-        self.set_y_range(lane.low, lane.high)
-        self.set_levels([] if lane.limit is None else [Level(lane.limit, "", "muted")])
-        self.set_markers(lane.marks)
-        self.describe(lane.words)
+    plot.show_curves({name: curve(name, points) for name, points in lane.points.items()})
+    plot.set_x_range(0.0, lane.end_s)
+    plot.set_y_range(lane.low, lane.high)
+    plot.set_levels([] if lane.limit is None else [Level(lane.limit, "", "muted")])
+    plot.set_markers(lane.marks)
+    plot.describe(lane.words)
 
 
 class CheckCurves(Card):
@@ -187,10 +180,10 @@ class CheckCurves(Card):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._lanes: dict[Unit, tuple[Text, LanePlot]] = {}
+        self._lanes: dict[Unit, tuple[Text, LivePlot]] = {}
         for unit in _AXES:
             words = Text("", "muted", name=f"check.words.{unit}", wraps=True)
-            self._lanes[unit] = words, LanePlot(theme, unit)
+            self._lanes[unit] = words, _plot_of(theme, unit)
             for part in self._lanes[unit]:
                 self.column.addWidget(part)
 
@@ -203,14 +196,14 @@ class CheckCurves(Card):
             plot.setVisible(lane is not None)
             if lane is not None:
                 words.setText(lane.words)
-                plot.show_lane(lane)
+                show_lane(plot, lane)
 
 
 def lane_picture(lane: Lane, theme: Theme, width: int, scale: int) -> QImage:
     """Return the curves of one unit as a picture, ``width`` units wide."""
-    plot = LanePlot(theme, lane.unit)
+    plot = _plot_of(theme, lane.unit)
+    show_lane(plot, lane)
     plot.resize(width, plot.height())
-    plot.show_lane(lane)
     plot.lay_out()
     image = QImage(plot.size() * scale, QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(scale)

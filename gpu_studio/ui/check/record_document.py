@@ -20,7 +20,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFileDialog
 
 from gpu_studio.core.check.check_file import CHUNK, RECORD_ENDINGS, decode_record, encode_record
-from gpu_studio.core.check.check_record import end_tone, end_words, errors_text
+from gpu_studio.core.check.check_record import end_of, errors_text
 from gpu_studio.core.check.check_words import (
     PROMISE,
     TITLE,
@@ -85,7 +85,8 @@ class RecordDocument(QTextDocument):
         yield _line(f"GPU Studio · {TITLE}", "muted")
         yield f"<h2>{_text(device_line(record.device))}</h2>"
         yield _line(when_line(record), "muted")
-        yield f"<h1 {_colored(end_tone(record))}>{_text(end_words(record))}: {record.verdict}</h1>"
+        end = end_of(record)
+        yield f"<h1 {_colored(end.tone)}>{_text(end.sentence)}: {record.verdict}</h1>"
         yield _line(planted_text(record.planted), "failure")
         yield f"{_line(record.sentence)}<p><b>Next:</b> {_text(record.next_action)}</p>"
         yield from self._curves(record)

@@ -15,7 +15,7 @@ from gpu_studio.core.check.check_file import (
     has_record,
     read_record,
 )
-from gpu_studio.core.check.check_record import MOST_READINGS, CheckRecord, end_tone
+from gpu_studio.core.check.check_record import MOST_READINGS, CheckRecord, end_of
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun, reading_of
 from gpu_studio.core.check.check_words import origin_text
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -76,6 +76,13 @@ def stage(verdict: str, errors: int, name: str = "memory") -> dict[str, Any]:
         ({"stages": []}, "error in the stage “memory”"),
         ({"stages": [stage("failed", 1), stage("passed", 0)]}, "a stage twice"),
         ({"readings": [{"at_s": 9.0, "temperature_c": -300.0}]}, "number is impossible"),
+        ({"readings": [{"at_s": 9.0}, {"at_s": 8.0}]}, "times go back"),
+        ({"spans": [{"name": "load", "start_s": 9.0}, {"name": "memory", "start_s": 8.0}]},
+         "times go back"),
+        ({"started_at": "2099-13-45T14:40:00"}, "it began at a time that there is not"),
+        ({"started_at": ""}, "it began at a time that there is not"),
+        ({"device": {"address": "cuda:0", "name": "GT 1030", "uuid_tail": "GPU-" + "1a" * 18}},
+         "more of the card's UUID than its last 4 characters"),
         ({"coverage": {"tested_bytes": 2, "free_bytes": 1, "total_bytes": 1, "reserve_bytes": 0}},
          "more memory was tested than there is.$"),
         ({"verdict": "passed"}, "says “passed”, but its stages say “failed”"),
@@ -106,7 +113,7 @@ def test_a_card_on_another_chip_does_not_pass() -> None:
     )  # fmt: skip
     forged = decode_record(encode_record(msgspec.structs.replace(passed, device=device)))
     assert forged.verdict == "inconclusive"
-    assert end_tone(forged) is Tone.AMBER
+    assert end_of(forged).tone is Tone.AMBER
     assert "its chip is TU117" in forged.sentence
     assert forged.device.agreement == ""
 
@@ -119,7 +126,7 @@ def test_a_record_from_a_file_says_so_and_is_never_green(tmp_path: Path) -> None
     assert "sold.json" in origin_text(opened)
     assert origin_text(check_record()) == ""
     assert "run the check yourself" in opened.next_action
-    assert (end_tone(opened), end_tone(check_record())) == (Tone.PLAIN, Tone.GOOD)
+    assert (end_of(opened).tone, end_of(check_record()).tone) == (Tone.PLAIN, Tone.GOOD)
     path.write_bytes(encode_record(opened).replace(b"sold.json", b"a.json"))
     assert read_record(path).origin == "sold.json", "it is the file that was opened"
 

@@ -4,12 +4,9 @@ import msgspec
 import pytest
 
 from gpu_studio.core.check.check_record import (
-    CheckEnd,
     CheckRecord,
     Interruption,
     end_of,
-    end_tone,
-    end_words,
     stage_verdict,
     worse,
 )
@@ -254,29 +251,27 @@ def interrupted() -> CheckRecord:
 
 
 @pytest.mark.parametrize(
-    ("record", "end", "tone", "words"),
+    ("record", "tone", "words"),
     [
-        (check_record(), CheckEnd.PASSED, Tone.GOOD, "0 errors"),
-        (check_record({"memory": (wrong_bit(),) * 3}), CheckEnd.ERRORS, Tone.FAILURE, "3 errors"),
-        (ended(LOST, end_in="compute"), CheckEnd.LOST, Tone.FAILURE, "Card failed"),
-        (ended(EngineEnded(exit_code=-11), end_in="compute", device="cpu"), CheckEnd.LOST,
-         Tone.FAILURE, "Check crashed"),
-        (ended(EngineEnded(exit_code=-9), end_in="compute"), CheckEnd.DOUBTFUL, Tone.AMBER,
-         "No clear result"),
-        (check_record({"load": (hot_card(),)}), CheckEnd.DOUBTFUL, Tone.AMBER, "No clear result"),
-        (ended(REFUSED, end_in=None), CheckEnd.NOTHING_TESTED, Tone.AMBER, "Nothing tested"),
-        (interrupted(), CheckEnd.INTERRUPTED, Tone.AMBER, "Interrupted"),
-        (check_record(stop_in="memory"), CheckEnd.STOPPED, Tone.AMBER, "Stopped early"),
-        (msgspec.structs.replace(check_record(), rounds=0), CheckEnd.PARTIAL, Tone.AMBER,
+        (check_record(), Tone.GOOD, "0 errors"),
+        (check_record({"memory": (wrong_bit(),) * 3}), Tone.FAILURE, "3 errors"),
+        (ended(LOST, end_in="compute"), Tone.FAILURE, "Card failed"),
+        (ended(EngineEnded(exit_code=-11), end_in="compute", device="cpu"), Tone.FAILURE,
+         "Check crashed"),
+        (ended(EngineEnded(exit_code=-9), end_in="compute"), Tone.AMBER, "No clear result"),
+        (check_record({"load": (hot_card(),)}), Tone.AMBER, "No clear result"),
+        (ended(REFUSED, end_in=None), Tone.AMBER, "Nothing tested"),
+        (interrupted(), Tone.AMBER, "Interrupted"),
+        (check_record(stop_in="memory"), Tone.AMBER, "Stopped early"),
+        (msgspec.structs.replace(check_record(), rounds=0), Tone.AMBER,
          "Partly tested"),
     ],
 )  # fmt: skip
 def test_an_end_has_its_words_and_only_a_pass_is_green(
-    record: CheckRecord, end: CheckEnd, tone: Tone, words: str
+    record: CheckRecord, tone: Tone, words: str
 ) -> None:
-    assert end_of(record) is end
-    assert end_tone(record) is tone
-    assert end_words(record).replace("\u202f", " ") == words
+    end = end_of(record)
+    assert (end.sentence.replace("\u202f", " "), end.tone) == (words, tone)
 
 
 def test_a_card_without_code_is_named_with_its_driver_and_says_why() -> None:

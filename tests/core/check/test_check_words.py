@@ -2,14 +2,12 @@ import msgspec
 
 from gpu_studio.core.check.check_record import CheckRecord
 from gpu_studio.core.check.check_words import (
-    findings_part,
     record_facts,
     record_parts,
     result_words,
     running_rows,
     running_words,
 )
-from gpu_studio.core.messages.check_messages import WrongWord
 from gpu_studio.core.pause import Pause
 from tests.fakes.check_answers import hot_card, wrong_bit
 from tests.fakes.check_records import check_record, check_until
@@ -58,15 +56,7 @@ def test_the_facts_of_a_card_have_its_heat_and_clock_with_their_limits() -> None
     assert of_cpu["Memory tested"].endswith("GiB free (74\u202f%), in this program's own RAM")
 
 
-def test_a_finding_has_its_wrong_bits_and_a_record_its_pauses() -> None:
-    word = WrongWord(at_byte=4096, expected="f" * 16, seen="f" * 15 + "e", pattern="ones")
-    many = msgspec.structs.replace(word, seen="0" * 16)
-    bits = msgspec.structs.replace(wrong_bit().bits, places=(word, many))
-    (line,) = findings_part([msgspec.structs.replace(wrong_bit(), bits=bits)]).rows
-    assert line.details == (
-        "Byte 0x1000: bit 0 read 0 instead of 1, written: ones",
-        f"Byte 0x1000: 64 bits wrong, {'0' * 16} instead of {'f' * 16}, written: ones",
-    )
+def test_a_record_has_its_pauses() -> None:
     slept = (Pause(after_s=30.0, paused_s=80.0),)
     facts = facts_of(msgspec.structs.replace(check_record(), pauses=slept))
     words = "The PC slept for 1:20, or the program was stopped, 0:30 into the check"

@@ -21,7 +21,7 @@ def fail(*_: object, **__: object) -> torch.Tensor:
     [
         (known_work, "refuse_bfloat16_products",
          StudioError(FailureKind.DTYPE_UNSUPPORTED, "No bfloat16."), "note",
-         "Exact products in bfloat16, Convolution 1 × 1, forward and backward, in bfloat16: No"),
+         "Exact products in bfloat16 and 1 more: No"),
         (torch, "_int_mm", RuntimeError("_int_mm_out_cuda not compiled for this card"), "note",
          "Products in int8: No int8 products here"),
         (torch.Tensor, "gather", ValueError("odd"), "doubt",

@@ -162,7 +162,7 @@ def test_a_layout_changes_the_memory_and_no_value(layout: str) -> None:
 
 def test_no_known_answer_has_a_trivial_operand() -> None:
     """Each result has many values, and so has each operand."""
-    assert len({known.name for known in KNOWN}) >= 55
+    assert len({known.name for known in KNOWN}) >= 35
     numbers = np.random.default_rng(3)
     for known in KNOWN:
         for dtype in known.dtypes:

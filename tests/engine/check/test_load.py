@@ -117,8 +117,7 @@ def test_slower_memory_counts_only_at_the_same_clock(
     assert [(one.kind, one.severity) for one in run.findings] == [
         ("slow_memory", "doubt")
     ] * is_told
-    assert run.memory_rates is not None
-    assert run.memory_rates.change == pytest.approx(-0.2, abs=0.1)
+    assert "B/s when hot" in run.tested
 
 
 def test_the_full_load_ends_when_the_card_is_steady() -> None:
@@ -130,8 +129,7 @@ def test_the_full_load_ends_when_the_card_is_steady() -> None:
     assert is_whole
     # Some seconds of warming up, then a minute of the same temperature.
     assert 66 + 0.28 * 119 <= run.elapsed_s <= 82 + 0.28 * 119
-    assert run.is_steady
-    assert "steady at 63" in run.tested
+    assert ", steady at 63" in run.tested
     assert not run.findings
 
 
@@ -141,7 +139,7 @@ def test_a_clock_that_changes_is_not_steady() -> None:
     ]
     run = run_for("load", budget_s=119.0, read=sensor_of(*clocks))
     follow(run)
-    assert run.is_steady is False
+    assert "not steady" in run.tested
     assert run.elapsed_s >= 119.0
 
 

@@ -11,7 +11,9 @@ import pytest
 from gpu_studio.core.check.stages import stage_budget_s
 from gpu_studio.core.messages.check_messages import STAGE_NAMES
 from gpu_studio.core.telemetry import Telemetry
-from gpu_studio.ui.check.check_curves import LanePlot, lanes_of
+from gpu_studio.ui.check.check_curves import CheckCurves, lanes_of
+from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.driving.window import find
 from tests.fakes.check_records import check_record, check_until
 
 if TYPE_CHECKING:
@@ -68,10 +70,12 @@ def test_a_reading_that_no_sensor_has_is_not_drawn() -> None:
 
 @pytest.mark.parametrize("width", [640, 900, 1300])
 def test_no_name_of_a_stage_covers_another_one(qtbot: QtBot, theme: Theme, width: int) -> None:
-    plot = LanePlot(theme, "°C")
-    qtbot.addWidget(plot)
-    plot.resize(width, plot.height())
-    plot.show_lane(lanes_of(check_record())[0])
+    curves = CheckCurves(theme)
+    qtbot.addWidget(curves)
+    curves.show_lanes(lanes_of(check_record()))
+    curves.resize(width, 800)
+    curves.show()
+    plot = find(curves, "check.curves.°C", LivePlot)
     labels = [item.label for item in plot.lay_out().mark_items["markers"] if hasattr(item, "label")]
     places = {label.format: label.mapRectToScene(label.boundingRect()) for label in labels}
     assert len(places) >= 4

@@ -14,8 +14,8 @@ from gpu_studio.core.check.check_file import encode_record, read_record
 from gpu_studio.core.check.check_folder import CheckFolder
 from gpu_studio.core.check.stages import PLANTED_FAULTS, PLANTED_MARK
 from gpu_studio.model.pages import CHECK
-from gpu_studio.ui.check.check_curves import LanePlot
 from gpu_studio.ui.main_window import MainWindow
+from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.tabs import TABS
 from gpu_studio.ui.trust_chip import TrustChip
 from tests.driving.window import (
@@ -143,7 +143,7 @@ def test_a_running_check_says_what_runs_what_is_covered_and_how_hot_it_is(
     assert chip(tab)[0] == "quiet"
     assert chip(tab)[1] == "Running, about 90 s left"
     assert "final after the last stage" in text(tab, "check.next")
-    curve = find(tab, "check.curves.°C", LanePlot)._curves["temperature_c"]
+    curve = find(tab, "check.curves.°C", LivePlot)._curves["temperature_c"]
     wait_until(lambda: curve.shown is not None and len(curve.shown.xs) > 60)
     assert curve.shown is not None
     assert curve.shown.ys[-1] == 63
