@@ -35,7 +35,7 @@ from gpu_studio.core.user_file import UnusableFileError, read_own_text, write_at
 
 _CHUNK = 1 << 18
 _TIMEOUT_S = 30.0
-# Of the timeouts of a line: so long may the head of an answer, or a piece of it, drip.
+# Of the timeouts of a line: so long may the head of an answer drip.
 _DRIPPING_TIMEOUTS = 4
 # So often a wait for a server looks whether you stopped.
 _LOOK_S = 0.1
@@ -114,76 +114,6 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
             raise
 
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
-
-
-class _Answer:
-    """A server's answer, read in a thread of its own: you can stop while the line is silent.
-
-    A server that sends a byte of its head now and then never meets a socket's timeout.
-
-    Args:
-        opened: Opens the line; its errors are raised here.
-        stop_if_over: Raises if the user stopped.
-        longest_s: How long the head, or a piece, may take.
-        clock: The downloader's.
-
-    Attributes:
-        status: That of HTTP; None of another kind of address.
-        headers: Those of the answer.
-    """
-
-    def __init__(
-        self, opened: Callable[[], Any], stop_if_over: Callable[[], None], longest_s: float,
-        clock: Callable[[], float],
-    ) -> None:  # fmt: skip
-        self._stop_if_over, self._longest_s, self._clock = stop_if_over, longest_s, clock
-        self._asked: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._said: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        threading.Thread(target=self._serve, args=(opened,), daemon=True).start()
-        try:
-            self.status, self.headers = self._awaited()
-        except BaseException:
-            self.close()
-            raise
-
-    def read1(self, size: int) -> bytes:
-        """Return what has arrived, at most so many bytes; wait if there is nothing."""
-        self._asked.put(size)
-        content: bytes = self._awaited()
-        return content
-
-    def close(self) -> None:
-        """Close the line as soon as its thread can."""
-        self._asked.put(0)
-
-    def __enter__(self) -> _Answer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _serve(self, opened: Callable[[], Any]) -> None:
-        try:
-            with opened() as answer:
-                self._said.put((answer.status, answer.headers))
-                while size := self._asked.get():
-                    self._said.put(answer.read1(size))
-        except Exception as error:
-            self._said.put(error)
-
-    def _awaited(self) -> Any:
-        end_s = self._clock() + self._longest_s
-        while True:
-            try:
-                said = self._said.get(timeout=_LOOK_S)
-            except queue.Empty:
-                self._stop_if_over()
-                if self._clock() > end_s:
-                    raise TimeoutError("an answer dripped without end") from None
-                continue
-            if isinstance(said, Exception):
-                raise said
-            return said
 
 
 class Downloader:
@@ -353,7 +283,7 @@ class Downloader:
             return self._write(file, answer, start, total, on_bytes)
 
     def _write(
-        self, file: WheelFile, answer: _Answer, start: int, total: int | None,
+        self, file: WheelFile, answer: Any, start: int, total: int | None,
         on_bytes: Callable[[int], None],
     ) -> bool:  # fmt: skip
         part = self._part(file)
@@ -381,7 +311,7 @@ class Downloader:
         self._remove(part)
         raise TroubleError(troubles.larger_file(file.name, f"over {most} bytes"))
 
-    def _page(self, answer: _Answer, url: str) -> bytes:
+    def _page(self, answer: Any, url: str) -> bytes:
         """Return the content of a page.
 
         Raises:
@@ -403,7 +333,7 @@ class Downloader:
             raise http.client.IncompleteRead(b"", total - size)
         return b"".join(parts)
 
-    def _chunks(self, answer: _Answer) -> Iterator[bytes]:
+    def _chunks(self, answer: Any) -> Iterator[bytes]:
         """Yield what arrives, as it arrives.
 
         Raises:
@@ -458,16 +388,43 @@ class Downloader:
         except OSError as error:
             raise TroubleError(disk_trouble(error, str(path), None)) from error
 
-    def _opened(self, url: str, headers: dict[str, str], method: str = "GET") -> _Answer:
+    def _opened(self, url: str, headers: dict[str, str], method: str = "GET") -> Any:
         try:
             request = urllib.request.Request(url, headers=_AGENT | headers, method=method)
-            return _Answer(
-                lambda: self._opener.open(request, timeout=self._timeout_s),
-                self._stop_if_over, _DRIPPING_TIMEOUTS * self._timeout_s, self._clock,
-            )  # fmt: skip
+            return self._answer(lambda: self._opener.open(request, timeout=self._timeout_s))
         # The address, or the one of a redirect.
         except (ValueError, http.client.InvalidURL) as error:
             raise _untrusted(url, "an address in it is none") from error
+
+    def _answer(self, opened: Callable[[], Any]) -> Any:
+        """Open a line in a thread: one whose head drips never meets the socket's timeout."""
+        said: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        is_left = threading.Event()
+
+        def work() -> None:
+            try:
+                answer = opened()
+            except Exception as error:
+                said.put(error)
+                return
+            if is_left.is_set():
+                answer.close()
+            else:
+                said.put(answer)
+
+        threading.Thread(target=work, daemon=True).start()
+        end_s = self._clock() + _DRIPPING_TIMEOUTS * self._timeout_s
+        try:
+            while self._clock() <= end_s:
+                self._stop_if_over()
+                with contextlib.suppress(queue.Empty):
+                    answer = said.get(timeout=_LOOK_S)
+                    if isinstance(answer, Exception):
+                        raise answer
+                    return answer
+            raise TimeoutError("an answer dripped without end")
+        finally:
+            is_left.set()
 
     def _wait_or_give_up(self, waits: list[float], error: Exception, url: str) -> None:
         trouble = network_trouble(error, url)
@@ -615,7 +572,7 @@ def _may_pass(error: Exception) -> bool:
     return not isinstance(getattr(error, "reason", error), ssl.SSLCertVerificationError)
 
 
-def _start_in(answer: _Answer) -> int:
+def _start_in(answer: Any) -> int:
     """Return the first byte that a server sends: 0 if it ignored the wish for a part."""
     if answer.status != http.client.PARTIAL_CONTENT:
         return 0
@@ -631,7 +588,7 @@ def _size_in(range_text: str) -> int:
     return -1 if number is None else number
 
 
-def _total_of(answer: _Answer, start: int) -> int | None:
+def _total_of(answer: Any, start: int) -> int | None:
     """Return the size of the whole file; None if the server does not say."""
     length = whole_number(answer.headers.get("Content-Length"))
     return None if length is None else start + length

@@ -66,6 +66,7 @@ _GONE = (
     troubles.TroubleKind.NO_NETWORK,
     troubles.TroubleKind.SERVER,
     troubles.TroubleKind.CHANGED_FILE,
+    troubles.TroubleKind.INDEX,
 )
 
 
@@ -347,22 +348,13 @@ class BuildInstaller:
 
     def _download(self, plan: WheelPlan) -> list[Path]:
         total, before, paths = plan.total_bytes, 0, []
-        try:
-            for file in plan.files:
+        for file in plan.files:
 
-                def on_bytes(done: int, name: str = file.name, base: int = before) -> None:
-                    self._on_bytes(InstallStage.DOWNLOADING, base + done, total, name)
+            def on_bytes(done: int, name: str = file.name, base: int = before) -> None:
+                self._on_bytes(InstallStage.DOWNLOADING, base + done, total, name)
 
-                paths.append(self._downloader.fetch(file, on_bytes))
-                before += file.size_bytes or paths[-1].stat().st_size
-        except TroubleError as error:
-            if error.trouble.kind in (
-                troubles.TroubleKind.SERVER,
-                troubles.TroubleKind.CHANGED_FILE,
-                troubles.TroubleKind.INDEX,
-            ):
-                self._forget_plans()  # the index may have other files now
-            raise
+            paths.append(self._downloader.fetch(file, on_bytes))
+            before += file.size_bytes or paths[-1].stat().st_size
         return paths
 
     def _unpack(self, family: str, plan: WheelPlan, paths: Sequence[Path]) -> None:
@@ -407,11 +399,6 @@ class BuildInstaller:
                 with contextlib.suppress(OSError):
                     (self._shelf.downloads / file.name).unlink()
         shutil.rmtree(self._shelf.downloads / "plan", ignore_errors=True)
-
-    def _forget_plans(self) -> None:
-        for path in self._shelf.plan_paths:
-            with contextlib.suppress(OSError):
-                path.unlink()
 
     def _on_bytes(self, stage: InstallStage, done: int, total: int, subject: str) -> None:
         """Report bytes, but not more often than a person can see."""

@@ -148,15 +148,13 @@ class Planner:
             StoppedError: The user stopped.
         """
         build, versions = self._table.build(tag), versions_of(tag, self._table, self._platform)
+        self._unproven = []
         found = self._torch(build, versions[:1], ("--no-index",))
         if found is None and build.needs:
             found = self._listed(build)
         if found is None:
             found = self._from_indexes(build, versions)
-        try:
-            needed = self._needed(build, found[0], ())
-        except _UnresolvedError as error:
-            raise TroubleError(pip_trouble(error.said, "the package index")) from error
+        needed = self._needed(build, found[0])
         local = found[0].file.local_path
         return self._plan(build, found, needed, local.parent if local is not None else None)
 
@@ -200,8 +198,8 @@ class Planner:
             StoppedError: The user stopped.
         """
         build, versions = self._table.build(tag), versions_of(tag, self._table, self._platform)
-        local, log = ("--no-index", "--find-links", str(folder)), ChildLog(self._log_path)
-        found = self._torch(build, versions, local)
+        self._unproven, log = [], ChildLog(self._log_path)
+        found = self._torch(build, versions, _only(folder))
         missing = _MISSING.search(log.text())
         if found is None and missing and not missing[1].startswith("torch="):
             raise TroubleError(_lacks(folder, log.text()))
@@ -210,11 +208,10 @@ class Planner:
             facts = {"python": _OWN_PYTHON, "platform": self._platform}
             reason = troubles.folder_without_torch
             raise TroubleError(reason(str(folder), requirement=wanted, **facts))
-        try:
-            needed = self._needed(build, found[0], local)
-        except _UnresolvedError as error:
-            raise TroubleError(_lacks(folder, error.said)) from error
-        return self._plan(build, found, needed, folder)
+        for one in packages_of(build, self._platform):
+            if one.source_sha256 and not (folder / _source_name(one)).is_file():
+                raise TroubleError(troubles.unusable_folder(str(folder), missing=_source_name(one)))
+        return self._plan(build, found, self._needed(build, found[0], folder), folder)
 
     def _torch(
         self, build: TorchBuild, versions: Sequence[str], options: tuple[str, ...]
@@ -229,8 +226,17 @@ class Planner:
                 return sorted(found, key=lambda one: not one.file.name.startswith("torch-"))
         return None
 
-    def _needed(self, build: TorchBuild, torch: _Found, options: tuple[str, ...]) -> list[_Found]:
-        """Return the wheels that PyTorch needs, without those that only its index has."""
+    def _needed(self, build: TorchBuild, torch: _Found, folder: Path | None = None) -> list[_Found]:
+        """Return the wheels that PyTorch needs, without those that only its index has.
+
+        Args:
+            build: The build.
+            torch: Its PyTorch.
+            folder: A folder of wheels in place of the network.
+
+        Raises:
+            TroubleError: They cannot be had.
+        """
         own = {one.name for one in packages_of(build, self._platform)}
         wanted = []
         for one in build.needs or torch.requires:
@@ -241,16 +247,19 @@ class Planner:
                 wanted.append(one)
         if not wanted:
             return []
-        log = ChildLog(self._log_path)
-        found = None
-        if self._lock and "--no-index" not in options:
+        log, found = ChildLog(self._log_path), None
+        if folder is not None:
+            found = self._report((*_only(folder), *wanted))
+        elif self._lock:
             pins = self._downloader.folder / "plan" / "pins.txt"
             pins.write_text("\n".join(line for line, _ in self._lock), encoding="utf-8")
-            found = self._report((*options, *_LAZY, "--constraint", str(pins), *wanted))
+            found = self._report((*_LAZY, "--constraint", str(pins), *wanted))
+        if found is None and folder is None:
+            found = self._report(tuple(wanted))
         if found is None:
-            found = self._report((*options, *wanted))
-        if found is None:
-            raise _UnresolvedError(log.text())
+            said = log.text()
+            where = "the package index"
+            raise TroubleError(_lacks(folder, said) if folder else pip_trouble(said, where))
         return found
 
     def _plan(
@@ -269,7 +278,7 @@ class Planner:
         self, build: TorchBuild, package: IndexPackage, folder: Path | None
     ) -> WheelFile:
         """Return a wheel that is made of a package's source, from a folder or the index."""
-        name = f"{package.name}-{package.version}.tar.gz"
+        name = _source_name(package)
         path = folder / name if folder is not None else None
         if path is not None and path.is_file():
             archive = path.read_bytes()
@@ -397,12 +406,13 @@ class Planner:
 _OWN_PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
-class _UnresolvedError(Exception):
-    """pip found no wheels; `said` are its words."""
+def _only(folder: Path) -> tuple[str, ...]:
+    """Return the options with which pip asks a folder of wheels, and no network."""
+    return ("--no-index", "--find-links", str(folder))
 
-    def __init__(self, said: str) -> None:
-        super().__init__(said)
-        self.said = said
+
+def _source_name(package: IndexPackage) -> str:
+    return f"{package.name}-{package.version}.tar.gz"
 
 
 def run_pip(arguments: Sequence[str], log_path: Path, is_over: Callable[[], bool]) -> list[str]:

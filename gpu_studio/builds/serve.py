@@ -31,22 +31,18 @@ _GRACE_S = 0.5  # for a read of the network, which cannot be interrupted; nothin
 _log = logging.getLogger(__name__)
 
 
-def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return the command line's values."""
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m gpu_studio.builds.serve")
     parser.add_argument("--engines", type=Path, required=True, help="the folder of all builds")
     parser.add_argument("what", choices=("install", "repair", "fetch"))
     parser.add_argument("family", choices=FAMILIES)
     parser.add_argument("--wheels", type=Path, help="a folder of wheels in place of a download")
-    parser.add_argument(
-        "--keep-on", action="store_true", help="do not end when the standard input ends"
-    )
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Install or repair a build; return the exit code."""
-    options = parsed(arguments)
+    options = _parsed(arguments)
     lifeline, out = take_over_stdin(buffering=0), take_over_stdout(buffering=0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in a terminal: the parent decides
     over = threading.Event()
@@ -60,11 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def send_pause() -> None:
         _write(out, last._replace(stage=InstallStage.PAUSED, left_s=None, subject=""))
 
-    if not options.keep_on:
-        threading.Thread(target=_end_with, args=(lifeline, send_pause, over), daemon=True).start()
+    def wait(seconds: float) -> None:
+        over.wait(seconds)
 
-    shelf = BuildShelf(options.engines)
-    installer = BuildInstaller(shelf, send, over.is_set, wait=_waiting(over))
+    threading.Thread(target=_end_with, args=(lifeline, send_pause, over), daemon=True).start()
+    installer = BuildInstaller(BuildShelf(options.engines), send, over.is_set, wait=wait)
     try:
         with SleepBlock("An installation"):
             if options.what == "fetch":
@@ -82,13 +78,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         send(InstallProgress(InstallStage.FAILED, trouble=trouble))
         return 1
-
-
-def _waiting(over: threading.Event) -> Callable[[float], None]:
-    def wait(seconds: float) -> None:
-        over.wait(seconds)
-
-    return wait
 
 
 def _write(out: BinaryIO, progress: InstallProgress) -> None:

@@ -4,16 +4,13 @@ import errno
 import json
 import os
 import random
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from gpu_studio.builds import install
 from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.install import BuildInstaller, CheckedBuild, check_build
-from gpu_studio.builds.serve import main as serve
 from gpu_studio.builds.shelf import BuildShelf
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.record import BuildRecord
@@ -44,7 +41,7 @@ class Watch:
 class Bench:
     """An installer with everything that it reports."""
 
-    def __init__(self, folder: Path, table) -> None:
+    def __init__(self, folder, table) -> None:
         self.shelf = BuildShelf(folder / "Übung eins" / "engines")
         self.reports = []
         self.over = False
@@ -272,17 +269,6 @@ def test_a_failed_test_is_reported_though_its_record_cannot_be_written(server, b
     assert bench.reports[-1].trouble.kind is TroubleKind.NO_RUNTIME
 
 
-def test_a_file_that_the_index_no_longer_has_is_planned_anew(server, bench):
-    served = put_torch(server)
-    put_needed(server)
-    served.statuses = [404]
-    assert not bench.installer.install("cpu")
-    assert bench.reports[-1].trouble.kind is TroubleKind.SERVER
-    pages = len(server.ranges_of("/whl/cpu/torch/"))
-    assert bench.installer.install("cpu")
-    assert len(server.ranges_of("/whl/cpu/torch/")) == pages + 1
-
-
 def test_an_older_build_is_replaced_as_a_whole(server, bench):
     old = bench.shelf.folder("cpu") / "torch-8.0.dist-info"
     old.mkdir(parents=True)
@@ -460,23 +446,3 @@ def test_a_pause_ends_the_installers_process(server, tmp_path, monkeypatch):
     assert collected[-1].done_bytes >= 100  # the person sees that nothing is lost
     assert collected[-1].fraction == collected[-2].fraction > 0
     assert (tmp_path / "engines" / "downloads" / "cpu.plan.json").exists()
-
-
-def test_a_wrong_command_line_is_refused(capsys):
-    with pytest.raises(SystemExit) as raised:
-        serve(["install", "rocm"])
-    assert raised.value.code == 2
-
-
-def test_a_line_of_the_process_is_json(tmp_path):
-    (tmp_path / "empty").mkdir()
-    done = subprocess.run(
-        [sys.executable, "-m", "gpu_studio.builds.serve", "--engines", str(tmp_path / "e"),
-         "--keep-on", "install", "cpu", "--wheels", str(tmp_path / "empty")],
-        cwd=Path(install.__file__).parents[2], capture_output=True, text=True,
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert done.returncode == 1
-    last = json.loads(done.stdout.splitlines()[-1])
-    assert last["stage"] == "failed"
-    assert last["trouble"]["kind"] == "folder"

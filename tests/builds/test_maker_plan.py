@@ -192,6 +192,11 @@ def test_a_folder_of_wheels_takes_the_place_of_both(server, planner, tmp_path):
     own = {name.replace("-", "_") for name in OWN}
     assert names_of(plan) == {*own, "rocm", "needed"}
     assert all(file.local_path is not None for file in plan.files)
+    (folder / "rocm-10.0.0.tar.gz").unlink()
+    put_amd(server)  # which nobody has allowed it to ask
+    with pytest.raises(TroubleError) as raised:
+        planner.from_folder(FAMILY, folder)
+    assert "lacks rocm-10.0.0" in raised.value.trouble.sentence
     assert server.asked == []
 
 
