@@ -38,7 +38,7 @@ class EngineHandover(QObject):
     ) -> None:
         super().__init__(parent)
         self._session, self._lab = session, lab
-        self.best = self.in_use = self._absence = ""
+        self.best = self.in_use = ""
         self._is_closed = False
         self._postponed: Callable[[], None] | None = None
         self._settled = QTimer(self, singleShot=True, interval=_SETTLE_MS)
@@ -59,13 +59,12 @@ class EngineHandover(QObject):
 
     def set_best(self, best: str, absence: str) -> None:
         """Use a build from the next `start` on; without one, the engine is absent, and this why."""
-        self.best, self._absence = best, absence
+        self.best = best
         if not self.in_use:
             self._session.set_absence("" if best else absence)
 
     def start(self) -> None:
         """Start the engine with the best build, or let it take over from another one."""
-        self._session.set_absence("" if self.best else self._absence)
         if self.taking_over:
             self._settled.start()
         elif self.best and not self.in_use:

@@ -43,8 +43,6 @@ class Pc(QObject):
         engine_factory: creates the engine of other work that may break one, such as a check.
         notice: how it is connected, and what can be done about it; empty for this one.
         why_not: why nothing can be asked of it, as a sentence; empty if something can.
-        engine_trouble: why it has no engine although it is connected; empty if it has one, and for
-            this PC.
         is_shut: whether the user disconnected it, or never connected it.
     """
 
@@ -67,7 +65,7 @@ class Pc(QObject):
         self.sensors = Sensors(source, self, shares_clock=not name)
         self.doctor = Doctor(self.session, self.sensors, self)
         self.notice = Notice()
-        self.why_not = self.engine_trouble = ""
+        self.why_not = ""
         self.is_shut = False
 
     def close(self) -> None:
@@ -178,7 +176,10 @@ class RemotePc(Pc):
             return
         assert said.greeting is not None
         self.address, self.doctor.system = said.pc, said.greeting.platform
-        self._enter(Notice(f"{self.name} is connected.", Tone.GOOD))
+        without_engine = LineTrouble(LineProblem.NO_ENGINE, self.address).words
+        connected = Notice(f"{self.name} is connected.", Tone.GOOD)
+        has_engine = said.greeting.has_engine
+        self._enter(connected if has_engine else Notice(without_engine, Tone.AMBER), is_open=True)
         self.sensors.use_source(self._port.sensors(self.address))
         self.session.restart()
         self.changed.emit()
@@ -190,7 +191,7 @@ class RemotePc(Pc):
 
     def _on_sensors_ended(self) -> None:
         """Without an engine there, the sensors are all that notices."""
-        if self.engine_trouble:
+        if self.session.absence:
             self._on_line_lost()
 
     def _on_line_lost(self) -> None:
@@ -211,11 +212,7 @@ class RemotePc(Pc):
         self.session.end()
         self.changed.emit()
 
-    def _enter(self, notice: Notice) -> None:
+    def _enter(self, notice: Notice, *, is_open: bool = False) -> None:
         self.notice, self.is_shut = notice, notice is self._closed
-        is_open, greeting = notice.tone is Tone.GOOD, self.said.greeting if self.said else None
-        is_without = is_open and greeting is not None and not greeting.has_engine
-        trouble = LineTrouble(LineProblem.NO_ENGINE, self.address).words
         self.why_not = "" if is_open else notice.sentence
-        self.engine_trouble = trouble if is_without else ""
-        self.session.set_absence(self.why_not or self.engine_trouble)
+        self.session.set_absence("" if notice.tone is Tone.GOOD else notice.sentence)

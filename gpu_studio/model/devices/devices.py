@@ -167,10 +167,8 @@ class DevicesModel(PageModel):
 
     def answer_of(self, pc: Pc) -> Notice:
         """Return the answer about a PC as a whole, for the heading of its devices."""
-        if pc.why_not:
+        if pc.name and pc.session.absence:
             return pc.notice
-        if pc.engine_trouble:
-            return Notice(pc.engine_trouble, Tone.AMBER)
         headlines = [headline_from(one) for one in pc.doctor.findings]
         # A remark is no answer: what is wrong comes first, then what works.
         tones = (Tone.FAILURE, Tone.AMBER, Tone.GOOD)

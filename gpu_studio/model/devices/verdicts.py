@@ -50,12 +50,7 @@ def before_devices(is_silent: bool) -> Headline:
 def of_line(pc: Pc) -> Headline:
     """Return the headline about another PC that is not connected, or has no engine."""
     notice = pc.notice
-    return Headline(
-        code="line",
-        sentence=pc.engine_trouble or notice.sentence,
-        detail=notice.detail,
-        tone=notice.tone if pc.why_not else Tone.AMBER,
-    )
+    return Headline(code="line", sentence=notice.sentence, detail=notice.detail, tone=notice.tone)
 
 
 def of_card(
