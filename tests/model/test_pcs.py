@@ -119,7 +119,7 @@ def test_a_lost_line_keeps_the_devices_and_connects_again(
     ).requests()[0]
     attic.session.submit(request)
     qtbot.waitUntil(lambda: attic.notice.action is Action.CONNECT_AGAIN)
-    assert attic.session.state is EngineState.ABSENT
+    assert (attic.session.state, attic.is_shut) == (EngineState.ABSENT, False)
     assert len(other_pcs.engines.made) == 1, "no second engine is tried on a line that is lost"
     assert other_pcs.sources[0].calls[-1] == "close"
     assert [row.label for row in ready_studio.board.rows][1:] == ["CPU · attic", "GT 1030 · attic"]
@@ -134,6 +134,8 @@ def test_disconnecting_while_it_connects_leaves_nothing(
 ) -> None:
     other_pcs.answers.clear()
     pc = add_attic(ready_studio)
+    pc.open()
+    assert other_pcs.asked == ["attic"], "it connects already"
     ready_studio.pcs.shut(pc)
     qtbot.waitUntil(lambda: not pc.findChildren(Task))
     assert pc.is_shut
