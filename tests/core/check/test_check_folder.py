@@ -89,6 +89,7 @@ def test_what_is_no_check_is_passed_over(tmp_path: Path) -> None:
 
     assert folder.conclude_cut_off() is None
     assert folder.records() == ()
+    assert not list(tmp_path.glob("*.running"))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from gpu_studio.core.check.check_words import (
     running_rows,
     running_words,
 )
+from gpu_studio.core.notice import Notice
 from gpu_studio.core.pause import Pause
 from tests.fakes.check_answers import hot_card, wrong_bit
 from tests.fakes.check_records import check_record, check_until
@@ -77,3 +78,8 @@ def test_the_time_left_is_said_in_tens_of_seconds_and_no_time_after_the_plan() -
 def test_a_result_says_its_worst_finding_and_how_many_more_there_are() -> None:
     words = result_words(check_record({"load": (hot_card(),), "memory": (wrong_bit(),)}))
     assert words.doing.endswith(f"{wrong_bit().sentence} 1 more finding in Details.")
+
+
+def test_what_tested_nothing_has_no_verdict_beside_its_words() -> None:
+    words = result_words(msgspec.structs.replace(check_record(), stages=()))
+    assert (words.errors.sentence, words.chip) == ("Nothing tested", Notice())

@@ -104,13 +104,19 @@ def test_every_step_is_done_and_each_burst_after_a_rest_is_compared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first_mhz", "hot_mhz", "is_told"),
-    [(3004.0, 3004.0, True), (3004.0, 2500.0, False), (None, None, False)],
+    ("first_mhz", "hot_mhz", "chip_mhz", "is_told"),
+    [
+        (3004.0, 3004.0, 1400.0, True),
+        (3004.0, 3004.0, 900.0, False),
+        (3004.0, 2500.0, 1400.0, False),
+        (None, None, 1400.0, False),
+    ],
 )
 def test_slower_memory_counts_only_at_the_same_clock(
-    first_mhz: float | None, hot_mhz: float | None, is_told: bool
+    first_mhz: float | None, hot_mhz: float | None, chip_mhz: float, is_told: bool
 ) -> None:
-    first, hot = (Telemetry(memory_clock_mhz=clock_mhz) for clock_mhz in (first_mhz, hot_mhz))
+    first = Telemetry(memory_clock_mhz=first_mhz, sm_clock_mhz=1468.0)
+    hot = Telemetry(memory_clock_mhz=hot_mhz, sm_clock_mhz=chip_mhz)
     read = sensor_of(first, first, hot)
     run = card_run("load", "slow_memory", read=read, budget_s=6.0)
     follow(run)
