@@ -6,11 +6,18 @@ import contextlib
 import gc
 import os
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+# What needs no Qt comes first: PySide reads the source of each module that is imported after it.
+_WITHOUT_QT = (
+    "platformdirs", "gpu_studio.builds.client", "gpu_studio.engine.client",
+    "gpu_studio.engine.memory.modelled_engine", "gpu_studio.engine.recorded_engine",
+    "gpu_studio.hardware.client", "gpu_studio.hardware.cpu", "gpu_studio.process.console_end",
+)  # fmt: skip
 _X11_SOCKETS = "/tmp/.X11-unix/X"
 _PATIENCE_S = 3.0
 _WARNING = 0x30  # MB_ICONWARNING of winuser.h
@@ -42,6 +49,8 @@ def load_window() -> Callable[..., int]:
     the time until the first paint. `app.collect_in_its_thread` takes over there.
     """
     gc.disable()
+    for name in _WITHOUT_QT:
+        import_module(name)
     from gpu_studio.app import main as open_window
 
     return open_window

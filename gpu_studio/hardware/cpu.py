@@ -11,8 +11,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.telemetry import ClockReason, Telemetry
@@ -108,6 +106,8 @@ _MACHINES = {"amd64": "x86-64", "x86_64": "x86-64", "aarch64": "ARM64", "arm64":
 
 def describe_cpu(telemetry: Telemetry) -> Device:
     """Return the CPU with its cores, its highest clock and the PC's memory."""
+    import psutil  # 9 ms
+
     return Device(
         kind="cpu",
         name=cpu_name(),
@@ -122,6 +122,8 @@ def describe_cpu(telemetry: Telemetry) -> Device:
 
 
 def _has_battery() -> bool:
+    import psutil  # 9 ms
+
     try:
         return psutil.sensors_battery() is not None
     except (AttributeError, OSError, RuntimeError):
@@ -136,6 +138,8 @@ class CpuSensor:
 
     def read(self) -> Telemetry:
         """Return one reading. "Used" memory excludes caches that the system can free at once."""
+        import psutil  # 9 ms
+
         memory = psutil.virtual_memory()
         percent = psutil.cpu_percent(interval=None)
         # psutil's first answer is 0.0, because it has no earlier value to compare with.
@@ -241,6 +245,8 @@ def _description(cpuinfo: str) -> str:
 
 
 def _clock_max_mhz() -> float | None:
+    import psutil  # 9 ms
+
     try:
         frequency = psutil.cpu_freq()
     except (OSError, NotImplementedError, RuntimeError, AttributeError):
@@ -266,6 +272,8 @@ def _plausible(values: Iterable[float | None]) -> float | None:
 
 def _whole_cpu() -> list[Any]:
     """Return the readings for the whole CPU, or for each core; empty if there are none."""
+    import psutil  # 9 ms
+
     sensors = getattr(psutil, "sensors_temperatures", None)  # only on Linux and FreeBSD
     if sensors is None:
         return []
@@ -286,6 +294,8 @@ def clock_mhz() -> float | None:
     Only Linux does, with a driver for the CPU's clock. Without one, as on Windows and in most
     virtual machines, psutil's "current" clock is the nominal one and never changes.
     """
+    import psutil  # 9 ms
+
     if not any(_CPUFREQ.glob("policy*")):
         return None
     try:

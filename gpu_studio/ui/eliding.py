@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QHelpEvent, QPainter
-from PySide6.QtWidgets import QComboBox, QStyle, QStyleOptionComboBox, QToolTip
+from PySide6.QtWidgets import QComboBox, QStyleOptionComboBox, QToolTip
 
 from gpu_studio.model.text_rows import plain_tip
 from gpu_studio.ui.parts import Text, letters
@@ -173,6 +173,8 @@ class ElidingCombo(ComboBox):
 
     def initStyleOption(self, option: QStyleOptionComboBox) -> None:
         """Let Qt paint as much of the text as fits."""
+        from PySide6.QtWidgets import QStyle  # 5 ms: its enums
+
         super().initStyleOption(option)
         parts, style = QStyle.SubControl, QStyle.ComplexControl.CC_ComboBox
         field = self.style().subControlRect(style, option, parts.SC_ComboBoxEditField, self)
