@@ -203,6 +203,12 @@ class Photographer:
         self.rest(400)
 
     def take(self, name: str) -> None:
+        settle()  # a part that has just appeared moves the others once more
+        for plot in self._window.findChildren(LivePlot):
+            if plot.isVisible():
+                self.wait(lambda plot=plot: plot.plot is not None)
+                plot.refresh()
+        settle()
         save(self._window, self._folder / f"{name}{self._suffix}.png")
 
     def wait(self, is_done: Callable[[], object]) -> None:

@@ -182,8 +182,11 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # "Core i7-8700K CPU @ 3.70GHz", "Ryzen 7 5700G with Radeon Graphics", "Ryzen 5 5600 6-Core
-# Processor": what follows the model's own name.
-_SPARE_WORDS = re.compile(r"\s+(CPU\s+)?@.*|\s+with \S.* Graphics$|\s+\d+-Core Processor$")
+# Processor", "GTX 1650 with Max-Q Design": what is no part of the model's own name.
+_SPARE_WORDS = re.compile(
+    r"\s+(CPU\s+)?@.*|\s+with \S.* Graphics$|\s+\d+-Core Processor$|\s+with(?= Max-Q)"
+    r"|(?<=Max-Q) Design$"
+)
 
 _MAKERS = ("NVIDIA ", "AMD ", "Intel ", "Intel(R) ")
 UUID_TAIL = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from gpu_studio.core.notice import Tone, action_label
 from gpu_studio.ui.eliding import ElidedText
@@ -38,6 +38,8 @@ class HeroLine(QWidget):
         self.setObjectName(name)
         self._headline = Text("", "hero_words", name=f"{name}.headline")
         self._work = ElidedText("", "muted", name=f"{name}.work")
+        # The chip has its words on one line first, and the work what is left.
+        self._work.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._chip = TrustChip(theme, name="benchmark.trust")
         line = QHBoxLayout(self)
         line.setContentsMargins(0, 0, 0, 0)

@@ -85,6 +85,7 @@ def test_the_identity_of_a_device_outlives_its_numbers():
         ("Intel(R) Core(TM) i5-9600K CPU @ 3.70GHz", "Core i5-9600K"),
         ("AMD Ryzen 7 5700G with Radeon Graphics", "Ryzen 7 5700G"),
         ("AMD Ryzen 5 5600 6-Core Processor", "Ryzen 5 5600"),
+        ("NVIDIA GeForce GTX 1650 with Max-Q Design", "GTX 1650 Max-Q"),
         ("AMD Ryzen 7 5700G", "Ryzen 7 5700G"),
         ("NVIDIA card 1", "NVIDIA card 1"),
         ("NVIDIA card", "NVIDIA card"),
