@@ -65,10 +65,12 @@ class CodeDrawer(Card):
         head.addWidget(self._close)
         self.column.addWidget(self._note)
         self.column.addWidget(self._text, 1)
-        self.action = QAction("&Code", self, checkable=True)
+        self.action = QAction(icon("code", theme), "&Code", self, checkable=True)
+        self.action.setToolTip(_TIP)
+        self.action.setIconVisibleInMenu(False)
         self.action.setShortcut("F9")
         self.action.toggled.connect(self._open)
-        self.handle = self._make_handle(theme)
+        self.handle = self._make_handle()
         self._snippets = snippets
         snippets.snippet_changed.connect(self._show)
         snippets.wanted.connect(self.show)
@@ -108,20 +110,15 @@ class CodeDrawer(Card):
         else:
             super().keyPressEvent(event)
 
-    def _make_handle(self, theme: Theme) -> QToolButton:
+    def _make_handle(self) -> QToolButton:
         """Return the button beside the tabs that opens and closes the drawer."""
         handle = QToolButton()
         handle.setObjectName("code.open")
-        handle.setCheckable(True)
-        handle.setText("Code")
-        handle.setIcon(icon("code", theme))
+        handle.setDefaultAction(self.action)
         handle.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        handle.setToolTip(_TIP)
         handle.setAccessibleName("Code")
         handle.setAccessibleDescription(_TIP)
         handle.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        handle.toggled.connect(self.action.setChecked)
-        self.action.toggled.connect(handle.setChecked)
         self._pages.setCornerWidget(handle, Qt.Corner.TopRightCorner)
         return handle
 

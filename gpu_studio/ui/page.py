@@ -220,7 +220,7 @@ def _presented(part: Part) -> Part:
 class Flow(_Group):
     """Parts side by side, in as many lines as needed; one with ``stretch`` fills its line."""
 
-    def make(self, page: Page) -> QWidget:
+    def make(self, page: Page) -> FlowRow:
         widgets = [part.build(page) for part in self.inner]
         pairs = zip(self.inner, widgets, strict=True)
         fills = next((widget for part, widget in pairs if part.stretch), None)
@@ -250,17 +250,11 @@ class Stack(_Group):
         return place
 
 
-class Turning(_Group):
-    """Parts below each other; side by side, in as many lines as needed, where it is narrow.
+class Turning(Flow):
+    """Parts below each other, or as a `Flow` where it is narrow."""
 
-    There, one with ``stretch`` fills its line.
-    """
-
-    def make(self, page: Page) -> QWidget:
-        widgets = [part.build(page) for part in self.inner]
-        pairs = zip(self.inner, widgets, strict=True)
-        fills = next((widget for part, widget in pairs if part.stretch), None)
-        row = FlowRow(*widgets, fills=fills, spacing=GAP)
+    def make(self, page: Page) -> FlowRow:
+        row = super().make(page)
         page.updates.append(lambda: row.turn(is_column=not page.is_narrow))
         return row
 

@@ -109,15 +109,11 @@ class Text(QLabel):
         """Color the text in any role; the words must say the same."""
         set_property(self, "tone", tone.value)
 
-    def show_text(self, text: str) -> None:
-        """Show a text; without one, hide."""
-        self.setText(text)
-        self.setVisible(bool(text))
-
     def show_notice(self, notice: Notice) -> None:
         """Show a notice's sentence in its tone; without a sentence, hide."""
         self.set_tone(notice.tone)
-        self.show_text(notice.sentence)
+        self.setText(notice.sentence)
+        self.setVisible(bool(notice.sentence))
 
 
 def button(
@@ -166,12 +162,11 @@ def resize_on_screen(window: QWidget, size: tuple[int, int]) -> None:
     window.resize(QSize(*size).boundedTo(window.screen().availableSize()))
 
 
-def keep_room(*widgets: QWidget) -> None:
-    """Keep the place of widgets that are hidden: nothing moves under the pointer when they come."""
-    for widget in widgets:
-        policy = widget.sizePolicy()
-        policy.setRetainSizeWhenHidden(True)
-        widget.setSizePolicy(policy)
+def keep_room(widget: QWidget) -> None:
+    """Keep the place of a widget that is hidden: nothing moves under the pointer when it comes."""
+    policy = widget.sizePolicy()
+    policy.setRetainSizeWhenHidden(True)
+    widget.setSizePolicy(policy)
 
 
 def letters(widget: QWidget, count: int) -> int:
@@ -185,14 +180,6 @@ def discard(widget: QWidget) -> None:
     for one in (widget, *widget.findChildren(QWidget)):
         one.setObjectName("")
     widget.deleteLater()
-
-
-def rule() -> QFrame:
-    """Return a thin line across a card."""
-    widget = QFrame()
-    widget.setProperty("rule", True)
-    widget.setFixedHeight(1)
-    return widget
 
 
 def section(text: str) -> Text:

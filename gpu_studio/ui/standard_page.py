@@ -90,7 +90,7 @@ class StandardPage(QWidget):
     def _fill(self, contents: QWidget, sides: Sequence[Side]) -> None:
         works, names = compared_works(sides), side_names(sides)
         heading, sentence = headline(sides, works)
-        trust = TrustChip(self._theme, name="standard.trust")
+        trust = TrustChip(name="standard.trust")
         trust.show_notice(trust_of_sides(sides))
         column = QVBoxLayout(contents)
         column.setContentsMargins(0, 0, 0, 0)

@@ -299,7 +299,6 @@ QFrame[card="true"][tone="failure"] { border: 1px solid @failure@;
     border-left: 4px solid @failure@; }
 QFrame[card="true"][tone="amber"] { border: 1px solid @amber@; border-left: 4px solid @amber@; }
 QFrame[card="true"][tone="good"] { border: 1px solid @good@; border-left: 4px solid @good@; }
-QFrame[rule="true"] { background: @border@; border: none; }
 QFrame[zoomable="true"] { border: 1px solid transparent; border-radius: 6px; }
 QFrame[zoomable="true"]:focus { border-color: @accent@; }
 QFrame[choosable="true"] { border: 1px solid transparent; border-radius: 6px; }
@@ -317,6 +316,15 @@ QLabel[role="good"] { color: @good@; }
 QLabel[tone="quiet"] { color: @muted@; }
 QLabel[tone="good"] { color: @good@; }
 QLabel[tone="failure"] { color: @failure_ink@; }
+QLabel[chip="true"] { background: @track@; color: @muted@; border: 2px solid @track@;
+    border-radius: 11px; font-weight: 600; }
+QLabel[chip="true"][tone="good"] { background: @good_soft@; color: @good@;
+    border-color: @good_soft@; }
+QLabel[chip="true"][tone="amber"] { background: @amber_soft@; color: @amber@;
+    border-color: @amber_soft@; }
+QLabel[chip="true"][tone="failure"] { background: @failure_soft@; color: @failure_ink@;
+    border-color: @failure_soft@; }
+QLabel[chip="true"]:focus { border-color: @accent@; }
 QPushButton { background: @card@; border: 1px solid @border@; border-radius: 6px;
     padding: 6px 14px; }
 QPushButton:hover { background: @hover@; }

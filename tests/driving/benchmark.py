@@ -13,7 +13,6 @@ from tests.driving.window import (
     click,
     column,
     find,
-    move_mouse,
     open_page,
     plain,
     text,
@@ -108,11 +107,6 @@ def reasons(tab: QWidget) -> str:
 
 def headline(tab: QWidget) -> str:
     return text(tab, "benchmark.hero.headline")
-
-
-def hover_row(tab: QWidget, row: int) -> None:
-    place = cell_place(tab, row, "Size")
-    move_mouse(find(tab, "benchmark.results", QTableView).viewport(), place)
 
 
 def requests_of(tab: BenchmarkTab) -> list[RunWorkload]:

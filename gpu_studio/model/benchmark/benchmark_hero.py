@@ -59,16 +59,6 @@ class Hero(msgspec.Struct, frozen=True):
     has_failed: bool = False
     action: Action | None = None
 
-    @property
-    def for_picture(self) -> Hero:
-        """The same without a button."""
-        return msgspec.structs.replace(self, action=None)
-
-    @property
-    def is_wrong(self) -> bool:
-        """Whether the headline says that results are wrong, and the chip at which sizes."""
-        return self.chip.tone is Tone.FAILURE and not self.has_failed
-
 
 def hero_of(
     benchmark: Benchmark,
@@ -83,7 +73,7 @@ def hero_of(
     Args:
         benchmark: its plan and its results.
         rows: name the devices.
-        chosen: the run under the cursor, or the selected one; it decides the size.
+        chosen: the selected run; it decides the size.
         devices: the addresses that Run would use, for the page before the first run.
         titles: the workloads' titles by their names.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import Signal
@@ -48,21 +48,14 @@ class RunChoices(msgspec.Struct, frozen=True, kw_only=True):
     """What is chosen: a field for each control.
 
     ``options`` are the values of the workload's options by their names, ``uses`` has the identities
-    of devices and whether they run.
+    of devices and whether they run, as ``dtypes`` and ``modes`` have the names of theirs.
     """
 
     workload: str = ""
     sizes: str = ""
-    float32: bool = False
-    float16: bool = False
-    float64: bool = False
-    bfloat16: bool = False
+    dtypes: dict[str, bool] = msgspec.field(default_factory=dict)
+    modes: dict[str, bool] = msgspec.field(default_factory=dict)
     budget_s: float = 2.0
-    transfers: bool = False
-    naive: bool = False
-    sustained: bool = False
-    cold: bool = False
-    stop_early: bool = False
     options: dict[str, str] = msgspec.field(default_factory=dict)
     uses: dict[str, bool] = msgspec.field(default_factory=dict)
     view: str = "time"
@@ -96,14 +89,14 @@ class RunModel(PageModel):
         parent: QObject | None = None,
     ) -> None:
         kept = studio.settings.choices
-        ticked = (*kept.dtypes, *kept.modes)
-        chosen: dict[str, Any] = {name: name in ticked for name in (*SHOWN_DTYPES, *MODES)}
-        super().__init__(
-            RunChoices(
-                workload=kept.workload, sizes=kept.sizes, budget_s=kept.budget_s, **chosen
-            ),
-            parent,
-        )  # fmt: skip
+        chosen = RunChoices(
+            workload=kept.workload,
+            sizes=kept.sizes,
+            dtypes=dict.fromkeys(kept.dtypes, True),
+            modes=dict.fromkeys(kept.modes, True),
+            budget_s=kept.budget_s,
+        )
+        super().__init__(chosen, parent)
         self._studio, self.benchmark, self._history = studio, benchmark, history
         self._comparison = QuickComparison(studio)
         self._table = ResultsTable(benchmark, studio.board)
@@ -111,7 +104,6 @@ class RunModel(PageModel):
         self.workloads: dict[str, WorkloadDescription] = {}
         self.selected: Run | None = None
         self.outcome = Notice()
-        self._pointed: Run | None = None
         self._typed: dict[str, tuple[str, dict[str, str]]] = {}
         self._verdict: tuple[object, Notice] = (None, Notice())
         history.ghost_changed.connect(self._on_ghost_changed)
@@ -219,9 +211,8 @@ class RunModel(PageModel):
 
     @property
     def _modes(self) -> tuple[str, ...]:
-        return tuple(
-            mode for mode in MODES if getattr(self.choices, mode) and not self.refusal(mode)
-        )
+        chosen = self.choices.modes
+        return tuple(one for one in MODES if chosen.get(one) and not self.refusal(one))
 
     @property
     def _options(self) -> dict[str, str]:
@@ -242,7 +233,7 @@ class RunModel(PageModel):
         return Plan(
             workload=chosen.workload if workload else "",
             sizes=() if self.mistake else tuple(parse_sizes(chosen.sizes)),
-            dtypes=tuple(one for one in SHOWN_DTYPES if getattr(chosen, one) and self.offers(one)),
+            dtypes=tuple(filter(self.offers, filter(chosen.dtypes.get, SHOWN_DTYPES))),
             devices=tuple(one for one in usable if workload is None or workload.runs_on(one)),
             budget_s=chosen.budget_s,
             options=self._options,
@@ -327,14 +318,14 @@ class RunModel(PageModel):
         plan = self._comparison.plan
         if not plan.devices or self.is_busy:
             return
-        plain = dict.fromkeys((*SHOWN_DTYPES, *MODES), False) | dict.fromkeys(plan.dtypes, True)
         self.choose(workload=plan.workload)
         self.choose(
             sizes=", ".join(map(str, plan.sizes)),
             budget_s=plan.budget_s,
             options={},
             uses={row.identity: row.address in plan.devices for row in self.devices if row.address},
-            **plain,
+            dtypes=dict.fromkeys(plan.dtypes, True),
+            modes={},
         )
         self._start(plan)
 
@@ -387,7 +378,7 @@ class RunModel(PageModel):
         return hero_of(
             self.benchmark,
             self._studio.board.rows,
-            chosen=self._pointed or self.selected,
+            chosen=self.selected,
             devices=self.plan.devices,
             titles=self.benchmark.titles,
         )
@@ -470,17 +461,11 @@ class RunModel(PageModel):
 
     def select(self, run: Run | None) -> None:
         """Show one run alone; None shows the latest of each device."""
-        self.selected, self._pointed = run, None
+        self.selected = run
         if run is not None:
             self.choose(view="time")
         self._show_code()
         self.changed.emit()
-
-    def point(self, run: Run | None) -> None:
-        """Show the size of a run over the curves while the mouse is on it."""
-        if run is not self._pointed:
-            self._pointed = run
-            self.changed.emit()
 
     def on_notified(self, notice: Notice) -> None:
         """Say what became of a file, before what Run would do."""
@@ -506,8 +491,6 @@ class RunModel(PageModel):
     def _on_plan_changed(self) -> None:
         if self.selected not in self.runs:
             self.selected = None
-        if self._pointed not in self.runs:
-            self._pointed = None
         self._show_code()
 
     def _show_code(self) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QSignalBlocker, Qt
-from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt
 from PySide6.QtWidgets import QHeaderView, QMenu
 
 from gpu_studio.model.text_rows import TextRows
@@ -34,9 +33,9 @@ class BenchmarkResults(Card):
     A click on a median selects the run of that device, elsewhere in a row the latest one.
 
     Args:
-        model: its sheet, and what is selected and pointed at.
+        model: its sheet, and what is selected.
         theme: gives the colors.
-        copies: the texts and actions that copy the table; Ctrl+C does the first.
+        copies: the texts and actions that copy the table.
     """
 
     def __init__(
@@ -55,10 +54,6 @@ class BenchmarkResults(Card):
         selection = view.selectionModel()
         selection.selectionChanged.connect(self._on_selection_changed)
         selection.currentColumnChanged.connect(self._on_selection_changed)
-        view.setMouseTracking(True)
-        view.entered.connect(lambda index: model.point(self._run_at(index)))
-        view.viewportEntered.connect(lambda: model.point(None))
-        view.viewport().installEventFilter(self)
         header = view.horizontalHeader()
         header.setResizeContentsPrecision(_FITTED_ROWS)
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
@@ -68,9 +63,6 @@ class BenchmarkResults(Card):
         self._menu = QMenu(view)
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._open_menu)
-        copy = QShortcut(QKeySequence(QKeySequence.StandardKey.Copy), view)
-        copy.setContext(Qt.ShortcutContext.WidgetShortcut)
-        copy.activated.connect(copies[0][1])
 
     def show_sheet(self) -> None:
         """Show the present table, and select the row of the selected run."""
@@ -86,12 +78,6 @@ class BenchmarkResults(Card):
                     column = [one.value for one in sheet.rows[row]].index(selected)
                     self._table.setCurrentIndex(self._rows.index(row, column))
         show_whole_rows(self._table)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Notice that the mouse left the table."""
-        if event.type() is QEvent.Type.Leave:
-            self._model.point(None)
-        return super().eventFilter(watched, event)
 
     def _run_at(self, index: QModelIndex) -> Run | None:
         return self._rows.cell(index.row(), index.column()).value if index.isValid() else None

@@ -30,7 +30,7 @@ class HeroLine(QWidget):
     Args:
         theme: gives the colors.
         name: begins the names of its parts.
-        act: does what the button says.
+        act: does what the button says; None: there is none, on a picture.
     """
 
     def __init__(self, theme: Theme, *, name: str, act: Callable[[], None] | None = None) -> None:
@@ -40,15 +40,16 @@ class HeroLine(QWidget):
         self._work = ElidedText("", "muted", name=f"{name}.work")
         # The chip has its words on one line first, and the work what is left.
         self._work.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self._chip = TrustChip(theme, name="benchmark.trust")
+        self._chip = TrustChip(name="benchmark.trust")
         line = QHBoxLayout(self)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(GAP)
         line.addWidget(self._headline)
         line.addWidget(self._work, 1)
         line.addWidget(self._chip, 0, Qt.AlignmentFlag.AlignVCenter)
-        self._action = button("", act or (lambda: None), name=f"{name}.action")
-        line.addWidget(self._action)
+        self._action = button("", act, name=f"{name}.action") if act is not None else None
+        if self._action is not None:
+            line.addWidget(self._action)
         self.setMinimumHeight(self._headline.room_for(_ROLES))
 
     def show_hero(self, hero: Hero) -> None:
@@ -60,7 +61,8 @@ class HeroLine(QWidget):
         self._work.setWordWrap(hero.has_failed)
         self._work.set_tone(Tone.FAILURE if hero.has_failed else Tone.PLAIN)
         self._chip.show_notice(hero.chip)
-        show_label(self._action, action_label(hero.action))
+        if self._action is not None:
+            show_label(self._action, action_label(hero.action))
         self.setAccessibleName(" · ".join(filter(None, (hero.headline, hero.work))))
         self._fit()
 

@@ -74,7 +74,7 @@ class HistoryPage(Page):
             Columns(
                 Own(lambda: RoomText(role="title", lines=2),
                     lambda shown: shown.setText(m.heading), name="history.heading", stretch=1),
-                Own(lambda: TrustChip(self.theme, name="benchmark.history.trust"),
+                Own(lambda: TrustChip(name="benchmark.history.trust"),
                     lambda chip: chip.show_notice(m.compared.trust),
                     shown=lambda: m.compared.trust.sentence),
                 presented=True,

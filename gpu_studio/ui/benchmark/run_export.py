@@ -100,7 +100,7 @@ class RunExport:
         column.setContentsMargins(_MARGIN, _MARGIN, _MARGIN, _MARGIN)
         column.setSpacing(GAP)
         line = HeroLine(self._theme, name="benchmark.hero.picture")
-        line.show_hero(self._model.hero.for_picture)
+        line.show_hero(self._model.hero)
         source = Text(f"{program_title()} · {shown_moment(local_now())}", "muted")
         for part in (line, Text(caption, "value", wraps=True), _PlotCopy(front), source):
             column.addWidget(part)

@@ -103,7 +103,6 @@ class RunPage(Page):
         self._sizes = SizeView(benchmark, board, theme)
         self._export = RunExport(studio, model, theme, lambda: (self.plot, self.caption))
         super().__init__("benchmark", model, theme)
-        self._sizes.run_pointed.connect(model.point)
         why = self.findChild(QToolButton, "benchmark.why.more")
         assert why is not None
         self._why = why
@@ -259,14 +258,14 @@ class RunPage(Page):
 
     def _dtype(self, dtype: str) -> Part:
         return Tick(
-            of=dtype, title=dtype, name=f"dtype.{dtype}",
+            of="dtypes", key=dtype, usual=False, title=dtype, name=f"dtype.{dtype}",
             enabled=lambda: self.model.offers(dtype),
         )  # fmt: skip
 
     def _mode(self, mode: str) -> Part:
         title, sentence = _MODES[mode]
         return Tick(
-            of=mode, title=title, name=f"mode.{mode}",
+            of="modes", key=mode, usual=False, title=title, name=f"mode.{mode}",
             enabled=lambda: not self.model.refusal(mode),
             tip=lambda: self.model.refusal(mode) or sentence,
         )  # fmt: skip

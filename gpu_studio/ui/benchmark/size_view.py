@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import TYPE_CHECKING
-
-from PySide6.QtCore import Signal
 
 from gpu_studio.core.benchmark.verdict import (
     compared_cards,
@@ -35,13 +32,7 @@ _SYMBOLS = ("o", "s", "t1", "d", "p", "h", "star", "t", "+", "x", "t2", "t3")
 
 
 class SizeView(LivePlot):
-    """Both axes are logarithmic; a crossover has a band between its enclosing sizes.
-
-    Signals:
-        run_pointed(Run): the run of the size under the mouse; None without one.
-    """
-
-    run_pointed = Signal(object)
+    """Both axes are logarithmic; a crossover has a band between its enclosing sizes."""
 
     def __init__(
         self,
@@ -64,9 +55,7 @@ class SizeView(LivePlot):
         )
         self.setAccessibleName("Median time per call by size")
         self._benchmark, self._board = benchmark, board
-        self._selected: Run | None = None
         self._drawn: list[int] = []
-        self.pointed.connect(self._point)
 
     def caption_of(self, selected: Run | None) -> str:
         """Return what the plot shows of the work of one run, or of the latest, in words."""
@@ -79,7 +68,6 @@ class SizeView(LivePlot):
 
     def show_results(self, selected: Run | None) -> None:
         """Draw the medians of the work of one run; None shows the latest."""
-        self._selected = selected
         results = self._results(selected)
         state = [id(result) for result in results]
         if state == self._drawn and self.curve_keys:
@@ -162,15 +150,6 @@ class SizeView(LivePlot):
             f"{format_size(result.size, result.size_text)}: {format_duration(result.median_s)}"
             for result in results
         )
-
-    def _point(self, x: float | None) -> None:
-        """Tell the run whose size is nearest to the mouse."""
-        shown = self._marked(self._results(self._selected))
-        if x is None or not shown:
-            self.run_pointed.emit(None)
-            return
-        nearest = min(shown, key=lambda result: abs(math.log(result.size / x)))
-        self.run_pointed.emit(next(run for run in self._benchmark.runs if run.result is nearest))
 
 
 def _names(curves: Sequence[tuple[Curve, Sequence[RunFinished]]]) -> list[CurveName]:

@@ -172,7 +172,7 @@ def show_lane(plot: LivePlot, lane: Lane) -> None:
     plot.set_y_range(lane.low, lane.high)
     plot.set_levels([] if lane.limit is None else [Level(lane.limit, "", "muted")])
     plot.set_markers(lane.marks)
-    plot.describe(lane.words)
+    plot.setAccessibleDescription(lane.words)
 
 
 class CheckCurves(Card):

@@ -87,7 +87,7 @@ class CheckPage(Page):
                 Words(lambda: m.hero.origin, "amber", name="origin"),
                 Flow(
                     Words(lambda: m.hero.errors, "hero_words", wraps=False, name="errors"),
-                    Own(lambda: TrustChip(self.theme, name="check.chip"),
+                    Own(lambda: TrustChip(name="check.chip"),
                         lambda chip: chip.show_notice(m.hero.chip),
                         shown=lambda: m.hero.chip.sentence),
                 ),

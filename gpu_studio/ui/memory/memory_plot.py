@@ -52,7 +52,9 @@ class MemoryPlot(LivePlot):
         self.set_markers(markers(history.shown_marks, history.axis_s))
         self.set_names(self._curve_names())
         tank = memory.tank
-        self.describe(f"Memory over time. Now: {tank.sentence}" if tank else "No readings yet.")
+        self.setAccessibleDescription(
+            f"Memory over time. Now: {tank.sentence}" if tank else "No readings yet."
+        )
         self.refresh()
 
     @property

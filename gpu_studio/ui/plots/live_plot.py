@@ -15,7 +15,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
@@ -69,14 +69,9 @@ class LivePlot(QFrame):
         empty: says what will be in it, until there is something.
         zoomable: accepts keyboard focus and zooms; see `plot_zoom`.
 
-    Signals:
-        pointed(float | None): the x under the mouse; None if the mouse left the plot.
-
     Attributes:
         marks: what is shown beside the curves: markers, levels, names and spans.
     """
-
-    pointed = Signal(object)
 
     def __init__(
         self,
@@ -203,10 +198,6 @@ class LivePlot(QFrame):
         if self.plot is not None and not self._is_chosen:
             self.plot.setXRange(low, high, padding=0)
 
-    def describe(self, sentence: str) -> None:
-        """Set the plot's description for screen readers."""
-        self.setAccessibleDescription(sentence)
-
     def show_all(self) -> None:
         """Show everything again after zooming."""
         if self._zoom is not None and self._zoom.is_chosen:
@@ -314,8 +305,7 @@ class LivePlot(QFrame):
             self._zoom.put_button()
 
     def _on_hovered(self, event: QMouseEvent | None) -> None:
-        read = imported(f"{_READING}:read_at_mouse")
-        self.pointed.emit(read(self.plot, self._curves.values(), event))
+        imported(f"{_READING}:read_at_mouse")(self.plot, self._curves.values(), event)
 
     def _zoomed(self) -> None:
         """Draw the current view; show everything again after the zoom ended."""

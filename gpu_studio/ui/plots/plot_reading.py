@@ -24,11 +24,9 @@ if TYPE_CHECKING:
 _FARTHEST = 40  # pixels
 
 
-def read_at_mouse(
-    plot: PlotCanvas, curves: Iterable[Curve], event: QMouseEvent | None
-) -> float | None:
-    """Show the nearest point of each curve; return the x under the mouse, None outside the plot."""
-    box, lines, x = plot.plotItem.vb, [], None
+def read_at_mouse(plot: PlotCanvas, curves: Iterable[Curve], event: QMouseEvent | None) -> None:
+    """Show the nearest point of each curve; nothing if the mouse is outside the plot."""
+    box, lines = plot.plotItem.vb, []
     scene = plot.mapToScene(event.position().toPoint()) if event is not None else None
     if scene is not None and box.sceneBoundingRect().contains(scene):
         seen = float(box.mapSceneToView(scene).x())
@@ -39,7 +37,6 @@ def read_at_mouse(
         QToolTip.showText(event.globalPosition().toPoint(), rich_tip(lines), plot)
     else:
         QToolTip.hideText()
-    return x
 
 
 def reading_lines(curves: Iterable[Curve], style: AxesStyle, x: float, reach: float) -> list[str]:

@@ -218,17 +218,15 @@ def test_the_mouse_reads_the_value_of_each_curve(qtbot, shown):
     plot.set_curve("a", Curve("CPU", "cpu", lambda: ([1, 2, 3], [1e-3, 2e-3, 4e-3])))
     plot.set_curve("b", Curve("GT <1030>", "gpu0", lambda: ([1, 2, 3], [1e-6, 2e-6, 4e-6])))
     box = plot.plot.plotItem.vb
-    pointed = []
-    plot.pointed.connect(pointed.append)
 
     def point_at_the_second_sample():  # again until the plot has its final size
         place = plot.plot.mapFromScene(box.mapViewToScene(QPointF(2.0, -4.0)))
         move_mouse(plot.plot.viewport(), place)
-        assert pointed[-1] == pytest.approx(2.0, abs=0.1)
+        assert "sample 2" in QToolTip.text()
 
     qtbot.waitUntil(point_at_the_second_sample)
     read = QToolTip.text()
-    assert all(result in read for result in ("sample 2", "CPU: 2.00", "GT &lt;1030&gt;: 2.00"))
+    assert all(result in read for result in ("CPU: 2.00", "GT &lt;1030&gt;: 2.00"))
 
 
 def test_names_stand_beside_their_curves_inside_the_plot(shown):
