@@ -2,6 +2,8 @@
 
 ``python -m tests.screenshots DIR [--size 1280x800] [--theme dark]`` takes the README's: the real
 window with the real engine and sensors of this PC. Every number was measured while it was taken.
+Those of Devices, Switcher and Memory are of a PC with soft cards: ``python -m tests.softcards.run
+--card …`` with ``--only Devices --only Switcher --only Memory``; their numbers are simulated.
 In docs/pictures, race.png is race-swarm-middle.png, race-learn.png is race-learn-middle.png, and
 race.webp is race-swarm.webp; the others keep their names.
 
@@ -30,12 +32,13 @@ def take_real_pictures(options: argparse.Namespace) -> None:
     width, height = (int(part) for part in options.size.split("x"))
     settings = Settings(None)
     settings.change(theme=options.theme, budget_s=0.5)
-    take_first_start(options.folder, options.suffix, settings)
+    if not options.only:
+        take_first_start(options.folder, options.suffix, settings)
     window = build_window(settings=settings)
     window.resize(width, height)
     window.show()
     try:
-        Photographer(window, options.folder, options.suffix).take_all()
+        Photographer(window, options.folder, options.suffix).take_all(options.only or TABS)
     finally:
         window.close()
 

@@ -6,8 +6,9 @@ slices, or stop at the first failure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
@@ -60,6 +61,14 @@ def step_of(runs: Sequence[Run], session: EngineSession | None = None) -> QueueS
 # Returns the next step, given the runs that have begun and the event that ended the step before,
 # None at first; None if the plan is over.
 Plan = Callable[[Sequence["Run"], "Event | None"], QueueStep | None]
+
+
+class RunSource(NamedTuple):
+    """Another source of a plan's runs than the PCs: a recording, with its devices' names."""
+
+    session: EngineSession
+    recording: str | None = None
+    device_names: Mapping[str, str] = MappingProxyType({})
 
 
 class RunQueue(QObject):

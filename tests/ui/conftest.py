@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui import theme
 from gpu_studio.ui.main_window import MainWindow
-from gpu_studio.ui.plots.live_plot import LivePlot
+from gpu_studio.ui.plots.live_plot import AxesStyle, LivePlot
 from gpu_studio.ui.theme import Theme
 
 # Per cent of the letters' own width, and points: the two extremes, and what is usual.
@@ -84,7 +84,7 @@ def page_of_plots(qtbot: QtBot, theme: Theme) -> tuple[QWidget, list[LivePlot]]:
     page = QWidget()
     qtbot.addWidget(page)
     column = QVBoxLayout(page)
-    plots = [LivePlot(theme, name=f"plot {number}") for number in range(3)]
+    plots = [LivePlot(theme, AxesStyle(), name=f"plot {number}") for number in range(3)]
     for plot in plots:
         column.addWidget(plot)
     return page, plots

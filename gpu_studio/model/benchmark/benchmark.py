@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal
@@ -19,7 +18,7 @@ from gpu_studio.core.messages.run_messages import RunFailed, SamplesMeasured
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import about_time, format_duration
 from gpu_studio.model.benchmark.run_labels import run_label
-from gpu_studio.model.run_queue import QueueStep, RunQueue, WorkState, step_of
+from gpu_studio.model.run_queue import QueueStep, RunQueue, RunSource, WorkState, step_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,14 +45,6 @@ _SOONEST_UPDATE_MS = 200
 _LATEST_UPDATE_MS = 400
 # A run's pause after each line of samples: the window updates its texts and curves in it.
 REST_S = 0.04
-
-
-class RunSource(NamedTuple):
-    """Another source of a plan's runs than the PCs: a recording, with its devices' names."""
-
-    session: EngineSession
-    recording: str | None = None
-    device_names: Mapping[str, str] = MappingProxyType({})
 
 
 class _Steps:

@@ -23,8 +23,8 @@ from gpu_studio.core.messages.run_messages import (  # noqa: TC001  # msgspec re
 )
 from gpu_studio.core.program_version import program_title
 from gpu_studio.core.texts import listed
-from gpu_studio.model.benchmark.benchmark import RunSource
 from gpu_studio.model.engine_session import EngineSession
+from gpu_studio.model.run_queue import RunSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,7 +15,7 @@ from gpu_studio.core.benchmark.turns import turns_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import counted, format_duration
 from gpu_studio.model.benchmark.run_labels import run_label
-from gpu_studio.ui.plots.live_plot import Curve, Level, LivePlot, Span
+from gpu_studio.ui.plots.live_plot import AxesStyle, Curve, Level, LivePlot, Span
 from gpu_studio.ui.plots.plot_curve import Pieces
 
 if TYPE_CHECKING:
@@ -52,13 +52,10 @@ class LiveView(LivePlot):
     ) -> None:
         super().__init__(
             theme,
+            AxesStyle(x_unit="s", y_unit="s", logarithmic_y=True),
             name="benchmark.plot",
-            x_unit="s",
-            y_unit="s",
-            logarithmic_y=True,
             zoomable=True,
             empty="The time of each call appears here while it runs.",
-            legend=0,
             parent=parent,
         )
         self.setAccessibleName("Time per call of every sample")

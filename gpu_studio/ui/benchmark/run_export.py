@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF
@@ -19,10 +20,11 @@ from gpu_studio.ui.parts import GAP, Text
 from gpu_studio.ui.saving import picture_of, save_as
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from PySide6.QtGui import QPaintEvent
 
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.benchmark.run_model import RunModel
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.plots.live_plot import LivePlot
@@ -48,8 +50,8 @@ class RunExport:
     ) -> None:  # fmt: skip
         self._studio, self._model, self._theme, self._front = studio, model, theme, front
         self.copies = (
-            ("Copy as &Markdown", self._copy_markdown, "benchmark.export.markdown"),
-            ("Copy as CS&V", self._copy_csv, "benchmark.export.copy_csv"),
+            ("Copy as &Markdown", partial(self._copy, to_markdown), "benchmark.export.markdown"),
+            ("Copy as CS&V", partial(self._copy, to_csv), "benchmark.export.copy_csv"),
         )
         self.items = (
             *self.copies, None,
@@ -59,14 +61,8 @@ class RunExport:
             None, ("Plot as &PNG…", self._save_png, "benchmark.export.png"),
         )  # fmt: skip
 
-    def _copy_markdown(self) -> None:
-        self._copy(to_markdown(self._model.sheet.runs))
-
-    def _copy_csv(self) -> None:
-        self._copy(to_csv(self._model.sheet.runs))
-
-    def _copy(self, text: str) -> None:
-        QGuiApplication.clipboard().setText(text)
+    def _copy(self, text_of: Callable[[Sequence[Run]], str]) -> None:
+        QGuiApplication.clipboard().setText(text_of(self._model.sheet.runs))
         self._model.on_notified(Notice("Table copied."))
 
     def _save_csv(self) -> None:

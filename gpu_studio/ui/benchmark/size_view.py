@@ -13,7 +13,7 @@ from gpu_studio.core.benchmark.verdict import (
 )
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.benchmark.run_labels import result_label
-from gpu_studio.ui.plots.live_plot import Curve, CurveName, LivePlot, Marker
+from gpu_studio.ui.plots.live_plot import AxesStyle, Curve, CurveName, LivePlot, Marker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,14 +43,16 @@ class SizeView(LivePlot):
     ) -> None:
         super().__init__(
             theme,
+            AxesStyle(
+                "size of the square matrices",
+                x_unit="size",
+                y_unit="s",
+                logarithmic_x=True,
+                logarithmic_y=True,
+            ),
             name="benchmark.plot.sizes",
-            x_label="size of the square matrices",
-            x_unit="size",
-            y_unit="s",
-            logarithmic=True,
             zoomable=True,
             empty="The median time of each size appears here.",
-            legend=0,
             parent=parent,
         )
         self.setAccessibleName("Median time per call by size")

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QWidget
 from gpu_studio.core.check.check_run import CheckRun
 from gpu_studio.core.check.stages import stage_title
 from gpu_studio.ui.parts import Card, Text
-from gpu_studio.ui.plots.live_plot import Curve, Level, LivePlot, Marker
+from gpu_studio.ui.plots.live_plot import AxesStyle, Curve, Level, LivePlot, Marker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,8 +150,8 @@ def _points(name: str, readings: Sequence[Telemetry]) -> Points:
 
 def _plot_of(theme: Theme, unit: Unit) -> LivePlot:
     plot = LivePlot(
-        theme, name=f"check.curves.{unit}", x_unit="s", y_unit=unit,
-        legend=3 if unit == "°C" else 0, zoomable=True,
+        theme, AxesStyle(x_unit="s", y_unit=unit, has_legend=unit == "°C"),
+        name=f"check.curves.{unit}", zoomable=True,
     )  # fmt: skip
     plot.setAccessibleName(f"{unit} over the time of the check")
     return plot

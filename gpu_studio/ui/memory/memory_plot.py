@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.units import format_bytes
-from gpu_studio.ui.plots.live_plot import Curve, CurveName, Level, LivePlot, Marker
+from gpu_studio.ui.plots.live_plot import AxesStyle, Curve, CurveName, Level, LivePlot, Marker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ class MemoryPlot(LivePlot):
 
     def __init__(self, theme: Theme, model: NowModel) -> None:
         super().__init__(
-            theme, name="memory.plot", x_unit="s", y_unit="bytes", legend=0,
+            theme, AxesStyle(x_unit="s", y_unit="bytes"), name="memory.plot",
             empty="Press Run: the tensors appear here.",
         )  # fmt: skip
         self._model, self._identity, self._bytes_a_line = model, "", 0.0

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.plots.plot_canvas import PlotCanvas
     from gpu_studio.ui.theme import Theme
 
-__all__ = ["Curve", "CurveName", "CurveSource", "Level", "LivePlot", "Marker", "Span"]
+__all__ = ["AxesStyle", "Curve", "CurveName", "CurveSource", "Level", "LivePlot", "Marker", "Span"]
 # Four frames a second: with ten, a run on two cores took 2.6 % longer in the median.
 FRAME_MS = 250
 _FEWEST_POINTS = 400
@@ -60,12 +60,7 @@ class LivePlot(QFrame):
 
     Args:
         theme: gives the colors and reports their changes.
-        x_unit, y_unit: the number format of an axis: ``""``, ``"s"``, ``"bytes"``, ``"°C"``,
-            ``"W"``, ``"MHz"``, ``"count"`` or ``"size"``.
-        logarithmic: both axes; x in powers of two if its unit is ``"size"``.
-        logarithmic_y: the y axis alone; every value is above zero.
-        legend: the number of label columns; one column is inside the plot, several are in a row
-            above it, 0 shows none.
+        style: the labels and units of the axes.
         empty: says what will be in it, until there is something.
         zoomable: accepts keyboard focus and zooms; see `plot_zoom`.
 
@@ -76,15 +71,9 @@ class LivePlot(QFrame):
     def __init__(
         self,
         theme: Theme,
+        style: AxesStyle,
         *,
         name: str,
-        x_label: str = "",
-        y_label: str = "",
-        x_unit: str = "",
-        y_unit: str = "",
-        logarithmic: bool = False,
-        logarithmic_y: bool = False,
-        legend: int = 1,
         zoomable: bool = False,
         empty: str = "",
         parent: QWidget | None = None,
@@ -92,10 +81,7 @@ class LivePlot(QFrame):
         super().__init__(parent)
         self.setObjectName(name)
         self.setMinimumSize(80, 60)
-        self._theme, self._empty = theme, empty
-        self._style = AxesStyle(
-            x_label, y_label, x_unit, y_unit, logarithmic, legend, logarithmic or logarithmic_y
-        )
+        self._theme, self._style, self._empty = theme, style, empty
         self._curves: dict[str, Curve] = {}
         self.marks: dict[str, list[Any]] = defaultdict(list)
         self._y_range: tuple[float, float] | None = None

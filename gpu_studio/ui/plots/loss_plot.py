@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.units import counted
-from gpu_studio.ui.plots.live_plot import Curve, LivePlot
+from gpu_studio.ui.plots.live_plot import AxesStyle, Curve, LivePlot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +21,8 @@ class LossPlot(LivePlot):
     """A plot of losses by step; `show_losses` replaces all of them."""
 
     def __init__(self, theme: Theme, *, name: str) -> None:
-        super().__init__(theme, name=name, x_label="step", y_label="loss", x_unit="count")
+        style = AxesStyle("step", "loss", x_unit="count", has_legend=True)
+        super().__init__(theme, style, name=name)
         self.setMinimumHeight(170)
 
     def show_losses(self, losses: Mapping[str, Sequence[float]]) -> None:

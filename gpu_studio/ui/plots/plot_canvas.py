@@ -132,6 +132,7 @@ def _decades(minimum: float, maximum: float, most: int) -> list[float]:
 
 
 _LEGEND_ROW = 22  # pixels
+_LEGEND_COLUMNS = 4
 _TOP_LABEL, _LABEL_STEP = 0.93, 0.14  # of the plot's height
 _LABEL_PADDING = 10  # pixels, above and below a label
 _BAND_ALPHA = 40
@@ -189,7 +190,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
 
     def __init__(self, style: AxesStyle, parent: QWidget) -> None:
         axes = {
-            "bottom": UnitAxis("bottom", style.x_unit, logarithmic=style.logarithmic),
+            "bottom": UnitAxis("bottom", style.x_unit, logarithmic=style.logarithmic_x),
             "left": UnitAxis("left", style.y_unit, logarithmic=style.logarithmic_y),
         }
         super().__init__(parent, axisItems=axes, background=None, enableMenu=False)
@@ -207,19 +208,14 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         self.showGrid(x=True, y=True, alpha=0.25)
         self.plotItem.layout.setContentsMargins(1, END_ROOM // 2, END_ROOM, 1)
         self.plotItem.vb.sigResized.connect(self._place_labels)
-        self.setLogMode(x=style.logarithmic, y=style.logarithmic_y)
+        self.setLogMode(x=style.logarithmic_x, y=style.logarithmic_y)
         if style.x_label:
             self.setLabel("bottom", style.x_label)
         if style.y_label:
             self.setLabel("left", style.y_label)
-        if style.legend_columns:
-            # Time grows with size, so a log-log plot is empty at its upper left.
-            corner = (10, 10) if style.logarithmic else (-10, 10)
-            legend = self.addLegend(
-                offset=corner, labelTextSize="9pt", colCount=style.legend_columns
-            )
-            if style.legend_columns > 1:
-                legend.setParentItem(self.plotItem)  # the plot itself would clip it
+        if style.has_legend:
+            legend = self.addLegend(labelTextSize="9pt", colCount=_LEGEND_COLUMNS)
+            legend.setParentItem(self.plotItem)  # the plot itself would clip it
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Tell where the mouse is, but not while it drags."""
@@ -252,12 +248,10 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         legend = self.plotItem.legend
         if legend is not None:
             legend.setLabelTextColor(theme.colour("text"))
-            if self.axes_style.legend_columns == 1:
-                legend.setBrush(_ground(theme))
 
     def place_legend(self) -> None:
         """Make room for a legend above the plot."""
-        if self.axes_style.legend_columns > 1 and self.plotItem.legend.items:
+        if self.axes_style.has_legend and self.plotItem.legend.items:
             self.plotItem.layout.setContentsMargins(1, _LEGEND_ROW, END_ROOM, 1)
             self.plotItem.legend.anchor((0, 0), (0, 0), offset=(_LEGEND_ROW, -_LEGEND_ROW // 2))
 
@@ -296,7 +290,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
             item.label.updatePosition()
 
     def _name_items(self, name: CurveName, theme: Theme) -> list[Any]:
-        x = math.log10(name.x) if self.axes_style.logarithmic else name.x
+        x = math.log10(name.x) if self.axes_style.logarithmic_x else name.x
         y = math.log10(name.y) if self.axes_style.logarithmic_y else name.y
         (left, right), _ = self.plotItem.vb.viewRange()
         is_at_left = name.is_above if name.rises else x > (left + right) / 2
@@ -313,7 +307,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         """Return a marker's line, and its band if it has one."""
 
         def place(value: float) -> float:
-            return math.log10(value) if self.axes_style.logarithmic else value
+            return math.log10(value) if self.axes_style.logarithmic_x else value
 
         colour = QColor(theme.colour(ink(marker.role)))
         style = Qt.PenStyle.DashLine if marker.dashed else Qt.PenStyle.DotLine

@@ -30,7 +30,7 @@ def read_at_mouse(plot: PlotCanvas, curves: Iterable[Curve], event: QMouseEvent 
     scene = plot.mapToScene(event.position().toPoint()) if event is not None else None
     if scene is not None and box.sceneBoundingRect().contains(scene):
         seen = float(box.mapSceneToView(scene).x())
-        x = 10**seen if plot.axes_style.logarithmic else seen
+        x = 10**seen if plot.axes_style.logarithmic_x else seen
         reach = _FARTHEST * abs(float(box.viewPixelSize()[0]))
         lines = reading_lines(curves, plot.axes_style, x, reach)
     if event is not None and lines:
@@ -50,7 +50,7 @@ def reading_lines(curves: Iterable[Curve], style: AxesStyle, x: float, reach: fl
     """
     nearest: list[tuple[float, float, str]] = []
     for curve in curves:
-        found = _nearest(curve, x, logarithmic=style.logarithmic)
+        found = _nearest(curve, x, logarithmic=style.logarithmic_x)
         if found is not None and found[0] <= reach:
             value = value_text(found[2], style.y_unit)
             nearest.append((found[0], found[1], ": ".join(filter(None, (curve.label, value)))))

@@ -22,15 +22,26 @@ def value_text(value: float, unit: str) -> str:
 
 
 class AxesStyle(NamedTuple):
-    """The labels and units of the axes; see `LivePlot`."""
+    """The labels and units of the axes.
 
-    x_label: str
-    y_label: str
-    x_unit: str
-    y_unit: str
-    logarithmic: bool
-    legend_columns: int
+    Attributes:
+        x_label: what is along the x axis.
+        y_label: what is along the y axis.
+        x_unit: its number format: ``""``, ``"s"``, ``"bytes"``, ``"°C"``, ``"W"``, ``"MHz"``,
+            ``"count"`` or ``"size"``.
+        y_unit: that of the y axis.
+        logarithmic_x: whether x is; in powers of two if its unit is ``"size"``.
+        logarithmic_y: whether y is; every value is above zero.
+        has_legend: whether the labels of the curves stand in a row above the plot.
+    """
+
+    x_label: str = ""
+    y_label: str = ""
+    x_unit: str = ""
+    y_unit: str = ""
+    logarithmic_x: bool = False
     logarithmic_y: bool = False
+    has_legend: bool = False
 
 
 class Marker(NamedTuple):

@@ -11,9 +11,9 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_rate
-from gpu_studio.model.benchmark.benchmark import RunSource
 from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
 from gpu_studio.model.devices.device_board import device_rows
+from gpu_studio.model.run_queue import RunSource
 from tests.fakes.descriptions import described_for
 from tests.fakes.pc import cpu_device, gt_1030_card
 from tests.fakes.run_answers import (

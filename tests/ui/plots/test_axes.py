@@ -9,9 +9,9 @@ from tests.ui.plots.drawn import drawn, spiky
 
 
 def test_labels_at_the_ends_have_room(qtbot, theme):
-    from gpu_studio.ui.plots.live_plot import Curve, LivePlot
+    from gpu_studio.ui.plots.live_plot import AxesStyle, Curve, LivePlot
 
-    plot = LivePlot(theme, name="plot", y_unit="°C")
+    plot = LivePlot(theme, AxesStyle(y_unit="°C"), name="plot")
     plot.set_curve("a", Curve("", "cpu", lambda: ([0.0, 60.0], [0.0, 100.0])))
     plot.set_x_range(0.0, 60.0)
     plot.set_y_range(0.0, 100.0)

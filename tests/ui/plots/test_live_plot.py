@@ -5,13 +5,13 @@ import pytest
 from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QGraphicsTextItem, QToolTip
 
-from gpu_studio.ui.plots.live_plot import Curve, CurveName, Level, LivePlot, Marker
+from gpu_studio.ui.plots.live_plot import AxesStyle, Curve, CurveName, Level, LivePlot, Marker
 from tests.driving.window import move_mouse
 from tests.ui.plots.drawn import drawn, spiky
 
 
 def test_a_curve_given_before_the_plot_is_built_is_drawn(qtbot, theme):
-    plot = LivePlot(theme, name="plot")
+    plot = LivePlot(theme, AxesStyle(), name="plot")
     qtbot.addWidget(plot)
     plot.set_curve("a", Curve("A", "cpu", lambda: ([0, 1], [5, 6])))
     plot.show()
@@ -58,7 +58,7 @@ def test_many_points_are_drawn_by_their_extremes_and_no_spike_is_lost(shown):
 
 
 def test_a_label_from_outside_is_not_read_as_html(shown):
-    plot, evil = shown(), "<img src=x> & co"
+    plot, evil = shown(has_legend=True), "<img src=x> & co"
     plot.set_curve("a", Curve(evil, "cpu", lambda: ([0], [1])))
     ((_, label),) = plot.plot.plotItem.legend.items
     assert label.item.toPlainText() == evil
@@ -136,7 +136,7 @@ def test_of_a_long_series_every_spike_is_drawn_while_it_grows(shown):
 
 
 def test_a_band_shows_how_uncertain_a_mark_is(shown):
-    plot = shown(logarithmic=True, x_unit="size")
+    plot = shown(logarithmic_x=True, logarithmic_y=True, x_unit="size")
     plot.set_markers([Marker(1000.0, "crossover", "gpu0", low=800.0, high=1250.0)])
     band, line = plot.plot.mark_items["markers"]
     assert line.value() == pytest.approx(3.0)
@@ -163,7 +163,7 @@ def label_places(plot):
 
 @pytest.mark.parametrize("ys", [(1e-3, 1.02e-3), (1e-3, 1e-3, 1e-3, 1e-3), (3.0, 1.0, 2.0)])
 def test_names_of_levels_do_not_cover_each_other(qtbot, shown, ys):
-    plot = shown(logarithmic_y=True, legend=0)
+    plot = shown(logarithmic_y=True)
     plot.resize(700, 300)
     plot.set_curve("a", Curve("A", "cpu", lambda: ([1, 2], [min(ys), 10 * max(ys)])))
     plot.set_levels([Level(y, f"Card {at}: median 1.00 ms", "gpu0") for at, y in enumerate(ys)])
@@ -179,7 +179,7 @@ def test_names_of_levels_do_not_cover_each_other(qtbot, shown, ys):
 
 def test_a_level_that_moves_keeps_its_line(qtbot, shown):
     """A median so far moves many times in a run; each new line would cost the loop a turn."""
-    plot = shown(logarithmic_y=True, legend=0)
+    plot = shown(logarithmic_y=True)
     plot.set_levels([Level(1e-3, "A", "gpu0"), Level(1e-2, "B", "cpu")])
     lines = list(plot.plot.mark_items["levels"])
     plot.set_levels([Level(1e-1, "A so far", "gpu0"), Level(1e-2, "B", "cpu")])
@@ -192,7 +192,7 @@ def test_a_level_that_moves_keeps_its_line(qtbot, shown):
 
 
 def test_names_of_marks_keep_their_rows_in_a_low_plot(qtbot, shown):
-    plot = shown(logarithmic=True, legend=0)
+    plot = shown(logarithmic_x=True, logarithmic_y=True)
     plot.resize(500, 170)
     plot.set_curve("a", Curve("A", "cpu", lambda: ([1, 10], [1.0, 2.0]), symbol="o"))
     plot.set_markers([Marker(3.0, f"Card {row}", "gpu0", row=row) for row in range(3)])
@@ -230,7 +230,7 @@ def test_the_mouse_reads_the_value_of_each_curve(qtbot, shown):
 
 
 def test_names_stand_beside_their_curves_inside_the_plot(shown):
-    plot = shown(legend=0)
+    plot = shown()
     plot.set_x_range(0, 10)
     plot.set_names(
         [CurveName(1.0, 5.0, "early", "cpu"), CurveName(9.0, 5.0, "late", "cpu", is_above=False)]
