@@ -3,11 +3,7 @@
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import (
     QApplication,
-    QComboBox,
     QMessageBox,
-    QPlainTextEdit,
-    QPushButton,
-    QTableView,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
@@ -15,7 +11,6 @@ from pytestqt.qtbot import QtBot
 from gpu_studio.model.pages import NOW, PageId
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.memory.memory_tab import MemoryTab
-from gpu_studio.ui.memory.tank import TankBar
 from tests.driving.window import click, find, wait_until
 
 MIB = 1 << 20
@@ -54,11 +49,3 @@ def shown(qtbot: QtBot, page: QWidget) -> QWidget:
     page.show()
     qtbot.waitExposed(page)
     return page
-
-
-def every_control_is_named(page: QWidget) -> None:
-    """Fail if something that a person uses has no name to be read aloud."""
-    for kind in (QPushButton, QComboBox, QTableView, TankBar, QPlainTextEdit):
-        for widget in page.findChildren(kind):
-            assert widget.accessibleName(), widget.objectName()
-            assert widget.objectName(), widget

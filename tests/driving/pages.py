@@ -173,25 +173,65 @@ def open_history(window: QWidget) -> None:
     settle()
 
 
+def use(window: QWidget, page: Page) -> None:
+    """Bring a page its results, if it has any."""
+    _USES.get(page.title, lambda _window: None)(window)
+    go(window, page)
+
+
 def use_everything(window: QWidget) -> None:
-    go(window, Page("", "Benchmark"))
+    for page in PAGES:
+        use(window, page)
+
+
+def _benchmark(window: QWidget) -> None:
+    go(window, page_called("Run"))
     find(window, "benchmark.sizes", QLineEdit).setText("64, 512, 2048")
-    press(window, "benchmark.run")
-    wait_until(find(window, "benchmark.run", QPushButton).isEnabled)
+    _run(window, "benchmark.run")
+
+
+def _race(window: QWidget) -> None:
     go(window, page_called("Race"))
-    press(window, "race.run")
-    wait_until(find(window, "race.run", QPushButton).isEnabled)
+    _run(window, "race.run")
+
+
+def _move(window: QWidget) -> None:
     go(window, page_called("Switch"))
     press(window, "switcher.move")
+
+
+def _learn(window: QWidget) -> None:
     go(window, page_called("Lessons"))
     press(window, "switcher.lab.break")
     press(window, "switcher.lab.fix")
+
+
+def _fill(window: QWidget) -> None:
     go(window, page_called("Now"))
     fill_card(window)
     wait_until(find(window, "memory.oom.run", QPushButton).isEnabled)  # in an engine of its own
+
+
+def _ask_what_fits(window: QWidget) -> None:
     open_history(window)
     find(window, "memory.fit.way.error", QRadioButton).click()
     press(window, "memory.error.example")
+
+
+def _check(window: QWidget) -> None:
     go(window, page_called("Check"))
-    press(window, "check.run")
-    wait_until(find(window, "check.run", QPushButton).isEnabled)  # the engine has started again
+    _run(window, "check.run")
+
+
+def _run(window: QWidget, name: str) -> None:
+    press(window, name)
+    wait_until(find(window, name, QPushButton).isEnabled)  # the engine may have to start again
+
+
+_USES = {
+    "Race": _race,
+    "Run": _benchmark, "time": _benchmark, "sizes": _benchmark, "History": _benchmark,
+    "Switch": _move, "Lessons": _learn,
+    "Now": _fill, "Segment map": _fill, "Will it fit?": _ask_what_fits,
+    "Check": _check,
+}  # fmt: skip

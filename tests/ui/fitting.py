@@ -1,7 +1,7 @@
 """Whether a window shows what it has to say: nothing cut off, covered or wider than its place."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import (
@@ -41,10 +41,15 @@ def misfits(window: QWidget) -> list[str]:
 
 def misfits_at_rest(window: QWidget) -> list[str]:
     """Return as `misfits`, once layouts have come to rest: a busy PC needs more turns for them."""
+    return at_rest(lambda: misfits(window))
+
+
+def at_rest(look: Callable[[], list[str]]) -> list[str]:
+    """Return what is found once nothing is, or still."""
     found: list[str] = []
 
     def fits() -> bool:
-        found[:] = misfits(window)
+        found[:] = look()
         return not found
 
     with contextlib.suppress(AssertionError):

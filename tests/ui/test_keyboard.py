@@ -1,13 +1,11 @@
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAccessible, QAction, QColor
+from PySide6.QtGui import QAction, QColor
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
-    QGraphicsView,
     QPushButton,
     QRadioButton,
-    QTabBar,
     QTabWidget,
     QToolButton,
     QVBoxLayout,
@@ -23,7 +21,7 @@ from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.parts import button, press_by_key
 from gpu_studio.ui.race.race_stage import RaceStage
 from gpu_studio.ui.tabs import TABS
-from tests.driving.window import click, find, open_page, open_tab, sees, write
+from tests.driving.window import find, open_page, open_tab, write
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, two_cards
 from tests.fakes.run_answers import run_events
@@ -136,64 +134,6 @@ def test_the_key_for_saving_presses_a_button_while_it_can_be_pressed(qtbot, wind
         save.setVisible(is_shown)
         key(qtbot, window, Qt.Key.Key_S, ctrl=True)
     assert pressed == [True]
-
-
-def test_tab_goes_through_each_page_before_the_code(qtbot, window):
-    for tab in TABS:
-        open_tab(window, tab.title)
-        inside = find(window, "tabs", QTabWidget).currentWidget()
-        for bar in inside.findChildren(QTabBar):
-            bar.setCurrentIndex(bar.count() - 1)  # made when it is first shown
-        qtbot.waitUntil(lambda page=inside: tab_order(window, page).count("page") > 1)
-        click(window, "code.open")
-        window.focusNextPrevChild(True)
-        places = tab_order(window, inside)
-        assert "page" not in places[places.index("code") :], tab.title
-        click(window, "code.open")
-        assert not sees(window, "code.drawer"), tab.title
-
-
-def tab_order(window, inside) -> list[str]:
-    """Return where Tab goes to in the whole window; each place in a tab is a "page"."""
-    places = []
-    place = window.nextInFocusChain()
-    while place is not window:
-        if place.isVisible() and place.focusPolicy() & Qt.FocusPolicy.TabFocus:
-            places.append("page" if inside.isAncestorOf(place) else place.objectName())
-        place = place.nextInFocusChain()
-    return places
-
-
-def test_everything_that_is_used_has_a_name(qtbot, window):
-    tabs = find(window, "tabs", QTabWidget)
-    for tab in range(tabs.count()):
-        tabs.setCurrentIndex(tab)
-        for bar in tabs.widget(tab).findChildren(QTabBar):
-            for page in range(bar.count()):
-                bar.setCurrentIndex(page)
-                QApplication.processEvents()
-    nameless = [
-        f"{type(widget).__name__} {widget.objectName()} in {widget.parentWidget().objectName()}"
-        for widget in window.findChildren(QWidget)
-        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus
-        and not is_inside_another(widget)
-        and not name_of(widget)
-    ]
-    assert not nameless
-
-
-def name_of(widget: QWidget) -> str:
-    return QAccessible.queryAccessibleInterface(widget).text(QAccessible.Text.Name)
-
-
-def is_inside_another(widget: QWidget) -> bool:
-    """Return whether a widget is a part of another one, which is named, or says nothing now."""
-    is_part = widget.objectName().startswith("qt_") or isinstance(
-        widget.parentWidget(), QGraphicsView
-    )
-    is_popup = bool(widget.window().windowFlags() & Qt.WindowType.Popup == Qt.WindowType.Popup)
-    is_empty = isinstance(widget, QPushButton) and not widget.isVisible() and not widget.text()
-    return is_part or is_popup or is_empty
 
 
 def ringed(kind: str, theme) -> QWidget:

@@ -174,17 +174,6 @@ def test_choices_that_do_not_suit_are_changed_in_their_controls(page: SizePage) 
     assert dtype.currentText() == "float16"
 
 
-def test_a_hidden_page_asks_its_model_nothing_and_catches_up(page: SizePage) -> None:
-    page.hide()
-    before = page.model.asked
-    page.model.choose(size=7)
-    assert page.model.asked == before
-    page.show()
-    sentence = found(page, QLabel, "sentence")
-    assert isinstance(sentence, QLabel)
-    assert sentence.text() == "7 of float32"
-
-
 def test_selected_rows_are_chosen_by_their_keys_and_stay_so_as_rows_come(page: SizePage) -> None:
     view = found(page, QTableView, "rows")
     assert isinstance(view, QTableView)

@@ -1,10 +1,9 @@
 from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt, QTimer
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
-    QAbstractButton,
     QAbstractSlider,
     QApplication,
     QComboBox,
@@ -16,9 +15,7 @@ from gpu_studio.app import build_window
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving.memory import agree
-from tests.driving.pages import PAGES, go, page_called, press, scripts_of_all_pages, settle
-from tests.driving.window import bring_into_sight, find
+from tests.driving.pages import PAGES, go, scripts_of_all_pages, settle
 from tests.fakes.pc import SteadySensors, reading, two_cards
 
 
@@ -37,31 +34,6 @@ def window(pages_on_sight, qtbot, engines, settings) -> Iterator[MainWindow]:
     yield created
     created.close()
     created.deleteLater()
-
-
-def test_a_button_that_starts_work_stays_where_it_is(qtbot, window):
-    moved = []
-    for page, name in (
-        ("Run", "benchmark.run"),
-        ("Race", "race.run"),
-        ("Switch", "switcher.move"),
-        ("Lessons", "switcher.lab.break"),
-        ("Now", "memory.oom.run"),
-        ("Will it fit?", "memory.error.example"),
-        ("Check", "check.run"),
-    ):
-        go(window, page_called(page))
-        button = find(window, name, QAbstractButton)
-        bring_into_sight(button)
-        settle()
-        pointed = button.mapTo(window, button.rect().center())
-        QTimer.singleShot(0, agree)  # to what the window asks before it fills a card
-        press(window, name)
-        qtbot.waitUntil(button.isEnabled)
-        settle()
-        if button.isVisible() and window.childAt(pointed) is not button:
-            moved.append(name)
-    assert not moved
 
 
 def test_lists_open_whole_each_time_and_leave_the_wheel_to_the_page(qtbot, window):

@@ -26,7 +26,7 @@ from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.model.pages import FIT, MEMORY, SEGMENTS, Destination
 from gpu_studio.ui.memory.fit_page import FitPage
 from gpu_studio.ui.memory.tank import TankBar
-from tests.driving.memory import MIB, every_control_is_named, run, shown
+from tests.driving.memory import MIB, run, shown
 from tests.driving.window import choose_data, click, find, plain, sees, table, text
 from tests.fakes.histories import TrainingHistory
 from tests.fakes.memory_answers import memory_read, oom_finished
@@ -382,7 +382,3 @@ def test_a_dropped_file_opens_in_its_way(tab, path, tmp_path, qtbot):
     tab.go_to(Destination(page=MEMORY, paths=(path,)))
     qtbot.waitUntil(lambda: tab.pages.front == SEGMENTS)  # a snapshot of one moment
     qtbot.waitUntil(lambda: text(tab, "memory.segment_map.moment") == "train.pickle")
-
-
-def test_every_control_has_a_name_to_be_read_aloud(page):
-    every_control_is_named(page)

@@ -1,0 +1,310 @@
+"""What holds for each page of the window; the records of its tabs say which pages there are."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtGui import QAccessible, QColor, QDesktopServices
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractScrollArea,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QFileDialog,
+    QGraphicsView,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QPushButton,
+    QScrollArea,
+    QScrollBar,
+    QTabBar,
+    QTabWidget,
+    QToolButton,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
+
+from gpu_studio.app import build_window
+from gpu_studio.core.devices.devices import Inventory
+from gpu_studio.core.notice import Action
+from gpu_studio.model.headline import Headline
+from gpu_studio.model.settings import Settings
+from gpu_studio.model.studio import Studio
+from gpu_studio.ui import page as described
+from gpu_studio.ui.main_window import MainWindow
+from tests.driving.memory import agree
+from tests.driving.pages import PAGES, Page, go, scripts_of_all_pages, settle, use
+from tests.driving.window import bring_into_sight, find, places, wait_ready, wait_until
+from tests.fakes.pc import SteadySensors, reading, two_cards
+from tests.fakes.scripted_engine import Engines
+from tests.ui.fitting import at_rest, misfits_at_rest
+
+EACH = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.title)
+SIZES = (900, 520), (1024, 640), (1280, 800), (1920, 1080)
+LEAST_CONTRAST = 3.0
+REST_S = 20.0
+# A pasted error may have 200,000 characters, the segments may be thousands, and runs grow.
+MAY_SCROLL = {
+    "memory.error.text", "memory.segments_area", "benchmark.results", "benchmark.history.table",
+}  # fmt: skip
+CONTROLS = (
+    QAbstractButton, QAbstractItemView, QAbstractSlider, QAbstractSpinBox, QComboBox, QLineEdit,
+    QPlainTextEdit, QTabBar,
+)  # fmt: skip
+# A name that no label may lay out, and one of the same letters that none can.
+EVIL, TAME = "GT<br><br><i>1030</i>", "GT>br<>br<>i<1030>/i<"
+
+Open = Callable[[Inventory], MainWindow]
+
+
+@pytest.fixture(scope="module")
+def scripts() -> dict[type, Any]:
+    """The answers for every page: what the engine says of itself takes a second to find out."""
+    return scripts_of_all_pages()
+
+
+@pytest.fixture
+def open_window(
+    pages_on_sight: None,
+    scripts: dict[type, Any],
+    qtbot: QtBot,
+    engines: Engines,
+    settings: Settings,
+) -> Iterator[Open]:
+    windows = []
+
+    def opened(inventory: Inventory) -> MainWindow:
+        engines.scripts |= scripts
+        sensors = SteadySensors(inventory)
+        window = build_window(engine_factory=engines, sensor_source=sensors, settings=settings)
+        windows.append(window)
+        window.show()
+        studio = window.findChild(Studio)
+        wait_ready(studio)
+        with qtbot.waitSignal(studio.sensors.reading_taken):
+            sensors.send(reading(inventory, 1.0))
+        return window
+
+    yield opened
+    for window in windows:
+        window.close()
+        window.deleteLater()
+
+
+@pytest.fixture
+def window(open_window: Open) -> MainWindow:
+    """The window on a PC with two cards, before any result."""
+    return open_window(two_cards())
+
+
+def front(window: MainWindow) -> QWidget:
+    return find(window, "tabs", QTabWidget).currentWidget()
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("letters", "sizes"), [((100, 10.0), SIZES), ((125, 13.0), SIZES[1:2])], indirect=["letters"]
+)
+def test_it_opens_whole_in_both_themes(
+    letters: None,
+    sizes: tuple[tuple[int, int], ...],
+    window: MainWindow,
+    settings: Settings,
+    page: Page,
+) -> None:
+    use(window, page)
+    stops_work = Headline(
+        code="program", sentence="PyTorch cannot use this card.", command="a command",
+        action=Action.SHOW_LOG,
+    )  # fmt: skip
+    window.banner.show_headline(stops_work)
+    for theme in ("light", "dark"):
+        settings.change(theme=theme)
+        for size in sizes:
+            window.resize(*size)
+            settle()
+            assert window.size().toTuple() == size
+            assert not misfits_at_rest(window), (theme, size)
+            assert page.tab == "Race" or not at_rest(lambda: scrolling(front(window))), size
+        assert not pale(window), theme
+    find(window, "code.open", QToolButton).click()
+    settle()
+    assert not misfits_at_rest(find(window, "code.drawer"))
+
+
+def scrolling(tab: QWidget) -> list[str]:
+    """Return what scrolls inside a tab."""
+    return [
+        f"{type(area).__name__} {area.objectName() or area.accessibleName()}"
+        for area in tab.findChildren(QAbstractScrollArea)
+        if area.isVisible()
+        and area.window() is tab.window()
+        and (area.verticalScrollBar().maximum() or isinstance(area, QScrollArea))
+        and area.objectName() not in MAY_SCROLL
+    ]
+
+
+def pale(window: MainWindow) -> list[str]:
+    """Return the labels that hardly differ from what they stand on."""
+    image, found = window.grab().toImage(), []
+    for label in window.findChildren(QLabel):
+        seen = label.visibleRegion().boundingRect()
+        if seen.isEmpty() or not label.text() or not label.isEnabled():
+            continue
+        part = image.copy(seen.translated(label.mapTo(window, QPoint())))
+        pixels = Counter(
+            part.pixel(x, y) for x in range(0, part.width(), 2) for y in range(0, part.height(), 2)
+        )
+        ground = QColor(pixels.most_common(1)[0][0])
+        if contrast(label.palette().color(label.foregroundRole()), ground) < LEAST_CONTRAST:
+            found.append(f"{label.objectName()} {label.text()[:30]!r} on {ground.name()}")
+    return found
+
+
+def contrast(one: QColor, other: QColor) -> float:
+    """Return the contrast of two colors as WCAG 2 defines it, from 1 to 21."""
+    darker, lighter = sorted(map(luminance, (one, other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(color: QColor) -> float:
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in color.getRgbF()[:3]
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@EACH
+def test_every_control_has_a_name_and_is_reached_before_the_code(
+    window: MainWindow, page: Page
+) -> None:
+    use(window, page)
+    find(window, "code.open", QToolButton).click()
+    settle()
+    tab, reached = front(window), walked(window)
+    names = [one.objectName() for one in reached]
+    behind = reached[names.index("code.close") :]
+    found = [f"{one.objectName()} is behind the code" for one in behind if tab.isAncestorOf(one)]
+    for control in tab.findChildren(QWidget):
+        if not control.isVisible() or is_inner(control):
+            continue
+        name = f"{type(control).__name__} {control.objectName()}"
+        if isinstance(control, CONTROLS) or control.focusPolicy() & Qt.FocusPolicy.TabFocus:
+            if not QAccessible.queryAccessibleInterface(control).text(QAccessible.Text.Name):
+                found.append(f"{name} has no name")
+            if control.isEnabled() and not set(beside(control)) & set(reached):
+                found.append(f"{name} is not reached")
+    assert not found, "\n".join(found)
+
+
+def walked(window: MainWindow) -> list[QWidget]:
+    """Return where Tab goes to in the whole window, in order."""
+    find(window, "tabs", QTabWidget).tabBar().setFocus()
+    reached: list[QWidget] = []
+    while (now := window.focusWidget()) is not None and now not in reached:
+        reached.append(now)
+        QTest.keyClick(now, Qt.Key.Key_Tab)
+    return reached
+
+
+def beside(control: QWidget) -> list[QWidget]:
+    """Return a control with those that the arrow keys go to from there."""
+    if isinstance(control, QAbstractButton) and control.isCheckable():
+        if control.group() is not None and control.group().exclusive():
+            return control.group().buttons()
+        if control.autoExclusive():
+            return control.parentWidget().findChildren(QAbstractButton)
+    return [control]
+
+
+def is_inner(widget: QWidget) -> bool:
+    """Return whether a widget is a part of another one, which has the name and the focus."""
+    return (
+        widget.objectName().startswith("qt_")
+        or isinstance(widget, QScrollBar)
+        or isinstance(widget.parentWidget(), (QAbstractItemView, QAbstractSpinBox, QGraphicsView))
+        or widget.window().windowType() is Qt.WindowType.Popup
+    )
+
+
+@EACH
+def test_hidden_it_does_nothing_and_it_catches_up(
+    window: MainWindow, engines: Engines, page: Page
+) -> None:
+    use(window, page)
+    (shown,) = (one for one in window.findChildren(described.Page) if one.isVisible())
+    updates: list[None] = []
+    shown.updates.append(lambda: updates.append(None))
+    go(window, next(other for other in PAGES if other.tab != page.tab))
+    updates.clear()
+    asked = len(engines.requests)
+    window.findChild(Studio).board.changed.emit()
+    shown.model.changed.emit()
+    settle()
+    assert (updates, len(engines.requests), shown.model.is_seen) == ([], asked, False)
+    go(window, page)
+    assert updates
+
+
+@EACH
+def test_hostile_names_change_nothing_in_its_layout(open_window: Open, page: Page) -> None:
+    windows = [open_window(with_names(name)) for name in (TAME, EVIL)]
+    for window in windows:
+        window.resize(1280, 800)
+        use(window, page)
+
+    def tops(window: MainWindow) -> dict[str, int]:
+        return {name: place.y() for name, place in places(window).items()}
+
+    wait_until(lambda: tops(windows[0]) == tops(windows[1]), REST_S)
+
+
+def with_names(name: str) -> Inventory:
+    """Return a PC whose devices' names end in another one."""
+    usual = two_cards()
+    devices = (msgspec.structs.replace(one, name=f"{one.name} {name}") for one in usual.devices)
+    return msgspec.structs.replace(usual, devices=tuple(devices))
+
+
+@EACH
+def test_nothing_moves_under_a_pressed_button(
+    window: MainWindow, monkeypatch: pytest.MonkeyPatch, page: Page
+) -> None:
+    for asks in ("getOpenFileName", "getOpenFileNames", "getSaveFileName", "getExistingDirectory"):
+        monkeypatch.setattr(QFileDialog, asks, lambda *_: ("", ""))
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda _url: True)
+    window.resize(1280, 800)
+    go(window, page)
+    moved = []
+    for button in front(window).findChildren(QPushButton):
+        go(window, page)  # a button may lead to another one
+        if not isValid(button) or not (button.isVisible() and button.isEnabled()):
+            continue
+        name = button.objectName()
+        bring_into_sight(button)
+        settle()
+        pointed = button.mapTo(window, button.rect().center())
+        QTimer.singleShot(0, agree)
+        button.click()
+        settle()
+        is_full = window.isFullScreen()
+        for other in QApplication.topLevelWidgets():
+            if other is not window and other.isVisible():
+                other.close()
+        wait_until(lambda: window.findChild(Studio).session.is_free)
+        settle()
+        if is_full:
+            window.turn_presentation()
+        elif isValid(button) and button.isVisible() and window.childAt(pointed) is not button:
+            moved.append(name)
+    assert not moved
