@@ -11,8 +11,9 @@ import pytest
 from gpu_studio.cli import main as cli
 from gpu_studio.cli import race as race_module
 from gpu_studio.cli.command import DONE, DOUBTFUL
+from gpu_studio.cli.saving import painted
 from gpu_studio.core.benchmark.recording import decode_recording, read_recording
-from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import DescribeEngine, TorchCard
 from gpu_studio.core.messages.race_messages import MOST_CONTESTANTS, RaceOutcome
 from gpu_studio.core.messages.run_messages import (
@@ -263,6 +264,11 @@ def test_more_contestants_than_a_race_can_have_are_wrong_use(type_in, engines):
     assert str(MOST_CONTESTANTS) in errors
     assert str(MOST_CONTESTANTS + 1) in errors
     assert not asked(engines)
+
+
+def test_a_painter_that_failed_leaves_no_picture():
+    with pytest.raises(StudioError, match="The picture could not be painted"):
+        painted("tests.no_painter", b"")
 
 
 def test_a_real_race_ends_with_a_picture(tmp_path):

@@ -1,4 +1,5 @@
 import io
+import tracemalloc
 import zlib
 
 import numpy as np
@@ -40,6 +41,16 @@ def test_a_frame_comes_back_as_it_was() -> None:
 )
 def test_anything_else_is_damaged(packed: bytes) -> None:
     assert unpack_rows(packed, width=5, height=4) is None
+
+
+def test_no_more_than_the_picture_is_unpacked() -> None:
+    bomb = zlib.compress(bytes(32 << 20))
+    tracemalloc.start()
+    try:
+        assert unpack_rows(bomb, width=5, height=4) is None
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 _KEY = b"gpu-studio-race"

@@ -51,6 +51,16 @@ def test_a_pipe_and_a_device_are_refused_without_waiting(tmp_path: Path):
         assert _reason(path) == "it is not an ordinary file"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes have no place in a folder")
+def test_a_pipe_that_took_the_place_of_a_file_meanwhile_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "file").write_bytes(b"")
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr(user_file.os, "stat", lambda _path: os.lstat(tmp_path / "file"))
+    assert _reason(tmp_path / "pipe") == "it is not an ordinary file"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")
 def test_a_file_that_says_it_is_empty_is_capped_while_reading(tmp_path: Path):
     from pathlib import Path as AnyPath

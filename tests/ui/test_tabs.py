@@ -4,6 +4,7 @@ import pytest
 from PySide6.QtGui import QKeySequence
 
 from gpu_studio.core.check.check_file import RECORD_ENDINGS, has_record
+from gpu_studio.core.png_chunks import PNG_HEAD
 from gpu_studio.model import pages
 from gpu_studio.model.pages import BENCHMARK, CHECK, DEVICES, HISTORY, RACE, PageId
 from gpu_studio.ui.icons import icon
@@ -45,7 +46,7 @@ def test_a_record_of_a_check_is_distinguished_from_a_photo_by_its_contents(tmp_p
     from gpu_studio.ui.check.record_document import png_of_record
 
     photo, record = tmp_path / "photo.png", tmp_path / "record.png"
-    photo.write_bytes(b"a photo")
+    photo.write_bytes(PNG_HEAD + b"a photo")
     record.write_bytes(png_of_record(check_record({})))
     assert has_record(record)
     assert page_for_file(photo, BENCHMARK) == RACE
