@@ -133,9 +133,9 @@ def _make(plan: StandardPlan, work: CommandEngine, *, as_json: bool) -> tuple[li
 
 
 def _progress_text(plan: StandardPlan, run: Run, begun_s: float) -> str:
-    left = about_time(plan.left_s(time.perf_counter() - begun_s))
+    left = plan.left_words(time.perf_counter() - begun_s)
     work = plan.work_words(run.request.run_id)
-    return f"{work} on {run.request.device}: {run.phase or 'starting'}; {left} left"
+    return f"{work} on {run.request.device}: {run.phase or 'starting'}; {left}"
 
 
 def _compare(options: argparse.Namespace, _log_path: Path) -> int:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _PASTED = "Runs as is in any Python with PyTorch. The code follows the page that you see."
 _STARTED = "Needs several processes: see its first line for how to start them."
 _NOTHING = "Run something on this page, and its PyTorch code appears here."
-_COLUMNS = 64  # of code; longer lines wrap
+_LEAST_COLUMNS, _MOST_COLUMNS = 40, 64  # of code; longer lines wrap
+_SHARE = 0.3  # of the window: the page below is still read
 _TIP = "Show the PyTorch code of this page (F9)"
 
 
@@ -134,8 +135,10 @@ class CodeDrawer(Card):
         margins = self.column.contentsMargins()
         frame = margins.left() + margins.right() + 2 * self._text.frameWidth() + 2 * GAP
         frame += self._text.verticalScrollBar().sizeHint().width()
-        wanted = frame + _COLUMNS * self._text.fontMetrics().horizontalAdvance("0")
-        width = min(max(wanted, self.minimumSizeHint().width()), self._pages.width())
+        column = self._text.fontMetrics().horizontalAdvance("0")
+        least = max(frame + _LEAST_COLUMNS * column, self.minimumSizeHint().width())
+        wanted = min(round(_SHARE * self._pages.width()), frame + _MOST_COLUMNS * column)
+        width = min(max(wanted, least), self._pages.width())
         self.setGeometry(
             self._pages.width() - width, top, width, max(self._pages.height() - top, 0)
         )

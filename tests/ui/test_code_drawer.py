@@ -50,8 +50,9 @@ def test_it_is_closed_at_first_and_opens_over_the_page(window, qtbot):
     pages = find(window, "tabs", QTabWidget)
     assert drawer.y() >= pages.tabBar().height()
     assert drawer.geometry().bottomRight() == pages.rect().bottomRight()
-    window.resize(1200, 700)
+    window.resize(1280, 700)
     qtbot.waitUntil(lambda: drawer.geometry().bottomRight() == pages.rect().bottomRight())
+    assert drawer.width() <= 0.3 * 1280, "the answer of the page is still read"
 
 
 def test_escape_and_its_button_close_it_and_give_the_keyboard_back(window, qtbot):

@@ -13,6 +13,7 @@ import msgspec
 
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.run_messages import MOST_IN_TURNS, RunWorkload
+from gpu_studio.core.units import about_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -175,6 +176,12 @@ class StandardPlan:
     def left_s(self, elapsed_s: float) -> float:
         """Return about how many seconds are left, of how long the whole has taken until now."""
         return max(standard_s(self.devices) - elapsed_s, 1.0)
+
+    def left_words(self, elapsed_s: float) -> str:
+        """Return the time that is left in words; no time once the planned one has passed."""
+        if elapsed_s > standard_s(self.devices):
+            return "longer than planned"
+        return f"{about_time(self.left_s(elapsed_s))} left"
 
     def next_requests(self, first_number: int = 1) -> list[RunWorkload]:
         """Return the next runs in turns, or the next load; empty if there are no more.

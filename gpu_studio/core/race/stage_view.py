@@ -254,9 +254,9 @@ class Moment(NamedTuple):
             if side.is_reached:
                 return "Finished" + f", {side.origin}" * bool(side.origin), Tone.GOOD
             is_beaten = any(one.is_reached for one in self.sides if one is not side)
-            return ("Was still moving", Tone.QUIET) if is_beaten else ("Time is up", Tone.AMBER)
+            return ("Was still drawing", Tone.QUIET) if is_beaten else ("Time is up", Tone.AMBER)
         if not side.is_reached:
-            return "Was still moving", Tone.QUIET
+            return "Was still drawing", Tone.QUIET
         ghost = f"Ghost {side.origin}, f" if side.origin else "F"
         return f"{ghost}inishes at {format_duration(side.end_s)}", Tone.QUIET
 

@@ -84,8 +84,8 @@ class StandardMeasurement(QObject):
         """How much of the time has passed, 0 to 1."""
         if self._plan is None or not self.state.is_busy:
             return 0.0
-        spent_s = self._begun.elapsed() / 1000
-        return min(spent_s / max(spent_s + self._left_s, 1e-3), 1.0)
+        spent_s = self._spent_s
+        return min(spent_s / max(spent_s + self._plan.left_s(spent_s), 1e-3), 1.0)
 
     @property
     def sentence(self) -> str:
@@ -93,7 +93,7 @@ class StandardMeasurement(QObject):
         if self.state is WorkState.STOPPING:
             return "Stopping…"
         if self.state.is_busy:
-            return f"{self._work} · {about_time(self._left_s)} left"
+            return f"{self._work} · {self._plan.left_words(self._spent_s)}" if self._plan else ""
         if not self.devices:
             return ""
         from gpu_studio.core.benchmark.standard import standard_s  # 16 ms, not at the start
@@ -112,8 +112,8 @@ class StandardMeasurement(QObject):
         return f"{self._plan.work_words(request.run_id)} · {name}"
 
     @property
-    def _left_s(self) -> float:
-        return self._plan.left_s(self._begun.elapsed() / 1000) if self._plan is not None else 0.0
+    def _spent_s(self) -> float:
+        return self._begun.elapsed() / 1000
 
     def start(self) -> None:
         """Measure all usable devices of this PC; does nothing meanwhile, or without an engine."""

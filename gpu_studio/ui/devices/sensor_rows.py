@@ -90,9 +90,9 @@ class SensorRows(QWidget):
             title: what stands above it.
         """
         is_other = [line.key for line in lines] != [line.key for line in self._lines]
-        self._lines = lines
         if is_other:
-            self._arrange()
+            self._arrange(lines)
+        self._lines = lines
         known = [float(s.times_s[-1]) for s in self._spans if s.has_values]
         newest_s = max(known, default=0.0)
         self._ends_s = (newest_s - span_s, newest_s)
@@ -125,7 +125,8 @@ class SensorRows(QWidget):
     def _spans(self) -> list[SensorSpan]:
         return [line.span for line in self._lines if line.span is not None]
 
-    def _arrange(self) -> None:
+    def _arrange(self, lines: Sequence[SensorLine]) -> None:
+        # The mouse leaves a row that hides, which reads the rows: those of before, until all are.
         placed: QWidget
         for row in self._rows.values():
             for placed in row:
@@ -134,14 +135,14 @@ class SensorRows(QWidget):
         self._grid.removeWidget(self._axis)
         for number in range(self._grid.rowCount()):
             self._grid.setRowStretch(number, 0)
-        for number, line in enumerate(self._lines, start=1):
+        for number, line in enumerate(lines, start=1):
             row = self._rows.get(line.key) or self._make_row(line.key)
             for column, placed in enumerate(row):
                 self._grid.addWidget(placed, number, column)
                 placed.show()
             self._grid.setRowStretch(number, _LINE_STRETCH)
-        self._grid.addWidget(self._axis, len(self._lines) + 1, 2)
-        self._grid.setRowStretch(len(self._lines) + 2, 1)  # what the lines leave is below them
+        self._grid.addWidget(self._axis, len(lines) + 1, 2)
+        self._grid.setRowStretch(len(lines) + 2, 1)  # what the lines leave is below them
 
     def _make_row(self, key: str) -> _Row:
         name = f"devices.sensor.{key}"

@@ -71,6 +71,8 @@ def test_the_time_left_is_what_the_whole_has_less_what_passed() -> None:
     plan = StandardPlan(["cpu", "cuda:0"])
     assert plan.left_s(10.0) == pytest.approx(2 * DEVICE_S - 10.0)
     assert plan.left_s(3 * DEVICE_S) > 0, "late: it is not over yet"
+    assert plan.left_words(3 * DEVICE_S) == "longer than planned"
+    assert plan.left_words(10.0) == "about 2\u202fmin left"
 
 
 def test_a_record_opens_again_as_it_was() -> None:

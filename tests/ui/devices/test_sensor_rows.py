@@ -109,6 +109,19 @@ def test_the_mouse_reads_all_sensors_at_one_time(rows):
     assert text(rows, "devices.sensors.cursor") == ""
 
 
+def test_the_mouse_may_be_on_a_sensor_as_others_come(qtbot, theme, track):
+    rows = SensorRows(theme)
+    qtbot.addWidget(rows)
+    rows.resize(900, 500)
+    rows.show_lines(lines_of(track)[:1], (), 60.0, "Last minute")
+    rows.show()
+    line = find(rows, "devices.sensor.utilization")
+    QTest.mouseMove(line)
+    qtbot.waitUntil(line.underMouse)
+    rows.show_lines(lines_of(track), (), 60.0, "Last minute")
+    assert sees(rows, "devices.sensor.temperature")
+
+
 def test_the_arrow_keys_read_them_too_and_escape_goes_back(rows):
     for _ in range(3):
         QTest.keyClick(rows, Qt.Key.Key_Left)
