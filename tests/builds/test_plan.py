@@ -53,6 +53,15 @@ def test_of_an_index_without_metadata_only_the_end_of_the_wheel_is_read(server, 
     assert first > len(torch.content) - 30_000
 
 
+def test_pytorchs_index_is_asked_without_those_of_pips_configuration(server, planner, monkeypatch):
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", f"{server.url}/extra")
+    put_torch(server)
+    put_needed(server)
+    planner.from_index("cpu")
+    asked = {path for _, path, _ in server.asked}
+    assert ("/extra/torch/" in asked, "/extra/needed/" in asked) == (False, True)
+
+
 def test_a_folder_of_pips_configuration_comes_before_every_index(
     server, planner, tmp_path, monkeypatch
 ):
@@ -204,7 +213,7 @@ def test_metadata_with_another_hash_is_refused(server, planner):
 @pytest.mark.parametrize("has_metadata", [True, False])
 @pytest.mark.parametrize(
     "asked",
-    ["needed @ {url}/evil-1-py3-none-any.whl", "{url}/evil-1-py3-none-any.whl", "-i={url}/evil"],
+    ["evil @ {url}/evil-1-py3-none-any.whl", "{url}/evil-1-py3-none-any.whl", "-i={url}/evil"],
 )
 def test_a_package_from_anywhere_is_refused_before_pip_sees_it(
     server, planner, has_metadata, asked
