@@ -6,12 +6,16 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 # Every worker's PyTorch has a thread per core. Where they outnumber the cores, those that wait for
 # work would turn in circles instead of sleeping, and take three times the CPU of the work itself.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# The tests start Python hundreds of times. Without bytecode, each start compiles the program.
+os.environ["PYTHONDONTWRITEBYTECODE"] = ""
 
 import contextlib
 import gc
-import importlib
+import importlib.util
 import itertools
 import signal
+import sys
+import sysconfig
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +26,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
+from gpu_studio.builds.shelf import ENGINES, BuildShelf
 from gpu_studio.core import pause, user_file
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.messages.engine_messages import DescribeEngine
@@ -60,6 +65,30 @@ _ROOT = Path(__file__).resolve().parents[1]
 _AN_HOUR_MS = 3_600_000
 _FULL_EVERY = 100
 _tests = itertools.count(1)
+# A worker holds Qt, and often a child with PyTorch.
+_WORKER_BYTES = 1_500_000_000
+_MOST_WORKERS = 8
+
+# A checkout's PyTorch has a folder of its own: lead this Python there, and those that tests start.
+_build = BuildShelf(Path(sys.prefix, ENGINES)).used()
+if _build and importlib.util.find_spec("torch") is None:
+    sys.path.append(str(Path(sys.prefix, ENGINES, _build)))
+    Path(sysconfig.get_path("purelib"), "gpu_studio_tests.pth").write_text(
+        f"import os, sys; sys.path.append(os.path.join(sys.prefix, 'engines', {_build!a}))\n",
+        encoding="ascii",
+    )
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the workers of ``-n auto``: three for two cores, as a third of the time is waiting.
+
+    Windows has one: each would start Python, Qt and PyTorch again, without a measured gain.
+    """
+    if sys.platform == "win32":
+        return 0
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return max(1, min(cores * 3 // 2, memory_bytes // _WORKER_BYTES, _MOST_WORKERS))
 
 
 def pytest_collection(session: pytest.Session) -> None:

@@ -9,7 +9,7 @@ Builds for other makers' cards need packages that only their own index has. PyPI
 same names that are something else, so those names are asked for there alone. AMD's index has no
 metadata and leads each file elsewhere, where pip would read all of it: its page is read here.
 
-The versions are those of the lock in ``packaging/locks``, and a file that PyPI sends has its hash.
+The versions are those of ``uv.lock``, and a file that PyPI sends has its hash.
 Versions that an index no longer has are replaced by others. A mirror's file is proven by the lock
 or by PyTorch's published hashes; the end of the installation names every file that nothing proves.
 """
@@ -29,7 +29,7 @@ import msgspec
 
 from gpu_studio.builds.child_log import ChildLog, last_words
 from gpu_studio.builds.download import Downloader, StoppedError, WheelFile, require_followed
-from gpu_studio.builds.lock_file import LOCKS, lines_of, read_lock
+from gpu_studio.builds.lock_file import LOCK, read_lock
 from gpu_studio.builds.made_wheels import wheel_name, wheel_of_source
 from gpu_studio.builds.wheel_folder import packages_of, versions_of, wheel_name_of
 from gpu_studio.core.builds import trouble as troubles
@@ -119,7 +119,7 @@ class Planner:
         platform_key: As `core.wheels.platform_key`.
         log_path: The file for pip's words.
         is_over: Returns whether to stop.
-        locks: The folder with a lock for each platform.
+        lock: The file with the tested packages.
     """
 
     def __init__(
@@ -129,11 +129,11 @@ class Planner:
         platform_key: str,
         log_path: Path,
         is_over: Callable[[], bool] = lambda: False,
-        locks: Path = LOCKS,
+        lock: Path = LOCK,
     ) -> None:
         self._downloader, self._table, self._platform = downloader, table, platform_key
         self._log_path, self._is_over = log_path, is_over
-        self._lock = _hashes_of(read_lock(platform_key, locks))
+        self._lock = tuple(one for one in read_lock(lock) if one.name != "torch")
         self._unproven: list[str] = []
 
     def from_index(self, tag: str) -> WheelPlan:
@@ -252,7 +252,7 @@ class Planner:
             found = self._report((*_only(folder), *wanted))
         elif self._lock:
             pins = self._downloader.folder / "plan" / "pins.txt"
-            pins.write_text("\n".join(line for line, _ in self._lock), encoding="utf-8")
+            pins.write_text("\n".join(one.requirement for one in self._lock), encoding="utf-8")
             found = self._report((*_LAZY, "--constraint", str(pins), *wanted))
         if found is None and folder is None:
             found = self._report(tuple(wanted))
@@ -363,15 +363,15 @@ class Planner:
         return file
 
     def _is_locked(self, file: WheelFile) -> bool:
-        return any(file.sha256 in hashes for _, hashes in self._lock)
+        return any(file.sha256 in one.hashes for one in self._lock)
 
     def _require_tested(self, file: WheelFile) -> None:
         """Refuse a file of PyPI that is not the tested one; a mirror's files are user's choice."""
         name, version = file.name.split("-")[:2]
-        pin = f"{_normal(name)}=={version}"
-        hashes = [found for requirement, found in self._lock if requirement.split(" ;")[0] == pin]
+        pin = (_normal(name), version)
+        hashes = {sha256 for one in self._lock if one[:2] == pin for sha256 in one.hashes}
         if hashes and not self._is_locked(file):
-            detail = hashes_text(", ".join(sorted(hashes[0])), file.sha256)
+            detail = hashes_text(", ".join(sorted(hashes)), file.sha256)
             raise TroubleError(troubles.changed_file(file.name, detail))
 
     def _trouble_of_index(self, build: TorchBuild, said: str) -> Trouble:
@@ -470,12 +470,6 @@ def _lacks(folder: Path, said: str) -> Trouble:
     detail = "\n".join(_NOT_FOUND.findall(said)) or last_words(said)
     name = missing[1] if missing else "a package"
     return troubles.unusable_folder(str(folder), detail, missing=name)
-
-
-def _hashes_of(lock: str) -> tuple[tuple[str, frozenset[str]], ...]:
-    """Return each requirement of a lock ("numpy==2.4.6 ; MARKER") with the SHA-256 of its files."""
-    rows = [line.split(" --hash=sha256:") for line in lines_of(lock)]
-    return tuple((requirement, frozenset(hashes)) for requirement, *hashes in rows)
 
 
 def _normal(name: str) -> str:

@@ -7,8 +7,6 @@
     engines/downloads/    whole wheels and parts of wheels, until they are installed
     engines/wanted.json   the builds that the user asked for, and the one to use
     engines/setup.log
-
-Standard library only: the setup imports this before anything is installed.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _NAME = "gpu-studio"
 INSTALLED_MARK = "installed.json"
 """Beside the package: docs/installed-program.md."""
 _SETUP_SCRIPT = ("packaging", "bootstrap.py")
-_SETUP_MARK = "made-by-gpu-studio"  # in the environment that the setup script makes
+_ENVIRONMENT = ".venv"  # which the setup script makes, as `uv sync` does
 _STUDIO, _PYTHON, _PIP = "gpu-studio ", "python ", "python -m pip "
 _INSTALL_ENGINE = "gpu-studio engine install "
 
@@ -97,7 +97,8 @@ def own_program(
     if (home / INSTALLED_MARK).is_file():
         return Program(ProgramForm.INSTALLED, _starter_in(home), python)
     script = home.joinpath(*_SETUP_SCRIPT)
-    is_set_up = Path(prefix, _SETUP_MARK).is_file() and script.is_file()
+    own = os.path.realpath(home / _ENVIRONMENT)
+    is_set_up = os.path.realpath(prefix) == own and script.is_file()
     has_torch = has_own_torch() and not Path(prefix, "engines").is_dir()
     if is_set_up:
         start = f"{'py' if os.name == 'nt' else 'python3'} {_shortened(script)} run"

@@ -24,8 +24,8 @@ def unfit_python():
 
 def missing_libraries(app):
     """Return what to install for the window; None if nothing is missing."""
-    sys.path.insert(0, os.path.join(app, "packaging"))
-    from studio_setup.system_libraries import apt_command, apt_names, has_apt, missing_libraries
+    sys.path.insert(0, app)
+    from system_libraries import apt_command, apt_names, has_apt, missing_libraries
 
     missing = missing_libraries(screen=True)
     if not missing:
@@ -59,7 +59,7 @@ def compile_modules(app):
     import compileall
 
     own = [one for one in sys.path if one.startswith(os.path.join(app, "packages"))]
-    for folder in [os.path.join(app, "gpu_studio"), os.path.join(app, "packaging"), *own]:
+    for folder in [os.path.join(app, "gpu_studio"), *own]:
         compileall.compile_dir(folder, quiet=2, workers=0)
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpu_studio.builds.lock_file import read_lock
 from studio_build import licenses, python_for_windows, window_packages
 from studio_build.console import BuildError
 
@@ -17,12 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-_PROGRAM = ("gpu_studio", "resources", "packaging/locks")
-_FILES = ("pyproject.toml", "LICENSE")
-# What fit_pc.py and menu.py of the packages for Linux import.
-_FOR_STARTER = tuple(
-    f"packaging/studio_setup/{name}.py" for name in ("__init__", "system_libraries", "menu_entry")
-)
+_PROGRAM = ("gpu_studio", "resources")
+_FILES = ("pyproject.toml", "uv.lock", "LICENSE")
 # Debian 13, Ubuntu 25.04 and newer have the window's packages; its Python is the first of them.
 DEBIAN_MINOR = 13
 _DEBIANS_PACKAGES = "/usr/lib/python3/dist-packages"
@@ -97,8 +94,8 @@ def make_windows(program: Program, python: Path, wheels: Path | None, work: Path
     app = _empty(work / "app-windows")
     embedded = python_for_windows.copy(python, app / "python")
     folder = work / "wheels-windows"
-    window_packages.download(_lock(program, "windows", embedded.minor), "windows", embedded.minor,
-                             folder, wheels)  # fmt: skip
+    lines = _lock(program, embedded.minor)
+    window_packages.download(lines, "windows", embedded.minor, folder, wheels)
     for wheel in sorted(folder.glob("*.whl")):
         window_packages.unpack(wheel, app / "packages", "windows")
     python_for_windows.share_runtime(app / "packages" / "PySide6", app / "python")
@@ -128,8 +125,7 @@ def make_linux(
     app = _empty(work / "app-linux")
     minors = [one for one in _minors(program.root) if newest_minor is None or one <= newest_minor]
     lines = {
-        minor: window_packages.with_shared_numpy(_lock(program, "linux", minor), minor)
-        for minor in minors
+        minor: window_packages.with_shared_numpy(_lock(program, minor), minor) for minor in minors
     }
     folders = {}
     for minor, wanted in lines.items():
@@ -156,9 +152,7 @@ def make_on_debian(program: Program, wheels: Path | None, work: Path) -> Path:
     app = _empty(work / "app-debian")
     minors = [one for one in _minors(program.root) if one >= DEBIAN_MINOR]
     lines = [
-        line
-        for line in _lock(program, "linux", minors[-1])
-        if line.partition("==")[0] not in _OF_DEBIAN
+        line for line in _lock(program, minors[-1]) if line.partition("==")[0] not in _OF_DEBIAN
     ]
     folder = work / "wheels-debian"
     window_packages.download(lines, "linux", minors[-1], folder, wheels)
@@ -178,7 +172,7 @@ def _finish_linux(program: Program, app: Path, wheels: Path) -> None:
     # The settings of a folder that no Python has adopted yet: docs/installed-program.md.
     settings = b"home = /usr/bin\ninclude-system-site-packages = false\n"
     (app / "pyvenv.cfg").write_bytes(settings)
-    _copy_program(program, app, wheels, _FOR_STARTER)
+    _copy_program(program, app, wheels)
     licenses.collect(app)
 
 
@@ -242,16 +236,14 @@ def _empty(folder: Path) -> Path:
     return folder
 
 
-def _lock(program: Program, system: str, minor: int) -> list[str]:
-    path = program.root / "packaging" / "locks" / window_packages.LOCKS[system]
-    return window_packages.requirements(path.read_text(encoding="utf-8"), minor)
+def _lock(program: Program, minor: int) -> list[str]:
+    return window_packages.requirements(read_lock(program.root / "uv.lock"), minor)
 
 
-def _copy_program(program: Program, app: Path, wheels: Path, more: tuple[str, ...] = ()) -> None:
+def _copy_program(program: Program, app: Path, wheels: Path) -> None:
     for name in _PROGRAM:
         shutil.copytree(program.root / name, app / name, ignore=_NOT_COPIED)
-    for name in (*_FILES, *more):
-        (app / name).parent.mkdir(parents=True, exist_ok=True)
+    for name in _FILES:
         shutil.copy(program.root / name, app / name)
     (pip,) = wheels.glob("pip-*.whl")
     shutil.copy(pip, app)

@@ -123,7 +123,7 @@ ON_DEBIAN = Kind("+debian13", _DEPENDS_ON_DEBIAN, 30_000_000)
 def add_starter(program: Program, app: Path) -> None:
     """Add the shell script that opens the window to the program's folder."""
     source = program.root / "packaging" / "linux"
-    for name in ("gpu-studio", "fit_pc.py", "menu.py"):
+    for name in ("gpu-studio", "fit_pc.py", "menu.py", "system_libraries.py"):
         shutil.copy(source / name, app / name)
 
 

@@ -1,6 +1,6 @@
 """The packages that the window needs: which wheels, and which of their files stay.
 
-The versions and hashes are those of packaging/locks/. PyTorch and what only PyTorch needs are in no
+The versions and hashes are those of uv.lock. PyTorch and what only PyTorch needs are in no
 package of GPU Studio: the window installs them.
 """
 
@@ -13,16 +13,20 @@ import sys
 import zipfile
 from typing import TYPE_CHECKING
 
-from gpu_studio.builds.lock_file import lines_of
+from packaging.markers import Marker
+
 from studio_build.console import BuildError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from gpu_studio.builds.lock_file import LockedPackage
+
 _PACKAGES = (
-    "colorama", "msgspec", "numpy", "nvidia-ml-py", "pip", "platformdirs",
-    "psutil", "pyqtgraph", "pyside6-essentials", "shiboken6", "typing-extensions",
+    "colorama", "markdown-it-py", "mdurl", "msgspec", "numpy", "nvidia-ml-py", "pip",
+    "platformdirs", "psutil", "pygments", "pyqtgraph", "pyside6-essentials", "rich", "shiboken6",
+    "shtab", "typing-extensions",
 )  # fmt: skip
 # The oldest Python's numpy has wheels for these as well: its libraries, of 28 MB, and its modules
 # are then packed once, and not for each Python. The locks have the newest numpy for each.
@@ -41,7 +45,6 @@ _PLATFORMS = {
         "manylinux2010_x86_64",
     ),
 }
-LOCKS = {"windows": "windows-x86_64.txt", "linux": "linux-x86_64.txt"}
 
 # The parts of Qt that the window and pyqtgraph import.
 _QT = ("Core", "Gui", "OpenGL", "OpenGLWidgets", "Svg", "Widgets")
@@ -87,23 +90,29 @@ _LEFT_OUT = (
 )  # fmt: skip
 
 
-def requirements(lock: str, minor: int) -> list[str]:
+def fits(package: LockedPackage, minor: int) -> bool:
+    """Return whether a package of the lock is for Python 3.``minor``."""
+    python = {"python_full_version": f"3.{minor}.0", "python_version": f"3.{minor}"}
+    return not package.marker or Marker(package.marker).evaluate(python)
+
+
+def requirements(lock: Iterable[LockedPackage], minor: int) -> list[str]:
     """Return the lines of the window's packages for Python 3.``minor``, with hashes.
 
     Raises:
         BuildError: the lock has no version of a package for this Python.
     """
-    found = {}
-    for line in lines_of(lock, ("run",)):
-        name = re.split("[=<> ]", line, maxsplit=1)[0]
-        condition = re.search(r" ; (.*?)(?= --hash)", line)
-        fits = condition is None or f'python_version == "3.{minor}"' in condition[1]
-        if name in _PACKAGES and fits:
-            found[name] = line.replace(condition[0], "") if condition else line
+    found = {one.name: one for one in lock if one.name in _PACKAGES and fits(one, minor)}
     missing = sorted(set(_PACKAGES) - set(found))
     if missing:
         raise BuildError(f"The lock has no {missing[0]} for Python 3.{minor}: write it again.")
-    return list(found.values())
+    return [with_hashes(one) for one in found.values()]
+
+
+def with_hashes(package: LockedPackage) -> str:
+    """Return pip's line for a package: ``numpy==2.4.6 --hash=sha256:…``."""
+    pin = f"{package.name}=={package.version}"
+    return " ".join([pin, *(f"--hash=sha256:{one}" for one in sorted(package.hashes))])
 
 
 def with_shared_numpy(lines: Iterable[str], minor: int) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from gpu_studio.builds import plan as plans
 from gpu_studio.builds import wheel_folder
 from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.download import Downloader, StoppedError, WheelFile
-from gpu_studio.builds.lock_file import read_lock
+from gpu_studio.builds.lock_file import LOCK, read_lock
 from gpu_studio.builds.plan import Planner, WheelPlan, kept_plan, pip_trouble
 from gpu_studio.builds.wheel_folder import builds_in, versions_of
 from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
@@ -103,11 +104,27 @@ def locked(server, planner, tmp_path):
     server.files["/simple/needed/"] = page(newer, link)
 
     def write(version, sha256=older.sha256):
-        line = f'needed=={version} ; python_version != "2.7" --hash=sha256:{sha256}'
-        (tmp_path / f"{KEY}.txt").write_text(f"# Made\n\n# [run]\n{line}\n", encoding="utf-8")
-        return Planner(planner._downloader, planner._table, KEY, tmp_path / "log", locks=tmp_path)
+        lock = tmp_path / "uv.lock"
+        lock.write_text(LOCKED.format(version=version, sha256=sha256), encoding="utf-8")
+        return Planner(planner._downloader, planner._table, KEY, tmp_path / "log", lock=lock)
 
     return write
+
+
+LOCKED = """version = 1
+
+[[package]]
+name = "needed"
+version = "{version}"
+source = {{ registry = "https://pypi.org/simple" }}
+resolution-markers = [
+    "python_full_version < '3.11'",
+    "python_full_version >= '3.11'",
+]
+wheels = [
+    {{ url = "https://x.org/needed.whl", hash = "sha256:{sha256}", size = 1 }},
+]
+"""
 
 
 def version_needed(plan):
@@ -135,11 +152,28 @@ def test_a_file_of_pypi_has_the_hash_of_the_lock(locked, monkeypatch, is_pypi):
     assert "needed-1.2" in raised.value.trouble.sentence
 
 
-def test_every_line_of_the_locks_is_read():
-    for key in ("linux-x86_64", "windows-x86_64"):
-        lines = plans._hashes_of(read_lock(key))
-        assert any(requirement.startswith("sympy==") for requirement, _ in lines)
-        assert all("==" in requirement and hashes for requirement, hashes in lines)
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="no tomllib")
+def test_the_lock_is_read_as_toml_reads_it():
+    import tomllib
+
+    packages = tomllib.loads(LOCK.read_text(encoding="utf-8"))["package"]
+    wanted = [
+        (one["name"], one["version"], {file["hash"] for file in one["wheels"]})
+        for one in packages
+        if "wheels" in one
+    ]
+    read = [(one.name, one.version, {f"sha256:{sha}" for sha in one.hashes}) for one in read_lock()]
+    assert [one[:2] for one in read] == [one[:2] for one in wanted]
+    assert all(hashes >= files for (*_, hashes), (*_, files) in zip(read, wanted, strict=True))
+    numpy = [one.requirement for one in read_lock() if one.name == "numpy"]
+    assert numpy[0] == "numpy==2.2.6 ; python_full_version < '3.11'"
+    urls = [file["url"] for one in packages for file in one.get("wheels", ())]
+    assert {url.split("/")[2] for url in urls} == {"files.pythonhosted.org"}
+
+
+def test_the_lock_has_the_pytorch_that_the_program_installs():
+    versions = {one.version for one in read_lock() if one.name == "torch"}
+    assert versions == {load_table().torch_version}
 
 
 WHEEL = WheelFile("a-1-py3-none-any.whl", "https://x/a.whl", "0" * 64, 3)

@@ -69,7 +69,6 @@ def test_a_checkout_is_run_by_its_setup_script(
     (tmp_path / "packaging" / "bootstrap.py").write_text("")
     prefix = tmp_path / ".venv"
     prefix.mkdir()
-    (prefix / "made-by-gpu-studio").write_text("")
     checkout = own_program("python", home=tmp_path, prefix=str(prefix))
     assert checkout.form is ProgramForm.CHECKOUT
     assert str(tmp_path) in checkout.typed("gpu-studio doctor")

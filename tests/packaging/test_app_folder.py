@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import site
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import pytest
 from studio_build import app_folder
 from studio_build.app_folder import Program, own_folders, program_of, set_times, varying
 from studio_build.console import BuildError
+from studio_build.linux_packages import add_starter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,15 +101,15 @@ def test_all_files_have_one_time_and_a_plain_mode(tmp_path: Path) -> None:
 
 def test_a_checkout_is_copied_without_its_traces(root: Path, tmp_path: Path) -> None:
     checkout, app, wheels = (tmp_path / name for name in ("checkout", "app", "wheels"))
-    for name in ("gpu_studio", "resources", "packaging/locks"):
+    for name in ("gpu_studio", "resources"):
         for trace in ("__pycache__", ".mypy_cache"):
             (checkout / name / trace).mkdir(parents=True)
             (checkout / name / trace / "one.txt").write_text("", encoding="utf-8")
         (checkout / name / "one.py").write_text("", encoding="utf-8")
-    for name in ("pyproject.toml", "LICENSE"):
+    for name in ("pyproject.toml", "uv.lock", "LICENSE"):
         assert (root / name).exists()
         (checkout / name).write_text("", encoding="utf-8")
-    (checkout / "packaging" / "studio_build").mkdir()
+    (checkout / "packaging").mkdir()
     wheels.mkdir()
     (wheels / "pip-26.3-py3-none-any.whl").write_bytes(b"")
     app.mkdir()
@@ -118,21 +118,17 @@ def test_a_checkout_is_copied_without_its_traces(root: Path, tmp_path: Path) -> 
     assert files == {
         "gpu_studio/one.py",
         "resources/one.py",
-        "packaging/locks/one.py",
         "pyproject.toml",
+        "uv.lock",
         "LICENSE",
         "pip-26.3-py3-none-any.whl",
     }
 
 
 def test_the_starter_for_linux_finds_all_that_it_asks(root: Path, tmp_path: Path) -> None:
-    for name in app_folder._FOR_STARTER:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(root / name, tmp_path / name)
-    script = f"import sys; sys.path.insert(0, {str(tmp_path / 'packaging')!r})\n"
-    script += "from studio_setup.system_libraries import apt_command, missing_libraries\n"
-    script += "from studio_setup.menu_entry import add_to_menu\n"
-    script += "print(missing_libraries(screen=True), apt_command(['x']))"
+    add_starter(Program(root, "1.0.0", 0), tmp_path)
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import fit_pc, menu\n"
+    script += f"print(fit_pc.missing_libraries({str(tmp_path)!r}))"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True)
     assert done.returncode == 0, done.stderr
 

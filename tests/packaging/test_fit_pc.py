@@ -55,7 +55,7 @@ def test_the_supported_pythons_are_those_of_the_table(fit_pc: Any, root: Path) -
 def test_missing_libraries_are_reported_with_what_to_type(
     fit_pc: Any, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from studio_setup import system_libraries
+    import system_libraries
 
     monkeypatch.setattr(
         system_libraries, "missing_libraries", lambda screen: {"libEGL.so.1": "libegl1"}
@@ -76,7 +76,7 @@ def app(root: Path, tmp_path: Path) -> Path:
     (folder / "bin").mkdir(parents=True)
     (folder / "gpu_studio").mkdir()
     (folder / "packages").mkdir()
-    for name in ("gpu-studio", "fit_pc.py", "menu.py"):
+    for name in ("gpu-studio", "fit_pc.py", "menu.py", "system_libraries.py"):
         (folder / name).write_bytes((root / "packaging" / "linux" / name).read_bytes())
     (folder / "gpu-studio").chmod(0o755)
     (folder / "bin" / "python3").symlink_to(sys.executable)
@@ -197,7 +197,6 @@ def test_the_portable_folder_alone_goes_into_the_menu(
     app: Path, root: Path, tmp_path: Path, package: str, status: int
 ) -> None:
     (app / "installed.json").write_text(f'{{"package": "{package}"}}', encoding="utf-8")
-    shutil.copytree(root / "packaging" / "studio_setup", app / "packaging" / "studio_setup")
     shutil.copy(root / "packaging" / "gpu-studio.desktop", app)
     done = _started(app, "--add-to-menu", HOME=str(tmp_path))
     entry = tmp_path / ".local" / "share" / "applications" / "gpu-studio.desktop"

@@ -140,7 +140,7 @@ def test_a_package_that_takes_too_much_is_not_made(root: Path, app: Path, tmp_pa
 
 
 def test_the_setups_own_list_of_libraries_is_declared() -> None:
-    from studio_setup.system_libraries import OFFSCREEN, SCREEN
+    from system_libraries import OFFSCREEN, SCREEN
 
     control = control_file("0.1.0", "A B <a@example.org>", 1, SELF_CONTAINED)
     missing = [one for one in (OFFSCREEN | SCREEN).values() if one not in control]

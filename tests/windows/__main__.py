@@ -4,9 +4,9 @@
                    once more, and all of it ends within 20 minutes
     FOLDER...      only the tests of these folders, for example: engine ui
 
-Without either: all folders, two at a time, then a CPU run, the window and the double-click. What
-fails does not end it: each part tells its counts, and the last lines tell them all. The exit status
-is 77 where such a Windows cannot be made here, or, with --short, not in time.
+Without either: all folders, two at a time, then a CPU run and the window. What fails does not end
+it: each part tells its counts, and the last lines tell them all. The exit status is 77 where such a
+Windows cannot be made here, or, with --short, not in time.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from tests.windows.set_up import ROOT, SkippedError, copy_checkout, download_wheels, set_up
+from tests.windows.set_up import ROOT, SkippedError, set_up
 from tests.windows.suite import (
     FOLDERS,
     SHORT_FOLDERS,
@@ -27,7 +27,7 @@ from tests.windows.suite import (
     try_twice,
 )
 from tests.windows.time_limit import breaking_off
-from tests.windows.window import double_click, use_window
+from tests.windows.window import use_window
 from tests.windows.wine_pc import WindowsPc, screen
 
 SKIPPED = 77  # as Automake's tests say it
@@ -78,7 +78,6 @@ def _all(pc: WindowsPc, folders: list[str]) -> bool:
             run_folders(pc, account),
             run_benchmark(pc, tell=account.tell),
             use_window(pc, pc.folder / "window.png", account.tell),
-            double_click(pc, download_wheels(pc), copy_checkout, account.tell),
         ]
     account.tell_all()
     return all(passed)

@@ -18,6 +18,9 @@ import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from packaging.markers import Marker
+
+from gpu_studio.builds.lock_file import LOCK, read_lock
 from tests.windows.wine_pc import (
     CHECKOUT,
     CPP_RUNTIME,
@@ -54,6 +57,7 @@ _NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv*", ".setup", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info"
 )
 _OF_LINUX = ("site-packages", "dist-packages", "lib-dynload", "test", "sitecustomize.py")
+_NOT_FOR_CPU = re.compile(r"nvidia-(?!ml-py)|cuda-|triton$|torch$")
 _STAMP = "ready"
 
 
@@ -95,26 +99,9 @@ def copy_checkout(pc: WindowsPc, windows_path: str) -> Path:
     return target
 
 
-def download_wheels(pc: WindowsPc) -> Path:
-    """Return a folder with the wheels that a first start on the PC installs.
-
-    Raises:
-        SkippedError: they cannot be had.
-    """
-    folder = pc.folder / "wheels"
-    wanted = pc.folder / "first_start.txt"
-    wanted.write_text("\n".join(_locked("run")) + "\n", encoding="utf-8")
-    try:
-        _pip("download", "-d", str(folder), "--require-hashes", "-r", str(wanted))
-        _pip("download", "-d", str(folder), _torch())
-    except (OSError, subprocess.SubprocessError) as error:
-        raise SkippedError(f"{_last_words(error)}.") from error
-    return folder
-
-
 def _made_from() -> str:
     """Return a text that changes with all that a PC is made from."""
-    files = [Path(__file__), *sorted(_C.iterdir()), _lock()]
+    files = [Path(__file__), *sorted(_C.iterdir()), LOCK]
     text = b"".join(path.read_bytes() for path in files)
     return hashlib.sha256(text + _torch().encode()).hexdigest()
 
@@ -328,12 +315,10 @@ def _make_environment(pc: WindowsPc) -> None:
         raise SkippedError(f"Python does not start under this Wine: {output.strip()[-300:]}")
     packages = pc.path(ENVIRONMENT) / "Lib" / "site-packages"
     wanted = pc.folder / "packages.txt"
-    wanted.write_text("\n".join(_locked("run", "test")) + "\n", encoding="utf-8")
+    wanted.write_text("\n".join(_locked()) + "\n", encoding="utf-8")
     target = ("--target", str(packages))
     _pip("install", *target, "--require-hashes", "-r", str(wanted))
     _pip("install", *target, "--upgrade", _torch())
-    # The window installs its engines with pip; ensurepip would take minutes under Wine.
-    _pip("install", *target, *map(str, pc.path(HOME).glob("Lib/ensurepip/_bundled/pip-*.whl")))
     # With Wine 8's own C++ runtime, an error of PyTorch damages the heap.
     for name in CPP_RUNTIME:
         shutil.copy(packages / "shiboken6" / f"{name}.dll", pc.path(HOME) / f"{name}.dll")
@@ -345,21 +330,15 @@ def _make_environment(pc: WindowsPc) -> None:
         raise SkippedError(f"PyTorch cannot be imported under this Wine: {output.strip()[-300:]}")
 
 
-def _lock() -> Path:
-    return ROOT / "packaging" / "locks" / "windows-x86_64.txt"
-
-
-def _locked(*sections: str) -> list[str]:
-    """Return the packages that the setup installs on Windows for Python 3.11, with hashes."""
-    text = _lock().read_text(encoding="utf-8")
-    parts = re.split(r"^# \[(\w+)\]$", text, flags=re.MULTILINE)
-    chosen = [body for name, body in zip(parts[1::2], parts[2::2], strict=True) if name in sections]
-    lines = "\n".join(chosen).splitlines()
-    fitting = [
-        line for line in lines if line and line[0] != "#"
-        and (";" not in line or 'python_version == "3.11"' in line)
-    ]  # fmt: skip
-    return [re.sub(r" ;.*?(?= --hash)", "", line) for line in fitting]
+def _locked() -> list[str]:
+    """Return what a checkout on Windows has for Python 3.11 and its CPU PyTorch, with hashes."""
+    python = {"python_full_version": "3.11.0"}
+    return [
+        " ".join([f"{one.name}=={one.version}", *(f"--hash=sha256:{sha}" for sha in one.hashes)])
+        for one in read_lock()
+        if not _NOT_FOR_CPU.match(one.name)
+        and (not one.marker or Marker(one.marker).evaluate(python))
+    ]
 
 
 def _torch() -> str:

@@ -1,4 +1,4 @@
-"""Use the window on the Windows PC as a person does: clicks, keys, a double-click, Alt+F4."""
+"""Use the window on the Windows PC as a person does: clicks, keys, Alt+F4."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from tests.windows.wine_pc import WindowsPc
 
-# What Windows allows in a folder's name and a command line may stumble over.
-DOWNLOAD = "C:\\Eigene Dateien\\GPU Studio [für zu Hause] (1)"
-_LONGEST_SET_UP_S = 1200.0
 _LONGEST_START_S = 300.0
 _LONGEST_RUN_S = 300.0
 _LONGEST_END_S = 15.0
@@ -178,63 +175,6 @@ def _use(pc: WindowsPc, person: Person, picture: Path) -> None:
 def has_a_finished_run(state: dict[str, Any]) -> bool:
     is_over = "benchmark.clear" in state["places"] and "PyTorch: ready" in state["status"]
     return is_over and any(median.endswith("s") for median in state["medians"])
-
-
-def double_click(
-    pc: WindowsPc,
-    wheels: Path,
-    copy_to: Callable[[WindowsPc, str], Path],
-    tell: Callable[[str], None] = tell_now,
-) -> bool:
-    """Double-click GPU Studio.bat in a fresh download, and close the window that it opens.
-
-    Args:
-        pc: the Windows PC.
-        wheels: what the setup installs, so that it needs no network.
-        copy_to: copies the download to a folder of the PC.
-        tell: takes the line that says what became of it.
-    """
-    began_s = time.monotonic()
-    copy_to(pc, DOWNLOAD)
-    try:
-        _double_click(pc, Person(pc.display), wheels)
-    except FailedError as error:
-        tell(f"Windows, the double-click: {error}")
-        Person(pc.display).take_picture(pc.folder / "double-click.failed.png")
-        return False
-    took = f"{time.monotonic() - began_s:.0f} s"
-    tell(f"Windows, the double-click: set up, opened, closed by Alt+F4 ({took})")
-    return True
-
-
-def _double_click(pc: WindowsPc, person: Person, wheels: Path) -> None:
-    places = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"Z:{wheels}".replace("/", "\\")}
-    command = [f"{DOWNLOAD}\\packaging\\GPU Studio.bat"]
-    shell = pc.start(command, folder="C:\\", environ=places)
-    printed: list[str] = []
-    # The window keeps this pipe open: what is waited for is the end of the shell.
-    threading.Thread(target=_note, args=(shell, printed), daemon=True).start()
-    try:
-        status: object = shell.wait(_LONGEST_SET_UP_S)
-    except subprocess.TimeoutExpired:
-        status = "nothing, after 20 minutes"
-    if status != 0:
-        raise FailedError(f"GPU Studio.bat ended with {status}\n{''.join(printed[-40:])}")
-
-    def is_open() -> bool:
-        has_engine = any("gpu_studio.engine.serve" in line for line in pc.pythons().values())
-        return has_engine and bool(person.windows_called("GPU Studio"))
-
-    if not wait_until(is_open, _LONGEST_START_S):
-        raise FailedError(f"no window: {pc.pythons()}\n{''.join(printed[-40:])}")
-    person.press("alt+F4")
-    _expect_nothing_left(pc)
-
-
-def _note(shell: subprocess.Popen[bytes], printed: list[str]) -> None:
-    assert shell.stdout is not None
-    for line in shell.stdout:
-        printed.append(line.decode("utf-8", "replace"))
 
 
 def _expect_nothing_left(pc: WindowsPc) -> None:

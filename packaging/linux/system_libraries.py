@@ -7,7 +7,6 @@ that is drawn off screen, and the additional ones for a real screen.
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -16,8 +15,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from studio_setup.console import Log
 
 OFFSCREEN = {
     "libEGL.so.1": "libegl1",
@@ -90,14 +87,6 @@ def missing_libraries(
     return missing if is_font_there() else missing | FONT
 
 
-def missing_venv_package() -> str | None:
-    """Return the Debian package with the split-off half of `venv`, if it is missing."""
-    if importlib.util.find_spec("ensurepip") is not None:
-        return None
-    major, minor = sys.version_info[:2]
-    return f"python{major}.{minor}-venv"
-
-
 def has_apt() -> bool:
     """Return whether this is Debian, Ubuntu or a relative."""
     return shutil.which("apt-get") is not None
@@ -129,23 +118,12 @@ def apt_command(packages: list[str]) -> str:
     return f"sudo apt-get install -y {' '.join(packages)}"
 
 
-def apt_install(packages: list[str], log: Log) -> bool:
-    """Install as root, without questions; return False if apt fails (its output is in the log)."""
+def apt_install(packages: list[str]) -> bool:
+    """Install as root, without questions; return False if apt fails."""
     environ = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    for arguments in (["update"], ["install", "-y", "--no-install-recommends"]):
-        names = apt_names(packages) if arguments[0] == "install" else []
-        command = ["apt-get", "-q", *arguments, *names]
-        log.write(f"$ {' '.join(command)}")
-        done = subprocess.run(
-            command,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        log.write(done.stdout)
+    for command in (("update",), ("install", "-y", "--no-install-recommends")):
+        names = apt_names(packages) if command[0] == "install" else []
+        called = ["apt-get", "-qq", *command, *names]
+        done = subprocess.run(called, env=environ, stdout=subprocess.DEVNULL, check=False)
     # It does not matter if the index could not be refreshed, as long as the packages install.
     return done.returncode == 0

@@ -5,19 +5,13 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from studio_setup import shortcut
-from studio_setup.menu_entry import (
-    APP_ID,
-    OtherEntryError,
-    add_to_menu,
-    desktop_folder,
-    quoted,
-    remove_from_menu,
-)
-from studio_setup.shortcut import checkout_entry
+from menu import APP_ID, OtherEntryError, add_to_menu, quoted, remove_from_menu
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="for Linux desktops")
 
@@ -52,61 +46,6 @@ def _read_exec(value: str) -> list[str]:
 def test_any_path_survives_the_quoting(argument: str, value: str) -> None:
     assert quoted(argument) == value
     assert _read_exec(value) == [argument]
-
-
-def test_the_entry_starts_this_checkout(root: Path, tmp_path: Path) -> None:
-    template = (root / "packaging" / f"{APP_ID}.desktop").read_text(encoding="utf-8")
-    checkout = tmp_path / "GPU Studio 100% \\1"
-    path = tmp_path / f"{APP_ID}.desktop"
-    path.write_text(checkout_entry(template, Path("/usr/bin/python3"), checkout), encoding="utf-8")
-    entry = _entry(path)
-    assert _read_exec(entry["Exec"]) == [
-        "/usr/bin/python3",
-        str(checkout / "packaging" / "bootstrap.py"),
-        "--progress",
-        "window",
-        "run",
-    ]
-    assert (entry["Icon"], entry["StartupWMClass"]) == (APP_ID, APP_ID)
-    assert (entry["Type"], entry["Terminal"]) == ("Application", "false")
-
-
-@pytest.mark.skipif(shutil.which("desktop-file-validate") is None, reason="no validator here")
-def test_the_entries_are_valid(root: Path, tmp_path: Path) -> None:
-    template = root / "packaging" / f"{APP_ID}.desktop"
-    created = tmp_path / f"{APP_ID}.desktop"
-    text = template.read_text(encoding="utf-8")
-    created.write_text(checkout_entry(text, Path(sys.executable), root), encoding="utf-8")
-    for path in (template, created):
-        done = subprocess.run(
-            ["desktop-file-validate", str(path)], capture_output=True, text=True, check=False
-        )
-        assert (done.returncode, done.stdout) == (0, "")
-
-
-def test_launchers_and_icons_land_where_desktops_look(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    refreshed: list[list[str]] = []
-    monkeypatch.setattr(
-        shortcut, "refresh_desktop", lambda paths: refreshed.append([str(p) for p in paths])
-    )
-    config = tmp_path / ".config"
-    config.mkdir()
-    (tmp_path / "Schreibtisch").mkdir()
-    (config / "user-dirs.dirs").write_text(
-        '# comment\nXDG_DESKTOP_DIR="$HOME/Schreibtisch"\n', encoding="utf-8"
-    )
-    entries = shortcut._make_entries(root, Path("/usr/bin/python3"), {}, tmp_path)
-    assert entries == [
-        tmp_path / ".local/share/applications" / f"{APP_ID}.desktop",
-        tmp_path / "Schreibtisch" / f"{APP_ID}.desktop",
-    ]
-    assert refreshed == [[str(path) for path in entries]]
-    assert all(path.stat().st_mode & 0o100 for path in entries)
-    icons = tmp_path / ".local/share/icons/hicolor"
-    assert (icons / "scalable/apps" / f"{APP_ID}.svg").read_text(encoding="utf-8")[:4] == "<svg"
-    assert (icons / "256x256/apps" / f"{APP_ID}.png").read_bytes()[:4] == b"\x89PNG"
 
 
 @pytest.fixture
@@ -149,14 +88,6 @@ def test_only_the_entry_of_this_folder_is_removed(portable: Path, tmp_path: Path
     with pytest.raises(OtherEntryError, match="another installation"):
         remove_from_menu(portable / "newer", {}, tmp_path)
     assert path.exists()
-
-
-def test_a_home_without_a_desktop_has_none(tmp_path: Path) -> None:
-    assert desktop_folder({}, tmp_path) is None
-    (tmp_path / "Desktop").mkdir()
-    assert desktop_folder({}, tmp_path) == tmp_path / "Desktop"
-    (tmp_path / "user-dirs.dirs").write_text('XDG_DESKTOP_DIR="$HOME"\n', encoding="utf-8")
-    assert desktop_folder({"XDG_CONFIG_HOME": str(tmp_path)}, tmp_path) is None
 
 
 def test_the_icon_file_of_windows_holds_all_sizes(root: Path) -> None:
