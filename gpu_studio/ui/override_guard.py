@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 # Not every method that hides one of Qt's: PySide counts the arguments of a method that a signal is
 # connected to, and a handler that takes any number would get too many.
 _VIRTUAL = frozenset({
-    "boundingRect", "childrenBoundingRect", "clone", "columnCount", "data", "done",
-    "dropMimeData", "event", "eventFilter", "fixup", "focusNextPrevChild", "hasHeightForWidth",
-    "headerData", "heightForWidth", "initializeGL", "initStyleOption", "insertFromMimeData",
-    "isSequential", "itemChange", "minimumSizeHint", "paint", "paintGL", "pixmap", "readData",
-    "reject", "rowCount", "run", "scaledPixmap", "selectionChanged", "setVisible", "shape",
-    "showPopup", "sizeHint", "sort", "stepBy", "stepEnabled", "validate",
+    "boundingRect", "childrenBoundingRect", "clone", "columnCount", "data", "done", "dropMimeData",
+    "event", "eventFilter", "fixup", "focusNextPrevChild", "hasHeightForWidth", "headerData",
+    "heightForWidth", "hitButton", "initStyleOption", "initializeGL", "insertFromMimeData",
+    "isSequential", "itemChange", "minimumSizeHint", "nextCheckState", "paint", "paintGL", "pixmap",
+    "readData", "reject", "rowCount", "run", "scaledPixmap", "selectionChanged", "setVisible",
+    "shape", "showPopup", "sizeHint", "sort", "stepBy", "stepEnabled", "validate",
 })  # fmt: skip
 _BINDINGS = ("PySide6", "Shiboken", "shiboken6")
 _MADE_BY_SHIBOKEN: Any = shiboken6.Shiboken.Object

@@ -141,6 +141,7 @@ def _subclasses(kind: type) -> set[type]:
 def test_a_method_is_guarded_once_and_keeps_its_name():
     class Rows(QAbstractListModel):
         def rowCount(self, parent: object = QModelIndex()) -> int:
+            """Return the rows."""
             return 3
 
     guarded = Rows.rowCount
