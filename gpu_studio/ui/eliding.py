@@ -100,23 +100,6 @@ class RoomText(Text):
         return lines.height()
 
 
-class SpareText(Text):
-    """A line that is visible only if it fits completely."""
-
-    def sizeHint(self) -> QSize:
-        """Return no width: the line needs no space."""
-        return QSize(0, super().sizeHint().height())
-
-    def minimumSizeHint(self) -> QSize:
-        """Return no width."""
-        return QSize(0, super().minimumSizeHint().height())
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint the text if it fits."""
-        if self.fontMetrics().horizontalAdvance(self.text()) <= self.width():
-            super().paintEvent(event)
-
-
 def asks_for_tip(event: QEvent) -> TypeGuard[QHelpEvent]:
     """Return whether an event asks a widget for its tool tip."""
     return isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip

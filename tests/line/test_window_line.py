@@ -27,7 +27,8 @@ def test_a_plan_over_this_pc_and_a_real_engine_behind_a_line(
     try:
         studio.start()
         qtbot.waitUntil(
-            lambda: studio.board.address_of("attic/cpu") is not None, timeout=_LOADS_TORCH_MS
+            lambda: any(row.address == "attic/cpu" for row in studio.board.rows),
+            timeout=_LOADS_TORCH_MS,
         )
         assert [row.identity for row in studio.board.rows][:2] == ["cpu", "attic/cpu"]
         benchmark = Benchmark(studio, studio)
@@ -44,8 +45,8 @@ def test_a_plan_over_this_pc_and_a_real_engine_behind_a_line(
         assert there_run.result.device == "attic/cpu"
         assert "me@attic" not in repr(there_run.result)
         studio.pcs.shut(attic)
-        assert studio.board.address_of("attic/cpu") is None
-        assert studio.board.address_of("cpu") == "cpu"
+        assert studio.board.row("attic/cpu").address is None
+        assert studio.board.cpu.address == "cpu"
     finally:
         studio.close()
         studio.deleteLater()

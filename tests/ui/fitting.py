@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.ui.eliding import ElidedText, ElidingCombo, SpareText
+from gpu_studio.ui.eliding import ElidedText, ElidingCombo
 from gpu_studio.ui.parts import Table
 from gpu_studio.ui.scroll_page import TabScroll
 from tests.driving.window import wait_until
@@ -90,7 +90,7 @@ def _smaller_than(widget: QWidget, wanted: QSize) -> Iterator[str]:
 
 
 def _of_label(label: QLabel) -> Iterator[str]:
-    if not label.text() or isinstance(label, ElidedText | SpareText):
+    if not label.text() or isinstance(label, ElidedText):
         return
     if label.wordWrap():
         wanted = label.heightForWidth(label.width())

@@ -41,7 +41,7 @@ def test_the_board_has_the_answer(ready_studio: Studio) -> None:
     board = ready_studio.board
     assert [row.obstacle for row in board.rows] == [None, Obstacle.NO_CODE, None]
     assert board.rows[1].reason == REASON
-    assert [board.address_of(one) for one in (OLD, NEW)] == [None, "cuda:1"]
+    assert [board.row(one).address for one in (OLD, NEW)] == [None, "cuda:1"]
     assert [row.identity for row in board.usable_cards] == [NEW]
 
 

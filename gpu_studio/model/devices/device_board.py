@@ -149,11 +149,6 @@ class DeviceBoard(QObject):
     def row(self, identity: str) -> DeviceRow | None:
         return next((row for row in self.rows if row.identity == identity), None)
 
-    def address_of(self, identity: str) -> str | None:
-        """Return the device in a request to its engine; None if the engine cannot use it."""
-        row = self.row(identity)
-        return row.address if row is not None else None
-
     def at(self, address: str) -> DeviceRow | None:
         """Return the device that its engine calls ``cpu`` or ``cuda:N``."""
         return row_at(address, self.rows)

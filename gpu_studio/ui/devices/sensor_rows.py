@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
 from PySide6.QtWidgets import QGridLayout, QSizePolicy, QWidget
 
-from gpu_studio.ui.eliding import ElidedText, SpareText
+from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.parts import Text, letters
 from gpu_studio.ui.theme import COLOURS
 
@@ -65,7 +65,7 @@ class SensorRows(QWidget):
         self._has_marks = False
         self._ends_s, self._at_s = (0.0, 0.0), _NOW
         self._title = Text("", "value", name="devices.sensors.title")
-        self._reading = SpareText("", "muted", name="devices.sensors.cursor")
+        self._reading = ElidedText("", "muted", name="devices.sensors.cursor")
         self._axis = _TimeAxis(theme)
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)

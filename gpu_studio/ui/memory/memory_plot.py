@@ -64,7 +64,7 @@ class MemoryPlot(LivePlot):
         return height / max(self.height() - _AXIS_HEIGHT - height, height)
 
     def _make_curves(self) -> None:
-        self.clear()
+        self.show_curves({})
         if not self._model.is_card:
             curve = Curve("GPU Studio", "cpu", self._lower, filled=True, stepped=True)
             self.set_curve("process", curve)

@@ -94,8 +94,7 @@ class LivePlot(QFrame):
         self._frames.setInterval(FRAME_MS)
         self._zoom = PlotZoom(self, self._whole) if zoomable else None
         self._frames.timeout.connect(self.refresh)
-        self._is_stale = False  # another theme came while it was hidden
-        theme.changed.connect(self._follow_theme)
+        theme.changed.connect(self._recolour)
 
     def show_curves(self, curves: Mapping[str, Curve]) -> None:
         """Show these curves and no others.
@@ -129,12 +128,6 @@ class LivePlot(QFrame):
             self.plot.removeItem(curve.item)
         if self._empty:
             self.update()
-
-    def clear(self) -> None:
-        """Remove all curves and markers."""
-        for key in list(self._curves):
-            self.remove_curve(key)
-        self.set_markers([])
 
     @property
     def curve_keys(self) -> tuple[str, ...]:
@@ -247,7 +240,6 @@ class LivePlot(QFrame):
     def showEvent(self, event: QShowEvent) -> None:
         """Draw only while visible."""
         super().showEvent(event)
-        self._catch_up()
         self._frames.start()
 
     def hideEvent(self, event: QHideEvent) -> None:
@@ -259,7 +251,6 @@ class LivePlot(QFrame):
         """Return the canvas at its size, also if it has not been painted: a picture is wanted."""
         self._is_building = True
         self._build()
-        self._catch_up()
         canvas = self.plot
         assert canvas is not None
         canvas.show()  # the layout would show it in a later turn
@@ -323,19 +314,8 @@ class LivePlot(QFrame):
         curve.show_in(self.plot.plot([], [], name=label or None, **curve.options(self._theme)))
         self.plot.place_legend()
 
-    def _follow_theme(self) -> None:
-        """Use the theme's colors, now or when it is shown."""
-        self._is_stale = True
-        if self.isVisible():
-            self._recolour()
-
-    def _catch_up(self) -> None:
-        if self._is_stale:
-            self._recolour()
-
     def _recolour(self) -> None:
         """Use the theme's colors; pyqtgraph's items keep theirs, so they are created again."""
-        self._is_stale = False
         if self.plot is None:
             return
         self.plot.recolour(self._theme)
