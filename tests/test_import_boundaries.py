@@ -75,7 +75,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 def test_the_folders_are_those_of_the_design():
     folders = {p.stem if p.is_file() else p.name for p in PACKAGE.iterdir()}
-    assert folders - {"__init__", "__pycache__"} == set(ARROWS)
+    assert folders - {"__init__", "__pycache__", "py"} == set(ARROWS)  # py.typed
 
 
 def wrong_arrows(path):
