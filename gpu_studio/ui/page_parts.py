@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.notice import Notice
-from gpu_studio.model.text_rows import TextRows
+from gpu_studio.model.text_rows import Cell, TextRows, plain_tip
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import (
@@ -197,23 +197,30 @@ def fill_menu(menu: QMenu, items: Iterable[tuple[Any, ...] | None]) -> None:
 class Rows(Part):
     """A table of texts as high as its rows; ``numbers`` are the columns of numbers.
 
-    The first column takes the spare width.
+    The column ``wide`` takes the spare width; its texts end in "…" without room, whole in the tip.
     """
 
     label: str
     head: Sequence[str]
     rows: Read
     numbers: Sequence[int] = ()
+    wide: int = 0
 
     def make(self, page: Page) -> QWidget:
-        rows = TextRows(self.head, self.numbers, page)
+        wide = self.wide
+        rows = TextRows(self.head, self.numbers, page, lambda text: plain_tip(text or ""))
         view = table(rows, name=f"{page.name}.{self.name}", accessible_name=self.label)
         header = view.horizontalHeader()
         header.setStretchLastSection(False)
-        header.setSectionResizeMode(0, header.ResizeMode.Stretch)
+        header.setSectionResizeMode(wide, header.ResizeMode.Stretch)
 
         def update() -> None:
-            rows.set_rows(self.rows())
+            texts = self.rows()
+            rows.set_rows(
+                [(*row[:wide], Cell(row[wide], value=row[wide]), *row[wide + 1 :]) for row in texts]
+                if wide
+                else texts
+            )
             show_whole_rows(view)
 
         page.updates.append(update)

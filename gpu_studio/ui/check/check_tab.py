@@ -97,7 +97,7 @@ class CheckPage(Page):
                 name="hero", tone=lambda: m.hero.errors.tone, presented=True,
             ),
             Rows("Stages of the check", ("Stage", "Result", "Time", "Tested"),
-                 lambda: m.stage_rows, name="stages"),
+                 lambda: m.stage_rows, name="stages", wide=3),
             Own(lambda: CheckCurves(self.theme),
                 lambda curves: curves.show_lanes(lanes_of(m.shown)),
                 shown=lambda: lanes_of(m.shown), name="sensors", presented=True),

@@ -375,7 +375,7 @@ def _level_places(ys: Sequence[float]) -> list[_LevelPlace]:
 
 def _looks(levels: Sequence[Level], theme: Theme) -> list[object]:
     """Return what levels keep when they move."""
-    return [(level.role, level.dashed, theme.is_dark) for level in levels]
+    return [(level.role, level.dashed, theme.is_dark, theme.factor) for level in levels]
 
 
 def _level_items(level: Level, theme: Theme) -> list[Any]:

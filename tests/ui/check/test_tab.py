@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QPushButton, QTabWidget
+from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QPushButton, QTableView, QTabWidget
 
 from gpu_studio.core.check.check_file import encode_record, read_record
 from gpu_studio.core.check.check_folder import CheckFolder
@@ -18,6 +18,7 @@ from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.tabs import TABS
 from gpu_studio.ui.trust_chip import TrustChip
+from tests.driving.pages import settle
 from tests.driving.window import (
     choose,
     choose_data,
@@ -179,6 +180,17 @@ def test_a_pass_says_what_was_tested_and_no_more(tab: CheckTab, ready_studio: St
     assert sees(tab, "check.errors")
     assert not sees(tab, "check.run")
     assert what_was_tested(tab, "Video memory").startswith("1.37 GiB")
+
+
+@with_cards
+def test_what_a_stage_tested_never_pushes_its_result_out_of_sight(tab: CheckTab) -> None:
+    run(tab)
+    tab.resize(500, 700)
+    settle()
+    view = find(tab, "check.stages", QTableView)
+    assert view.horizontalScrollBar().maximum() == 0
+    (_, _, _, tested), *_ = table(tab, "check.stages")
+    assert view.model().index(0, 3).data(Qt.ItemDataRole.ToolTipRole) == tested
 
 
 @with_cards

@@ -77,6 +77,18 @@ def test_the_theme_recolours_curves(shown, settings, theme):
     assert list(drawn(plot, "a")[1]) == [1, 2]
 
 
+def test_the_names_of_levels_grow_with_the_text(shown, settings):
+    plot = shown()
+    plot.set_levels([Level(1.5, "A", "gpu0")])
+
+    def height() -> float:
+        return plot.plot.mark_items["levels"][0].label.boundingRect().height()
+
+    before = height()
+    settings.change(text_size=150)
+    assert height() > before
+
+
 def test_a_hidden_plot_follows_the_theme_when_it_is_shown(shown, settings, theme):
     plot = shown()
     plot.set_curve("a", Curve("A", "gpu0", lambda: ([0, 1], [1, 2])))
