@@ -94,16 +94,14 @@ class Text(QLabel):
 
         The last role is taken if the text is too wide in all of them.
         """
-        fitting = (role for role in roles if self._width_in(role) <= room)
+        text = self.text()
+        fitting = (role for role in roles if _metrics_in(role).horizontalAdvance(text) <= room)
         self.set_role(next(fitting, roles[-1]))
 
     def room_for(self, roles: Sequence[Role]) -> int:
         """Return the height that any text in one of these roles needs, two lines in the last."""
         large, small = (_metrics_in(role).lineSpacing() for role in (roles[0], roles[-1]))
         return max(large, 2 * small) + 2
-
-    def _width_in(self, role: Role) -> int:
-        return _metrics_in(role).horizontalAdvance(self.text())
 
     def set_tone(self, tone: Tone) -> None:
         """Color the text in any role; the words must say the same."""

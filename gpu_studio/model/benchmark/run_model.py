@@ -25,8 +25,6 @@ from gpu_studio.model.settings import Choices as Kept
 from gpu_studio.model.text_rows import rich_tip
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from PySide6.QtCore import QObject
 
     from gpu_studio.core.benchmark.plan import RunPlan
@@ -358,11 +356,6 @@ class RunModel(PageModel):
     # ── what is shown ────────────────────────────────────────────────────────────────────────
 
     @property
-    def runs(self) -> Sequence[Run]:
-        """All runs, oldest first."""
-        return self.benchmark.runs
-
-    @property
     def ghost(self) -> tuple[Run, str] | None:
         """The kept run that is drawn beside the others, with its label."""
         return self._history.ghost
@@ -370,7 +363,7 @@ class RunModel(PageModel):
     @property
     def has_curves(self) -> bool:
         """Whether there is something to draw."""
-        return bool(self.runs) or self.ghost is not None
+        return bool(self.benchmark.runs) or self.ghost is not None
 
     @property
     def hero(self) -> Hero:
@@ -418,14 +411,12 @@ class RunModel(PageModel):
     @property
     def facts(self) -> str:
         """All that is known about the selected run, a sentence a line."""
-        return "\n".join(self._facts(self.selected)) if self.selected is not None else ""
+        run, board = self.selected, self._studio.board
+        return "\n".join(facts_of(run, board, self.benchmark)) if run is not None else ""
 
     def tip_of(self, run: Run) -> str:
         """Return all facts about a run as Qt's HTML, with names from outside escaped."""
-        return rich_tip(self._facts(run))
-
-    def _facts(self, run: Run) -> list[str]:
-        return facts_of(run, self._studio.board, self.benchmark)
+        return rich_tip(facts_of(run, self._studio.board, self.benchmark))
 
     @property
     def explained(self) -> Explained:
@@ -489,12 +480,12 @@ class RunModel(PageModel):
         self.changed.emit()
 
     def _on_plan_changed(self) -> None:
-        if self.selected not in self.runs:
+        if self.selected not in self.benchmark.runs:
             self.selected = None
         self._show_code()
 
     def _show_code(self) -> None:
         """Show the code of the selected run, or else of the last one."""
-        begun = (run for run in reversed(self.runs) if run.has_begun)
+        begun = (run for run in reversed(self.benchmark.runs) if run.has_begun)
         run = self.selected or next(begun, None)
         self._studio.snippets.show(run.snippet if run is not None else "", RUN)

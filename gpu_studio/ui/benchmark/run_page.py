@@ -137,12 +137,12 @@ class RunPage(Page):
             ),
             Press(
                 "Clear", m.benchmark.clear, name="clear", icon="trash",
-                shown=lambda: bool(m.runs), enabled=lambda: not m.is_busy,
+                shown=lambda: bool(m.benchmark.runs), enabled=lambda: not m.is_busy,
                 tip="Remove these runs from the table",
             ),
             More(
                 "Export", lambda: self._export.items, name="export", icon="export", key="save",
-                shown=lambda: bool(m.runs),
+                shown=lambda: bool(m.benchmark.runs),
                 tip="Export the results or the plot, or copy the table",
             ),
         )  # fmt: skip
@@ -317,11 +317,11 @@ class RunPage(Page):
                     label="Why?", name="why",
                     note=Words(lambda: m.verdict, name="verdict", shown=is_doubted),
                 ),
-                shown=lambda: bool(m.runs),
+                shown=lambda: bool(m.benchmark.runs),
             ),
             Own(
                 lambda: BenchmarkResults(m, self.theme, self._export.copies),
-                lambda it: it.show_sheet(), shown=lambda: bool(m.runs),
+                lambda it: it.show_sheet(), shown=lambda: bool(m.benchmark.runs),
             ),
             Words(lambda: m.facts, role="muted", name="details"),
         )  # fmt: skip
