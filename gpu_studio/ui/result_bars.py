@@ -143,7 +143,7 @@ class ResultBars(QWidget):
         full = self._full or longest
         for row, bar in enumerate(self.bars):
             top = row * (height + self._lines(_ROW_GAP))
-            thick = self._thickness
+            thick = self._lines(_THICK)
             words_height = height - thick if places.is_stacked else height
             self._paint_words(painter, bar, QRectF(0, top, self.width(), words_height), places)
             track = QRectF(places.track_left, top + height - thick, places.track_width, thick)
@@ -269,12 +269,8 @@ class ResultBars(QWidget):
 
     def _row_height(self, *, is_stacked: bool) -> float:
         if not is_stacked:
-            return max(self._thickness, QFontMetricsF(self._value_font()).height())
-        return self._thickness + QFontMetricsF(self._value_font()).height()
-
-    @property
-    def _thickness(self) -> float:
-        return self._lines(_THICK)
+            return max(self._lines(_THICK), QFontMetricsF(self._value_font()).height())
+        return self._lines(_THICK) + QFontMetricsF(self._value_font()).height()
 
     def _lines(self, count: float) -> float:
         return count * QFontMetricsF(self.font()).height()

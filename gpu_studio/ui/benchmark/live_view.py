@@ -21,7 +21,6 @@ from gpu_studio.ui.plots.plot_curve import Pieces
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.core.benchmark.run import Run
@@ -133,7 +132,7 @@ class LiveView(LivePlot):
         if self._selected is None and runs and recording == self._recording:
             # A device that has not reached this size yet keeps its place, without samples.
             curves = {
-                key: replace(curve, source=_nothing)
+                key: replace(curve, source=lambda: ((), ()))
                 for key, curve in self._curves.items() if key != _GHOST
             }  # fmt: skip
         self._recording = recording
@@ -186,10 +185,6 @@ def _median_words(label: str, run: Run) -> str:
     assert run.summary is not None
     samples = counted(len(run.series), "sample")
     return f"{label}: median {format_duration(run.summary.median_s)} of {samples}"
-
-
-def _nothing() -> tuple[ArrayLike, ArrayLike]:
-    return (), ()
 
 
 def _axis_end(end_s: float) -> float:

@@ -97,7 +97,7 @@ class SizeView(LivePlot):
         self.set_names(_names(named))
         self.set_markers(list(self._markers_of(self._marked(results))))
         if results:
-            self.set_x_label(_meaning(results[-1].size_text))
+            self.set_x_label(f"size: {results[-1].size_text.replace('{size}', 'n')}")
         said = verdict_of(self._marked(results), self._benchmark.titles).sentence
         words = (self.caption_of(selected), said, self._medians_text(results))
         self.setAccessibleDescription(" ".join(words))
@@ -164,10 +164,6 @@ def _names(curves: Sequence[tuple[Curve, Sequence[RunFinished]]]) -> list[CurveN
             CurveName(at.size, at.median_s, curve.label, curve.role, rank == 0, rises=True)
         )
     return names
-
-
-def _meaning(size_text: str) -> str:
-    return f"size: {size_text.replace('{size}', 'n')}"
 
 
 def _columns(results: Sequence[RunFinished]) -> tuple[ArrayLike, ArrayLike]:
