@@ -28,9 +28,9 @@ _LONGEST_WAIT_MS = 5000
 # By the tags of their requests, whose classes a window imports with their tabs.
 _OTHER_WORK = {
     "run_check": "a check",
-    "run_in_turns": "runs in turns",
+    "run_in_turns": "several runs in turns",
     "run_memory_experiment": "a memory experiment",
-    "run_pitfall": "a pitfall",
+    "run_pitfall": "a lesson",
 }
 
 

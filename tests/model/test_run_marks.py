@@ -56,7 +56,7 @@ def test_runs_in_turns_are_named_while_they_run(qtbot, paused_runs, ready_studio
     paused_runs.scripts[RunInTurns] = [started(request(1)), Pause(), RunsEnded()]
     reply = ready_studio.session.submit(in_turns)
     qtbot.waitUntil(lambda: marks.running_title != "")
-    assert marks.running_title == "runs in turns"
+    assert marks.running_title == "several runs in turns"
     assert not marks.marks
     paused_runs.latest.go()
     qtbot.waitUntil(lambda: reply.is_finished)

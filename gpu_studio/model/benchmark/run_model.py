@@ -385,15 +385,13 @@ class RunModel(PageModel):
         return self._verdict[1]
 
     @property
-    def status(self) -> Notice:
+    def status(self) -> str:
         """What runs and how long it takes, or what Run would do."""
-        sentence = self.benchmark.sentence if self.is_busy else self._idle_sentence
-        parts = filter(None, (self.outcome.sentence, sentence))
-        return Notice("\n".join(parts), self.outcome.tone)
+        return self.benchmark.sentence if self.is_busy else self._idle_sentence
 
     @property
     def brief_status(self) -> Notice:
-        """The same in a few words."""
+        """The same in a few words, or what became of a file."""
         left = self.benchmark.left or self.benchmark.sentence
         words = self.outcome.sentence or (left if self.is_busy else self.problem or self._planned)
         return Notice(words, self.outcome.tone)

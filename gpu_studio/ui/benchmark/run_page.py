@@ -213,6 +213,7 @@ class RunPage(Page):
                 Words(lambda: m.sizes_note, role="muted", name="sizes.note", shown=is_wide),
                 Fold(*self._options(), label="More options", name="options"),
                 Words(lambda: m.summary, role="muted", name="options.summary", shown=is_wide),
+                Words(lambda: m.outcome, role="muted", name="outcome", shown=is_wide),
             ),
             Words(lambda: m.warning, role="amber", name="warning"),
             Press(

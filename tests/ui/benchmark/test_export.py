@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from PySide6.QtCore import QPoint
 from PySide6.QtGui import QAction, QColor, QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QMenu, QWidget
 
@@ -14,6 +15,7 @@ from gpu_studio.core.units import local_now, shown_moment
 from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import run
+from tests.driving.pages import settle
 from tests.driving.window import click, find, plain, text, wait_until
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def test_csv_and_json_are_written(qtbot: QtBot, ready: BenchmarkTab, chosen_path
     run(ready, "64, 128")
     export(ready, "csv")
     written = chosen_path.with_suffix(".csv")
-    assert str(written) in text(ready, "benchmark.progress.text")
+    assert str(written) in text(ready, "benchmark.outcome")
     with written.open(encoding="utf-8", newline="") as file:
         assert [line["size"] for line in csv.DictReader(file)] == ["64", "128"]
     export(ready, "json")
@@ -50,8 +52,8 @@ def test_a_file_that_cannot_be_written_is_reported(
     run(ready, "64")
     chosen_path.with_suffix(".csv").mkdir()
     export(ready, "csv")
-    assert "not write" in text(ready, "benchmark.progress.text")
-    assert find(ready, "benchmark.progress.text", QLabel).property("tone") == "failure"
+    assert "not write" in text(ready, "benchmark.outcome")
+    assert find(ready, "benchmark.outcome", QLabel).property("tone") == "failure"
 
 
 def test_a_dialog_that_was_closed_writes_nothing(
@@ -59,20 +61,23 @@ def test_a_dialog_that_was_closed_writes_nothing(
 ) -> None:
     run(ready, "64")
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_args: ("", ""))
-    before = text(ready, "benchmark.progress.text")
     export(ready, "json")
-    assert text(ready, "benchmark.progress.text") == before
+    assert not text(ready, "benchmark.outcome")
 
 
-def test_the_estimate_comes_back_with_other_choices(
+def test_what_became_of_a_file_moves_no_choice_and_goes_with_other_choices(
     qtbot: QtBot, ready: BenchmarkTab, chosen_path: Path
 ) -> None:
     run(ready, "64")
-    before = text(ready, "benchmark.progress.text")
+    sizes = find(ready, "benchmark.sizes", QLineEdit)
+    settle()
+    before = sizes.mapTo(ready, QPoint())
     export(ready, "csv")
-    assert text(ready, "benchmark.progress.text").endswith(before), "both are said"
-    find(ready, "benchmark.sizes", QLineEdit).setText("128")
-    assert "Saved" not in text(ready, "benchmark.progress.text")
+    assert "Saved" in text(ready, "benchmark.outcome")
+    settle()
+    assert sizes.mapTo(ready, QPoint()) == before
+    sizes.setText("128")
+    assert not text(ready, "benchmark.outcome")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +90,7 @@ def test_the_table_goes_onto_the_clipboard(
     run(ready, "64")
     export(ready, kind)
     assert QGuiApplication.clipboard().text().startswith(start)
-    assert "copied" in text(ready, "benchmark.progress.text")
+    assert "copied" in text(ready, "benchmark.outcome")
 
 
 def test_the_plot_in_front_is_written(

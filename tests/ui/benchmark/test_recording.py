@@ -209,7 +209,7 @@ def test_runs_made_here_are_exported_as_a_recording(
 
     play(qtbot, replaying, path)
     export()
-    assert "this PC" in text(replaying, "benchmark.progress.text")
+    assert "this PC" in text(replaying, "benchmark.outcome")
     assert not chosen_path.with_suffix(".jsonl").exists()
     run(replaying, "64")
     export()
