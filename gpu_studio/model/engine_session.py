@@ -178,7 +178,7 @@ class EngineSession(QObject):
         self._waiting: deque[Reply] = deque()
         self._reply: Reply | None = None
         self._deaths, self._reason = 0, ""
-        self._is_lost = self._is_closed = self.is_silent = False
+        self._is_lost = self._is_closed = self.is_silent = self._has_beaten = False
         self._silence = self._timer(_SILENT_AFTER_MS, self._on_silence)
         self._patience = self._timer(stop_patience_ms or _PATIENCE_MS, self._on_stop_timeout)
 
@@ -326,6 +326,7 @@ class EngineSession(QObject):
 
     def _forget_engine(self) -> None:
         self.description = self.current_device = None
+        self._has_beaten = False
         self._silence.stop()
         self._set_silent(False)
 
@@ -390,10 +391,12 @@ class EngineSession(QObject):
             self._on_engine_ended()
         else:
             self._set_silent(False)
-            if not isinstance(event, Heartbeat):
+            if isinstance(event, Heartbeat):
+                self._has_beaten = True
+            else:
                 self._answer(event)
             # Only of an engine that has started: loading PyTorch may block its process for longer.
-            elif self.description is not None:
+            if self._has_beaten and self.description is not None:
                 self._silence.start()
 
     def _on_reading_failed(self, failure: Failure) -> None:

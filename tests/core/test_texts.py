@@ -105,7 +105,10 @@ def test_every_unshowable_character_is_replaced() -> None:
 
 
 def test_no_text_of_a_check_record_keeps_them() -> None:
-    record = decode_record(hostile_json(check_record({"memory": (wrong_bit(),)})))
+    found = check_record({"memory": (wrong_bit(),)})
+    hostile_record = msgspec.json.decode(hostile_json(found, spared=frozenset({"started_at"})))
+    hostile_record["device"]["uuid_tail"] = HOSTILE_NAME[-4:]
+    record = decode_record(msgspec.json.encode(hostile_record))
     assert "RTX" in record.device.name
     assert "RTX" in record.sentence
     assert_plain(record)

@@ -39,7 +39,7 @@ SMALLER = {
     compute: {"_INDEXED": 1 << 10, "_FILLING": 1 << 12, "_COUNT": 1152, "_FUSED_COUNT": 96,
               "_LARGE_TIMES": 2, "_ROWS": 64, "_FULL_SIDE": 32},
     layouts: {"_SIZES": ((17, 33),), "_LARGE_SIZE": (20, 30)},
-    known_answers: {"_LARGE": ((20, 30), "contiguous"), "KNOWN": known_answers.KNOWN[::8]},
+    known_answers: {"KNOWN": known_answers.KNOWN[::8]},
     link: {"_CARD_COPY_BYTES": MIB},
     out_of_memory: {"_WIDTH": 256, "_BUDGET_BYTES": 32 * MIB},
     exception_keeps_tensors: {"_COUNT": MIB},
