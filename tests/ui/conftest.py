@@ -62,7 +62,7 @@ def letters(
 ) -> Iterator[None]:
     """The application's font, stretched, in one of the sizes."""
     stretch, points = request.param
-    before, sheet = qapp.font(), qapp.styleSheet()
+    before = qapp.font()
 
     def stretched(system: QFont, _factor: float = 1.0) -> QFont:
         font = QFont(system)
@@ -74,8 +74,8 @@ def letters(
     yield
     # A window that is still to be deleted would be styled again.
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+    qapp.setStyleSheet("")  # not the one before: see `fresh_style`
     qapp.setFont(before)
-    qapp.setStyleSheet(sheet)
 
 
 @pytest.fixture
