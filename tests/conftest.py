@@ -79,6 +79,7 @@ if _build and importlib.util.find_spec("torch") is None:
     )
 
 
+@pytest.hookimpl(optionalhook=True)  # without xdist, there is no such hook
 def pytest_xdist_auto_num_workers() -> int:
     """Return the workers of ``-n auto``: three for two cores, as a third of the time is waiting.
 

@@ -99,6 +99,11 @@ class NowPage(Page):
             Words(lambda: m.reason, "muted", name="oom.reason"),
             Heading("Try also"),
             *map(self._link, m.presets[:_SHOWN_PRESETS]),
+            # Not below the outcome, where the one that it asks for would push it away.
+            Press(
+                "Expandable segments", m.experiment.compare, name="oom.compare",
+                link=True, enabled=lambda: m.experiment.can_compare, tip=_EXPANDABLE,
+            ),
             Fold(
                 *map(self._link, m.presets[_SHOWN_PRESETS:]),
                 Tick(
@@ -195,11 +200,6 @@ class NowPage(Page):
                 Press(
                     "Show segments", self.segments_wanted.emit, name="oom.segments",
                     shown=lambda: m.has_segments, tip="The segment map of that moment",
-                ),
-                Press(
-                    "Try with expandable_segments", m.experiment.compare, name="oom.compare",
-                    enabled=lambda: m.experiment.can_compare, shown=lambda: m.has_results,
-                    tip=_EXPANDABLE,
                 ),
                 Press(
                     "What if…", self._replay, name="oom.what_if",

@@ -141,7 +141,7 @@ def test_the_tank_is_now_and_the_failed_moment_has_its_own_bar(
 def test_the_same_with_expandable_segments_comes_below_it(tab, scripts, engines, studio, qtbot):
     scripts[RunMemoryExperiment] = [AT_FAILURE, oom_finished("fragmented")]
     run(tab, studio)
-    qtbot.waitUntil(lambda: sees(tab, "memory.oom.compare"))
+    qtbot.waitUntil(lambda: find(tab, "memory.oom.compare").isEnabled())
     fragmented = outcome_notice(oom_finished("fragmented")).sentence
     assert text(tab, "memory.oom.headline") == fragmented
     assert not sees(tab, "memory.oom.other.result")
