@@ -77,6 +77,14 @@ def hostile_json(struct: msgspec.Struct, *, spared: frozenset[str] = frozenset()
     return msgspec.json.encode({**filled, **{name: plain[name] for name in spared}})
 
 
+def hostile_record() -> bytes:
+    """Return the record of a check with hostile texts where it may have any."""
+    found = check_record({"memory": (wrong_bit(),)})
+    record = msgspec.json.decode(hostile_json(found, spared=frozenset({"started_at"})))
+    record["device"]["uuid_tail"] = HOSTILE_NAME[-4:]
+    return msgspec.json.encode(record)
+
+
 def texts_in(value: Any) -> Iterator[str]:
     """Yield every text in a JSON value, its fields' names too."""
     if isinstance(value, str):
@@ -105,10 +113,7 @@ def test_every_unshowable_character_is_replaced() -> None:
 
 
 def test_no_text_of_a_check_record_keeps_them() -> None:
-    found = check_record({"memory": (wrong_bit(),)})
-    hostile_record = msgspec.json.decode(hostile_json(found, spared=frozenset({"started_at"})))
-    hostile_record["device"]["uuid_tail"] = HOSTILE_NAME[-4:]
-    record = decode_record(msgspec.json.encode(hostile_record))
+    record = decode_record(hostile_record())
     assert "RTX" in record.device.name
     assert "RTX" in record.sentence
     assert_plain(record)

@@ -16,10 +16,8 @@ from gpu_studio.model.pages import BENCHMARK, HISTORY
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.main_window import MainWindow
 from tests.core.race.racing import CARD, over
-from tests.core.test_texts import hostile_json
+from tests.core.test_texts import hostile_json, hostile_record
 from tests.driving.window import drop, text, wait_until
-from tests.fakes.check_answers import wrong_bit
-from tests.fakes.check_records import check_record
 from tests.fakes.hostile_files import HOSTILE_NAME, UNSHOWABLE, race_recording
 
 _ROLES = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole)
@@ -69,7 +67,7 @@ def hostile_recording() -> bytes:
 
 def test_what_is_dropped_shows_nothing_that_hides(window: MainWindow, tmp_path: Path) -> None:
     path = tmp_path / f"{FILE_NAME}.json"
-    path.write_bytes(hostile_json(check_record({"memory": (wrong_bit(),)})))
+    path.write_bytes(hostile_record())
     assert drop(window, path)
     wait_until(lambda: "RTX" in text(window, "check.subject"))
     path = tmp_path / f"{FILE_NAME}.jsonl"

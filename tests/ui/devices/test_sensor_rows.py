@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtTest import QTest
 
 from gpu_studio.core.devices.sensor_history import SensorTrack
@@ -109,6 +109,18 @@ def test_the_mouse_reads_all_sensors_at_one_time(rows):
     assert text(rows, "devices.sensors.cursor") == ""
 
 
+class Leaves(QObject):
+    """Lets the mouse leave what hides, as Qt does where the mouse is."""
+
+    has_left = False
+
+    def eventFilter(self, line, event):
+        if event.type() is QEvent.Type.Hide:
+            self.has_left = True
+            line.leaveEvent(None)
+        return False
+
+
 def test_the_mouse_may_be_on_a_sensor_as_others_come(qtbot, theme, track):
     rows = SensorRows(theme)
     qtbot.addWidget(rows)
@@ -116,9 +128,10 @@ def test_the_mouse_may_be_on_a_sensor_as_others_come(qtbot, theme, track):
     rows.show_lines(lines_of(track)[:1], (), 60.0, "Last minute")
     rows.show()
     line = find(rows, "devices.sensor.utilization")
-    QTest.mouseMove(line)
-    qtbot.waitUntil(line.underMouse)
+    leaves = Leaves(rows)
+    line.installEventFilter(leaves)
     rows.show_lines(lines_of(track), (), 60.0, "Last minute")
+    assert leaves.has_left
     assert sees(rows, "devices.sensor.temperature")
 
 

@@ -53,7 +53,9 @@ def test_the_batch_is_compared_with_and_without_gradients(tab, qtbot):
 
 def test_a_recorded_snapshot_is_opened_again(tab, tmp_path, monkeypatch, qtbot):
     find(tab, "memory.oom.more.more", QToolButton).click()
-    find(tab, "memory.oom.record", QCheckBox).click()
+    records = find(tab, "memory.oom.record", QCheckBox)
+    qtbot.waitUntil(records.isEnabled)
+    records.click()
     run(qtbot, tab, "fragmentation")
     place = tmp_path / "mine.pickle"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_a: (str(place), ""))
