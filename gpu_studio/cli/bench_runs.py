@@ -98,8 +98,7 @@ class BenchRuns:
         """The exit status: whether a run failed, was skipped on every device, or is in doubt."""
         failed = (run for run in self.runs if run.state is RunState.FAILED)
         is_done = all(self._is_skipped(run) and self._is_made_elsewhere(run) for run in failed)
-        in_doubt = any(map(doubts_of, self.results))
-        return self._work.exit_status(is_done=is_done, in_doubt=in_doubt)
+        return self._work.exit_status(is_done=is_done, in_doubt=is_in_doubt(self.results))
 
     @property
     def results(self) -> list[RunFinished]:
@@ -240,6 +239,14 @@ def verdicts(results: Sequence[RunFinished]) -> Iterator[str]:
     """Yield one verdict for each group of comparable results."""
     for kind in kinds_of(results):
         yield verdict_of(kind).sentence
+
+
+def is_in_doubt(results: Sequence[RunFinished]) -> bool:
+    """Return whether a result is wrong, or which device is faster rests on doubtful times."""
+    are_several = len({result.device for result in results}) > 1
+    return any(
+        result.verified is False or (are_several and bool(doubts_of(result))) for result in results
+    )
 
 
 def export(runs: Sequence[Run], description: EngineDescribed, path: Path) -> None:

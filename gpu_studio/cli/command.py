@@ -1,6 +1,6 @@
 """A terminal command: one record, from which argparse's parser is made; and its exit status.
 
-The status: 0 done, 1 what was asked about failed, 2 wrong use, 3 in doubt or not fully tested, 130
+The status: 0 done, 1 what was asked about failed, 2 wrong use, 3 the answer is in doubt, 130
 stopped by Ctrl-C.
 """
 

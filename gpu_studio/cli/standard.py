@@ -18,6 +18,7 @@ from gpu_studio.cli.answers import (
     read_inventory,
     started_engine,
 )
+from gpu_studio.cli.bench_runs import is_in_doubt
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.other_pc import TARGET
@@ -44,7 +45,6 @@ from gpu_studio.core.benchmark.standard_record import (
     record_of,
     shared_json,
 )
-from gpu_studio.core.notice import Tone
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.texts import listed
 from gpu_studio.core.units import about_time
@@ -103,7 +103,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         is_picture = options.save.suffix.lower() == ".png"
         shared = shared_json(record).encode()
         save(options.save, painted(_PAINTER, encode_standard(record)) if is_picture else shared)
-    in_doubt = trust_of_sides(sides).tone is not Tone.GOOD
+    in_doubt = is_in_doubt([run.result for run in runs if run.result is not None])
     return work.exit_status(is_done=is_complete, in_doubt=in_doubt)
 
 

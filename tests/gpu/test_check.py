@@ -10,7 +10,9 @@ _RESULTS = [fault for fault in PLANTED_FAULTS if fault.kind in ("bit", "stuck", 
 
 
 def checked(ask: Ask, card: str, *stages: StageName, plant: PlantKind | None = None) -> CheckRun:
-    run = CheckRun(CheckPlan(device=card, minutes=1, stages=stages, plant=plant), "")
+    run = CheckRun(
+        CheckPlan(device=card, minutes=1, stages=stages, plant=plant), "2026-11-29T12:00:00"
+    )
     run.next_request()
     request = RunCheck(device=card, stages=stages, budget_s=40.0, plant=plant)
     for event in ask(request):

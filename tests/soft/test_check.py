@@ -53,7 +53,9 @@ def checked(
     one: EngineChild, asked: RunCheck, on_event: Callable[[Event], None] = lambda _event: None
 ) -> CheckRun:
     """Return a check with the engine's answer; the engine may die of it."""
-    run = CheckRun(CheckPlan(device=asked.device, minutes=1, stages=asked.stages), "")
+    run = CheckRun(
+        CheckPlan(device=asked.device, minutes=1, stages=asked.stages), "2026-11-29T12:00:00"
+    )
     run.next_request()
     one.send(encode(asked))
     event: Event | None = None

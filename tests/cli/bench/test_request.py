@@ -5,7 +5,7 @@ import pytest
 
 from gpu_studio.cli.answers import CommandEngine, Interrupt
 from gpu_studio.cli.bench_runs import BenchRuns
-from gpu_studio.cli.command import DOUBTFUL
+from gpu_studio.cli.command import DONE, DOUBTFUL
 from gpu_studio.cli.screen import Progress
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.engine import EngineEnvironment
@@ -65,12 +65,13 @@ def test_wrong_use_is_one_line_and_status_2(engines, type_in, arguments, words):
 
 def test_a_doubt_about_a_time_is_in_json_and_in_the_status(engines, type_in):
     engines.scripts[RunWorkload] = lambda _, request: run_events(request, other_processes=True)
-    status, output, _ = type_in("matmul", "--size", "64", "--device", "cpu", "--json", "-q")
+    alone, _, _ = type_in("matmul", "--size", "64", "--device", "cpu")
+    status, output, _ = type_in("matmul", "--size", "64", "--json", "-q")
     finished = json.loads(output.splitlines()[-1])
-    assert status == DOUBTFUL
+    assert (alone, status) == (DONE, DOUBTFUL), "nothing is compared with one device alone"
     assert (finished["type"], finished["schema"]) == ("run_finished", 1)
-    assert [doubt["kind"] for doubt in finished["in_doubt"]] == ["busy CPU"]
-    assert "CPU" in finished["in_doubt"][0]["sentence"]
+    assert [doubt["kind"] for doubt in finished["in_doubt"]] == ["shared card"]
+    assert "program" in finished["in_doubt"][0]["sentence"]
 
 
 def test_a_quiet_command_says_what_failed_and_nothing_else(engines, type_in):
