@@ -78,7 +78,8 @@ def _set_up(environment: Path, torch: str) -> None:
         subprocess.run([uv, "venv", "-q", "--python", sys.executable, environment], check=True)
     wanted = environment / "requirements.txt"
     export = [uv, "export", "--frozen", "-q", "--no-emit-project", "-o", wanted]
-    install = [uv, "pip", "install", "--python", python, "-r", wanted, "-e", ".", torch]
+    # Without the settings of pyproject.toml, which pin the newest PyTorch.
+    install = [uv, "--no-config", "pip", "install", "-p", python, "-r", wanted, "-e", ".", torch]
     for command in (export, install):
         subprocess.run(command, cwd=_ROOT, check=True)
 
