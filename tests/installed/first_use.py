@@ -17,7 +17,7 @@ from tests.windows.wine_pc import wait_until
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from tests.installed.wheel_index import WheelIndex
@@ -27,7 +27,7 @@ _LONGEST_FAILURE_S = 120.0
 _LONGEST_ENGINE_S = 1500.0
 _LONGEST_RUN_S = 300.0
 _LONGEST_END_S = 60.0
-_FAILED = 1
+_FAILED, _IN_DOUBT = 1, 3  # a busy PC tells less
 # What a terminal can do with an engine, and the last line of each.
 _TERMINAL_WAY = (
     (("bench", "matmul", "--size", "128", "--budget-s", "0.5"), "run_finished"),
@@ -233,14 +233,14 @@ def use_terminal(pc: InstalledPc, wheels: str) -> None:
     began_s = time.monotonic()
     if "in use" in _typed(pc, "engine", "list"):
         _typed(pc, "engine", "remove", "cpu")
-    without = _typed(pc, "bench", "list", status=_FAILED)
+    without = _typed(pc, "bench", "list", statuses=(_FAILED,))
     if "engine install" not in without:
         raise FailedError(f"without an engine, bench list says {without}")
     _typed(pc, "engine", "install", "cpu", "--wheels", wheels)
     _typed(pc, "engine", "repair")
-    _typed(pc, "doctor", status=_FAILED)  # PyTorch can use no card where there is none
+    _typed(pc, "doctor", statuses=(_FAILED,))  # PyTorch can use no card where there is none
     for command, end in _TERMINAL_WAY:
-        printed = _typed(pc, *command, "--json")
+        printed = _typed(pc, *command, "--json", statuses=(0, _IN_DOUBT))
         (last,) = printed.splitlines()[-1:]
         if json.loads(last).get("type") != end:
             raise FailedError(f"gpu-studio {' '.join(command)} ended with {last}")
@@ -251,9 +251,9 @@ def use_terminal(pc: InstalledPc, wheels: str) -> None:
     )
 
 
-def _typed(pc: InstalledPc, *command: str, status: int = 0) -> str:
+def _typed(pc: InstalledPc, *command: str, statuses: Sequence[int] = (0,)) -> str:
     found, printed = pc.type("gpu-studio", *command)
-    if found != status:
+    if found not in statuses:
         raise FailedError(f"gpu-studio {' '.join(command)} ended with {found}: {printed[-1500:]}")
     return printed
 
