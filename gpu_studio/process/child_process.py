@@ -144,25 +144,33 @@ class _Family:
             self._job.close()
         elif sys.platform == "linux":
             deadline_s = time.monotonic() + _LONGEST_SWEEP_S
-            while (pids := self._members()) and time.monotonic() < deadline_s:
-                for pid in pids:
+            while any(found := self._members()):
+                for pid in found[0]:
                     with contextlib.suppress(OSError):
                         os.kill(pid, signal.SIGKILL)
+                if time.monotonic() >= deadline_s:
+                    break
                 time.sleep(_SWEEP_PAUSE_S)
         if self._folder is not None:
             self._folder.close()
 
-    def _members(self) -> list[int]:
-        """Return the living processes that inherited the family's name."""
+    def _members(self) -> tuple[list[int], list[int]]:
+        """Return the living processes that inherited the family's name, and those that may have.
+
+        A program that is being started has no variables yet: on a busy PC for some milliseconds
+        after its parent knows that it runs.
+        """
         name = f"{_FAMILY}={self._name}".encode()
-        members = []
+        members, starting = [], []
         for folder in os.scandir("/proc"):
             if folder.name.isdigit() and int(folder.name) != os.getpid():
                 with contextlib.suppress(OSError):  # another user's, or gone
                     variables = Path(folder.path, "environ").read_bytes().split(b"\0")
                     if any(one == name or one.startswith(name + b"/") for one in variables):
                         members.append(int(folder.name))
-        return members
+                    elif variables == [b""] and _is_being_started(Path(folder.path)):
+                        starting.append(int(folder.name))
+        return members, starting
 
 
 if sys.platform == "win32":
@@ -268,6 +276,16 @@ if sys.platform == "win32":
 
 
 if sys.platform == "linux":
+
+    def _is_being_started(process: Path) -> bool:
+        """Return whether a process that showed no variables may have some. proc_pid_stat(5).
+
+        The system's own threads have no memory, and a program without variables an empty place for
+        them. The place of a program that is being started is at 0, or filled by now.
+        """
+        fields = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        memory_bytes, start, end = int(fields[20]), int(fields[47]), int(fields[48])
+        return memory_bytes > 0 and (end == 0 or start != end)
 
     def _limit(pid: int, memory_bytes: int) -> None:
         """Limit what a process allocates, with the stacks of its threads; it dumps no core.
