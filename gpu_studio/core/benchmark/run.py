@@ -110,6 +110,8 @@ class Run:
         self.has_begun = False
         self.is_clocked = False
         """Whether its samples have the time at which they were taken, beside those of others."""
+        self.other_processes: bool | None = None
+        """Whether other programs worked on its device, as far as that is known before its end."""
         self.last_frame: FrameReady | None = None
         self.finish_steps: int | None = None
         self._summary: Summary | None = None
@@ -215,6 +217,7 @@ class Run:
         begin_s = max(end_s - float(ends_s[-1]), last_s) if len(ends_s) else end_s
         self.series.append(batch.samples_s, np.minimum(begin_s + ends_s, end_s))
         self.is_clocked = batch.ended_s is not None
+        self.other_processes = batch.other_processes
         self.batches.append(
             Batch(
                 len(self.series), batch.calls_per_sample, batch.spent_s, begin_s, end_s,

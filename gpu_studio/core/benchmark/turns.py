@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.core.messages.run_messages import RunFinished, RunTimes
+from gpu_studio.core.messages.run_messages import RunConditions, RunFinished, RunTimes
 from gpu_studio.core.statistics import interval_of_rounds, round_medians
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def turns_of(runs: Sequence[Run]) -> list[Turn]:
 def results_so_far(runs: Sequence[Run]) -> list[RunFinished]:
     """Return what the samples of runs in turns would say if they ended now, for a claim.
 
-    Nothing is known yet about the check and the conditions.
+    Nothing is known yet about the check; of the conditions only whether other programs worked too.
     """
     return [_so_far(run) for run in runs if len(run.series) and run.is_clocked]
 
@@ -82,6 +82,7 @@ def _so_far(run: Run) -> RunFinished:
         throughput=0.0,
         throughput_unit="",
         times=RunTimes(first_call_s=0.0, warm_up_s=0.0, elapsed_s=0.0),
+        conditions=RunConditions(other_processes=run.other_processes),
         size_text=run.size_text,
         turns="so far",
     )

@@ -201,8 +201,9 @@ class SamplesMeasured(Event, frozen=True, kw_only=True):
     """A batch of samples: seconds per call, each the mean of ``calls_per_sample`` calls.
 
     They followed each other without a pause, in the round ``round_number``. The last one ended
-    ``ended_s`` seconds after the first sample of the runs in turns began. Races and older versions
-    do not say these two.
+    ``ended_s`` seconds after the first sample of the runs in turns began. ``other_processes`` says
+    whether other programs worked on its device so far, as in `RunConditions`. Races and older
+    versions do not say these three.
     """
 
     run_id: str
@@ -211,6 +212,7 @@ class SamplesMeasured(Event, frozen=True, kw_only=True):
     spent_s: Seconds
     ended_s: Seconds | None = None
     round_number: Count = 0
+    other_processes: bool | None = None
 
 
 class RunEnd(Event, frozen=True, kw_only=True):

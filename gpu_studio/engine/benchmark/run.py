@@ -406,6 +406,7 @@ class WorkloadRun:
                 spent_s=found.spent_s,
                 ended_s=self._clock.at(now_s),
                 round_number=len(found.starts),
+                other_processes=found.other_load is not None or watch.other_processes,
             )
             unsent_s = []
             self._check_stop()

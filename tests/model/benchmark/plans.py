@@ -68,7 +68,7 @@ def held(deaf: bool = False, expected_call_s: float | None = None) -> Any:
     return script
 
 
-def held_in_turns(rounds: int, spread: float = 0.0) -> Any:
+def held_in_turns(rounds: int, spread: float = 0.0, other_processes: bool | None = None) -> Any:
     """Return a script of runs in turns that pauses after some rounds."""
 
     def script(_engine: ScriptedEngine, request: RunInTurns) -> Iterator[Any]:
@@ -80,7 +80,10 @@ def held_in_turns(rounds: int, spread: float = 0.0) -> Any:
             for run in order:
                 varied = (s * (1 + spread * (at % 2)) for at, s in enumerate(samples[run.run_id]))
                 ended_s += 0.5
-                yield batch(run, tuple(varied), 0.1 * number, ended_s=ended_s, round_number=number)
+                yield batch(
+                    run, tuple(varied), 0.1 * number, ended_s=ended_s, round_number=number,
+                    other_processes=other_processes,
+                )  # fmt: skip
             order.reverse()
         yield Pause()
         for run in order:

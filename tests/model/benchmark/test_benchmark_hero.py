@@ -171,6 +171,18 @@ def test_too_few_rounds_or_a_wide_spread_are_told_before_any_ratio(
     wait_over(qtbot, benchmark)
 
 
+def test_beside_other_programs_no_ratio_is_told_before_there_are_enough_rounds(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines
+) -> None:
+    engines.scripts[RunInTurns] = held_in_turns(rounds=4, other_processes=True)
+    benchmark.start(plan(2048, devices=BOTH))
+    wait_paused(qtbot, engines, benchmark)
+    hero = shown(benchmark)
+    assert (hero.headline, hero.chip.sentence) == ("Measuring…", "Busy CPU")
+    engines.latest.go()
+    wait_over(qtbot, benchmark)
+
+
 def test_a_size_at_which_the_other_side_wins_stands_beside_the_largest(
     qtbot: QtBot, benchmark: Benchmark
 ) -> None:

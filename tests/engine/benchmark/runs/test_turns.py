@@ -103,6 +103,20 @@ def test_the_rounds_of_benchmarks_alternate() -> None:
         assert sorted(set(rounds)) == [*range(1, max(rounds) + 1)]
 
 
+def test_what_other_programs_did_in_one_round_is_told_with_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Busy(run_module.CpuWatch):
+        def end(self) -> None:
+            self.other_processes = True
+
+    monkeypatch.setattr(run_module, "CpuWatch", Busy)
+    runs = tuple(run_request(run_id=name, budget_s=0.24) for name in ("left", "right"))
+    batches = only(SamplesMeasured, ask(RunInTurns(runs=runs)))
+    told = {(one.round_number > 1, one.other_processes) for one in batches}
+    assert told == {(False, None), (True, True)}
+
+
 @pytest.fixture
 def equal_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices of one step, each of which takes a thousandth of a second by the race's clock."""
