@@ -63,7 +63,9 @@ class StatusLine(Text):
         if description is None or inventory is None:
             return ""
         current = self._studio.board.current
-        return f"{current.number} {short_name(current.name)}"
+        shown = f"{current.number} {short_name(current.name)}"
+        # The device in use on the Switch page may be another one.
+        return shown if current.is_cpu else f"“{str(current.number).partition(':')[0]}” is {shown}"
 
     def _versions(self) -> list[str]:
         description = self._studio.session.description

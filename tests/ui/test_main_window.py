@@ -284,12 +284,13 @@ def test_from_run_to_the_first_sample_no_hidden_page_has_work(qtbot, window, eng
     assert len(program) <= 60
 
 
-def test_the_status_line_names_device_and_versions(qtbot, make_window):
-    window = shown(qtbot, make_window())
+def test_the_status_line_names_device_and_versions(qtbot, make_window, engines):
+    engines.scripts[DescribeEngine] = [described_with_cuda()]
+    window = shown(qtbot, make_window(gt_1030()))
     status = window.findChild(QLabel, "status")
-    qtbot.waitUntil(lambda: "NVIDIA" in status.text())
+    qtbot.waitUntil(lambda: "“cuda” is cuda:0 GT 1030" in status.text())
     assert "PyTorch: ready" in status.text()
-    assert "PyTorch" in status.text()
+    assert "PyTorch 2.13.0" in status.text()
 
 
 def test_what_a_run_did_to_the_card_is_reported_once_on_every_tab(qtbot, make_window):
