@@ -220,6 +220,7 @@ class Slide(_Control):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(line)
+        line.setSpacing(GAP)  # without it, that of the column
         line.addWidget(title, 1)
         line.addWidget(shown)
         column.addWidget(_titled(page, self, slider))
