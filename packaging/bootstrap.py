@@ -3,6 +3,7 @@
 
     python3 packaging/bootstrap.py run [ARGS...]           the window, or a command of the terminal
     python3 packaging/bootstrap.py test [PYTEST ARGS...]   the whole test suite
+    python3 packaging/bootstrap.py test --quick            all but its slowest tests
     python3 packaging/bootstrap.py test --soft-cards       the tests for CUDA on simulated cards
     python3 packaging/bootstrap.py test --windows          the tests in Windows under Wine
 

@@ -48,6 +48,8 @@ from tests.fakes.scripted_engine import Engines
 from tests.patience import PATIENCE_MS, PATIENCE_S
 from tests.patient_qtbot import PatientQtBot
 
+pytest_plugins = ["tests.tiers"]
+
 # The same cases at every run, whatever else the machine does meanwhile; to search for others:
 # pytest --hypothesis-profile=default
 hypothesis.settings.register_profile("steady", derandomize=True, deadline=None)

@@ -35,9 +35,3 @@ def test_a_row_has_the_stages_share_and_its_planted_faults(name: StageName) -> N
 
 def test_the_longest_load_is_reported() -> None:
     assert f"{UNSENSED_LOAD_S:.0f} s without a temperature" in ROWS["load"][1]
-
-
-@pytest.mark.parametrize("path", re.findall(r"`((?:tests|core|gpu_studio)/[\w/.]+\.py)`", _PART))
-def test_the_named_files_are_there(path: str) -> None:
-    folder = ROOT if path.startswith(("tests", "gpu_studio")) else ROOT / "gpu_studio"
-    assert (folder / path).is_file()

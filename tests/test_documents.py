@@ -13,7 +13,7 @@ from gpu_studio.ui.tabs import TABS
 from tests.test_import_boundaries import ARROWS
 
 ROOT = Path(__file__).resolve().parent.parent
-_TEXT = (ROOT / "docs/documents.md").read_text(encoding="utf-8")
+_TEXT = (ROOT / "docs/development/documents.md").read_text(encoding="utf-8")
 _PART = _TEXT[_TEXT.index("## The table of examples") :].split("\n## ")[0]
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
@@ -61,10 +61,12 @@ def test_each_model_and_each_pitfall_of_the_chapter_has_its_row():
 
 # Reports for PySide's tracker: they go there as they stand.
 _REPORTS = {"pyside-layout-wrappers.md", "pyside-raising-overrides.md"}
+FOR_USERS = sorted((ROOT / "docs").glob("*.md"))
+FOR_DEVELOPERS = sorted((ROOT / "docs/development").glob("*.md"))
 DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in _REPORTS),
+    *(one for one in (*FOR_USERS, *FOR_DEVELOPERS) if one.name not in _REPORTS),
 ]
 
 
@@ -73,7 +75,12 @@ def anchor(heading: str) -> str:
     return "#" + re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("path", DOCUMENTS[1:], ids=lambda path: path.name)
+def anchors(path: Path) -> set[str]:
+    text = path.read_text(encoding="utf-8")
+    return {anchor(heading) for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS[1:], ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_document_begins_with_its_contents(path: Path):
     lead, *parts = re.split(r"^## (.*)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     headings = parts[::2]
@@ -82,11 +89,13 @@ def test_a_document_begins_with_its_contents(path: Path):
     ]
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_what_a_document_names_is_there(path: Path):
     text = path.read_text(encoding="utf-8")
-    for link in re.findall(r"\]\(([^#)]+)\)", text):
-        assert "://" in link or (path.parent / link).exists(), link
+    for link, part in re.findall(r"\]\(([^#)]*)(#[^)]*)?\)", text):
+        if "://" not in link:
+            assert (path.parent / link).exists(), link
+            assert not part or part in anchors(path.parent / link if link else path), part
     files = [
         f"/{file.relative_to(ROOT).as_posix()}"
         for folder in ("gpu_studio", "packaging", "tests")
@@ -112,7 +121,17 @@ def test_the_picture_of_the_house_has_its_arrows():
         assert set(re.findall(r"`(\w+)`", imports)) == ARROWS[room], room
 
 
-def test_every_document_is_linked_from_the_first_ones():
-    first = "".join(path.read_text(encoding="utf-8") for path in DOCUMENTS[:2])
-    for path in DOCUMENTS[2:]:
-        assert f"(docs/{path.name})" in first, path.name
+@pytest.mark.parametrize(
+    ("first", "documents"), [("README.md", FOR_USERS), ("CONTRIBUTING.md", FOR_DEVELOPERS)]
+)
+def test_every_document_is_linked_from_the_first_one_of_its_readers(
+    first: str, documents: list[Path]
+):
+    text = (ROOT / first).read_text(encoding="utf-8")
+    for path in documents:
+        assert f"({path.relative_to(ROOT).as_posix()})" in text, path.name
+
+
+@pytest.mark.parametrize("path", FOR_USERS, ids=lambda path: path.name)
+def test_a_users_document_names_no_test_and_no_bench(path: Path):
+    assert not re.findall(r"tests/[\w/]*|tests\.\w+", path.read_text(encoding="utf-8"))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-_TEXT = (ROOT / "docs/faults.md").read_text(encoding="utf-8")
+_TEXT = (ROOT / "docs/development/faults.md").read_text(encoding="utf-8")
 _PART = _TEXT[_TEXT.index("## The table of faults") :].split("\n## ")[0]
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]

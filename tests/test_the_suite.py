@@ -1,8 +1,13 @@
 import ast
 import re
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from tests.tiers import rows_of, slow_tests
 
 TESTS = Path(__file__).resolve().parent
 # Collected by a run of their own, or no tests at all.
@@ -51,3 +56,27 @@ def test_no_test_waits_for_a_fixed_time():
 )
 def test_a_fixed_wait_is_found(line: str):
     assert len(fixed_waits(f"def test():\n    {line}\n    qtbot.waitUntil(lambda: True)\n")) == 1
+
+
+def test_the_quick_tier_is_a_third_of_the_time():
+    taken_s = Counter({"tests/a.py::test_a": 6.0, "tests/a.py::test_b": 2.0, "tests/b.py": 1.0})
+    assert rows_of(taken_s) == ["   6.0 tests/a.py::test_a\n"]
+
+
+def test_the_list_of_slow_tests_is_that_of_this_suite():
+    """Where a tenth of them are gone or renamed, measure again: `bootstrap.py test --measure`."""
+    slow = slow_tests()
+    there = {
+        f"{path.relative_to(TESTS.parent).as_posix()}::{name}"
+        for path in {TESTS.parent / one.partition("::")[0] for one in slow}
+        if path.exists()
+        for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert len(slow & there) > 0.9 * len(slow), slow - there
+
+
+def test_quick_leaves_the_slow_tests_out():
+    asked = [sys.executable, "-m", "pytest", "--co", "-q", "--quick", "tests/test_random_walk.py"]
+    ended = subprocess.run(asked, cwd=TESTS.parent, capture_output=True, text=True, check=True)
+    assert "test_the_walk_notes_memory_that_is_never_freed" in ended.stdout
+    assert "test_hundreds_of_steps_with_a_real_engine" not in ended.stdout

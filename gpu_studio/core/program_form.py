@@ -24,7 +24,7 @@ HOME = Path(__file__).resolve().parents[2]
 """The folder that has this package."""
 _NAME = "gpu-studio"
 INSTALLED_MARK = "installed.json"
-"""Beside the package: docs/installed-program.md."""
+"""Beside the package: docs/development/installed-program.md."""
 _SETUP_SCRIPT = ("packaging", "bootstrap.py")
 _ENVIRONMENT = ".venv"  # which the setup script makes, as `uv sync` does
 _STUDIO, _PYTHON, _PIP = "gpu-studio ", "python ", "python -m pip "

@@ -4,7 +4,7 @@ If an override raises while Python waits for Qt, PySide keeps the exception for 
 called Qt, and prepends the method's name to the message. PySide expects an instance there. Up to
 Python 3.11, what C code raises (``1 / 0``, ``int("x")``, a deleted Qt object) is a type and a text
 until a Python handler sees it, and PySide crashes the process with a segmentation fault.
-``docs/pyside-raising-overrides.md`` has the program that shows it.
+``docs/development/pyside-raising-overrides.md`` has the program that shows it.
 
 So every override gets a handler, in this program's classes and in pyqtgraph's. The exception then
 arrives where Python 3.12 brings it: at the caller of Qt, or at ``sys.excepthook``.

@@ -1,4 +1,4 @@
-"""The folder of the installed program, as docs/installed-program.md describes it."""
+"""The folder of the installed program, as docs/development/installed-program.md describes it."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def make_on_debian(program: Program, wheels: Path | None, work: Path) -> Path:
 def _finish_linux(program: Program, app: Path, wheels: Path) -> None:
     (app / "bin").mkdir()
     (app / "bin" / "python3").symlink_to("/usr/bin/python3")
-    # The settings of a folder that no Python has adopted yet: docs/installed-program.md.
+    # The settings of a folder that no Python has adopted yet: installed-program.md has more.
     settings = b"home = /usr/bin\ninclude-system-site-packages = false\n"
     (app / "pyvenv.cfg").write_bytes(settings)
     _copy_program(program, app, wheels)

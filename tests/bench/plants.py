@@ -1,7 +1,7 @@
-"""Which stage of a check finds a planted fault first: the table of docs/check.md.
+"""Which stage of a check finds a planted fault first: the table of docs/development/check.md.
 
     python -m tests.bench.plants               on the CPU, some minutes
-    python -m tests.bench.plants --write       the same, into docs/check.md
+    python -m tests.bench.plants --write       the same, into docs/development/check.md
 
 The first faults are the check's own (`--plant`), which change what comes back from the device. The
 others are planted in PyTorch itself. `load` finds wrong products: tests/engine/check/test_load.py.
@@ -24,7 +24,7 @@ from tests.engine.check.stage_runs import MIB, TickingClock, card_run, run_for
 if TYPE_CHECKING:
     from gpu_studio.core.messages.check_messages import PlantKind, StageName
 
-_PAGE = Path(__file__).resolve().parents[2] / "docs/check.md"
+_PAGE = Path(__file__).resolve().parents[2] / "docs/development/check.md"
 _BEGIN, _END = "<!-- plants -->", "<!-- end of plants -->"
 _STAGES: tuple[StageName, ...] = ("compute", "layouts", "memory", "link")
 
@@ -71,7 +71,7 @@ def table() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write the table into docs/check.md")
+    parser.add_argument("--write", action="store_true", help=f"write the table into {_PAGE.name}")
     is_written = parser.parse_args().write
     made = table()
     if is_written:

@@ -166,6 +166,7 @@ def test_an_old_python_can_read_what_it_is_given(root: Path, name: str) -> None:
     [
         ("run bench matmul --json", ["-m", "gpu_studio", "bench", "matmul", "--json"]),
         ("test", ["-m", "pytest", *TOGETHER]),
+        ("test --quick", ["-m", "pytest", *TOGETHER, "--quick"]),
         ("test -x tests/core", ["-m", "pytest", *TOGETHER, "-x", "tests/core"]),
         ("test tests/core/test_units.py -q", ["-m", "pytest", "tests/core/test_units.py", "-q"]),
         ("test --soft-cards --discard", ["-m", "tests.softcards", "--discard"]),

@@ -1,6 +1,6 @@
 """Layouts are handed over while they are empty: PySide crashes on wrappers of their items else.
 
-`docs/pyside-layout-wrappers.md` says how.
+`docs/development/pyside-layout-wrappers.md` says how.
 """
 
 import ast

@@ -1,6 +1,6 @@
 """An override of Qt's methods may raise: PySide crashes on what C code raises else.
 
-`docs/pyside-raising-overrides.md` says how.
+`docs/development/pyside-raising-overrides.md` says how.
 """
 
 import importlib

@@ -1,8 +1,8 @@
 """The standard run: fixed work in a fixed order, so that any two PCs can be compared.
 
 `STANDARD` is the version of everything here. A change of a workload, a size, a dtype, an option or
-the order makes another standard, and runs of two standards are not compared. docs/measuring.md says
-how the sizes were chosen.
+the order makes another standard, and runs of two standards are not compared. How the sizes were
+chosen is in docs/development/measurements.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Faults that an outsider would plant: PyTorch itself is changed, the check knows nothing of it.
 
 Each one changes what an operation of PyTorch returns on the CPU, in one dtype, one layout, one
-range of sizes, or after some calls. `tests/bench/plants.py` makes the table of docs/check.md.
+range of sizes, or after some calls. `tests/bench/plants.py` makes the table of check.md.
 """
 
 from __future__ import annotations
