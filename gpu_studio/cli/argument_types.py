@@ -1,20 +1,29 @@
-"""The types of arguments for argparse: each returns a value, or says what is allowed."""
+"""What several commands ask for alike, and the types of arguments for argparse.
+
+Each type returns a value, or says what is allowed.
+"""
 
 from __future__ import annotations
 
-import math
 import re
-from argparse import ArgumentTypeError
-from collections.abc import Callable, Collection
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from gpu_studio.cli.command import Option, WrongUseError
 from gpu_studio.core.benchmark.sizes import parse_sizes, parse_sweep
 from gpu_studio.core.device_name import DeviceName
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.memory.allocator.options import checked_configuration
+from gpu_studio.core.memory.modelled_cards import card_at, is_modelled
+from gpu_studio.core.parameter import Parameter, parameters_of
 from gpu_studio.core.tensors import parse_dtypes
+from gpu_studio.core.texts import listed
 
-_LONGEST_BUDGET_S = 3600.0
+_TIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(s|min|h)?", re.ASCII)
+_UNITS_S = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _MEMORY = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([GgMm])i?[Bb]", re.ASCII)
 _MOST_MEMORY = 1 << 40
 _T = TypeVar("_T")
@@ -102,31 +111,27 @@ def positive_numbers(largest: int) -> Callable[[str], tuple[int, ...]]:
 
 
 def seconds(text: str) -> float:
-    """Return a time budget in seconds."""
-    budget_s = _number(text)
-    if not 0 < budget_s <= _LONGEST_BUDGET_S:
-        raise ArgumentTypeError(
-            f"“{text[:20]}” is not a time budget: give seconds, more than 0 and at most "
-            f"{_LONGEST_BUDGET_S:.0f}"
-        )
-    return budget_s
+    """Return the seconds in ``2``, ``2s``, ``6min`` or ``8h``."""
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        raise ArgumentTypeError(f"“{text[:20]}” is not a time: give 20s or 6min")
+    return float(found[1]) * _UNITS_S[found[2] or "s"]
 
 
 def new_file(*extensions: str) -> Callable[[str], Path]:
     """Return a type for a file to write, which so far looks writable.
 
     Args:
-        extensions: the allowed extensions; without any, all are.
+        extensions: the allowed endings.
     """
 
     def path_of(text: str) -> Path:
         path = Path(text)
-        if extensions and path.suffix.lower() not in extensions:
-            raise ArgumentTypeError(
-                f"“{path.name[:40]}” has no known format: use the extension {', '.join(extensions)}"
-            )
         if path.is_dir():
             raise ArgumentTypeError(f"“{path}” is a folder: name a file")
+        if path.suffix.lower() not in extensions:
+            allowed = listed(extensions, "or")
+            raise ArgumentTypeError(f"“{path.name[:40]}” has no known ending: end it in {allowed}")
         if not path.parent.is_dir():
             raise ArgumentTypeError(f"there is no folder “{path.parent}” for {path.name[:40]}")
         return path
@@ -153,12 +158,97 @@ def named_value(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+def _literal(text: str) -> str:
+    """Return a text for argparse, which replaces what follows a “%”."""
+    return text.replace("%", "%%")
 
 
 def _entries(text: str) -> list[str]:
     return text.replace(",", " ").split()
+
+
+# ── options that several commands have ───────────────────────────────────────────────────────────
+
+CARD_OR_CPU = Option(
+    "--device", "cpu, or a card (default: the first card that PyTorch can use, otherwise cpu)",
+    metavar="D", type=device,
+)  # fmt: skip
+DEVICES = Option(
+    "--device", "the devices to use (default: all)", metavar="cpu[,cuda:0…]", type=devices
+)
+
+
+def _lab_device(text: str) -> str:
+    if is_modelled(text):
+        card_at(text)
+    return device(text)
+
+
+def conf(sentence: str, usual: str | None) -> Option:
+    """Return the option for the allocator's configuration."""
+    kind = checked(checked_configuration, "these allocator options cannot be used: ")
+    return Option("--conf", sentence, metavar="TEXT", type=kind, default=usual)
+
+
+LAB_CARD = (
+    Option(
+        "--device", "a card such as cuda:0, or a simulated card: model:1996 has 1996 MiB",
+        metavar="D", type=checked(_lab_device), required=True,
+    ),
+    conf("the allocator's options, as in PYTORCH_CUDA_ALLOC_CONF", ""),
+)  # fmt: skip
+"""A real or simulated card, and how its allocator starts."""
+
+
+def save(sentence: str, *extensions: str, **more: Any) -> Option:
+    """Return the option that says where a file goes; its ending decides what it becomes."""
+    shown = ", ".join(extensions)
+    return Option(
+        "--save", f"{sentence}: {shown}", metavar="FILE", type=new_file(*extensions), **more
+    )
+
+
+def by_ending(paths: Sequence[Path]) -> dict[str, Path]:
+    """Return the files of a `save` that is repeatable; raises `WrongUseError` for two of a kind."""
+    found = {path.suffix.lower(): path for path in paths}
+    if len(found) < len(paths):
+        raise WrongUseError("Two files to save have the same ending: name one of each kind.")
+    return found
+
+
+def settings(message: type, work: str, **usual: Any) -> tuple[Option, ...]:
+    """Return an option for each parameter of a message that a kind of work has.
+
+    Args:
+        message: its fields declare the parameters.
+        work: a command.
+        usual: other defaults, by the parameters' names.
+    """
+    return tuple(
+        _setting(replace(one, default=usual.get(one.name, one.default)))
+        for one in parameters_of(message, work)
+    )
+
+
+def _setting(one: Parameter) -> Option:
+    if one.is_switch:
+        off, on = one.offered
+        kind = {"action": "store_const", "const": on, "default": off}
+        return Option(one.flag, _literal(one.sentence), dest=one.name, **kind)
+
+    def value_of(text: str) -> float:
+        value = seconds(text)
+        if refusal := one.refusal(value):
+            raise ArgumentTypeError(refusal)
+        return value
+
+    sentence = f"{one.sentence.rstrip('.')} (default: {one.default:g} {one.unit})."
+    return Option(
+        one.flag, sentence, dest=one.name, metavar=one.unit.upper(), type=value_of,
+        default=one.default,
+    )  # fmt: skip
+
+
+def chosen(options: Namespace, message: type, work: str) -> dict[str, Any]:
+    """Return the values of `settings`, by the fields' names."""
+    return {one.field: getattr(options, one.name) for one in parameters_of(message, work)}

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,15 +16,22 @@ from gpu_studio.cli import bench_history, standard
 from gpu_studio.cli.answers import addresses, at_work, check_device, describe_alone
 from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.bench_runs import (
+    EXPORTS,
     BenchRuns,
-    add_export,
-    add_measuring,
     export,
     started_runs,
     verdicts,
 )
-from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError, did_you_mean
-from gpu_studio.cli.recorder import Recorder
+from gpu_studio.cli.command import (
+    DONE,
+    JSON_OBJECT,
+    Command,
+    OneOf,
+    Option,
+    WrongUseError,
+    did_you_mean,
+)
+from gpu_studio.cli.recorder import RECORDING, Recorder
 from gpu_studio.cli.screen import note, print_event, print_line, print_list
 from gpu_studio.core.benchmark.options import explain_option
 from gpu_studio.core.benchmark.plan import Plan, RunPlan, Sweep
@@ -31,13 +39,13 @@ from gpu_studio.core.benchmark.recording import read_recording, recording_senten
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineDescribed
-from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
+from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload, WorkloadDescription
+from gpu_studio.core.parameter import parameters_of
 from gpu_studio.core.units import format_size
 from gpu_studio.engine.recorded_engine import RecordedEngine
 
 _USUAL_SIZES = (512, 1024, 2048)
 _USUAL_DTYPE = "float32"
-_USUAL_BUDGET_S = 2.0
 _NAME_WIDTH = 16
 
 
@@ -62,8 +70,8 @@ def _replay(options: argparse.Namespace, _log_path: Path) -> int:
         runs.size_texts = {run.request.workload: run.size_text for run in recording.runs}
         runs.cards = {card.address: card for card in described.cards}
         runs.make_all([run.request for run in recording.runs])
-    if options.export is not None:
-        export(runs.runs, described, options.export)
+    if options.save is not None:
+        export(runs.runs, described, options.save)
     if not options.json:
         for sentence in verdicts(runs.results):
             print_line()
@@ -72,37 +80,35 @@ def _replay(options: argparse.Namespace, _log_path: Path) -> int:
     return work.exit_status(is_done=True)
 
 
-def _add_replay(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "file", metavar="FILE", type=Path, help="a recording, or saved --json output"
-    )
-    parser.add_argument("--at-once", action="store_true", help="do not wait between events")
-    add_export(parser)
-
-
+_REPLAY_OPTIONS = (
+    Option("file", "a recording, or saved --json output", metavar="FILE", type=Path),
+    Option("--at-once", "do not wait between events", action="store_true"),
+    types.save("write the results", *EXPORTS),
+)
 _REPLAY = Command(
     help="replay recorded runs",
     about="Replay the runs in a recording as if they were made now, labeled as recorded. Nothing "
     "is kept.",
     run=_replay,
-    add_arguments=_add_replay,
+    options=_REPLAY_OPTIONS,
 )
 
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Run a workload; return the exit status."""
-    recorder = Recorder(log_path, as_json=options.json, path=options.record)
+    files = types.by_ending(options.save)
+    recorder = Recorder(log_path, as_json=options.json, path=files.pop(RECORDING, None))
     finished = None if options.no_history else partial(keep_run, history())
     with started_runs(log_path, as_json=options.json, finished=finished) as (runs, described):
         plans = _plans(options, described)
         devices = {run.device for plan in plans for run in plan.requests()}
         recorder.begin(described, {options.workload}, devices)
-        runs.with_transfers = options.with_transfers
+        runs.with_transfers = options.transfers
         runs.may_skip = options.device is None and len(devices) > 1
         for plan in plans:
             runs.make(plan)
-        if options.export is not None:
-            export(runs.runs, described, options.export)
+        for path in files.values():
+            export(runs.runs, described, path)
         recorder.save(runs.runs)
     _conclude(runs.results, options.sweep is not None, as_json=options.json)
     return runs.exit_status
@@ -156,7 +162,7 @@ def _find_workload(description: EngineDescribed, name: str) -> WorkloadDescripti
 def _plans(options: argparse.Namespace, description: EngineDescribed) -> list[RunPlan]:
     """Return the plans, one for each dtype; the CPU comes before the cards."""
     workload = _find_workload(description, options.workload)
-    _refuse_modes(options, workload)
+    settings = _settings(options, workload)
     devices = _devices_for(workload, options.device, description)
     plans: list[RunPlan] = []
     for dtype in _dtypes(options.dtype, workload):
@@ -165,26 +171,20 @@ def _plans(options: argparse.Namespace, description: EngineDescribed) -> list[Ru
             sizes=tuple(options.sweep or options.size or _sizes(workload)),
             dtypes=(dtype,),
             devices=tuple(devices),
-            budget_s=options.budget_s,
             options=_options(dict(options.option), workload),
-            cache=options.mode,
-            transfers=options.with_transfers,
-            naive=options.naive,
-            sustained=options.sustained,
+            settings=settings,
         )
         plans.append(Sweep(plan) if options.sweep else plan)
     return plans
 
 
-def _refuse_modes(options: argparse.Namespace, workload: WorkloadDescription) -> None:
-    wanted = {
-        "cold": options.mode == "cold",
-        "transfers": options.with_transfers,
-        "naive": options.naive,
-    }
-    for mode, reason in workload.refuses.items():
-        if wanted.get(mode):
-            raise WrongUseError(reason)
+def _settings(options: argparse.Namespace, workload: WorkloadDescription) -> dict[str, Any]:
+    """Return how to measure; raises `WrongUseError` for what the workload refuses."""
+    settings = types.chosen(options, RunWorkload, "bench")
+    for one in parameters_of(RunWorkload, "bench"):
+        if one.name in workload.refuses and settings[one.field] != one.default:
+            raise WrongUseError(workload.refuses[one.name])
+    return settings
 
 
 def _sizes(workload: WorkloadDescription) -> tuple[int, ...]:
@@ -233,47 +233,41 @@ def _devices_for(
     return sorted(chosen or usable, key=lambda device: not is_cpu(device))
 
 
-def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("workload", metavar="WORKLOAD", help="the workload; see “bench list”")
-    sizes = parser.add_mutually_exclusive_group()
-    sizes.add_argument(
-        "--size", metavar="N[,N…]", type=types.sizes,
-        help="sizes, such as the sides of square matrices (default: 512,1024,2048 or the "
-        "workload's own)",
-    )  # fmt: skip
-    sizes.add_argument(
-        "--sweep", metavar="LOW:HIGH", type=types.sweep,
-        help="both sizes and the powers of two between them (or a list of sizes), then finer "
-        "steps around the crossover",
-    )  # fmt: skip
-    parser.add_argument(
-        "--dtype", metavar="D[,D…]", type=types.dtypes,
-        help="float16, bfloat16, float32, float64 (default: float32 or the workload's own)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--option", metavar="NAME=VALUE", type=types.named_value, action="append", default=[],
-        help="an option of the workload; repeatable",
-    )  # fmt: skip
-    parser.add_argument(
-        "--mode", choices=("hot", "cold"), default="hot",
-        help="whether operands are in the cache at each call (default: %(default)s)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--with-transfers", action="store_true",
-        help="also time the cards with copies to and from the GPU in each call",
-    )  # fmt: skip
-    parser.add_argument(
-        "--naive", action="store_true",
-        help="also show what a script without warm-up and synchronize would print",
-    )  # fmt: skip
-    add_measuring(parser, _USUAL_BUDGET_S)
-
-
+_RUN_OPTIONS: tuple[Option | OneOf, ...] = (
+    Option("workload", "the workload; see “bench list”", metavar="WORKLOAD"),
+    OneOf(
+        Option(
+            "--size", "sizes, such as the sides of square matrices (default: 512,1024,2048 or the "
+            "workload's own)",
+            metavar="N[,N…]", type=types.sizes,
+        ),
+        Option(
+            "--sweep", "both sizes and the powers of two between them (or a list of sizes), then "
+            "finer steps around the crossover",
+            metavar="LOW:HIGH", type=types.sweep,
+        ),
+    ),
+    Option(
+        "--dtype", "float16, bfloat16, float32, float64 (default: float32 or the workload's own)",
+        metavar="D[,D…]", type=types.dtypes,
+    ),
+    Option(
+        "--option", "an option of the workload; repeatable",
+        metavar="NAME=VALUE", type=types.named_value, action="append", default=[],
+    ),
+    types.DEVICES,
+    *types.settings(RunWorkload, "bench"),
+    types.save(
+        "write the results, or record every event so that any PC can replay it; repeatable",
+        *EXPORTS, RECORDING, action="append", default=[],
+    ),
+    Option("--no-history", "do not keep the results", action="store_true"),
+)  # fmt: skip
 _ABOUT = "Time a workload on the CPU and on your cards, and see which is faster."
 COMMAND = Command(
     about=_ABOUT + " “bench WORKLOAD” is short for “bench run WORKLOAD”.",
     parts={
-        "run": Command(help="time a workload", about=_ABOUT, run=_run, add_arguments=_add_run),
+        "run": Command(help="time a workload", about=_ABOUT, run=_run, options=_RUN_OPTIONS),
         "list": Command(
             help="list the workloads, and why some cannot run here",
             about="List the workloads with their sizes and options, and why some cannot run here.",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gpu_studio.cli.command import DONE, JSON_OBJECT, Command
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, Option
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.screen import note, now, print_json, print_line
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History, HistoryEntry
+from gpu_studio.core.benchmark.options import mode_words
 from gpu_studio.core.benchmark.result_import import import_results
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import StudioError
@@ -64,10 +65,7 @@ def _entry_line(entry: HistoryEntry) -> str:
         format_size(result.size, result.size_text),
         result.dtype,
         result.device_name,
-        *(f"{name}={value}" for name, value in result.options.items()),
-        *(["cold cache"] if result.cache == "cold" else []),
-        *(["with copies"] if result.transfers else []),
-        *(["sustained"] if result.sustained else []),
+        *filter(None, [mode_words(result)]),
         format_duration(result.median_s),
         *([f"“{header.name}”"] if header.name else []),
         *([f"recorded: {result.recording}"] if result.recording else []),
@@ -75,12 +73,7 @@ def _entry_line(entry: HistoryEntry) -> str:
     return "  ".join(what)
 
 
-def _add_import(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "file", metavar="FILE", type=Path, help="results from another PC, or an export"
-    )
-
-
+_FILE = Option("file", "results from another PC, or an export", metavar="FILE", type=Path)
 PARTS = {
     "history": Command(
         help="list the kept runs",
@@ -92,7 +85,7 @@ PARTS = {
         help="add the results in a file to the kept runs",
         about="Add the results in a file to the kept runs, labeled with where they are from.",
         run=_import,
-        add_arguments=_add_import,
+        options=(_FILE,),
         json="",
     ),
 }

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import CommandEngine, started_engine
 from gpu_studio.cli.screen import TerminalTable, complain, note, now, print_line
 from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
@@ -43,7 +41,7 @@ _COLUMNS = (
 )  # fmt: skip
 _DISPENSABLE = ("samples", "of peak", "throughput", "spread", "dtype")
 _INDENT = " " * 16
-_EXPORTS = (".csv", ".json", ".md")
+EXPORTS = (".csv", ".json", ".md")
 IN_DOUBT = "in doubt: "
 
 
@@ -207,8 +205,8 @@ def _parts(parts_s: Iterable[tuple[str, float]]) -> str:
 def _title(run: Run) -> str:
     request = run.request
     size = format_size(request.size, run.size_text)
-    copies = " with copies" if request.transfers else ""
-    return f"{request.workload} {size} {request.dtype} on {request.device}{copies}"
+    title = f"{request.workload} {size} {request.dtype} on {request.device}"
+    return f"{title} {request.with_copies}".rstrip()
 
 
 def _progress_text(run: Run) -> str:
@@ -281,33 +279,3 @@ def kinds_of(results: Sequence[RunFinished]) -> list[list[RunFinished]]:
         else:
             alike.append(result)
     return kinds
-
-
-def add_measuring(parser: argparse.ArgumentParser, budget_s: float) -> None:
-    """Add the arguments of every command that makes runs; `budget_s` is the usual budget."""
-    parser.add_argument(
-        "--device", metavar="cpu[,cuda:0…]", type=types.devices,
-        help="the devices to use (default: all)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--budget-s", metavar="S", type=types.seconds, default=budget_s,
-        help="seconds of timing per run, without warm-up (default: %(default)g)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--sustained", action="store_true",
-        help="sustained speed: load the device for 15 s first, then time it for at least 15 s",
-    )  # fmt: skip
-    parser.add_argument(
-        "--record", metavar="FILE", type=types.new_file(),
-        help="record every event to FILE; any PC can replay it",
-    )  # fmt: skip
-    parser.add_argument("--no-history", action="store_true", help="do not keep the results")
-    add_export(parser)
-
-
-def add_export(parser: argparse.ArgumentParser) -> None:
-    """Add the argument for a file of results."""
-    parser.add_argument(
-        "--export", metavar="FILE", type=types.new_file(*_EXPORTS),
-        help=f"write the results to FILE: {', '.join(_EXPORTS)}",
-    )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import time
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import msgspec
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import Patience, addresses, check_device, started_engine
-from gpu_studio.cli.command import FAILED, Command
+from gpu_studio.cli.command import FAILED, Command, Option
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_event, print_line
@@ -45,12 +46,12 @@ from gpu_studio.core.messages.check_messages import (
 from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.program_version import program_title
 from gpu_studio.core.shared_texts import without_identifiers
+from gpu_studio.core.texts import listed
 from gpu_studio.core.units import counted, format_percent
 from gpu_studio.hardware.cpu import boot_mark
 from gpu_studio.process.sleep_block import SleepBlock
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -236,31 +237,38 @@ def _save(path: Path, record: CheckRecord) -> None:
     save(path, painted(_PAINTER, text) if is_picture else text)
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--device", metavar="D", type=types.device,
-        help="cpu, or a card (default: the first card that PyTorch can use, otherwise cpu)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--minutes", type=int, choices=CHECK_MINUTES, default=NORMAL_MINUTES,
-        help="a glance, normal (the default), or overnight",
-    )  # fmt: skip
-    parser.add_argument(
-        "--stage", metavar="S[,S…]", type=types.some_of(STAGE_NAMES),
-        help=f"only these: {', '.join(STAGE_NAMES)} (default: all; in one minute, all but layouts)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--plant",
+_LENGTHS = {60.0 * minutes: minutes for minutes in CHECK_MINUTES}
+
+
+def _length(text: str) -> int:
+    """Return the minutes of a check."""
+    minutes = _LENGTHS.get(types.seconds(text))
+    if minutes is None:
+        allowed = listed([f"{one}min" for one in CHECK_MINUTES], "or")
+        raise argparse.ArgumentTypeError(f"“{text[:20]}” is no length of a check: choose {allowed}")
+    return minutes
+
+
+_OPTIONS = (
+    types.CARD_OR_CPU,
+    Option(
+        "--time", "1min is a glance, 6min the usual check, 480min (8h) overnight (default: 6min)",
+        metavar="T", type=_length, dest="minutes", default=NORMAL_MINUTES,
+    ),
+    Option(
+        "--stage", f"only these: {', '.join(STAGE_NAMES)} (default: all; in one minute, all but "
+        "layouts)",
+        metavar="S[,S…]", type=types.some_of(STAGE_NAMES),
+    ),
+    Option(
+        "--plant", "make a fault on purpose, to see it found",
         choices=[one.kind for one in PLANTED_FAULTS],
-        help="make a fault on purpose, to see it found",
-    )
-    parser.add_argument(
-        "--save", metavar="FILE", type=types.new_file(*RECORD_ENDINGS),
-        help="write the record to show it to a buyer: as a picture with curves that has the "
-        "record inside (.png), or only the record (.json)",
-    )  # fmt: skip
-
-
+    ),
+    types.save(
+        "write the record to show it to a buyer, as a picture with curves that has the record "
+        "inside, or only the record", *RECORD_ENDINGS,
+    ),
+)  # fmt: skip
 COMMAND = Command(
     about="Check whether a card is sound: load, compute, layouts, memory and link. "
     "Without a card, the check runs on the CPU, so that you can see what it does. If a crash or a "
@@ -268,5 +276,5 @@ COMMAND = Command(
     "check passed, 1 if it failed, 3 if it cannot tell. A pass applies to what was tested and to "
     "nothing else.",
     run=_run,
-    add_arguments=_add_arguments,
+    options=_OPTIONS,
 )

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 DONE, FAILED, WRONG_USE, DOUBTFUL, INTERRUPTED = 0, 1, 2, 3, 130
 JSON_EVENTS = "print JSON, one event per line"
@@ -74,6 +74,36 @@ class CommandParser(argparse.ArgumentParser):
         return words
 
 
+class Option:
+    """An argument of a command, declared once: help, manual and completion are made from it.
+
+    Args:
+        name: ``--size``, or a word without dashes.
+        sentence: what it does.
+        more: as for argparse.
+    """
+
+    def __init__(self, name: str, sentence: str, **more: Any) -> None:
+        self.name, self.sentence, self.more = name, sentence, more
+
+    def add_to(self, parser: argparse._ActionsContainer) -> None:
+        """Add it to a parser, or to a group of one."""
+        parser.add_argument(self.name, help=self.sentence, **self.more)
+
+
+class OneOf:
+    """Options that exclude each other."""
+
+    def __init__(self, *options: Option) -> None:
+        self.options = options
+
+    def add_to(self, parser: argparse._ActionsContainer) -> None:
+        """Add them to a parser."""
+        group = parser.add_mutually_exclusive_group()
+        for one in self.options:
+            one.add_to(group)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Command:
     """A command, or a part of one.
@@ -82,7 +112,7 @@ class Command:
         about: what it does, for its own help.
         help: the same in one line, for the list of a command's parts.
         run: runs it with its arguments and the log's path; returns the exit status.
-        add_arguments: adds its arguments to its parser.
+        options: its arguments.
         json: the help of ``--json``; empty if there is no such option.
         parts: its sub-commands by name; such a command does nothing itself.
         usual_part, bare_part: see `CommandParser`.
@@ -91,7 +121,7 @@ class Command:
     about: str
     help: str = ""
     run: Callable[[argparse.Namespace, Path], int] | None = None
-    add_arguments: Callable[[argparse.ArgumentParser], None] | None = None
+    options: Sequence[Option | OneOf] = ()
     json: str = JSON_EVENTS
     parts: Mapping[str, Command] = field(default_factory=dict)
     usual_part: str = ""
@@ -106,8 +136,8 @@ class Command:
             for name, part in self.parts.items():
                 part.fill(parts.add_parser(name, help=part.help, allow_abbrev=False))
             return
-        if self.add_arguments is not None:
-            self.add_arguments(parser)
+        for one in self.options:
+            one.add_to(parser)
         if self.json:
             parser.add_argument("--json", action="store_true", help=self.json)
         parser.add_argument(

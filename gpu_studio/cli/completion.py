@@ -8,7 +8,7 @@ from pathlib import Path
 
 import shtab
 
-from gpu_studio.cli.command import DONE, Command
+from gpu_studio.cli.command import DONE, Command, Option
 
 _FILES = {"FILE": shtab.FILE, "MODEL|FILE": shtab.FILE, "FOLDER": shtab.DIRECTORY}
 
@@ -33,13 +33,9 @@ def _mark_files(parser: argparse.ArgumentParser) -> None:
             action.complete = _FILES[action.metavar]  # type: ignore[attr-defined]
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "shell", choices=shtab.SUPPORTED_SHELLS, metavar="SHELL",
-        help=", ".join(shtab.SUPPORTED_SHELLS),
-    )  # fmt: skip
-
-
+_SHELL = Option(
+    "shell", ", ".join(shtab.SUPPORTED_SHELLS), choices=shtab.SUPPORTED_SHELLS, metavar="SHELL"
+)
 COMMAND = Command(
     about="Print a script that completes the commands, options and files of gpu-studio when you "
     'press Tab. For bash, add eval "$(gpu-studio completion bash)" to ~/.bashrc; for zsh, write '
@@ -47,6 +43,6 @@ COMMAND = Command(
     "~/.config/fish/completions/gpu-studio.fish; for PowerShell, add gpu-studio completion "
     "powershell | Out-String | Invoke-Expression to $PROFILE.",
     run=_run,
-    add_arguments=_add_arguments,
+    options=(_SHELL,),
     json="",
 )

@@ -23,7 +23,7 @@ from gpu_studio.cli.answers import (
     new_engine,
     read_inventory,
 )
-from gpu_studio.cli.command import DONE, FAILED, INTERRUPTED, JSON_OBJECT, Command
+from gpu_studio.cli.command import DONE, FAILED, INTERRUPTED, JSON_OBJECT, Command, Option
 from gpu_studio.cli.screen import LiveText, Progress, Typed, print_json, print_line
 from gpu_studio.core.devices.devices import Device, Inventory
 from gpu_studio.core.devices.facts import PcSnapshot, bytes_text, celsius_text, percent_text
@@ -216,15 +216,12 @@ def _request(workload: str, size: int, device: str) -> RunWorkload:
     )
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--watch", action="store_true", help="show the cards' sensors once a second, until Ctrl-C"
-    )
-
-
+_WATCH = Option(
+    "--watch", "show the cards' sensors once a second, until Ctrl-C", action="store_true"
+)
 COMMAND = Command(
     about="List the devices in this PC, and whether PyTorch can use them.",
     run=_run,
-    add_arguments=_add_arguments,
+    options=(_WATCH,),
     json=JSON_OBJECT,
 )

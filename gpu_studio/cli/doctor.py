@@ -17,7 +17,7 @@ from gpu_studio.cli.answers import (
     describe_beside,
     new_engine,
 )
-from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command
+from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, Option
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import Progress, Typed, print_json, print_line
 from gpu_studio.core.devices.devices import Inventory
@@ -114,19 +114,15 @@ def _silent(inventory: Inventory) -> Inventory:
     return msgspec.structs.replace(inventory, driver=driver)
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--no-kernel",
-        action="store_true",
-        help="check versions and capabilities only; creates no CUDA context",
-    )
-
-
+_NO_KERNEL = Option(
+    "--no-kernel", "check versions and capabilities only; creates no CUDA context",
+    action="store_true",
+)  # fmt: skip
 COMMAND = Command(
     about="Checks whether PyTorch can use your cards, and says what to do if it cannot. Runs a "
     "real kernel on each card, in a separate process. Exit status: 0 if PyTorch can use a card, "
     "otherwise 1.",
     run=_run,
-    add_arguments=_add_arguments,
+    options=(_NO_KERNEL,),
     json=JSON_OBJECT,
 )

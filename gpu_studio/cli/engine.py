@@ -19,6 +19,7 @@ from gpu_studio.cli.command import (
     INTERRUPTED,
     JSON_OBJECT,
     Command,
+    Option,
     WrongUseError,
 )
 from gpu_studio.cli.data_folder import data_folder
@@ -322,39 +323,20 @@ def _folder(text: str) -> Path:
     return path
 
 
-def _add_wheels(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--wheels", metavar="FOLDER", type=_folder,
-        help="a folder of wheels in place of a download; the network is not asked",
-    )  # fmt: skip
-
-
-def _add_install(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "build", type=_build_or_auto, metavar="BUILD", default=AUTO, nargs="?",
-        help=f"{_BUILDS}; auto, or nothing, is the one for this PC's cards, and then "
-        "the best build is used",
-    )  # fmt: skip
-    _add_wheels(parser)
-
-
-def _add_use(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "build", type=_build_or_auto, metavar="BUILD", help="the build; auto is the best one"
-    )
-
-
-def _add_repair(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "build", type=_build, metavar="BUILD", nargs="?", help="the build; without one, that in use"
-    )
-    _add_wheels(parser)
-
-
-def _add_remove(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("build", type=_build, metavar="BUILD", help="the build")
-
-
+_WHEELS = Option(
+    "--wheels", "a folder of wheels in place of a download; the network is not asked",
+    metavar="FOLDER", type=_folder,
+)  # fmt: skip
+_INSTALL = Option(
+    "build", f"{_BUILDS}; auto, or nothing, is the one for this PC's cards, and then the best "
+    "build is used",
+    metavar="BUILD", type=_build_or_auto, default=AUTO, nargs="?",
+)  # fmt: skip
+_USE = Option("build", "the build; auto is the best one", metavar="BUILD", type=_build_or_auto)
+_REPAIR = Option(
+    "build", "the build; without one, that in use", metavar="BUILD", type=_build, nargs="?"
+)
+_REMOVE = Option("build", "the build", metavar="BUILD", type=_build)
 COMMAND = Command(
     about="List, install, choose, repair or remove the builds of PyTorch that GPU Studio uses. "
     "“engine BUILD” is short for “engine install BUILD”, and “engine” for “engine list”.",
@@ -370,21 +352,21 @@ COMMAND = Command(
             about="Install a build of PyTorch, and use it from now on. Ctrl-C pauses; the same "
             "command continues the download where it stopped.",
             run=_run_install,
-            add_arguments=_add_install,
+            options=(_INSTALL, _WHEELS),
             json=_JSON_STEPS,
         ),
         "use": Command(
             help="use another installed build from now on",
             about="Use another installed build from now on.",
             run=_use,
-            add_arguments=_add_use,
+            options=(_USE,),
             json=JSON_OBJECT,
         ),
         "repair": Command(
             help="look at every file of a build, and install again what is damaged",
             about="Look at every file of a build, and install again what is damaged.",
             run=_run_repair,
-            add_arguments=_add_repair,
+            options=(_REPAIR, _WHEELS),
             json=_JSON_STEPS,
         ),
         "remove": Command(
@@ -392,7 +374,7 @@ COMMAND = Command(
             about="Remove a build, or what an unfinished installation of it has left. Your results "
             "stay.",
             run=_remove,
-            add_arguments=_add_remove,
+            options=(_REMOVE,),
             json=JSON_OBJECT,
         ),
     },

@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli import memory_replay
+from gpu_studio.cli import memory_fit, memory_replay
 from gpu_studio.cli.answers import at_work, new_engine
-from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, OneOf, Option, WrongUseError
 from gpu_studio.cli.memory_answer import print_answer
-from gpu_studio.cli.memory_fit import fit_command
 from gpu_studio.cli.screen import (
     Progress,
     complain,
@@ -22,10 +21,8 @@ from gpu_studio.cli.screen import (
 )
 from gpu_studio.core.engine import Engine, EngineEnvironment, describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.allocator.options import checked_configuration
 from gpu_studio.core.memory.experiment import check_experiment
 from gpu_studio.core.memory.modelled_cards import (
-    card_at,
     is_modelled,
     modelled_card_table,
     modelled_cards,
@@ -120,7 +117,7 @@ def _experiment(options: argparse.Namespace) -> RunMemoryExperiment:
         plan=plan,
         budget_bytes=None if budget_mib is None else budget_mib << 20,
         whole_card=options.whole_card or (budget_mib is None and not needs_budget(options.device)),
-        snapshot_path=options.snapshot,
+        snapshot_path=str(options.save or ""),
     )
     try:
         check_experiment(request)
@@ -186,55 +183,37 @@ def _list_cards(options: argparse.Namespace, _log_path: Path) -> int:
     return DONE
 
 
-def _lab_device(text: str) -> str:
-    """Return the address of a real or simulated card. Raises `StudioError`."""
-    if is_modelled(text):
-        card_at(text)
-    return types.device(text)
-
-
-def _add_explain(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a file with the error, or - for stdin")
-
-
-def _add_lab_card(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--device", metavar="D", type=types.checked(_lab_device), required=True,
-        help="a card such as cuda:0, or a simulated card: model:1996 has 1996 MiB",
-    )  # fmt: skip
-    parser.add_argument(
-        "--conf", metavar="TEXT", default="",
-        type=types.checked(checked_configuration, "these allocator options cannot be used: "),
-        help="the allocator's options, as in PYTORCH_CUDA_ALLOC_CONF",
-    )  # fmt: skip
-
-
-def _add_oom(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--preset", metavar="NAME", choices=[preset.name for preset in PRESETS], required=True,
-        help="the experiment; see “memory experiments”",
-    )  # fmt: skip
-    _add_lab_card(parser)
-    budget = parser.add_mutually_exclusive_group()
-    budget.add_argument(
-        "--budget-mib", metavar="N", type=types.whole_number(1, _MOST_MIB),
-        help="the most memory PyTorch may reserve",
-    )  # fmt: skip
-    budget.add_argument(
-        "--whole-card", action="store_true",
-        help="no budget: a desktop on the card may stutter or lose windows",
-    )  # fmt: skip
-    parser.add_argument("--snapshot", metavar="FILE", default="", help="write a memory snapshot")
-    custom = parser.add_argument_group("with --preset custom")
-    side = types.whole_number(1, LARGEST_SIZE)
-    custom.add_argument("--size", metavar="N", type=side, default=1024, help="a tensor's side")
-    custom.add_argument(
-        "--count", metavar="N", type=types.whole_number(1, _MOST_TENSORS),
-        help="number of tensors (default: until it fails)",
-    )  # fmt: skip
-    custom.add_argument("--dtype", choices=DTYPES, default="float32", help="the dtype")
-
-
+_FILE = Option("file", "a file with the error, or - for stdin", metavar="FILE")
+_OOM = (
+    Option(
+        "--preset", "the experiment; see “memory experiments”",
+        metavar="NAME", choices=[preset.name for preset in PRESETS], required=True,
+    ),
+    *types.LAB_CARD,
+    OneOf(
+        Option(
+            "--budget-mib", "the most memory PyTorch may reserve",
+            metavar="N", type=types.whole_number(1, _MOST_MIB),
+        ),
+        Option(
+            "--whole-card", "no budget: a desktop on the card may stutter or lose windows",
+            action="store_true",
+        ),
+    ),
+    types.save("write a memory snapshot", ".pickle"),
+    Option(
+        "--size", "with --preset custom: a tensor's side (default: %(default)s)",
+        metavar="N", type=types.whole_number(1, LARGEST_SIZE), default=1024,
+    ),
+    Option(
+        "--count", "with --preset custom: number of tensors (default: until it fails)",
+        metavar="N", type=types.whole_number(1, _MOST_TENSORS),
+    ),
+    Option(
+        "--dtype", "with --preset custom: the tensors' dtype (default: %(default)s)",
+        choices=DTYPES, default="float32",
+    ),
+)  # fmt: skip
 COMMAND = Command(
     about="See where a card's memory goes: explain an out-of-memory error, cause one safely, or "
     "see what fits.",
@@ -243,7 +222,7 @@ COMMAND = Command(
             help="explain an out-of-memory error",
             about="Explain an out-of-memory error of PyTorch, and what to try first.",
             run=_explain,
-            add_arguments=_add_explain,
+            options=(_FILE,),
             json="print the numbers as one JSON object",
         ),
         "oom": Command(
@@ -251,7 +230,7 @@ COMMAND = Command(
             about="Run an experiment of the memory lab. Without --budget-mib, PyTorch may reserve "
             "three quarters of the free memory, or all of it on a simulated card.",
             run=_run_experiment,
-            add_arguments=_add_oom,
+            options=_OOM,
         ),
         "experiments": Command(
             help="list the experiments",
@@ -259,7 +238,7 @@ COMMAND = Command(
             run=_list_experiments,
             json=JSON_OBJECT,
         ),
-        "fit": fit_command(_add_lab_card),
+        "fit": memory_fit.COMMAND,
         "replay": memory_replay.COMMAND,
         "cards": Command(
             help="list the simulated cards",

@@ -11,7 +11,7 @@ import msgspec
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import CommandEngine, at_work, new_engine
-from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, OneOf, Option, WrongUseError
 from gpu_studio.cli.memory_answer import print_answer
 from gpu_studio.cli.screen import note, print_json, print_line
 from gpu_studio.core.device_name import CPU, is_cpu
@@ -165,47 +165,37 @@ def _network(text: str) -> Network:
     return network
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    network = parser.add_mutually_exclusive_group()
-    network.add_argument(
-        "--parameters", metavar="N", type=types.checked(_network), default="1B",
-        help="number of parameters, such as 7B (default: %(default)s), or a known network: "
-        + ", ".join(NETWORK_NAMES),
-    )  # fmt: skip
-    network.add_argument(
-        "--weights", metavar="FILE", type=Path,
-        help="the network of a safetensors or GGUF file, or of any part of a split one",
-    )  # fmt: skip
-    parser.add_argument(
-        "--context", metavar="N", type=types.whole_number(1, LARGEST_CONTEXT), default=0,
-        help="tokens of each text (default: 4096, or what the model was made for)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--batch", metavar="N", type=types.whole_number(1, MOST_BATCH), default=1,
-        help="texts at once (default: %(default)s)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--dtype", choices=tuple(BITS), help="type of the weights of --parameters (float32)"
-    )
-    parser.add_argument(
-        "--optimizer", choices=tuple(_OPTIMIZERS), default="adam", help="default: %(default)s"
-    )
-    parser.add_argument("--amp", action="store_true", help="a float32 network computes in 16 bits")
-
-
-def fit_command(add_card: Callable[[argparse.ArgumentParser], None]) -> Command:
-    """Return the command; ``add_card`` adds the choice of a device and the allocator's options."""
-
-    def add_arguments(parser: argparse.ArgumentParser) -> None:
-        add_card(parser)
-        _add_arguments(parser)
-
-    return Command(
-        help="see what fits on a card",
-        about="See whether a network fits on a card, by its number of parameters or its file of "
-        "weights. For a language model, see also how many tokens a second the memory's measured "
-        "bandwidth allows at most, on a card or on the CPU.",
-        run=_run,
-        add_arguments=add_arguments,
-        json=JSON_OBJECT,
-    )
+_OPTIONS = (
+    *types.LAB_CARD,
+    OneOf(
+        Option(
+            "--parameters", "number of parameters, such as 7B (default: %(default)s), or a known "
+            "network: " + ", ".join(NETWORK_NAMES),
+            metavar="N", type=types.checked(_network), default="1B",
+        ),
+        Option(
+            "--weights", "the network of a safetensors or GGUF file, or of any part of a split one",
+            metavar="FILE", type=Path,
+        ),
+    ),
+    Option(
+        "--context", "tokens of each text (default: 4096, or what the model was made for)",
+        metavar="N", type=types.whole_number(1, LARGEST_CONTEXT), default=0,
+    ),
+    Option(
+        "--batch", "texts at once (default: %(default)s)",
+        metavar="N", type=types.whole_number(1, MOST_BATCH), default=1,
+    ),
+    Option("--dtype", "type of the weights of --parameters (float32)", choices=tuple(BITS)),
+    Option("--optimizer", "default: %(default)s", choices=tuple(_OPTIMIZERS), default="adam"),
+    Option("--amp", "a float32 network computes in 16 bits", action="store_true"),
+)  # fmt: skip
+COMMAND = Command(
+    help="see what fits on a card",
+    about="See whether a network fits on a card, by its number of parameters or its file of "
+    "weights. For a language model, see also how many tokens a second the memory's measured "
+    "bandwidth allows at most, on a card or on the CPU.",
+    run=_run,
+    options=_OPTIONS,
+    json=JSON_OBJECT,
+)

@@ -9,11 +9,10 @@ from pathlib import Path
 import msgspec
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.command import DONE, JSON_OBJECT, Command
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, Option
 from gpu_studio.cli.memory_answer import print_answer
 from gpu_studio.cli.screen import print_json, print_line
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.allocator.options import checked_configuration
 from gpu_studio.core.memory.replay.history import NO_HISTORY
 from gpu_studio.core.memory.replay.replay_call import (
     AnsweredSmallest,
@@ -101,37 +100,26 @@ def _smallest(
     return answered
 
 
-def _add_replay(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "file", metavar="FILE", type=Path, help="a file of torch.cuda.memory._dump_snapshot"
-    )
-    parser.add_argument(
-        "--card", metavar="SIZE", type=types.memory, help="a card's memory, such as 8GiB"
-    )
-    parser.add_argument(
-        "--other", metavar="SIZE", type=types.memory,
-        help="what other programs and CUDA's context hold of it, such as 500MiB",
-    )  # fmt: skip
-    parser.add_argument(
-        "--conf", metavar="TEXT",
-        type=types.checked(checked_configuration, "these allocator options cannot be used: "),
-        help="other options, as in PYTORCH_CUDA_ALLOC_CONF (default: the recorded ones)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--smallest", action="store_true", help="find the smallest card on which it fits"
-    )
-    parser.add_argument(
-        "--index", metavar="N", type=types.whole_number(0, 255),
-        help="the card of the recorded program (default: the first one with memory)",
-    )  # fmt: skip
-
-
+_OPTIONS = (
+    Option("file", "a file of torch.cuda.memory._dump_snapshot", metavar="FILE", type=Path),
+    Option("--card", "a card's memory, such as 8GiB", metavar="SIZE", type=types.memory),
+    Option(
+        "--other", "what other programs and CUDA's context hold of it, such as 500MiB",
+        metavar="SIZE", type=types.memory,
+    ),
+    types.conf("other options, as in PYTORCH_CUDA_ALLOC_CONF (default: the recorded ones)", None),
+    Option("--smallest", "find the smallest card on which it fits", action="store_true"),
+    Option(
+        "--index", "the card of the recorded program (default: the first one with memory)",
+        metavar="N", type=types.whole_number(0, 255),
+    ),
+)  # fmt: skip
 COMMAND = Command(
     help="replay a recorded history of memory, and see whether it fits on another card",
     about="Replay the history in a memory snapshot with the model of PyTorch's allocator, and see "
     "what it would take on another card or with other options. Record one with "
     "torch.cuda.memory._record_memory_history() and _dump_snapshot(FILE).",
     run=_replay,
-    add_arguments=_add_replay,
+    options=_OPTIONS,
     json=JSON_OBJECT,
 )

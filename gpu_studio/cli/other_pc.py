@@ -56,10 +56,10 @@ class Target:
             pc = pc_from_text(options.on)
         except ValueError as error:
             raise WrongUseError(str(error)) from error
-        for name in ("snapshot", "memory_history", "weights"):
+        # A snapshot is written, and weights are read, where the work is.
+        for name in ("save", "weights") if options.command == "memory" else ():
             if getattr(options, name, None):
-                option = name.replace("_", "-")
-                raise WrongUseError(f"--{option} is not for another PC: files stay where they are.")
+                raise WrongUseError(f"--{name} is not for another PC: files stay where they are.")
         found = LineHello(pc).answer()
         if found.trouble is not None:
             if found.detail:

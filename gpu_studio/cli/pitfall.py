@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import addresses, describe_alone, started_engine
-from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError, did_you_mean
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, Option, WrongUseError, did_you_mean
 from gpu_studio.cli.screen import print_line, print_list
 from gpu_studio.core.devices.access import usable_cards
 from gpu_studio.core.messages.engine_messages import EngineDescribed
@@ -83,16 +83,7 @@ def _print_outcome(outcome: PitfallOutcome) -> None:
         print_line(f"    ({outcome.stand_in})")
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the pitfall; see “pitfall list”")
-    parser.add_argument(
-        "--device",
-        metavar="D",
-        type=types.device,
-        help="cpu, or a card (default: the first card that PyTorch can use, otherwise cpu)",
-    )
-
-
+_NAME = Option("name", "the pitfall; see “pitfall list”", metavar="NAME")
 _ABOUT = (
     "Make a common mistake on purpose: see the real error or slow time, why it happens, and the "
     "result after the fix."
@@ -101,7 +92,7 @@ COMMAND = Command(
     about=_ABOUT + " “pitfall NAME” is short for “pitfall run NAME”.",
     parts={
         "run": Command(help="make a mistake, then fix it", about=_ABOUT, run=_run,
-                       add_arguments=_add_arguments),
+                       options=(_NAME, types.CARD_OR_CPU)),
         "list": Command(help="list the pitfalls", about="List the pitfalls.", run=_list,
                         json=JSON_OBJECT),
     },

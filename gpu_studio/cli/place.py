@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import CommandEngine, describe_alone, read_inventory, started_engine
-from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, WrongUseError, did_you_mean
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, Option, WrongUseError, did_you_mean
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import TerminalTable, print_line, print_list
 from gpu_studio.core.device_name import is_cpu
@@ -127,23 +127,21 @@ def _cells(row: PlaceRow) -> list[str]:
     ]  # fmt: skip
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "thing", metavar="MODEL|FILE", help="a model (see “place list”), or a file of torch.save"
-    )
-    parser.add_argument(
-        "--device", metavar="D", type=types.device, required=True,
-        help="cpu, or a card such as cuda:0",
-    )  # fmt: skip
-    parser.add_argument(
-        "--dtype", choices=DTYPES, default="", help="convert floating-point tensors to this dtype"
-    )
-    parser.add_argument(
-        "--then", metavar="D", type=types.device, action="append", default=[],
-        help="then move it to another device, for example back to cpu; repeatable",
-    )  # fmt: skip
-
-
+_OPTIONS = (
+    Option(
+        "thing", "a model (see “place list”), or a file of torch.save", metavar="MODEL|FILE"
+    ),
+    Option(
+        "--device", "cpu, or a card such as cuda:0", metavar="D", type=types.device, required=True
+    ),
+    Option(
+        "--dtype", "convert floating-point tensors to this dtype", choices=DTYPES, default=""
+    ),
+    Option(
+        "--then", "then move it to another device, for example back to cpu; repeatable",
+        metavar="D", type=types.device, action="append", default=[],
+    ),
+)  # fmt: skip
 _ABOUT = (
     "Move a model or a tensor file to a device. Shows each tensor's device before and after, the "
     "time and memory, and proof that nothing changed."
@@ -152,7 +150,7 @@ COMMAND = Command(
     about=_ABOUT + " “place MODEL” is short for “place move MODEL”.",
     parts={
         "move": Command(help="move a model or a file's tensors", about=_ABOUT, run=_move,
-                        add_arguments=_add_arguments),
+                        options=_OPTIONS),
         "list": Command(help="list the built-in models", about="List the built-in models.",
                         run=_list, json=JSON_OBJECT),
     },

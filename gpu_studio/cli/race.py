@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import check_device, started_engine
 from gpu_studio.cli.bench_runs import IN_DOUBT
-from gpu_studio.cli.command import Command, WrongUseError
-from gpu_studio.cli.recorder import Recorder, processor_name
+from gpu_studio.cli.command import Command, Option, WrongUseError
+from gpu_studio.cli.recorder import RECORDING, Recorder, processor_name
 from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, complain, now, print_event, print_line
 from gpu_studio.core.benchmark.run import Run, RunState
@@ -21,7 +21,7 @@ from gpu_studio.core.messages.race_messages import (
     FramesOpened,
     Showing,
 )
-from gpu_studio.core.messages.run_messages import RunInTurns, RunsEnded
+from gpu_studio.core.messages.run_messages import RunInTurns, RunsEnded, RunWorkload
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.race.contestant import (
     Contestant,
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.cli.answers import CommandEngine
     from gpu_studio.core.messages.engine_messages import EngineDescribed
-    from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadDescription
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.core.race.verdict import Verdict
 
 _COLUMNS = (
@@ -78,22 +78,22 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     if options.photo is not None and picture.name != LEARN.name:
         raise WrongUseError(f"{picture.name} learns no picture: choose {LEARN.name}.")
     photo = _opened(options.photo).picture if options.photo is not None else None
-    records_frames = options.record_frames is not None
+    saved = types.by_ending(options.save)
+    if options.frames and RECORDING not in saved:
+        raise WrongUseError(f"--frames is for a recording: name it, as --save race{RECORDING}.")
     with (
         SleepBlock("A race"),
         started_engine(log_path) as (work, described),
     ):
         contestants = _contestants(options, picture, described)
-        recorder = Recorder(
-            log_path, as_json=options.json, path=options.record or options.record_frames
-        )
+        recorder = Recorder(log_path, as_json=options.json, path=saved.get(RECORDING))
         recorder.begin(described, {picture.name}, {one.device for one in contestants})
-        shows = options.save is not None or records_frames
+        shows = ".png" in saved or options.frames
         requests = race_requests(
             picture,
             options.size or picture.race.default_size,
             contestants,
-            options.budget_s,
+            options.time,
             photo=photo.identity if photo is not None else "",
             showing=Showing(frames=shows, photo=photo) if shows or photo is not None else None,
         )
@@ -102,13 +102,13 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     verdict = judge(picture, runs)
     for side in sides:
         side.label = contestant_name(side.run, runs)
-    recorder.save(runs, kept_frames(sides) if records_frames else None)
-    if options.save is not None:
+    recorder.save(runs, kept_frames(sides) if options.frames else None)
+    if (path := saved.get(".png")) is not None:
         devices = [run.request.device for run in runs]
         race = Moment(picture, sides, devices, verdict=verdict)
         order = picture_order(race, now(), processor_name(log_path), described.torch_version)
         # A child paints it, because Qt is not in this process.
-        save(options.save, painted(_PAINTER, order.encode()))
+        save(path, painted(_PAINTER, order.encode()))
     _conclude(picture, runs, verdict, as_json=options.json)
     is_done = all(run.state is not RunState.FAILED for run in runs)
     return work.exit_status(is_done=is_done, in_doubt=verdict.trust.tone is not Tone.GOOD)
@@ -208,55 +208,42 @@ def _conclude(
         print_line(sentence, style="bold")
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "picture", choices=_NAMES, metavar="|".join(_NAMES),
-        help="; ".join(f"{one.name}: {one.race.limit}" for one in PICTURES if one.race),
-    )  # fmt: skip
-    parser.add_argument(
-        "--picture", metavar="FILE", type=Path, dest="photo",
-        help="with learn: the picture to learn, a PNG, JPEG, WebP, BMP or GIF",
-    )  # fmt: skip
-    parser.add_argument(
-        "--size", metavar="N", type=types.size, help="the size (default: the picture's own)"
-    )
-    parser.add_argument(
-        "--device", metavar="D[,D…]", type=types.devices,
-        help="cpu, cuda:0, … (default: the CPU and the first card that PyTorch can use)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--threads", metavar="N[,N…]", type=types.positive_numbers(_MOST_THREADS),
-        help="CPU threads; each number is a contestant (default: all). The same number twice "
-        "races the CPU against itself: the noise of this PC",
-    )  # fmt: skip
-    parser.add_argument(
-        "--dtype", metavar="T[,T…]", type=types.dtypes, default=["float32"],
-        help="float32, float16, …; each is a contestant",
-    )  # fmt: skip
-    parser.add_argument(
-        "--budget-s", metavar="S", type=types.seconds, default=DEFAULT_BUDGET_S,
-        help="the time of the fastest contestant in seconds, about (default: %(default)g)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--save", metavar="FILE", type=types.new_file(".png"),
-        help="save the result as a picture: a PNG that can be raced again",
-    )  # fmt: skip
-    record = parser.add_mutually_exclusive_group()
-    record.add_argument(
-        "--record", metavar="FILE", type=types.new_file(),
-        help="record every event to FILE; any PC can replay it",
-    )  # fmt: skip
-    record.add_argument(
-        "--record-frames", metavar="FILE", type=types.new_file(),
-        help="the same, and keep the pictures as well",
-    )  # fmt: skip
-
-
+_OPTIONS = (
+    Option(
+        "picture", "; ".join(f"{one.name}: {one.race.limit}" for one in PICTURES if one.race),
+        choices=_NAMES, metavar="|".join(_NAMES),
+    ),
+    Option(
+        "--picture", "with learn: the picture to learn, a PNG, JPEG, WebP, BMP or GIF",
+        metavar="FILE", type=Path, dest="photo",
+    ),
+    Option("--size", "the size (default: the picture's own)", metavar="N", type=types.size),
+    Option(
+        "--device", "cpu, cuda:0, … (default: the CPU and the first card that PyTorch can use)",
+        metavar="D[,D…]", type=types.devices,
+    ),
+    Option(
+        "--threads", "CPU threads; each number is a contestant (default: all). The same number "
+        "twice races the CPU against itself: the noise of this PC",
+        metavar="N[,N…]", type=types.positive_numbers(_MOST_THREADS),
+    ),
+    Option(
+        "--dtype", "float32, float16, …; each is a contestant",
+        metavar="T[,T…]", type=types.dtypes, default=["float32"],
+    ),
+    *types.settings(RunWorkload, "race", time=DEFAULT_BUDGET_S),
+    types.save(
+        "write the result as a picture that can be raced again, or record every event so that any "
+        "PC can replay it; repeatable",
+        ".png", RECORDING, action="append", default=[],
+    ),
+    Option("--frames", "keep the pictures in the recording as well", action="store_true"),
+)  # fmt: skip
 COMMAND = Command(
     about="Let the CPU and your card draw the same picture, in turns, and see which is faster. "
     "Without a card, one CPU thread races all of them.",
     run=_run,
-    add_arguments=_add_arguments,
+    options=_OPTIONS,
 )
 
 

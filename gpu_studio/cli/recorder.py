@@ -24,6 +24,9 @@ from gpu_studio.core.program_version import program_title
 from gpu_studio.core.user_file import write_atomically
 from gpu_studio.hardware.cpu import are_cards_simulated, cpu_name
 
+RECORDING = ".jsonl"
+"""The ending of a file that becomes a recording."""
+
 
 class Recorder:
     """Describes the PC that makes the runs, and writes them to a file.

@@ -19,7 +19,7 @@ from gpu_studio.cli.answers import (
     started_engine,
 )
 from gpu_studio.cli.bench_runs import is_in_doubt
-from gpu_studio.cli.command import DONE, JSON_OBJECT, Command
+from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, Option
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.saving import painted, save
@@ -169,32 +169,18 @@ def _print(sides: Sequence[Side]) -> None:
         table.print_row([name[:34], *figures])
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--device", metavar="cpu[,cuda:0…]", type=types.devices,
-        help="the devices to measure (default: all)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--save", metavar="FILE", type=types.new_file(".png", ".json"),
-        help="write the result to FILE: a picture (.png) or JSON (.json), which another PC "
-        "compares with its own",
-    )  # fmt: skip
-
-
-def _add_files(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "files", metavar="FILE", type=Path, nargs="+",
-        help="pictures (PNG), recordings or JSON",
-    )  # fmt: skip
-
-
+_SAVE = types.save(
+    "write the result, which another PC compares with its own, as a picture or as JSON",
+    ".png", ".json",
+)  # fmt: skip
+_FILES = Option("files", "pictures (PNG), recordings or JSON", metavar="FILE", type=Path, nargs="+")
 COMMAND = Command(
     about="Measure this PC: memory bandwidth, products in float32, float16 and bfloat16, a "
     "convolution, a training step, the launch of an operation and copies to a card and back; "
     "always the same work, then 20 s of full load. It takes about a minute a device. The result "
     "has nothing in it that identifies you or your PC.",
     run=_run,
-    add_arguments=_add_arguments,
+    options=(types.DEVICES, _SAVE),
 )
 PARTS = {
     "compare": Command(
@@ -202,7 +188,7 @@ PARTS = {
         about="Compare the standard runs in files with the newest one of this PC. A file is what "
         "its contents are, whatever its name.",
         run=_compare,
-        add_arguments=_add_files,
+        options=(_FILES,),
         json=JSON_OBJECT,
     )
 }

@@ -40,17 +40,17 @@ _CRITICAL = {
 }  # fmt: skip
 
 
-def planned_rounds(budget_s: float, call_s: float, longest_s: float = math.inf) -> int:
+def planned_rounds(timed_s: float, call_s: float, longest_s: float = math.inf) -> int:
     """Return how many rounds a run has: each has time for two calls, or for one if they are few.
 
     Args:
-        budget_s: the seconds that are timed.
+        timed_s: the seconds that are timed.
         call_s: the seconds of a call.
         longest_s: the most seconds of a round.
     """
-    rounds = int(budget_s / max(min(budget_s / ROUNDS, longest_s), 2 * call_s) + 1e-6)
+    rounds = int(timed_s / max(min(timed_s / ROUNDS, longest_s), 2 * call_s) + 1e-6)
     if rounds < FEWEST_ROUNDS:
-        rounds = min(FEWEST_ROUNDS, int(budget_s / call_s + 1e-6))
+        rounds = min(FEWEST_ROUNDS, int(timed_s / call_s + 1e-6))
     return max(1, rounds)
 
 

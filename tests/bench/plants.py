@@ -34,7 +34,7 @@ def finds(name: StageName, plant: OutsidePlant | None, kind: PlantKind | None) -
     # Only a card's work is large enough to fill a card.
     make = card_run if plant is not None and "fill" in plant.found_by else run_for
     # A clock that each look moves on: two rounds of compute, so that a stale result can be seen.
-    run = make(name, kind, budget_s=1.0, clock=TickingClock(0.001), seed=1)
+    run = make(name, kind, planned_s=1.0, clock=TickingClock(0.001), seed=1)
     with plant.planted() if plant is not None else nullcontext():
         for _ in memory(run, 32 * MIB) if name == "memory" else STAGES[name](run):
             if run.errors:

@@ -17,8 +17,8 @@ import itertools
 import numpy as np
 
 from gpu_studio.core.benchmark.claim import claim_of
-from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, unsteadiness
-from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
+from gpu_studio.core.benchmark.sustained import unsteadiness
+from gpu_studio.core.messages.run_messages import SUSTAINED_LOAD_S, RunFinished, RunWorkload
 from gpu_studio.core.statistics import (
     interval_of_rounds,
     planned_rounds,

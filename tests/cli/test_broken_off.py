@@ -26,7 +26,7 @@ def long_run(environment):
     """A benchmark that measures for an hour, in a process group like a terminal's."""
     process = subprocess.Popen(
         [sys.executable, "-c", _WITH_PATIENCE, "bench", "matmul", "--size", "64", "--device",
-         "cpu", "--budget-s", "3600", "--json"],
+         "cpu", "--time", "3600", "--json"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", cwd=ROOT,
         env=environment, start_new_session=True,
     )  # fmt: skip

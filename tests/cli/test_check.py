@@ -101,15 +101,15 @@ def test_the_last_line_of_json_is_the_end(type_in: Typed, engines: Engines) -> N
 
 
 def test_the_request_is_what_was_typed(type_in: Typed, engines: Engines) -> None:
-    type_in("--device", "cuda", "--minutes", "1", "--stage", "link,load", "--plant", "edge")
+    type_in("--device", "cuda", "--time", "1min", "--stage", "link,load", "--plant", "edge")
     (one,) = requests_of(engines)
     assert (one.device, one.stages, one.plant) == ("cuda:0", ("load", "link"), "edge")
-    assert one.budget_s == 60
+    assert one.round_s == 60
 
 
 def test_without_a_card_the_cpu_is_checked(type_in: Typed, engines: Engines) -> None:
     engines.scripts[DescribeEngine] = [described()]
-    status, out, err = type_in("--minutes", "1")
+    status, out, err = type_in("--time", "1min")
     assert (status, requests_of(engines)[0].device) == (0, "cpu")
     assert "CPU" in err
     assert "RAM" in out
@@ -119,7 +119,7 @@ def test_a_card_without_code_in_this_pytorch_is_no_default(
     type_in: Typed, engines: Engines
 ) -> None:
     engines.scripts[DescribeEngine] = [described_with_cuda(device_count=2, cards=CARDS)]
-    type_in("--minutes", "1")
+    type_in("--time", "1min")
     assert requests_of(engines)[0].device == "cuda:1"
 
 
@@ -139,7 +139,7 @@ def test_results_are_kept_and_a_second_failure_is_known(type_in: Typed, engines:
 
 @pytest.mark.parametrize(
     ("arguments", "word"),
-    [(["--minutes", "2"], "480"), (["--stage", "load,heat"], "heat"), (["--stage", ","], "layouts"),
+    [(["--time", "2min"], "480"), (["--stage", "load,heat"], "heat"), (["--stage", ","], "layouts"),
      (["--plant", "mouse"], "throttle")],
 )  # fmt: skip
 def test_wrong_use_is_one_sentence(type_in: Typed, arguments: list[str], word: str) -> None:
@@ -193,7 +193,7 @@ def test_a_restart_of_the_pc_is_reported_and_a_result(
 ) -> None:
     folder = CheckFolder(tmp_path / FOLDER_NAME, "another start")
     folder.keep_progress("one", check_until("memory").record(), "card one")
-    _, _, err = type_in("--minutes", "1")
+    _, _, err = type_in("--time", "1min")
     assert "The PC restarted" in err
     assert "power supply" in err
     assert requests_of(engines)[0].stages == stages_for(1)

@@ -35,7 +35,7 @@ def test_a_check_that_was_killed_is_a_result_of_the_next_one(
 ) -> None:
     """The whole program, ended at once: by SIGKILL, or by TerminateProcess on Windows."""
     program = subprocess.Popen(
-        [sys.executable, "-m", "gpu_studio", "check", "--minutes", "480", *CPU], cwd=ROOT,
+        [sys.executable, "-m", "gpu_studio", "check", "--time", "480min", *CPU], cwd=ROOT,
         env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     try:
@@ -77,7 +77,7 @@ def test_an_engine_that_is_held_is_a_pause_and_its_stage_runs_again(
     monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
     monkeypatch.setattr(check_run, "STEP_PATIENCE_S", PATIENCE_S)
 
-    status = cli.main(["check", "--minutes", "1", "--stage", "layouts", *CPU])
+    status = cli.main(["check", "--time", "1min", "--stage", "layouts", *CPU])
 
     out = capsys.readouterr().out
     end = json.loads(out.splitlines()[-1])

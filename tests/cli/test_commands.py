@@ -21,6 +21,8 @@ from gpu_studio.cli import main as cli
 from gpu_studio.cli.command import DONE, DOUBTFUL
 from gpu_studio.cli.main import COMMANDS, _prepare_output, build_parser, main
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.parameter import parameters_of
 from gpu_studio.core.program_form import own_program
 
 MEASURED = (DONE, DOUBTFUL)  # a busy PC makes any time doubtful
@@ -52,8 +54,8 @@ def lines_of(text):
         (["bench", "matmul", "--size", "9" * 5000], "range"),
         (["bench", "matmul", "--dtype", "int8"], "int8"),
         (["bench", "matmul", "--device", ","], "cpu"),
-        (["bench", "matmul", "--budget-s", "nan"], "nan"),
-        (["bench", "matmul", "--budget-s", "1e9"], "3600"),
+        (["bench", "matmul", "--time", "nan"], "nan"),
+        (["bench", "matmul", "--time", "2h"], "3600"),
         (["bench", "matmul", "--bud", "1"], "--bud"),
         (["devices", "extra"], "extra"),
         (["frobnicate"], "frobnicate"),
@@ -95,6 +97,13 @@ def test_the_document_has_the_options_that_there_are():
     document = (ROOT / "docs" / "command-line.md").read_text("utf-8")
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", document))
     assert named == set(options_of(build_parser([*COMMANDS])))
+
+
+@pytest.mark.parametrize("parameter", parameters_of(RunWorkload), ids=lambda one: one.name)
+def test_the_document_says_what_a_setting_does_in_the_words_of_its_declaration(parameter):
+    document = (ROOT / "docs" / "command-line.md").read_text("utf-8")
+    flag = f"{parameter.flag} {parameter.unit.upper()}".strip()
+    assert f"| `{flag}` | {parameter.sentence} |\n" in document
 
 
 def test_with_json_a_mistake_is_an_object_as_well(capsys):
@@ -151,7 +160,7 @@ def test_a_device_that_is_not_there_is_a_failure_that_names_those_that_are(type_
 def test_bench_prints_the_events_and_the_result(type_here):
     done = type_here(
         "bench", "elementwise", "--size", "64,32", "--dtype", "float32,float64", "--device", "cpu",
-        "--budget-s", "0.05", "--json",
+        "--time", "0.05", "--json",
     )  # fmt: skip
     assert done.returncode in MEASURED
     assert done.stderr == ""
@@ -181,7 +190,7 @@ def test_bench_prints_the_events_and_the_result(type_here):
 
 def test_bench_prints_a_table_and_the_verdict(type_in):
     done = type_in(
-        "bench", "matmul", "--size", "64", "--device", "cpu", "--budget-s", "0.05",
+        "bench", "matmul", "--size", "64", "--device", "cpu", "--time", "0.05",
         PYTHONIOENCODING="ascii",  # a console that has no × and no µ
     )  # fmt: skip
     assert done.returncode in MEASURED
@@ -198,7 +207,7 @@ def test_bench_prints_a_table_and_the_verdict(type_in):
 
 def test_a_run_that_cannot_fit_fails_and_the_others_go_on(type_here):
     done = type_here(
-        "bench", "matmul", "--size", "1000000,32", "--device", "cpu", "--budget-s", "0.05", "--json"
+        "bench", "matmul", "--size", "1000000,32", "--device", "cpu", "--time", "0.05", "--json"
     )
     assert done.returncode == 1
     kinds = [json.loads(line)["type"] for line in lines_of(done.stdout)]

@@ -137,7 +137,7 @@ def test_oom_by_the_sliders(type_in: Any, tmp_path: Path):
     path = tmp_path / "snapshot.pickle"
     status, lines, _ = type_in(
         "oom", "--preset", "custom", "--device", "model:1996", "--size", "2048", "--count", "3",
-        "--dtype", "float16", "--snapshot", str(path), "--json",
+        "--dtype", "float16", "--save", str(path), "--json",
     )  # fmt: skip
     finished = json.loads(lines[-1])
     assert (status, finished["outcome"], finished["tensors"]) == (0, "fits", 3)
@@ -268,9 +268,9 @@ def test_fit_says_how_fast_a_model_would_write(shared_engine: None, type_in: Any
           "--whole-card"], "budget"),
         (["oom", "--preset", "gt1030", "--device", "model:1996", "--conf", "max_split_size_mb:3"],
          "max_split_size_mb"),
-        (["oom", "--preset", "gt1030", "--device", "model:1996", "--snapshot", "/no/such/a.pickle"],
-         f"{Path('/no/such')} does not exist"),
-        (["oom", "--preset", "gt1030", "--device", "model:1996", "--snapshot", "/"], "a folder"),
+        (["oom", "--preset", "gt1030", "--device", "model:1996", "--save", "/no/such/a.pickle"],
+         str(Path("/no/such"))),
+        (["oom", "--preset", "gt1030", "--device", "model:1996", "--save", "/"], "a folder"),
         (["oom", "--preset", "custom", "--device", "model:1996", "--dtype", "int3"], "int3"),
         (["oom", "--preset", "custom", "--device", "model:1996", "--count", "-1"], "count"),
         (["fit"], "--device"),
@@ -292,7 +292,7 @@ def test_wrong_use_is_one_line(type_in: Any, arguments: list[str], words: str):
 def test_replay_tries_another_card(type_in: Any, tmp_path: Path):
     path = tmp_path / "history.pickle"
     status, _, _ = type_in(
-        "oom", "--preset", "fragmentation", "--device", "model:1996", "--snapshot", str(path)
+        "oom", "--preset", "fragmentation", "--device", "model:1996", "--save", str(path)
     )
     assert status == 0
     status, lines, _ = type_in(

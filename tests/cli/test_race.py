@@ -129,7 +129,7 @@ def test_a_card_without_code_in_this_pytorch_does_not_race_by_itself(type_in, en
 
 def test_every_number_of_threads_and_every_dtype_is_a_contestant(type_in, engines):
     arguments = ("--device", "cuda,cpu", "--threads", "1,2", "--dtype", "float32,float16")
-    assert type_in("learn", *arguments, "--size", "32", "--budget-s", "3")[0] == 0
+    assert type_in("learn", *arguments, "--size", "32", "--time", "3")[0] == 0
     assert contestants(engines) == [
         ("cuda:0", None, "float32"), ("cuda:0", None, "float16"),
         ("cpu", 1, "float32"), ("cpu", 1, "float16"),
@@ -192,7 +192,7 @@ def shown(engines, tmp_path):
 
 def test_a_recorded_race_leaves_its_frames_out(type_in, shown, tmp_path):
     path = tmp_path / "race.jsonl"
-    assert type_in("learn", "--size", "64", "--record", str(path))[0] == 0
+    assert type_in("learn", "--size", "64", "--save", str(path))[0] == 0
     recording = read_recording(path)
     assert [run.request.device for run in recording.runs] == ["cpu", "cuda:0"]
     assert all(run.result is not None for run in recording.runs)
@@ -202,7 +202,7 @@ def test_a_recorded_race_leaves_its_frames_out(type_in, shown, tmp_path):
 
 def test_a_recorded_race_keeps_its_frames_on_request(type_in, shown, tmp_path):
     path = tmp_path / "race.jsonl"
-    assert type_in("learn", "--size", "64", "--record-frames", str(path))[0] == 0
+    assert type_in("learn", "--size", "64", "--save", str(path), "--frames")[0] == 0
     for run in read_recording(path).runs:
         track = RaceTrack(run.events)
         for frame, picture in zip(track.frames, pictures_of(), strict=True):
@@ -213,7 +213,7 @@ def test_many_contestants_share_the_memory_for_frames(type_in, shown, tmp_path, 
     path = tmp_path / "race.jsonl"
     frame = PackedFrame.of(pictures_of()[-1])
     monkeypatch.setattr(race_module, "_MOST_FRAME_BYTES", 2 * 4 * frame.nbytes)
-    assert type_in("learn", "--record-frames", str(path))[0] == 0
+    assert type_in("learn", "--save", str(path), "--frames")[0] == 0
     for run in read_recording(path).runs:
         frames = RaceTrack(run.events).frames
         assert 2 <= len(frames) < FRAMES
@@ -241,10 +241,10 @@ def test_a_contestant_that_failed_fails_the_race(type_in, engines):
     "arguments",
     [(), ("sing",), ("learn", "--threads", "0"), ("learn", "--threads", "two"),
      ("learn", "--threads", "2", "--device", "cuda:0"), ("learn", "--dtype", "float64"),
-     ("learn", "--size", "16,32"), ("learn", "--size", "x"), ("learn", "--budget-s", "0"),
-     ("learn", "--record-frames", "no/such/folder/race.jsonl"),
-     ("learn", "--record", "a.jsonl", "--record-frames", "b.jsonl"),
-     ("learn", "--record", "no/such/folder/race.jsonl"),
+     ("learn", "--size", "16,32"), ("learn", "--size", "x"), ("learn", "--time", "0"),
+     ("learn", "--save", "no/such/folder/race.jsonl", "--frames"),
+     ("learn", "--save", "a.jsonl", "--save", "b.jsonl", "--frames"),
+     ("learn", "--save", "no/such/folder/race.jsonl"),
      ("learn", "--device", ","), ("learn", "--save", "race.jpg"),
      ("learn", "--save", "no/such/folder/race.png")],
     ids=" ".join,
@@ -277,7 +277,7 @@ def test_a_real_race_ends_with_a_picture(tmp_path):
     hidden = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     done = subprocess.run(
         [sys.executable, "-m", "gpu_studio", "race", "learn", "--device", "cpu", "--threads", "1",
-         "--size", "16", "--budget-s", "1", "--json", "--save", str(path)],
+         "--size", "16", "--time", "1", "--json", "--save", str(path)],
         capture_output=True, encoding="utf-8", timeout=240, cwd=ROOT,
         env=hidden | {
             **own_home(tmp_path), "CUDA_VISIBLE_DEVICES": "", "QT_QPA_PLATFORM": "offscreen",

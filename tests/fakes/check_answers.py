@@ -87,11 +87,11 @@ def check_round(
     yield CheckStarted(device=device, fingerprint="0123456789abcdef")
     begun_s = 0.0
     for stage in request.stages:
-        budget_s = stage_budget_s(stage, request.budget_s)
-        yield CheckStageBegan(stage=stage, budget_s=budget_s)
+        planned_s = stage_budget_s(stage, request.round_s)
+        yield CheckStageBegan(stage=stage, planned_s=planned_s)
         errors = 0
         for step in range(20):
-            share, now_s = step / 20, begun_s + budget_s * step / 20
+            share, now_s = step / 20, begun_s + planned_s * step / 20
             if step == 10:
                 for finding in found.get(stage, ()):
                     errors += finding.count * (finding.severity == "error")
@@ -108,13 +108,13 @@ def check_round(
                 coverage=COVERAGE if stage == "memory" and step else None,
             )  # fmt: skip
             if stop_in == stage and step == 10:
-                yield stage_finished(request, stage, "partial", errors, budget_s / 2)
+                yield stage_finished(request, stage, "partial", errors, planned_s / 2)
                 yield CheckRoundFinished(is_stopped=True)
                 return
         verdict = _verdict(found.get(stage, ()))
-        end = stage_finished(request, stage, verdict, errors, budget_s)
+        end = stage_finished(request, stage, verdict, errors, planned_s)
         yield msgspec.structs.replace(end, **changes)
-        begun_s += budget_s
+        begun_s += planned_s
     yield CheckRoundFinished()
 
 

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 import torch
 
-from gpu_studio.core.benchmark import sustained
 from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.messages import run_messages
 from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.placement_messages import PlaceTensors, TensorsPlaced
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, SamplesMeasured
@@ -86,7 +86,7 @@ def test_a_convolution_is_within_its_bound_whatever_way_cudnn_takes(
 def test_a_sustained_run_loads_the_card_first(
     card: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sustained, "SUSTAINED_LOAD_S", _LOAD_S)
+    monkeypatch.setattr(run_messages, "SUSTAINED_LOAD_S", _LOAD_S)
     result = finished(run_on(ask, card, size=256, sustained=True, rest_s=0.04))
     assert result.sustained
     assert result.conditions.loaded_s is not None

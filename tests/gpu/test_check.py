@@ -14,7 +14,7 @@ def checked(ask: Ask, card: str, *stages: StageName, plant: PlantKind | None = N
         CheckPlan(device=card, minutes=1, stages=stages, plant=plant), "2026-11-29T12:00:00"
     )
     run.next_request()
-    request = RunCheck(device=card, stages=stages, budget_s=40.0, plant=plant)
+    request = RunCheck(device=card, stages=stages, round_s=40.0, plant=plant)
     for event in ask(request):
         run.apply(event)
     return run

@@ -30,9 +30,9 @@ _LONGEST_END_S = 60.0
 _FAILED, _IN_DOUBT = 1, 3  # a busy PC tells less
 # What a terminal can do with an engine, and the last line of each.
 _TERMINAL_WAY = (
-    (("bench", "matmul", "--size", "128", "--budget-s", "0.5"), "run_finished"),
-    (("race", "learn", "--threads", "1,1", "--budget-s", "1"), "race_finished"),
-    (("check", "--minutes", "1", "--stage", "compute,memory"), "check_finished"),
+    (("bench", "matmul", "--size", "128", "--time", "0.5"), "run_finished"),
+    (("race", "learn", "--threads", "1,1", "--time", "1"), "race_finished"),
+    (("check", "--time", "1min", "--stage", "compute,memory"), "check_finished"),
 )
 
 

@@ -25,7 +25,7 @@ _RUN = RunWorkload(
     run_id="1", workload="matmul", device="attic/cpu", size=32, dtype="float32", budget_s=600.0
 )
 # It rests for longer than a silence lasts: a run would keep two cores busy all that time.
-_REST = RunCheck(device="attic/cpu", stages=("compute",), budget_s=600.0)
+_REST = RunCheck(device="attic/cpu", stages=("compute",), round_s=600.0)
 
 
 @pytest.fixture

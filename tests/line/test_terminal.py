@@ -23,8 +23,8 @@ def on(there, monkeypatch):
 
 def test_a_run_there_is_saved_here_with_the_pcs_name(on, tmp_path, capfd):
     saved = tmp_path / "run.jsonl"
-    words = ("matmul", "--size", "16", "--device", "cpu", "--budget-s", "0.1", "--json")
-    assert on("bench", *words, "--record", str(saved)) in (DONE, DOUBTFUL)
+    words = ("matmul", "--size", "16", "--device", "cpu", "--time", "0.1", "--json")
+    assert on("bench", *words, "--save", str(saved)) in (DONE, DOUBTFUL)
     events = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     (finished,) = (one for one in events if one["type"] == "run_finished")
     assert finished["device"] == "attic/cpu"
@@ -40,7 +40,7 @@ def test_a_run_there_is_saved_here_with_the_pcs_name(on, tmp_path, capfd):
         (("--on", "attic", "engine"), "--on is for"),
         (
             ("--on", "attic", "memory", "oom", "--preset", "leak", "--device", "cuda:0",
-             "--snapshot", "x"),
+             "--save", "x"),
             "snapshot",
         ),
     ],

@@ -35,7 +35,7 @@ def test_a_plan_over_this_pc_and_a_real_engine_behind_a_line(
         benchmark.start(
             Plan(
                 workload="matmul", sizes=(32,), dtypes=("float32",),
-                devices=("cpu", "attic/cpu"), budget_s=0.05,
+                devices=("cpu", "attic/cpu"), settings={"budget_s": 0.05},
             )
         )  # fmt: skip
         qtbot.waitUntil(lambda: not benchmark.state.is_busy, timeout=_LOADS_TORCH_MS)

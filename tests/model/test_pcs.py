@@ -115,7 +115,11 @@ def test_a_lost_line_keeps_the_devices_and_connects_again(
 ) -> None:
     other_pcs.engines.scripts[RunWorkload] = [line_lost()]
     request = Plan(
-        workload="matmul", sizes=(64,), dtypes=("float32",), devices=("attic/cpu",), budget_s=1
+        workload="matmul",
+        sizes=(64,),
+        dtypes=("float32",),
+        devices=("attic/cpu",),
+        settings={"budget_s": 1},
     ).requests()[0]
     attic.session.submit(request)
     qtbot.waitUntil(lambda: attic.notice.action is Action.CONNECT_AGAIN)
@@ -157,7 +161,13 @@ def test_the_times_of_its_readings_are_of_this_clock(
 
 
 def plan(*devices: str, sizes: tuple[int, ...] = (64, 128)) -> Plan:
-    return Plan(workload="matmul", sizes=sizes, dtypes=("float32",), devices=devices, budget_s=1.0)
+    return Plan(
+        workload="matmul",
+        sizes=sizes,
+        dtypes=("float32",),
+        devices=devices,
+        settings={"budget_s": 1.0},
+    )
 
 
 def run(qtbot: QtBot, studio: Studio, *devices: str) -> Benchmark:

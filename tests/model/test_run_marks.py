@@ -73,7 +73,7 @@ def test_all_work_without_a_mark_has_a_title():
 
 def test_a_check_is_named_while_it_runs(qtbot, paused_runs, ready_studio):
     marks = ready_studio.runs
-    asked = RunCheck(device="cuda:0", budget_s=60.0)
+    asked = RunCheck(device="cuda:0", round_s=60.0)
     paused_runs.scripts[RunCheck] = list(check_round(asked, pause_in="compute"))
     reply = ready_studio.session.submit(asked)
     qtbot.waitUntil(lambda: marks.running_title != "")

@@ -45,7 +45,7 @@ LONG_S = 3600.0
 
 
 def request(*stages: StageName, **changes: Any) -> RunCheck:
-    options = {"device": "cuda:0", "budget_s": 30.0, **changes}
+    options = {"device": "cuda:0", "round_s": 30.0, **changes}
     return RunCheck(stages=stages or STAGE_NAMES, **options)
 
 
@@ -112,7 +112,7 @@ def test_nearly_all_free_memory_is_tested_and_the_reserve_stays_free(
             least_free.append(CARD_OF_2_GB.mib * MIB - use.size_bytes)
         return has_read_all(event)
 
-    run = checked_until(one, request("memory", budget_s=LONG_S), look)
+    run = checked_until(one, request("memory", round_s=LONG_S), look)
     coverage = run.coverage
     assert coverage is not None
     assert coverage.tested_bytes >= 0.85 * coverage.free_bytes
@@ -127,7 +127,7 @@ def test_nearly_all_free_memory_is_tested_and_the_reserve_stays_free(
 
 def test_memory_that_others_hold_is_left_alone(soft_pc: MakePc, engine: StartEngine) -> None:
     pc = soft_pc(replace(CARD_OF_2_GB, other_mib=1400))
-    run = checked_until(engine(pc), request("memory", budget_s=LONG_S), has_read_all)
+    run = checked_until(engine(pc), request("memory", round_s=LONG_S), has_read_all)
     assert run.coverage is not None
     assert run.coverage.tested_bytes > 0
     assert run.coverage.free_bytes < 600 * MIB
@@ -143,7 +143,7 @@ def test_memory_is_given_back(soft_pc: MakePc, engine: StartEngine) -> None:
         if isinstance(event, (CheckProgressed, CheckRoundFinished)):
             taken.append(pc.use_of(one.process.pid).cards[0].size_bytes)
 
-    checked(one, request("memory", budget_s=4.0), look)
+    checked(one, request("memory", round_s=4.0), look)
     assert max(taken) > 180 * MIB
     assert taken[-1] < 100 * MIB
 
@@ -156,7 +156,7 @@ def test_the_right_card_is_checked_and_the_other_is_left_alone(
     started: list[CheckStarted] = []
     run = checked(
         one,
-        request("link", device="cuda:1", budget_s=30.0),
+        request("link", device="cuda:1", round_s=30.0),
         lambda event: started.append(event) if isinstance(event, CheckStarted) else None,
     )
     first, second = pc.use_of(one.process.pid).cards
@@ -173,7 +173,7 @@ def test_the_right_card_is_checked_and_the_other_is_left_alone(
 def test_the_facts_and_the_sensors_are_the_drivers(soft_pc: MakePc, engine: StartEngine) -> None:
     pc = soft_pc(SMALL_CARD)
     pc.set(0, temperature_c=63, slowdown_c=94, pcie_replays=2, hotspot_c=80)
-    run = checked(engine(pc), request("load", budget_s=20.0))
+    run = checked(engine(pc), request("load", round_s=20.0))
     assert run.device is not None
     assert run.device.vbios
     assert run.device.driver_version == "580.95.05"
@@ -196,7 +196,7 @@ PLANTS: list[tuple[StageName, PlantKind]] = [
 def test_a_planted_fault_is_found_on_a_card(
     stage: StageName, kind: PlantKind, soft_pc: MakePc, engine: StartEngine
 ) -> None:
-    asked = request(stage, budget_s=LONG_S, plant=kind)
+    asked = request(stage, round_s=LONG_S, plant=kind)
     run = checked_until(engine(soft_pc(SMALL_CARD)), asked, is_error)
     assert run.errors > 0
     assert outcome(run, stage).verdict == "failed"
@@ -206,7 +206,7 @@ def test_a_planted_fault_is_found_on_a_card(
 def test_a_card_that_computes_nothing_fails(
     stage: StageName, soft_pc: MakePc, engine: StartEngine
 ) -> None:
-    asked = request(stage, budget_s=30.0)
+    asked = request(stage, round_s=30.0)
     run = checked_until(engine(soft_pc(SMALL_CARD)), asked, is_error)
     assert outcome(run, stage).verdict == "failed"
     assert outcome(run, stage).errors > 100
@@ -215,7 +215,7 @@ def test_a_card_that_computes_nothing_fails(
 def test_heat_that_the_driver_reports_is_a_doubt(soft_pc: MakePc, engine: StartEngine) -> None:
     pc = soft_pc(SMALL_CARD)
     pc.set(0, temperature_c=96, event_reasons=0x40)
-    run = checked(engine(pc), request("link", budget_s=120.0))
+    run = checked(engine(pc), request("link", round_s=120.0))
     assert "throttled" in [finding.kind for finding in run.findings]
     assert outcome(run, "link").verdict == "inconclusive"
 
@@ -244,7 +244,7 @@ def test_a_card_that_falls_off_the_bus_in_a_stage_is_its_result(
             done.append(True)
             pc.set(0, lost=1)
 
-    run = checked(engine(pc), request(stage, budget_s=LONG_S), lose)
+    run = checked(engine(pc), request(stage, round_s=LONG_S), lose)
     result_of_loss(run, stage)
 
 
@@ -254,7 +254,7 @@ def test_a_context_that_breaks_in_a_stage_is_its_result(
 ) -> None:
     pc = soft_pc(SMALL_CARD)
     pc.fault("cudaMemcpyAsync", 719, after=20, sticky=True)
-    run = checked(engine(pc), request(stage, budget_s=LONG_S))
+    run = checked(engine(pc), request(stage, round_s=LONG_S))
     result_of_loss(run, stage)
 
 
@@ -263,7 +263,7 @@ def test_memory_that_runs_out_under_the_check_is_no_fault_of_the_card(
 ) -> None:
     pc = soft_pc(SMALL_CARD)
     pc.fault("cudaMalloc", 2, after=10)
-    run = checked(engine(pc), request("memory", budget_s=10.0))
+    run = checked(engine(pc), request("memory", round_s=10.0))
     assert run.errors == 0
     assert outcome(run, "memory").verdict in ("partial", "inconclusive")
 
@@ -285,7 +285,7 @@ def test_the_terminal_checks_the_card_and_ends_with_its_verdict(
 
     def typed(*arguments: str) -> tuple[int, dict[str, Any]]:
         done = subprocess.run(
-            [sys.executable, "-m", "gpu_studio", "check", "--minutes", "1", "--json", *arguments],
+            [sys.executable, "-m", "gpu_studio", "check", "--time", "1min", "--json", *arguments],
             env=pc.env | home, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
         assert "Traceback" not in done.stdout + done.stderr

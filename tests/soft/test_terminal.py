@@ -39,7 +39,7 @@ def test_a_sweep_over_wrong_results_claims_no_crossover(soft_pc: MakePc, tmp_pat
     home = home_in(tmp_path)
     done = subprocess.run(
         [sys.executable, "-m", "gpu_studio", "bench", "elementwise", "--sweep", "64:2048",
-         "--budget-s", "0.05", "--json"],
+         "--time", "0.05", "--json"],
         env=pc.env | home, cwd=ROOT, capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
     assert done.returncode == DOUBTFUL
@@ -70,8 +70,8 @@ def test_a_recording_of_these_cards_says_that_they_are_simulated(
         assert done.returncode == status, done.stderr
         return done.stdout
 
-    short = ("--size", "64", "--budget-s", "0.05", "--no-history")
-    bench(DOUBTFUL, "matmul", *short, "--record", str(file))
+    short = ("--size", "64", "--time", "0.05", "--no-history")
+    bench(DOUBTFUL, "matmul", *short, "--save", str(file))
     recording = read_recording(file)
     assert recording.label.startswith("simulated card: RTX 3060 with ")
     assert recording.header.driver_version in {version for version, _ in DRIVERS.values()}

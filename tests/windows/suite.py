@@ -128,7 +128,7 @@ def run_benchmark(
 ) -> bool:
     """Start the engine and let the CPU run a benchmark to its end; return whether it did."""
     command = [PYTHON, "-m", "gpu_studio", "bench", "matmul", "--size", "256", "--device", "cpu"]
-    command += ["--budget-s", "0.5", "--no-history", "--json"]
+    command += ["--time", "0.5", "--no-history", "--json"]
     began_s = time.monotonic()
     status, printed = pc.run(command, min(longest_s, _LONGEST_RUN_S))
     lines = [line for line in printed.splitlines() if line.startswith("{")]

@@ -177,8 +177,8 @@ def _cells(run: Run, results: Sequence[RunFinished]) -> dict[str, Cell]:
         cells["share_of_ceiling"] = believed_share(result)
         naive = result.details.naive
         cells["naive_printed_s"] = naive.printed_s if naive else None
-    for name in ("workload", "size", "dtype", "device", "budget_s", "cache", "transfers"):
-        cells[name] = getattr(run.request, name)
+    chosen = run.request.settings | (run.result.parameters if run.result else {})
+    cells |= {name: value for name, value in chosen.items() if name in _HEAD and name != "options"}
     options = run.result.options if run.result else run.request.options
     cells["options"] = "; ".join(f"{name}={value}" for name, value in options.items())
     cells["state"] = run.state.value

@@ -244,10 +244,8 @@ def read_capped(path: Path) -> bytes:
 
 
 def _header_of(kept: KeptRun) -> KeptHeader:
-    return KeptHeader(
-        name=kept.name, kept_at=kept.kept_at, budget_s=kept.budget_s, result=kept.result,
-        card=kept.card, is_unchecked=kept.is_unchecked,
-    )  # fmt: skip
+    header = {name: getattr(kept, name) for name in KeptHeader.__struct_fields__}
+    return KeptHeader(**header)
 
 
 def _trouble(what: str, error: OSError) -> StudioError:

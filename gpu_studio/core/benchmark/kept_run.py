@@ -53,7 +53,18 @@ TIMES_WITHIN = 3.0
 _STALLED_WITHIN = 100.0
 
 
-class KeptHeader(msgspec.Struct, frozen=True, kw_only=True):
+class KeptTime(msgspec.Struct, frozen=True, kw_only=True):
+    """The time of a run that a file has beside its result."""
+
+    budget_s: float
+
+    def check_time(self) -> None:
+        """Raise `StudioError` unless it is one."""
+        if not 0 < self.budget_s <= LONGEST_S:
+            raise refused("its time budget is invalid")
+
+
+class KeptHeader(KeptTime, frozen=True, kw_only=True):
     """A kept run without its samples, for lists; ``name`` is empty until the user gives one.
 
     ``kept_at`` is the time in ISO 8601. ``card`` is the `Device.identity` of the run's device on
@@ -68,7 +79,6 @@ class KeptHeader(msgspec.Struct, frozen=True, kw_only=True):
     card: Annotated[str, msgspec.Meta(max_length=LONGEST_IDENTITY)] = ""
     name: str = ""
     kept_at: str
-    budget_s: float
     result: RunFinished
 
 
@@ -116,22 +126,22 @@ def kept_of(run: Run, kept_at: str, name: str = "") -> KeptRun:
 
 def run_of(kept: KeptRun) -> Run:
     """Return a kept run in the form for curve, table and export: finished, with its samples."""
-    result = kept.result
-    run = Run(
-        RunWorkload(
-            run_id=result.run_id,
-            **result.parameters,
-            budget_s=kept.budget_s,
-            naive=result.details.naive is not None,
-        )
-    )
+    run = finished_run(kept.result)
+    run.request = msgspec.structs.replace(run.request, budget_s=kept.budget_s)
     samples_s = kept.samples_s
-    run.series.append(samples_s, samples_s.cumsum() * result.calls_per_sample)
+    run.series.append(samples_s, samples_s.cumsum() * run.calls_per_sample)
+    run.spent_s = float(samples_s.sum()) * run.calls_per_sample
+    run.card = kept.card
+    return run
+
+
+def finished_run(result: RunFinished) -> Run:
+    """Return a result from elsewhere as a run that is finished; it has no samples."""
+    is_naive = result.details.naive is not None
+    run = Run(RunWorkload(run_id=result.run_id, **result.parameters, naive=is_naive))
     run.calls_per_sample = result.calls_per_sample
-    run.spent_s = float(samples_s.sum()) * result.calls_per_sample
     run.recording, run.size_text = result.recording, result.size_text
     run.state, run.result = RunState.FINISHED, result
-    run.card = kept.card
     return run
 
 
@@ -324,8 +334,7 @@ def _with_sum(content: bytes, old: str, new: str) -> bytes:
 
 
 def _checked(kept: _Header) -> _Header:
-    if not 0 < kept.budget_s <= LONGEST_S:
-        raise refused("its time budget is invalid")
+    kept.check_time()
     return msgspec.structs.replace(
         kept,
         result=check_result(kept.result),

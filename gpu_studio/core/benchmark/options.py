@@ -15,7 +15,9 @@ from gpu_studio.core.benchmark.claim import (
     fixes_sentence,
 )
 from gpu_studio.core.benchmark.trust import trust_of
+from gpu_studio.core.messages.run_messages import RunParameters
 from gpu_studio.core.notice import Tone
+from gpu_studio.core.parameter import parameters_of
 from gpu_studio.core.texts import listed
 from gpu_studio.core.units import format_bytes, format_duration
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.claim import Claim
     from gpu_studio.core.messages.run_messages import (
         RunFinished,
-        RunParameters,
         WorkloadOption,
     )
 
@@ -84,11 +85,9 @@ def mode_words(work: RunParameters, *, with_copies: bool = True) -> str:
         work: a request or a result.
         with_copies: name the copies as well, unless something beside it does.
     """
-    words = option_words(work.options)
-    words += ["cold cache"] * (work.cache == "cold")
-    words += ["with copies"] * (work.transfers and with_copies)
-    words += ["sustained"] * work.sustained
-    return ", ".join(words)
+    switched = (one for one in parameters_of(RunParameters) if one.is_on(work))
+    said = [one.words for one in switched if with_copies or one.field != "transfers"]
+    return ", ".join((*option_words(work.options), *said))
 
 
 # ── several options side by side ─────────────────────────────────────────────────────────────────

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from gpu_studio.core.benchmark.run import RunState
-from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, sustained_budget_s
 from gpu_studio.core.benchmark.verdict import claim_histories, crossings_of, reference_of
 from gpu_studio.core.device_name import is_cpu, pc_of
 from gpu_studio.core.messages.run_messages import RunWorkload
@@ -45,22 +44,18 @@ class RunPlan(Protocol):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Every combination of sizes, dtypes and devices, each with the same time budget.
+    """Every combination of sizes, dtypes and devices, each with the same settings.
 
-    With ``transfers``, each run on a card is repeated with the copies in each call.
+    ``settings`` are fields of `RunSettings` by name. With ``transfers`` among them, each run on a
+    card is repeated with the copies in each call.
     """
 
     workload: str
     sizes: tuple[int, ...]
     dtypes: tuple[str, ...]
     devices: tuple[str, ...]
-    budget_s: float
     options: dict[str, str] = msgspec.field(default_factory=dict)
-    cache: str = "hot"
-    transfers: bool = False
-    naive: bool = False
-    sustained: bool = False
-    stop_at_relative_interval: float | None = None
+    settings: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def requests(self, first_number: int = 1) -> list[RunWorkload]:
         """Return the runs in order: devices alternate, so that a first comparison comes early.
@@ -86,25 +81,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def modes_of(self, device: str) -> tuple[bool, ...]:
         """Return whether a device's runs are made without transfers, with them, or both."""
-        return (False, True) if self.transfers and not is_cpu(device) else (False,)
+        has_both = self.settings.get("transfers") and not is_cpu(device)
+        return (False, True) if has_both else (False,)
 
     def request(
         self, number: int, size: int, dtype: str, device: str, transfers: bool = False
     ) -> RunWorkload:
-        """Return one run of this plan's workload, budget, options and cache."""
+        """Return one run of this plan's workload, options and settings."""
         return RunWorkload(
             run_id=f"run-{number}",
             workload=self.workload,
             device=device,
             size=size,
             dtype=dtype,
-            budget_s=sustained_budget_s(self.budget_s) if self.sustained else self.budget_s,
-            stop_at_relative_interval=self.stop_at_relative_interval,
             options=self.options,
-            cache=self.cache,
-            transfers=transfers,
-            naive=self.naive,
-            sustained=self.sustained,
+            **{**self.settings, "transfers": transfers},
         )
 
 
@@ -139,18 +130,18 @@ def time_left_s(
         waiting: its requests that have not begun.
         preparing_s: how long the current run, not yet timed, has been in setup and warm-up.
     """
-    left_s = sum(one.budget_s + _beyond_s(one) for one in waiting)
+    left_s = sum(one.timed_s + _beyond_s(one) for one in waiting)
     for run in begun:
         if not run.state.is_over:
-            left_s += max(run.request.budget_s - run.spent_s, 0.0)
+            left_s += max(run.request.timed_s - run.spent_s, 0.0)
             if run.state is not RunState.TIMING:
                 left_s += max(_beyond_s(run.request) - preparing_s, 0.0)
     return left_s
 
 
 def _beyond_s(request: RunWorkload) -> float:
-    """Return about how long a run takes beyond its budget."""
-    return _OVERHEAD_S + (SUSTAINED_LOAD_S if request.sustained else 0.0)
+    """Return about how long a run takes beyond its timed part."""
+    return _OVERHEAD_S + request.load_s
 
 
 # Halving an octave down to a twentieth takes four; a tie in it may take as many on both sides.

@@ -19,7 +19,7 @@ from gpu_studio.core.device_name import address_at, address_there, pc_of
 from gpu_studio.core.engine import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
-from gpu_studio.core.messages.message import LONGEST_S, Event
+from gpu_studio.core.messages.message import LONGEST_S
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.messages.run_messages import (
     SQUARE,
@@ -38,6 +38,7 @@ from gpu_studio.core.tensors import LARGEST_SIZE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from gpu_studio.core.messages.message import Event
 
 _MOST_RUNS = 1000
 _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
@@ -240,7 +241,7 @@ def _checked_start(event: RunStarted) -> RunStarted:
     """Return a run's start without its snippet, because foreign code is not shown."""
     if not _is_device(event.device):
         raise refused("it has a device with an invalid address")
-    if not 1 <= event.size <= LARGEST_SIZE or not 0 < event.budget_s <= LONGEST_S:
+    if not 1 <= event.size <= LARGEST_SIZE or not 0 < event.timed_s <= LONGEST_S:
         raise refused("it has an invalid size or time budget")
     return check_texts(msgspec.structs.replace(event, snippet=""))
 
@@ -276,8 +277,4 @@ def _failure_of(event: EngineEnded | RequestFailed | RunFailed) -> Failure:
 def _request_of(started: RunStarted, end: Event) -> RunWorkload:
     """Return the request of a run; an older start does not say whether it was sustained."""
     is_sustained = end.sustained if isinstance(end, RunFinished) else started.sustained
-    return RunWorkload(
-        run_id=started.run_id,
-        budget_s=started.budget_s,
-        **{**started.parameters, "sustained": is_sustained},
-    )
+    return RunWorkload(run_id=started.run_id, **{**started.settings, "sustained": is_sustained})

@@ -124,8 +124,7 @@ def _events_of(
     frames = deque(frames_by_run.get(request.run_id, ()))
     yield RunStarted(
         run_id=request.run_id,
-        **(result or request).parameters,
-        budget_s=request.budget_s,
+        **request.settings | (result.parameters if result else {}),
         size_text=run.size_text,
         device_name=result.device_name if result else "",
     )

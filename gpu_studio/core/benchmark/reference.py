@@ -70,8 +70,7 @@ def experiment(table: PublishedTable, devices: Sequence[str]) -> Plan:
         sizes=tuple(row.size for row in table.rows),
         dtypes=(table.dtype,),
         devices=tuple(devices),
-        budget_s=BUDGET_S,
-        naive=True,
+        settings={"budget_s": BUDGET_S, "naive": True},
     )
 
 

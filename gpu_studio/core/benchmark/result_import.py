@@ -15,6 +15,7 @@ from gpu_studio.core.benchmark.kept_run import (
     LONGEST_NAME,
     SCHEMA,
     KeptRun,
+    KeptTime,
     check_result,
     check_samples,
     clean_name,
@@ -26,7 +27,6 @@ from gpu_studio.core.benchmark.kept_run import (
 )
 from gpu_studio.core.benchmark.recording import decode_recording, is_recording
 from gpu_studio.core.benchmark.standard_file import find_standard
-from gpu_studio.core.messages.message import LONGEST_S
 from gpu_studio.core.messages.run_messages import (  # noqa: TC001  # msgspec reads the annotations
     RunFinished,
 )
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.benchmark.standard_record import StandardRun
+    from gpu_studio.core.messages.run_messages import RunWorkload
 
 _MOST_RUNS = 1000
 
@@ -48,14 +49,10 @@ class _Probe(msgspec.Struct):
     runs: msgspec.Raw = msgspec.Raw()
 
 
-class _Request(msgspec.Struct):
-    budget_s: float
-
-
 class _Run(msgspec.Struct):
     """The imported fields of an `export.ExportedRun`."""
 
-    request: _Request
+    request: KeptTime
     result: RunFinished | None
     samples_s: tuple[float, ...]
 
@@ -93,13 +90,17 @@ def results_of(recording: Recording, imported_at: str) -> list[KeptRun]:
     """Return the results of a recording, labeled, ready for `history.History.add`."""
     made_at = recording.header.recorded_at or imported_at
     kept = [
-        _kept(run.result, run.request.budget_s, run.samples_s, made_at)
+        _kept(run.result, _time_of(run.request), run.samples_s, made_at)
         for run in recording.runs
         if run.result is not None
     ]
     if not kept:
         raise refused("it has no finished runs")
     return [_labelled(one, recording.label) for one in kept]
+
+
+def _time_of(request: RunWorkload) -> KeptTime:
+    return msgspec.convert(request, KeptTime, from_attributes=True)
 
 
 def import_results(
@@ -149,24 +150,21 @@ def _from_export(content: bytes) -> list[KeptRun]:
     if len(exported.runs) > _MOST_RUNS:
         raise refused(f"it has more than {_MOST_RUNS} runs")
     return [
-        _kept(run.result, run.request.budget_s, run.samples_s, exported.exported_at)
+        _kept(run.result, run.request, run.samples_s, exported.exported_at)
         for run in exported.runs
         if run.result is not None
     ]
 
 
-def _kept(
-    result: RunFinished, budget_s: float, samples_s: Sequence[float], kept_at: str
-) -> KeptRun:
+def _kept(result: RunFinished, time: KeptTime, samples_s: Sequence[float], kept_at: str) -> KeptRun:
     samples = np.array(samples_s, "<f8").tobytes()
     checked = check_result(result)
     check_samples(checked, samples)
-    if not 0 < budget_s <= LONGEST_S:
-        raise refused("its time budget is invalid")
+    time.check_time()
     return KeptRun(
         schema=SCHEMA,
         kept_at=clean_name(kept_at)[:40],
-        budget_s=budget_s,
+        **msgspec.structs.asdict(time),
         result=checked,
         samples=samples,
     )

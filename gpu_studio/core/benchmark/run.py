@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from gpu_studio.core.benchmark.options import mode_words
-from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
 from gpu_studio.core.benchmark.trust import doubts_of, facts_of, trust_sign
 from gpu_studio.core.engine import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
@@ -136,8 +135,8 @@ class Run:
         if self.request.calls is not None:
             return min(len(self.series) * self.calls_per_sample / self.request.calls, 1.0)
         # The load of a sustained run gives no samples, but you wait for it, too.
-        load_s = SUSTAINED_LOAD_S if self.request.sustained else 0.0
-        whole_s = load_s + self.request.budget_s
+        load_s = self.request.load_s
+        whole_s = load_s + self.request.timed_s
         done_s = self.spent_s + (load_s if self.state is RunState.TIMING else 0.0)
         return min(done_s / whole_s, 1.0) if whole_s else 0.0
 

@@ -35,7 +35,7 @@ class StandardItem(msgspec.Struct, frozen=True, kw_only=True):
 
     ``options`` has all options of the workload. ``work`` is the work of one call in ``unit``
     without its ``/s``: what a throughput times its median must give. ``on_cpu`` is False for what
-    needs a card. ``budget_s`` is the timed part; the time is no part of the standard.
+    needs a card. ``timed_s`` is no part of the standard.
     """
 
     key: str
@@ -46,7 +46,7 @@ class StandardItem(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, str] = msgspec.field(default_factory=dict)
     unit: str
     work: float
-    budget_s: float
+    timed_s: float
     on_cpu: bool = True
 
     def runs_on(self, device: str) -> bool:
@@ -63,7 +63,7 @@ class StandardItem(msgspec.Struct, frozen=True, kw_only=True):
         self,
         run_id: str,
         device: str,
-        budget_s: float,
+        timed_s: float,
         longest_s: float | None = None,
         *,
         load: bool = False,
@@ -76,7 +76,7 @@ class StandardItem(msgspec.Struct, frozen=True, kw_only=True):
             size=self.size,
             dtype=self.dtype,
             options=self.options,
-            budget_s=budget_s,
+            budget_s=timed_s,
             longest_s=longest_s,
             longest_call_s=LONGEST_CALL_S,
             with_findings=False,
@@ -95,42 +95,42 @@ STANDARD_1 = (
     StandardItem(
         key="bandwidth", title="Memory bandwidth", workload="copy", size=256,
         options={"direction": "d2d", "memory": "pageable"}, unit="B/s", work=2.0 * 256 * _MIB,
-        budget_s=2.0,
+        timed_s=2.0,
     ),
     StandardItem(
         key="product_float32", title="Product, float32", workload="matmul", size=2048,
-        unit="FLOP/s", work=_PRODUCT, budget_s=5.0,
+        unit="FLOP/s", work=_PRODUCT, timed_s=5.0,
     ),
     StandardItem(
         key="product_float16", title="Product, float16", workload="matmul", size=2048,
-        dtype="float16", unit="FLOP/s", work=_PRODUCT, budget_s=2.0,
+        dtype="float16", unit="FLOP/s", work=_PRODUCT, timed_s=2.0,
     ),
     StandardItem(
         key="product_bfloat16", title="Product, bfloat16", workload="matmul", size=2048,
-        dtype="bfloat16", unit="FLOP/s", work=_PRODUCT, budget_s=2.0,
+        dtype="bfloat16", unit="FLOP/s", work=_PRODUCT, timed_s=2.0,
     ),
     StandardItem(
         key="convolution", title="Convolution", workload="conv2d", size=16,
-        options={"cudnn": "default"}, unit="FLOP/s", work=_CONVOLUTION, budget_s=3.0,
+        options={"cudnn": "default"}, unit="FLOP/s", work=_CONVOLUTION, timed_s=3.0,
     ),
     StandardItem(
         key="training_step", title="Training step", workload="train_step", size=2048,
         options={"amp": "off", "amp_dtype": "default"}, unit="FLOP/s", work=_TRAINING_STEP,
-        budget_s=6.0,
+        timed_s=6.0,
     ),
     StandardItem(
         key="launch", title="Launch overhead", workload="launch", size=1, unit="calls/s", work=1.0,
-        budget_s=1.0,
+        timed_s=1.0,
     ),
     StandardItem(
         key="copy_in", title="Copy to the card", workload="copy", size=64,
         options={"direction": "h2d", "memory": "pinned"}, unit="B/s", work=64.0 * _MIB,
-        budget_s=2.0, on_cpu=False,
+        timed_s=2.0, on_cpu=False,
     ),
     StandardItem(
         key="copy_out", title="Copy from the card", workload="copy", size=64,
         options={"direction": "d2h", "memory": "pinned"}, unit="B/s", work=64.0 * _MIB,
-        budget_s=2.0, on_cpu=False,
+        timed_s=2.0, on_cpu=False,
     ),
 )  # fmt: skip
 """The items of `STANDARD`, in their order."""
@@ -203,8 +203,8 @@ class StandardPlan:
         for item in STANDARD_1:
             for device in filter(item.runs_on, devices):
                 run_id = f"run-{first_number + len(runs)}"
-                longest_s = item.budget_s + _beyond_s(device)
-                runs.append(item.request(run_id, device, item.budget_s, longest_s))
+                longest_s = item.timed_s + _beyond_s(device)
+                runs.append(item.request(run_id, device, item.timed_s, longest_s))
                 self.keys[run_id] = item.key
         return runs
 
@@ -212,4 +212,4 @@ class StandardPlan:
 def _beyond_s(device: str) -> float:
     """Return what an item on a device may take beyond its timed part: setup, check, warm-ups."""
     items = [item for item in STANDARD_1 if item.runs_on(device)]
-    return (DEVICE_S - LOAD_S - sum(item.budget_s for item in items)) / len(items)
+    return (DEVICE_S - LOAD_S - sum(item.timed_s for item in items)) / len(items)

@@ -20,15 +20,8 @@ if TYPE_CHECKING:
 BOOST_HELD_S = 7.0
 FIRST_S = 3.0
 """A load's first seconds, in which even an old card still has its boost clock."""
-# Twice as long as an old card keeps its boost clock.
-SUSTAINED_LOAD_S = 15.0
 # A run whose halves differ by no more than this has settled.
 _STEADY_WITHIN = 0.02
-
-
-def sustained_budget_s(budget_s: float) -> float:
-    """Return the timed part of a sustained run: as requested, and at least as long as its load."""
-    return max(budget_s, SUSTAINED_LOAD_S)
 
 
 class HeldSpeed(NamedTuple):

@@ -85,7 +85,7 @@ class StageTrack(msgspec.Struct, kw_only=True):
     """
 
     name: StageName
-    budget_s: Seconds = 0.0
+    planned_s: Seconds = 0.0
     state: Literal["waiting", "running", "finished"] = "waiting"
     verdict: CheckVerdict | None = None
     tested: str = ""
@@ -159,7 +159,7 @@ class CheckRun(msgspec.Struct):
 
     def _plan_budgets(self) -> None:
         for track in self.stages:
-            track.budget_s = stage_budget_s(track.name, round_s(self.plan.minutes))
+            track.planned_s = stage_budget_s(track.name, round_s(self.plan.minutes))
 
     @property
     def rounds(self) -> int:
@@ -169,9 +169,9 @@ class CheckRun(msgspec.Struct):
     @property
     def remaining_s(self) -> float:
         """The longest time that the check still needs, in seconds."""
-        one_round_s = sum(track.budget_s for track in self.stages)
+        one_round_s = sum(track.planned_s for track in self.stages)
         left_s = sum(
-            track.budget_s * (1 - track.fraction)
+            track.planned_s * (1 - track.fraction)
             for track in self.stages
             if track.state != "finished"
         )
@@ -208,7 +208,7 @@ class CheckRun(msgspec.Struct):
         return RunCheck(
             device=self.plan.device,
             stages=tuple(track.name for track in self.stages if track.state != "finished"),
-            budget_s=round_s(self.plan.minutes), round=self.round, plant=self.plan.plant,
+            round_s=round_s(self.plan.minutes), round=self.round, plant=self.plan.plant,
         )  # fmt: skip
 
     def stop(self) -> None:
@@ -246,7 +246,7 @@ class CheckRun(msgspec.Struct):
                 self.has_begun = True
                 track = self._track(event.stage)
                 track.state, track.fraction, track.round_errors = "running", 0.0, 0
-                track.budget_s = event.budget_s
+                track.planned_s = event.planned_s
                 if len(self.spans) < MOST_SPANS:
                     self.spans.append(
                         StageSpan(name=event.stage, round=self.round, start_s=self.elapsed_s)
@@ -353,7 +353,7 @@ class CheckRun(msgspec.Struct):
         # At any other time, the card may rest, and its clock says nothing.
         if present is None or present.name != "load":
             return
-        if present.fraction * present.budget_s >= _CLOCKS_SETTLE_S:
+        if present.fraction * present.planned_s >= _CLOCKS_SETTLE_S:
             self.lowest_clock_mhz = _either(min, self.lowest_clock_mhz, vitals.sm_clock_mhz)
 
     def _find(self, finding: CheckFinding) -> None:
@@ -397,7 +397,7 @@ class CheckRun(msgspec.Struct):
             errors = track.round_errors + finding.count
             self._find(finding)
             track.round_errors = errors
-        track.seconds += track.fraction * track.budget_s
+        track.seconds += track.fraction * track.planned_s
         track.leave(self._verdict_if_cut(track), is_over=True)
         self.before_s = self.elapsed_s
         self.is_over = True

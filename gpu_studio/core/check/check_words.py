@@ -284,7 +284,7 @@ def running_rows(run: CheckRun) -> tuple[StageRow, ...]:
     """Return the stages of a check that runs."""
     rows = []
     for track in run.stages:
-        state, time = "waiting", clock_text(track.budget_s) if track.budget_s else ""
+        state, time = "waiting", clock_text(track.planned_s) if track.planned_s else ""
         if track.state == "finished" and track.verdict is not None:
             state, time = track.verdict, clock_text(track.seconds)
         elif track.state == "running":

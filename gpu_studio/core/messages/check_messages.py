@@ -86,14 +86,14 @@ ShortText = Annotated[str, Meta(max_length=100)]
 class RunCheck(Request, frozen=True, kw_only=True):
     """Ask for one round of a check.
 
-    ``budget_s`` is the time of a whole round with all stages; each stage has its share of it
+    ``round_s`` is the time of a whole round with all stages; each stage has its share of it
     (`core.check.stages`), even if ``stages`` names only some. ``plant`` is a fault made on
     purpose; all results of this round are then marked as planted.
     """
 
     device: str
     stages: tuple[StageName, ...] = STAGE_NAMES
-    budget_s: Seconds
+    round_s: Seconds
     round: PositiveCount = 1
     plant: PlantKind | None = None
 
@@ -175,13 +175,13 @@ class CheckStarted(Event, frozen=True, kw_only=True):
 
 
 class CheckStageBegan(Event, frozen=True, kw_only=True):
-    """A stage began; it ends after about ``budget_s``.
+    """A stage began; it ends after about ``planned_s``.
 
     If it has not tested everything once by then, it ends up to `stages.OVERTIME_S` later.
     """
 
     stage: StageName
-    budget_s: Seconds
+    planned_s: Seconds
 
 
 class CheckProgressed(Event, frozen=True, kw_only=True):

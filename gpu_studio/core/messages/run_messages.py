@@ -28,10 +28,13 @@ from gpu_studio.core.messages.race_messages import (  # noqa: TC001  # msgspec r
     RaceTraits,
     Showing,
 )
+from gpu_studio.core.parameter import Parameter
 
 MOST_IN_TURNS = 64
 MOST_ROUNDS = 1000
 LONGEST_PROGRAM = 100
+# Twice as long as an old card keeps its boost clock.
+SUSTAINED_LOAD_S = 15.0
 # How to write a size unless a workload says otherwise: `WorkloadDescription.size_text`.
 SQUARE = "{size} × {size}"
 
@@ -48,11 +51,8 @@ class RunParameters(msgspec.Struct, frozen=True, kw_only=True):
     """The parameters of a run, shared by its request, its start and its result.
 
     ``options`` are the workload's own (`WorkloadOption`); in a request, a missing option has its
-    default. ``cache`` is ``hot`` or ``cold`` (the device's cache is overwritten before each call,
-    untimed, but within the budget). ``transfers`` includes the copies to and from the device in
-    each call. ``sustained`` measures the sustained speed: a long load before the first sample, no
-    rests, and a budget of at least the same length. ``race`` is set if the run draws a picture
-    (`EngineDescribed.pictures`) up to its finish line.
+    default. The cache is overwritten before each call, untimed, but within the budget. ``race`` is
+    set if the run draws a picture (`EngineDescribed.pictures`) up to its finish line.
     """
 
     workload: str
@@ -60,9 +60,38 @@ class RunParameters(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     dtype: str
     options: dict[str, str] = msgspec.field(default_factory=dict)
-    cache: str = "hot"
-    transfers: bool = False
-    sustained: bool = False
+    cache: Annotated[
+        str,
+        Parameter(
+            name="cold",
+            title="Cold cache",
+            sentence="Overwrites the device's cache before each call, as if the data were new.",
+            offered=("hot", "cold"),
+            words="cold cache",
+            is_expert=True,
+        ),
+    ] = "hot"
+    transfers: Annotated[
+        bool,
+        Parameter(
+            name="transfers",
+            title="Also with copies",
+            sentence="Each card runs a second time, with the copies to and from it timed in each "
+            "call.",
+            words="with copies",
+        ),
+    ] = False
+    sustained: Annotated[
+        bool,
+        Parameter(
+            name="sustained",
+            title="Sustained speed",
+            sentence="Loads the device for 15 s, then times it for 15 s or more without rests. "
+            "Without this, a run warms up for 0.3 s and until the clock is steady: an old card may "
+            "hold a higher clock for its first 7 s.",
+            words="sustained",
+        ),
+    ] = False
     race: RaceParameters | None = None
 
     @property
@@ -76,31 +105,81 @@ class RunParameters(msgspec.Struct, frozen=True, kw_only=True):
         options = tuple(sorted(self.options.items()))
         return self.workload, self.dtype, options, self.cache, self.sustained, self.race
 
+    @property
+    def with_copies(self) -> str:
+        """The words “with copies” if each call has them; else nothing."""
+        return "with copies" * self.transfers
 
-class RunWorkload(RunParameters, Request, frozen=True, kw_only=True):
-    """Time one workload on one device. ``budget_s`` counts only the timed part.
 
-    ``naive`` also asks for the time that a script without warm-up and synchronize would print.
-    ``calls`` asks for exactly this many timed calls, however long they take; ``budget_s`` is then
-    the expected time. ``rest_s`` is the pause after each line of samples, so that the window draws
+class RunSettings(RunParameters, frozen=True, kw_only=True):
+    """What can be chosen for a run and is no part of its result."""
+
+    budget_s: Annotated[
+        float,
+        Parameter(
+            name="time",
+            title="Time per run",
+            sentence="How long each run is timed, after setup, check and warm-up.",
+            offered=(0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0),
+            unit="s",
+            high=3600.0,
+            work=("bench", "race"),
+        ),
+    ] = 2.0
+    naive: Annotated[
+        bool,
+        Parameter(
+            name="naive",
+            title="Also time it naively",
+            sentence="Adds the time that a script without warm-up and synchronize would print.",
+        ),
+    ] = False
+    stop_at_relative_interval: Annotated[
+        float | None,
+        Parameter(
+            name="stop_early",
+            title="Stop early at ± 2 %",
+            sentence="Ends a run early when its median is known to within 2 %.",
+            offered=(None, 0.02),
+            is_expert=True,
+        ),
+    ] = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return all that can be chosen by name, for another message of the same run."""
+        return {name: getattr(self, name) for name in RunSettings.__struct_fields__}
+
+    @property
+    def timed_s(self) -> float:
+        """The seconds that are timed; of a sustained run, at least as long as its load."""
+        return max(self.budget_s, self.load_s)
+
+    @property
+    def load_s(self) -> float:
+        """The seconds of the load before the first sample."""
+        return SUSTAINED_LOAD_S if self.sustained else 0.0
+
+
+class RunWorkload(RunSettings, Request, frozen=True, kw_only=True):
+    """Time one workload on one device.
+
+    ``calls`` asks for exactly this many timed calls, however long they take; the time is then
+    the expected one. ``rest_s`` is the pause after each line of samples, so that the window draws
     them while nothing is timed. ``showing`` asks a run of a race for frames.
 
     ``load`` keeps the device at full load in one piece, without rests, and reads its sensors
     (`RunConditions.heat`). A run whose call takes longer than ``longest_call_s`` is refused.
     ``with_findings`` False leaves out what is measured after the timing: parts, curves, findings.
 
-    A race has a number of steps that takes its fastest contestant about ``budget_s``, or ``calls``
+    A race has a number of steps that takes its fastest contestant about so long, or ``calls``
     steps. When one has done them, all end. ``longest_s`` is the race's clock at which it ends at
     the latest; None for a few times the budget. A run in rounds ends with the round in which its
     turns have taken that long, with set-up, check and warm-ups; it has six rounds at least.
-
     """
 
     run_id: str
-    budget_s: float = 2.0
     calls: int | None = None
-    stop_at_relative_interval: float | None = None
-    naive: bool = False
     rest_s: float = 0.0
     longest_s: float | None = None
     showing: Showing | None = None
@@ -140,8 +219,8 @@ class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
 
     ``size_title`` names the size, ``size_text`` is its format (``{size}`` is replaced). ``skipped``
     says why the workload cannot run here and how to fix that; empty if it can. ``refuses`` lists
-    the modes (``cold``, ``transfers``, ``naive``) that make no sense for the workload, each with
-    a sentence that says why. ``takes_turns``: several runs of it may be prepared at a time; not if
+    the names of the `parameter.Parameter` that make no sense for the workload, each with a sentence
+    that says why. ``takes_turns``: several runs of it may be prepared at a time; not if
     each holds processes of its own.
     ``race`` is set for a picture.
     ``device_kinds`` are the kinds of devices that it is written for; empty for all.
@@ -168,7 +247,7 @@ class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
         return not self.device_kinds or DeviceName.parse(address).kind in self.device_kinds
 
 
-class RunStarted(RunParameters, Event, frozen=True, kw_only=True):
+class RunStarted(RunSettings, Event, frozen=True, kw_only=True):
     """A run was accepted; ``expected_call_s`` is known after the first call (`RunPhaseChanged`).
 
     ``options`` includes the defaults. ``device_name`` is set in recordings, because a viewer
@@ -177,7 +256,6 @@ class RunStarted(RunParameters, Event, frozen=True, kw_only=True):
     """
 
     run_id: str
-    budget_s: float
     size_text: str = SQUARE
     snippet: str = ""
     device_name: str = ""

@@ -51,7 +51,7 @@ def race_requests(
     picture: WorkloadDescription,
     size: int,
     contestants: Sequence[Contestant],
-    budget_s: float,
+    timed_s: float,
     *,
     photo: str = "",
     showing: Showing | None = None,
@@ -66,7 +66,7 @@ def race_requests(
         picture: the workload.
         size: its size.
         contestants: in the order of their first turns.
-        budget_s: the time of the fastest one, about.
+        timed_s: the seconds of the fastest one, about.
         photo: as in `RaceParameters`.
         showing: how the runs show their pictures; None shows none.
         rest_s: the pause after each frame, so that the window draws while nothing is timed.
@@ -82,7 +82,7 @@ def race_requests(
             size=size,
             dtype=contestant.dtype,
             race=RaceParameters(threads=contestant.threads, photo=photo),
-            budget_s=budget_s,
+            budget_s=timed_s,
             showing=showing,
             rest_s=rest_s,
             calls=steps,

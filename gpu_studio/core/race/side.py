@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.kept_run import KeptRun, run_of
+from gpu_studio.core.benchmark.kept_run import finished_run
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.packed_frame import MOST_FRAMES, MOST_FRAMES_OF_RUN, PackedFrame, thinned
 from gpu_studio.core.race.contestant import label_of
-from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S
 from gpu_studio.core.units import shown_moment
 
 if TYPE_CHECKING:
@@ -184,7 +183,7 @@ def ghost_side(result: RunFinished, name: str, origin: str, track: RaceTrack) ->
     """
     # Whatever this PC claims of it says that it comes from elsewhere.
     labeled = msgspec.structs.replace(result, recording=result.recording or origin)
-    finished = run_of(KeptRun(kept_at="", budget_s=DEFAULT_BUDGET_S, result=labeled))
+    finished = finished_run(labeled)
     return RaceSide(f"{name}, {origin}", finished, track, origin)
 
 

@@ -261,15 +261,15 @@ class Moment(NamedTuple):
         return f"{ghost}inishes at {format_duration(side.end_s)}", Tone.QUIET
 
 
-def invitation(picture: WorkloadDescription, names: Sequence[str], budget_s: float) -> Notice:
+def invitation(picture: WorkloadDescription, names: Sequence[str], timed_s: float) -> Notice:
     """Return the question of a race that has not begun, and how it runs.
 
     Args:
         picture: what is drawn.
         names: the contestants.
-        budget_s: the time of the fastest one, about.
+        timed_s: the seconds of the fastest one, about.
     """
-    about_s = round(len(names) * (budget_s + _PREPARING_S))
+    about_s = round(len(names) * (timed_s + _PREPARING_S))
     how = "They take turns, each alone while it is timed, with the same code"
     return Notice(
         _QUESTIONS.get(picture.name, picture.title),

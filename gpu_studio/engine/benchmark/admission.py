@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.ceilings import shortest_s
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.parameter import parameters_of, refusal_of
 from gpu_studio.core.tensors import check_dtype, check_size
 from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.engine.benchmark.ceilings import ceilings_of
@@ -33,11 +35,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpu_studio.core.devices.devices import Device
-    from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadDescription
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.engine.workloads.case import Case
     from gpu_studio.engine.workloads.workload import Workload
 
-_LONGEST_BUDGET_S = 86400.0
 _LONGEST_REST_S = 1.0
 _MOST_CALLS = 1_000_000
 # A large result is checked only if that takes about as long as the rest of the setup.
@@ -75,7 +76,8 @@ def admit(request: RunWorkload, workload: Workload) -> Case:
         raise StudioError(
             FailureKind.BAD_REQUEST, "A race ends at its finish line, so it cannot be sustained."
         )
-    refuse_mode(description, "naive", request.naive)
+    for one in parameters_of(RunWorkload):
+        refuse_mode(description, one.name, one.is_on(request))
     workload.check(case)
     refuse_unsupported_dtype(workload, case)
     return case
@@ -90,12 +92,8 @@ def _check_numbers(request: RunWorkload, description: WorkloadDescription) -> No
             f"{', '.join(description.dtypes)}.",
         )
     check_size(request.size)
-    if not 0 < request.budget_s <= _LONGEST_BUDGET_S:
-        raise StudioError(
-            FailureKind.BAD_REQUEST,
-            f"The time budget {request.budget_s:g} s is out of range: choose more than 0 s and at "
-            f"most {_LONGEST_BUDGET_S:.0f} s.",
-        )
+    if refusal := refusal_of(request):
+        raise StudioError(FailureKind.BAD_REQUEST, refusal)
     if not 0 <= request.rest_s <= _LONGEST_REST_S:
         raise StudioError(
             FailureKind.BAD_REQUEST,

@@ -77,7 +77,7 @@ class FinishLine:
         """Return the number of steps of a race; the first question decides it for all."""
         steps = self._steps
         if steps is None:
-            steps = request.calls or fitting_steps(request.budget_s, min(self._step_s))
+            steps = request.calls or fitting_steps(request.timed_s, min(self._step_s))
             self._steps = steps
         return steps
 
@@ -85,7 +85,7 @@ class FinishLine:
         """Return the race's clock when a run ends even if nobody has finished."""
         if request.longest_s is not None:
             return request.longest_s
-        return math.inf if request.calls is not None else _LONGEST * request.budget_s
+        return math.inf if request.calls is not None else _LONGEST * request.timed_s
 
     @property
     def longest_step_s(self) -> float:
@@ -136,9 +136,9 @@ class FinishLine:
         return None if power_w is None else power_w * math.fsum(self._worked_s)
 
 
-def fitting_steps(budget_s: float, step_s: float) -> int:
+def fitting_steps(seconds: float, step_s: float) -> int:
     """Return the steps that take about so long: a number of two digits and zeros, at least 1."""
-    steps = max(1, int(budget_s / step_s)) if step_s > 0 else 1
+    steps = max(1, int(seconds / step_s)) if step_s > 0 else 1
     unit = int(10 ** max(0, len(str(steps)) - _DIGITS))
     return steps // unit * unit
 

@@ -303,7 +303,7 @@ class WorkloadRun:
         clock_mhz, is_stopped = watch.clock_mhz, self._stop.is_set
         if is_again:
             return warm_up_again(call, device, first_call_s, clock_mhz, found.clock_mhz, is_stopped)
-        least_s = sustained.SUSTAINED_LOAD_S if self._request.sustained else None
+        least_s = self._request.load_s or None
         return warm_up(call, device, first_call_s, clock_mhz, is_stopped, least_s=least_s)
 
     def _plan_rounds(self, call_s: float) -> None:
@@ -315,8 +315,8 @@ class WorkloadRun:
             return
         may_stop = request.stop_at_relative_interval is not None
         longest_s = _SHORT_ROUND_S if may_stop else math.inf
-        rounds = planned_rounds(request.budget_s, call_s, longest_s)
-        self._found.round_s = request.budget_s / rounds
+        rounds = planned_rounds(request.timed_s, call_s, longest_s)
+        self._found.round_s = request.timed_s / rounds
 
     def _record_findings(self, call: Call) -> None:
         found = self._found
@@ -428,7 +428,7 @@ class WorkloadRun:
         if self._request.calls is not None:
             samples = len(found.samples_s) + unsent
             return samples * found.calls_per_sample >= self._request.calls
-        return found.spent_s >= min(found.round_s * len(found.starts), self._budget_s)
+        return found.spent_s >= min(found.round_s * len(found.starts), self._request.timed_s)
 
     def _is_enough(self) -> bool:
         """Return whether no further round follows."""
@@ -443,18 +443,13 @@ class WorkloadRun:
         is_one_piece = self._request.race is not None or self._request.calls is not None
         if not is_one_piece and self._is_late() and len(found.starts) >= FEWEST_ROUNDS:
             return True
-        return bool(found.starts) and (is_one_piece or found.spent_s >= self._budget_s)
+        return bool(found.starts) and (is_one_piece or found.spent_s >= self._request.timed_s)
 
     def _is_late(self) -> bool:
         """Return whether the turns of this run have taken as long as they may."""
         longest_s = self._request.longest_s
         taken_s = time.perf_counter() - self._began_s - self._waited_s
         return longest_s is not None and taken_s >= longest_s
-
-    @property
-    def _budget_s(self) -> float:
-        budget_s = self._request.budget_s
-        return sustained.sustained_budget_s(budget_s) if self._request.sustained else budget_s
 
     def _cpu_ceilings(self, workload: Workload, case: Case) -> MeasuredCeilings | None:
         return measure_cpu(case, workload.work(case), workload.computes_in(case))
@@ -487,8 +482,7 @@ class WorkloadRun:
         request = self._request
         return RunStarted(
             run_id=request.run_id,
-            **{**request.parameters, "options": dict(case.options)},
-            budget_s=request.budget_s,
+            **{**request.settings, "options": dict(case.options)},
             size_text=workload.description.size_text,
             snippet=workload.snippet(case),
             turns=self._turns,

@@ -123,13 +123,13 @@ class CheckRound:
 
     def _stage(self, name: StageName, device: torch.device) -> Iterator[Event]:
         request = self._request
-        budget_s = stage_budget_s(name, request.budget_s)
+        planned_s = stage_budget_s(name, request.round_s)
         if name == SPARE_TIME_TO:
             # Other programs may have made the stages before it late.
-            budget_s = max(budget_s + self._spare_s, _LEAST_SHARE * budget_s)
-        yield CheckStageBegan(stage=name, budget_s=budget_s)
+            planned_s = max(planned_s + self._spare_s, _LEAST_SHARE * planned_s)
+        yield CheckStageBegan(stage=name, planned_s=planned_s)
         run = StageRun(
-            name, device, budget_s, plant_kind=request.plant, stop=self._stop, read=self._read,
+            name, device, planned_s, plant_kind=request.plant, stop=self._stop, read=self._read,
             clock=self._clock, seed=request.round, facts=self._facts, offset_s=self._elapsed_s,
         )  # fmt: skip
         self._doing, self._readings_sent, self._findings_sent = "", 0, 0
@@ -147,7 +147,7 @@ class CheckRound:
             ended = RequestFailed(failure=failure)
             run.findings.append(loss_finding(ended, name, address=request.device))
             accelerator_of(device).empty_cache()
-        left_s = budget_s - run.elapsed_s
+        left_s = planned_s - run.elapsed_s
         if name == SPARE_TIME_OF or left_s < 0:
             self._spare_s += left_s
         self._heat.end_stage(run)
@@ -185,7 +185,7 @@ class CheckRound:
         self._readings_sent, self._findings_sent = len(run.readings), len(run.findings)
 
     def _progress(self, run: StageRun) -> CheckProgressed:
-        share = run.elapsed_s / run.budget_s if run.budget_s else 1.0
+        share = run.elapsed_s / run.planned_s if run.planned_s else 1.0
         return CheckProgressed(
             stage=run.stage, fraction=min(share, 1.0),
             doing=self._doing, tested=run.tested, errors=run.errors, elapsed_s=self._elapsed_s,

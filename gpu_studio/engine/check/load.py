@@ -188,7 +188,7 @@ def _full_load(run: StageRun) -> Generator[str, None, bool]:
     """Work without a rest until the device is steady, or the time is over; return whether it is."""
     work = Products(run, _SIDE if run.is_card else _CPU_SIDE)
     copies = Copies(run, _COPY_BYTES)
-    end_s = (1 - _STEPS_SHARE) * run.budget_s
+    end_s = (1 - _STEPS_SHARE) * run.planned_s
     bursts = products = 0
     work.burst(2, "At first")
     is_over = False
@@ -247,7 +247,7 @@ def _load_in_steps(run: StageRun) -> Generator[str, None, bool]:
     before, begun_s, done, bursts = run.tested, run.elapsed_s, 0, 0
     work = _short_products(run)
     # A load that was steady early leaves its time to another stage.
-    share_s = min(_STEPS_SHARE * run.budget_s, run.budget_s - run.elapsed_s)
+    share_s = min(_STEPS_SHARE * run.planned_s, run.planned_s - run.elapsed_s)
     step_s, end_s = min(share_s / _SHARES, _LONGEST_STEP_S), run.elapsed_s + share_s
     while done < len(STEPS) or run.elapsed_s < end_s:
         if run.is_over(has_tested_all=done >= len(STEPS)):

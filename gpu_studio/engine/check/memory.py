@@ -201,7 +201,7 @@ class TestedMemory:
             self._write(pattern, 0)
             self._count_wrong(pattern, 0)
         one_s = max(self._run.elapsed_s - begun_s, 1e-6)
-        room_s = _FIRST_PASS_SHARE * self._run.budget_s - self._run.elapsed_s
+        room_s = _FIRST_PASS_SHARE * self._run.planned_s - self._run.elapsed_s
         return max(int(room_s / one_s), _FEWEST_RAM_CHUNKS)
 
     @property
@@ -255,7 +255,7 @@ class TestedMemory:
             return
         run = self._run
         begun_s = run.elapsed_s
-        end_s = begun_s + min(_LONGEST_REST_S, share * run.budget_s)
+        end_s = begun_s + min(_LONGEST_REST_S, share * run.planned_s)
         while run.elapsed_s < end_s and not run.is_stopped:
             run.rest(_LOOK_S)
             yield "A rest before the words are read"

@@ -65,7 +65,7 @@ class StageRun:
 
     stage: StageName
     device: torch.device
-    budget_s: float
+    planned_s: float
     plant_kind: PlantKind | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     read: Callable[[], Telemetry | None] = lambda: None
@@ -99,7 +99,7 @@ class StageRun:
     def is_over(self, *, has_tested_all: bool = True) -> bool:
         """Return whether the stage has to end; it has overtime until everything was tested once."""
         overtime_s = 0.0 if has_tested_all else OVERTIME_S
-        return self.is_stopped or self.elapsed_s >= self.budget_s + overtime_s
+        return self.is_stopped or self.elapsed_s >= self.planned_s + overtime_s
 
     @property
     def elapsed_s(self) -> float:

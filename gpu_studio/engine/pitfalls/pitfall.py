@@ -79,7 +79,7 @@ class Bench:
         call: Callable[[], object],
         device: torch.device,
         *,
-        budget_s: float = 0.15,
+        at_least_s: float = 0.15,
         fewest: int = 5,
     ) -> float:
         """Return the median seconds of a call, waiting for the device, after one warm-up call."""
@@ -87,7 +87,7 @@ class Bench:
         synchronize(device)
         samples_s: list[float] = []
         spent_s = 0.0
-        while spent_s < budget_s or len(samples_s) < fewest:
+        while spent_s < at_least_s or len(samples_s) < fewest:
             self.check_stop()
             start_s = time.perf_counter()
             call()

@@ -64,5 +64,5 @@ class QuickComparison:
             sizes=SIZES,
             dtypes=("float32",),
             devices=self.devices,
-            budget_s=BUDGET_S,
+            settings={"budget_s": BUDGET_S},
         )

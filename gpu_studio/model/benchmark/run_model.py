@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from PySide6.QtCore import Signal
@@ -12,7 +12,9 @@ from gpu_studio.core.benchmark.sizes import parse_sizes, powers_of_two
 from gpu_studio.core.benchmark.verdict import verdict_of
 from gpu_studio.core.device_name import CPU
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.parameter import parameters_of
 from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
 from gpu_studio.model.benchmark.explained import Explained, explained
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
@@ -37,23 +39,22 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 SHOWN_DTYPES = ("float32", "float16", "float64", "bfloat16")
-MODES = ("transfers", "naive", "sustained", "cold", "stop_early")
-STOP_AT_RELATIVE_INTERVAL = 0.02
-_BUDGETS_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+SETTINGS = parameters_of(RunWorkload)
+TIME = next(one for one in SETTINGS if not one.is_switch)
 
 
 class RunChoices(msgspec.Struct, frozen=True, kw_only=True):
     """What is chosen: a field for each control.
 
-    ``options`` are the values of the workload's options by their names, ``uses`` has the identities
-    of devices and whether they run, as ``dtypes`` and ``modes`` have the names of theirs.
+    ``options`` are the values of the workload's options by their names, and ``settings`` those of
+    `SETTINGS`. ``uses`` has the identities of devices and whether they run, as ``dtypes`` has the
+    names of theirs.
     """
 
     workload: str = ""
     sizes: str = ""
     dtypes: dict[str, bool] = msgspec.field(default_factory=dict)
-    modes: dict[str, bool] = msgspec.field(default_factory=dict)
-    budget_s: float = 2.0
+    settings: dict[str, Any] = msgspec.field(default_factory=dict)
     options: dict[str, str] = msgspec.field(default_factory=dict)
     uses: dict[str, bool] = msgspec.field(default_factory=dict)
     view: str = "time"
@@ -91,8 +92,7 @@ class RunModel(PageModel):
             workload=kept.workload,
             sizes=kept.sizes,
             dtypes=dict.fromkeys(kept.dtypes, True),
-            modes=dict.fromkeys(kept.modes, True),
-            budget_s=kept.budget_s,
+            settings={**dict.fromkeys(kept.modes, True), TIME.name: kept.budget_s},
         )
         super().__init__(chosen, parent)
         self._studio, self.benchmark, self._history = studio, benchmark, history
@@ -162,8 +162,13 @@ class RunModel(PageModel):
     @property
     def budget_items(self) -> list[tuple[str, float]]:
         """The times of a run to choose from."""
-        times_s = sorted({*_BUDGETS_S, self.choices.budget_s})
-        return [(f"{budget_s:g}\u202fs per run", budget_s) for budget_s in times_s]
+        times_s = sorted({*TIME.offered, self._time_s})
+        return [(f"{time_s:g}\u202f{TIME.unit} per run", time_s) for time_s in times_s]
+
+    @property
+    def _time_s(self) -> float:
+        time_s: float = self.choices.settings.get(TIME.name, TIME.default)
+        return time_s
 
     @property
     def devices(self) -> tuple[DeviceRow, ...]:
@@ -200,17 +205,19 @@ class RunModel(PageModel):
         plan, usual = self.plan, Kept()
         changed = sum(
             (
-                plan.dtypes != usual.dtypes, plan.budget_s != usual.budget_s, len(plan.options),
+                plan.dtypes != usual.dtypes, self._time_s != TIME.default, len(plan.options),
                 len(self._modes),
             )
         )  # fmt: skip
-        parts = [*plan.dtypes, f"{plan.budget_s:g}\u202fs per run"]
+        parts = [*plan.dtypes, f"{self._time_s:g}\u202f{TIME.unit} per run"]
         return " · ".join([*parts, f"{changed} changed"] if changed else parts)
 
     @property
     def _modes(self) -> tuple[str, ...]:
-        chosen = self.choices.modes
-        return tuple(one for one in MODES if chosen.get(one) and not self.refusal(one))
+        """The names of the settings that are switched on."""
+        chosen = self.choices.settings
+        switches = (one.name for one in SETTINGS if one.is_switch)
+        return tuple(one for one in switches if chosen.get(one) and not self.refusal(one))
 
     @property
     def _options(self) -> dict[str, str]:
@@ -222,7 +229,8 @@ class RunModel(PageModel):
     @property
     def plan(self) -> Plan:
         """The chosen plan."""
-        chosen, modes, workload = self.choices, self._modes, self.workload
+        chosen, workload = self.choices, self.workload
+        settings = {TIME.name: self._time_s} | dict.fromkeys(self._modes, True)
         usable = (
             row.address
             for row in self.devices
@@ -233,15 +241,12 @@ class RunModel(PageModel):
             sizes=() if self.mistake else tuple(parse_sizes(chosen.sizes)),
             dtypes=tuple(filter(self.offers, filter(chosen.dtypes.get, SHOWN_DTYPES))),
             devices=tuple(one for one in usable if workload is None or workload.runs_on(one)),
-            budget_s=chosen.budget_s,
             options=self._options,
-            cache="cold" if "cold" in modes else "hot",
-            transfers="transfers" in modes,
-            naive="naive" in modes,
-            sustained="sustained" in modes,
-            stop_at_relative_interval=(
-                STOP_AT_RELATIVE_INTERVAL if "stop_early" in modes else None
-            ),
+            settings={
+                one.field: one.value_of(settings[one.name])
+                for one in SETTINGS
+                if one.name in settings
+            },
         )
 
     # ── what runs ────────────────────────────────────────────────────────────────────────────
@@ -319,11 +324,10 @@ class RunModel(PageModel):
         self.choose(workload=plan.workload)
         self.choose(
             sizes=", ".join(map(str, plan.sizes)),
-            budget_s=plan.budget_s,
+            settings={TIME.name: plan.settings[TIME.field]},
             options={},
             uses={row.identity: row.address in plan.devices for row in self.devices if row.address},
             dtypes=dict.fromkeys(plan.dtypes, True),
-            modes={},
         )
         self._start(plan)
 
@@ -350,7 +354,7 @@ class RunModel(PageModel):
             sizes=self.choices.sizes,
             modes=self._modes,
             dtypes=plan.dtypes,
-            budget_s=plan.budget_s,
+            budget_s=self._time_s,
         )
 
     # ── what is shown ────────────────────────────────────────────────────────────────────────

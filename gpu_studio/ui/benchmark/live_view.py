@@ -154,7 +154,7 @@ class LiveView(LivePlot):
         """Show all samples, on an axis as long as the measurement of this size."""
         end_s = max((float(one.times[-1]) for one in shown), default=0.0)
         if any(not run.state.is_over for run in runs):
-            end_s = max(sum(run.request.budget_s for run in runs), _GROWTH * end_s)
+            end_s = max(sum(run.request.timed_s for run in runs), _GROWTH * end_s)
         self.set_x_range(0.0, _axis_end(max(end_s, _SHORTEST_S) if shown else 1.0))
         if shown:
             lowest = min(float(one.values.min()) for one in shown)

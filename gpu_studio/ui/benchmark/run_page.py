@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QToolButton
 
 from gpu_studio.core.benchmark.options import explain_option, value_words
 from gpu_studio.core.notice import Tone
-from gpu_studio.model.benchmark.run_model import SHOWN_DTYPES
+from gpu_studio.model.benchmark.run_model import SETTINGS, SHOWN_DTYPES, TIME
 from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
 from gpu_studio.ui.benchmark.hero_line import HeroLine
 from gpu_studio.ui.benchmark.live_view import LiveView
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QKeyEvent, QShowEvent
 
     from gpu_studio.core.messages.run_messages import WorkloadOption
+    from gpu_studio.core.parameter import Parameter
     from gpu_studio.model.benchmark.run_model import RunModel
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.studio import Studio
@@ -48,32 +49,8 @@ if TYPE_CHECKING:
 
 _PLOT_SHARE = 0.52  # of the window's height, at least
 _SIDE_LETTERS = 32
+_SWITCHES = [one for one in SETTINGS if one.is_switch]
 _SIZES_TIP = "For example 512, 1024, 2048; or 64..4096 for every doubling. Enter runs."
-_MODES = {
-    "transfers": (
-        "Also with copies",
-        "Each card runs a second time, with the copies to and from it timed in each call.",
-    ),
-    "naive": (
-        "Also time it naively",
-        "Adds the time that a script without warm-up and synchronize would print.",
-    ),
-    "sustained": (
-        "Sustained speed",
-        "Loads the device for 15\u202fs, then times it for 15\u202fs or more without rests. "
-        "Without this, a run warms up for 0.3\u202fs and until the clock is steady: an old card "
-        "may hold a higher clock for its first 7\u202fs.",
-    ),
-    "cold": (
-        "Cold cache",
-        "Overwrites the device's cache before each call, as if the data were new to it.",
-    ),
-    "stop_early": (
-        "Stop early at ± 2 %",
-        "Ends a run early when its median is known to within 2 %.",
-    ),
-}
-_EXPERT = ("cold", "stop_early")
 
 
 class RunPage(Page):
@@ -233,12 +210,15 @@ class RunPage(Page):
             Heading("Precision"),
             Flow(*map(self._dtype, SHOWN_DTYPES), name="dtype"),
             Pick(
-                of="budget_s", title="Time per run", name="budget", items=lambda: m.budget_items,
-                tip="How long each run is timed, after setup, check and warm-up.",
+                of="settings", key=TIME.name, title=TIME.title, name="budget",
+                items=lambda: m.budget_items, tip=TIME.sentence,
             ),
             Heading("How to measure"),
-            *(self._mode(mode) for mode in _MODES if mode not in _EXPERT),
-            Fold(*map(self._mode, _EXPERT), label="For experts", name="expert"),
+            *(self._mode(one) for one in _SWITCHES if not one.is_expert),
+            Fold(
+                *(self._mode(one) for one in _SWITCHES if one.is_expert),
+                label="For experts", name="expert",
+            ),
         )  # fmt: skip
 
     def _device(self, row: DeviceRow) -> Part:
@@ -263,12 +243,12 @@ class RunPage(Page):
             enabled=lambda: self.model.offers(dtype),
         )  # fmt: skip
 
-    def _mode(self, mode: str) -> Part:
-        title, sentence = _MODES[mode]
+    def _mode(self, setting: Parameter) -> Part:
+        name = setting.name
         return Tick(
-            of="modes", key=mode, usual=False, title=title, name=f"mode.{mode}",
-            enabled=lambda: not self.model.refusal(mode),
-            tip=lambda: self.model.refusal(mode) or sentence,
+            of="settings", key=name, usual=False, title=setting.title, name=f"mode.{name}",
+            enabled=lambda: not self.model.refusal(name),
+            tip=lambda: self.model.refusal(name) or setting.sentence,
         )  # fmt: skip
 
     def _result(self) -> Sequence[Part]:

@@ -11,7 +11,7 @@ from tests.fakes.run_answers import run_events
 )
 def test_an_export_is_in_the_format_of_its_ending(type_in, tmp_path, ending, begins):
     path = tmp_path / f"out{ending}"
-    status, _, errors = type_in("matmul", "--size", "64", "--export", str(path))
+    status, _, errors = type_in("matmul", "--size", "64", "--save", str(path))
     assert (status, errors) == (0, "")
     text = path.read_text(encoding="utf-8")
     assert text.startswith(begins)
@@ -23,7 +23,7 @@ def test_an_export_that_has_no_place_is_refused_before_anything_runs(
     engines, type_in, tmp_path, place
 ):
     (tmp_path / "folder.csv").mkdir()
-    status, output, errors = type_in("matmul", "--export", str(tmp_path / place))
+    status, output, errors = type_in("matmul", "--save", str(tmp_path / place))
     assert (status, output) == (2, "")
     assert "folder" in errors
     assert asked(engines) == []
@@ -39,7 +39,7 @@ def test_an_export_that_cannot_be_written_fails(engines, type_in, tmp_path):
 
     engines.scripts[RunWorkload] = script
     status, _, errors = type_in(
-        "matmul", "--size", "64", "--device", "cpu", "--export", str(folder / "out.csv")
+        "matmul", "--size", "64", "--device", "cpu", "--save", str(folder / "out.csv")
     )
     assert status == 1
     assert "Cannot write the results" in errors

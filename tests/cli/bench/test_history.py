@@ -5,7 +5,7 @@ from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 
 
 def test_finished_runs_are_kept_and_listed(engines, type_in, tmp_path):
-    type_in("matmul", "--size", "64", "--with-transfers")
+    type_in("matmul", "--size", "64", "--transfers")
     assert len(list((tmp_path / "history").iterdir())) == 3
     type_in("matmul", "--size", "64", "--no-history")
     assert len(list((tmp_path / "history").iterdir())) == 3
@@ -25,7 +25,7 @@ def test_finished_runs_are_kept_and_listed(engines, type_in, tmp_path):
 
 def test_results_from_another_pc_are_kept_as_recordings(type_in, tmp_path):
     path = tmp_path / "theirs.json"
-    type_in("matmul", "--size", "64,128", "--device", "cpu", "--no-history", "--export", str(path))
+    type_in("matmul", "--size", "64,128", "--device", "cpu", "--no-history", "--save", str(path))
     status, output, errors = type_in("import", str(path))
     assert (status, errors) == (0, "")
     (line,) = output.splitlines()

@@ -25,7 +25,7 @@ def this_pc(monkeypatch, engines):
 @pytest.fixture
 def path(type_in, tmp_path):
     path = tmp_path / "run.jsonl"
-    status, _, errors = type_in(*RUN, "--record", str(path))
+    status, _, errors = type_in(*RUN, "--save", str(path))
     assert (status, errors) == (0, "")
     return path
 
@@ -64,12 +64,12 @@ def test_a_simulated_card_and_a_silent_driver_are_reported(type_in, tmp_path, mo
     monkeypatch.setattr(recorder, "read_inventory", silent)
     monkeypatch.setattr(recorder, "are_cards_simulated", lambda: True)
     path = tmp_path / "run.jsonl"
-    type_in(*RUN, "--record", str(path))
+    type_in(*RUN, "--save", str(path))
     recording = read_recording(path)
     assert recording.header.driver_version is None
     assert recording.header.is_simulated
     assert "GT 1030" in recording.label
-    type_in(*RUN, "--device", "cpu", "--record", str(path))
+    type_in(*RUN, "--device", "cpu", "--save", str(path))
     assert read_recording(path).label.startswith("Ryzen 7 5700G, ")
 
 
@@ -109,7 +109,7 @@ def test_a_replay_takes_the_time_it_took(type_in, path, monkeypatch):
 
 def test_a_replay_can_be_exported_and_recorded_again_under_its_first_label(type_in, path, tmp_path):
     table = tmp_path / "table.csv"
-    _, output, notes = type_in("replay", str(path), "--at-once", "--json", "--export", str(table))
+    _, output, notes = type_in("replay", str(path), "--at-once", "--json", "--save", str(table))
     assert notes.startswith("Recorded 20")
     again = tmp_path / "again.jsonl"
     again.write_text(output, encoding="utf-8")
@@ -145,12 +145,12 @@ def test_a_bad_file_is_one_line_and_status_1(type_in, tmp_path):
     [
         (("replay", "--at-once"), "FILE"),
         (("replay", "a.jsonl", "matmul"), "matmul"),
-        (("replay", "a.jsonl", "--with-transfers"), "--with-transfers"),
-        (("replay", "a.jsonl", "--record", "b.jsonl"), "--record"),
+        (("replay", "a.jsonl", "--transfers"), "--transfers"),
+        (("replay", "a.jsonl", "--save", "b.jsonl"), ".csv"),
         (("replay", "a.jsonl", "--full-length"), "--full-length"),
-        (("replay", "a.jsonl", "--mode", "cold"), "--mode"),
-        (("matmul", "--record", "."), "folder"),
-        (("matmul", "--record", "nowhere/a.jsonl"), "nowhere"),
+        (("replay", "a.jsonl", "--cold"), "--cold"),
+        (("matmul", "--save", "."), "folder"),
+        (("matmul", "--save", "nowhere/a.jsonl"), "nowhere"),
     ],
 )
 def test_wrong_use_is_one_line_before_anything_runs(engines, type_in, arguments, words):
@@ -166,7 +166,7 @@ def test_a_recording_that_cannot_be_written_fails_after_the_results(type_in, tmp
 
     monkeypatch.setattr(recorder, "write_atomically", full)
     path = tmp_path / "run.jsonl"
-    status, output, errors = type_in(*RUN, "--record", str(path))
+    status, output, errors = type_in(*RUN, "--save", str(path))
     assert status == 1
     assert "2048" in output
     assert str(path) in errors

@@ -12,14 +12,15 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload, WorkloadDescription
+from gpu_studio.core.parameter import parameters_of
 from tests.cli.bench.terminal import WORKLOADS, asked, conv2d, custom_kernel
-from tests.fakes.descriptions import described
+from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.run_answers import run_events, started
 
 
 def test_what_is_asked_reaches_the_engine(engines, type_in):
     status, _, errors = type_in(
-        "conv2d", "--option", "cudnn=benchmark", "--budget-s", "0.25", "--device", "cuda:0,cpu"
+        "conv2d", "--option", "cudnn=benchmark", "--time", "0.25", "--device", "cuda:0,cpu"
     )
     assert (status, errors) == (0, "")
     runs = asked(engines)
@@ -31,8 +32,23 @@ def test_what_is_asked_reaches_the_engine(engines, type_in):
         ("float16", 0.25, "hot", False)
     }
     assert all(run.options == {"cudnn": "benchmark"} for run in runs)
-    type_in("matmul", "--mode", "cold", "--naive", "--size", "64")
+    type_in("matmul", "--cold", "--naive", "--size", "64")
     assert {(run.cache, run.naive) for run in asked(engines)[6:]} == {("cold", True)}
+
+
+SWITCHES = [one for one in parameters_of(RunWorkload) if one.is_switch]
+
+
+@pytest.mark.parametrize("switch", SWITCHES, ids=lambda one: one.name)
+def test_every_switch_reaches_the_engine_and_a_workload_may_refuse_it(engines, type_in, switch):
+    type_in("matmul", "--size", "64", switch.flag)
+    assert [switch.is_on(run) for run in asked(engines)][-1]
+    others = [one for one in SWITCHES if one is not switch]
+    assert not any(one.is_on(run) for run in asked(engines) for one in others)
+    proud = msgspec.structs.replace(conv2d(), refuses={switch.name: "Not with me."})
+    engines.scripts[DescribeEngine] = [described_with_cuda(workloads=(proud,))]
+    status, _, errors = type_in("conv2d", switch.flag)
+    assert (status, "Not with me." in errors) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -41,18 +57,19 @@ def test_what_is_asked_reaches_the_engine(engines, type_in):
         (["matmul", "--sweep", "512:64"], "512:64"),
         (["matmul", "--sweep", "512"], "64:4096"),
         (["matmul", "--sweep", "64:512", "--size", "64"], "--sweep"),
-        (["matmul", "--mode", "warm"], "hot"),
+        (["matmul", "--time", "1day"], "6min"),
+        (["matmul", "--save", "a.csv", "--save", "b.csv"], "ending"),
         (["matmul", "--option", "cudnn"], "NAME=VALUE"),
         (["matmul", "--option", "=x"], "NAME=VALUE"),
         (["matmul", "--option", "a=b"], "matmul"),
         (["conv2d", "--option", "a=b"], "cudnn"),
         (["conv2d", "--option", "cudnn=fast"], "default, benchmark"),
-        (["conv2d", "--mode", "cold"], "never cold"),
+        (["conv2d", "--cold"], "never cold"),
         (["conv2d", "--naive"], "never naive"),
         (["conv2d", "--dtype", "float32"], "float16, float64"),
         (["card_only", "--device", "cpu"], "cuda"),
         (["nothing"], "elementwise, matmul"),
-        (["matmul", "--export", "results.exe"], ".csv"),
+        (["matmul", "--save", "results.exe"], ".csv"),
     ],
 )
 def test_wrong_use_is_one_line_and_status_2(engines, type_in, arguments, words):
@@ -107,7 +124,13 @@ def test_after_ctrl_c_nothing_else_begins(engines, capsys):
     runs = BenchRuns(CommandEngine(engines(EngineEnvironment()), interrupt, Progress()))
     for dtypes in (("float32",), ("float16",)):
         runs.make(
-            Plan(workload="matmul", sizes=(64, 128), dtypes=dtypes, devices=("cpu",), budget_s=1.0)
+            Plan(
+                workload="matmul",
+                sizes=(64, 128),
+                dtypes=dtypes,
+                devices=("cpu",),
+                settings={"budget_s": 1.0},
+            )
         )
     assert len(runs.runs) == 1
     _, errors = capsys.readouterr()

@@ -38,7 +38,7 @@ def test_a_sweep_in_words_ends_with_verdict_and_crossover(type_in):
 
 
 def test_transfers_are_timed_beside_and_have_a_verdict(engines, type_in):
-    _, output, _ = type_in("matmul", "--size", "64,2048", "--with-transfers")
+    _, output, _ = type_in("matmul", "--size", "64,2048", "--transfers")
     modes = [(run.device, run.transfers) for run in asked(engines)]
     assert modes == [("cpu", False), ("cuda:0", False), ("cuda:0", True)] * 2
     assert "cuda:0+copies" in output
@@ -48,7 +48,7 @@ def test_transfers_are_timed_beside_and_have_a_verdict(engines, type_in):
 
 
 def test_the_cpu_says_that_it_has_nothing_to_transfer(engines, type_in):
-    _, output, _ = type_in("matmul", "--size", "64", "--with-transfers")
+    _, output, _ = type_in("matmul", "--size", "64", "--transfers")
     (remark,) = (line for line in output.splitlines() if "no copies" in line)
     assert "compute " in remark
     _, output, _ = type_in("matmul", "--size", "64")

@@ -10,14 +10,24 @@ import pytest
 from gpu_studio.core.benchmark.plan import Plan, Sweep, time_left_s
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.benchmark.sizes import powers_of_two
-from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
 from gpu_studio.core.benchmark.verdict import claims_by_size, crossings_of
-from gpu_studio.core.messages.run_messages import RunFinished, RunPhaseChanged, RunWorkload
+from gpu_studio.core.messages.run_messages import (
+    SUSTAINED_LOAD_S,
+    RunFinished,
+    RunPhaseChanged,
+    RunWorkload,
+)
 from tests.fakes.run_answers import batch, finished, in_turns, started
 
 
 def on_the_cpu(*sizes: int) -> list[RunWorkload]:
-    plan = Plan(workload="matmul", sizes=sizes, dtypes=("float32",), devices=("cpu",), budget_s=2.0)
+    plan = Plan(
+        workload="matmul",
+        sizes=sizes,
+        dtypes=("float32",),
+        devices=("cpu",),
+        settings={"budget_s": 2.0},
+    )
     return plan.requests()
 
 
@@ -27,7 +37,7 @@ def test_devices_alternate_at_each_size() -> None:
         sizes=(512, 1024),
         dtypes=("float32", "float16"),
         devices=("cpu", "cuda:0"),
-        budget_s=1.5,
+        settings={"budget_s": 1.5},
     )
     requests = plan.requests(first_number=7)
     assert [(r.size, r.dtype, r.device) for r in requests] == list(
@@ -54,11 +64,11 @@ def test_the_time_left_counts_what_runs_and_what_waits() -> None:
 
 def test_a_sustained_plan_counts_its_load_and_its_longer_timing() -> None:
     plan = Plan(
-        workload="matmul", sizes=(64, 128), dtypes=("float32",), devices=("cpu",), budget_s=2.0,
-        sustained=True,
+        workload="matmul", sizes=(64, 128), dtypes=("float32",), devices=("cpu",),
+        settings={"sustained": True},
     )  # fmt: skip
     first, *waiting = plan.requests()
-    assert {request.budget_s for request in (first, *waiting)} == {SUSTAINED_LOAD_S}
+    assert {request.timed_s for request in (first, *waiting)} == {SUSTAINED_LOAD_S}
     each_s = 2 * SUSTAINED_LOAD_S
     usual_s = time_left_s([], on_the_cpu(64)) - 2.0
     assert time_left_s([], [first]) == pytest.approx(each_s + usual_s)
@@ -72,8 +82,10 @@ def test_a_sustained_plan_counts_its_load_and_its_longer_timing() -> None:
     assert run.progress == 0.5
     run.apply(batch(first, (1.0,), spent_s=SUSTAINED_LOAD_S))
     assert run.progress == 1.0
-    longer = msgspec.structs.replace(plan, budget_s=60.0).requests()
-    assert {request.budget_s for request in longer} == {60.0}
+    longer = msgspec.structs.replace(
+        plan, settings={"sustained": True, "budget_s": 60.0}
+    ).requests()
+    assert {request.timed_s for request in longer} == {60.0}
 
 
 Time = Callable[[RunWorkload], "float | None"]
@@ -86,8 +98,7 @@ def sweep(*devices: str, transfers: bool = False, sizes: list[int] | None = None
             sizes=tuple(sizes or powers_of_two(64, 4096)),
             dtypes=("float32",),
             devices=devices,
-            budget_s=0.5,
-            transfers=transfers,
+            settings={"budget_s": 0.5, "transfers": transfers},
         )
     )
 

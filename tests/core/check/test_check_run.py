@@ -175,7 +175,7 @@ def test_what_remains_shrinks_with_each_stage() -> None:
     run = started(minutes=6)
     assert run.remaining_s == pytest.approx(360)
     run_round(run, end_in="memory")
-    memory_s = next(one.budget_s for one in run.stages if one.name == "memory")
+    memory_s = next(one.planned_s for one in run.stages if one.name == "memory")
     assert run.remaining_s == pytest.approx(memory_s * (1 - 9 / 20) + 0.08 * 360)
 
 

@@ -98,7 +98,7 @@ def requests_to(device: str, snapshot: Path) -> list[Request]:
 def answers(maker: str, snapshot: Path) -> list[Event]:
     device = f"{maker}:0"
     small = [
-        RunCheck(device=device, budget_s=0.5),
+        RunCheck(device=device, round_s=0.5),
         *(RunPitfall(name=name, device=device) for name in PITFALL_NAMES),
     ]
     lines = [encode(one).decode() for one in requests_to(device, snapshot)]

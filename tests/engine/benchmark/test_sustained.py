@@ -11,6 +11,7 @@ from gpu_studio.core.benchmark import sustained
 from gpu_studio.core.benchmark.sustained import unsteadiness
 from gpu_studio.core.benchmark.trust import doubts_of
 from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.messages import run_messages
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunHeat
 from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.engine import sensor
@@ -24,7 +25,7 @@ _TICK_S = time.get_clock_info("monotonic").resolution  # 16 ms on Windows
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sustained, "SUSTAINED_LOAD_S", 0.2)
+    monkeypatch.setattr(run_messages, "SUSTAINED_LOAD_S", 0.2)
 
 
 def finished(**changes: object) -> RunFinished:

@@ -85,13 +85,13 @@ def run_for(
     name: StageName, plant: PlantKind | None = None, *, kind: type[StageRun] = TickingRun,
     **options: Any,
 ) -> StageRun:  # fmt: skip
-    options = {"budget_s": _BUDGETS_S[name], "clock": TickingClock(), **options}
-    return kind(name, CPU, options.pop("budget_s"), plant_kind=plant, **options)
+    options = {"planned_s": _BUDGETS_S[name], "clock": TickingClock(), **options}
+    return kind(name, CPU, options.pop("planned_s"), plant_kind=plant, **options)
 
 
 def card_run(name: StageName, plant: PlantKind | None = None, **options: Any) -> StageRun:
     """Return a run whose CPU passes for a card, with much time."""
-    return run_for(name, plant, kind=CardRun, **{"budget_s": 1000.0, **options})
+    return run_for(name, plant, kind=CardRun, **{"planned_s": 1000.0, **options})
 
 
 def follow(run: StageRun, steps: Generator[str, None, bool] | None = None) -> tuple[int, bool]:

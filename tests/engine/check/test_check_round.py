@@ -47,7 +47,7 @@ def short_stages(monkeypatch: pytest.MonkeyPatch, **during: Callable[[StageRun],
 
 
 def request(**changes: Any) -> RunCheck:
-    options: dict[str, Any] = {"device": "cpu", "budget_s": 60.0, **changes}
+    options: dict[str, Any] = {"device": "cpu", "round_s": 60.0, **changes}
     return RunCheck(**options)
 
 

@@ -40,7 +40,7 @@ def test_work_that_cannot_run_is_told_and_the_rest_goes_on(
         raise error
 
     monkeypatch.setattr(place, name, refuse)
-    run = run_for("compute", budget_s=0.1)
+    run = run_for("compute", planned_s=0.1)
     titles = ("Exact products in bf", "Convolution 1 × 1", "Products in int8", "Random gather")
     works = works_named(run, *titles)
     _, is_whole = follow(run, in_turns(run, works))
@@ -102,7 +102,7 @@ def test_a_wrong_number_is_told_with_its_work_and_whether_it_comes_back(
         return result
 
     monkeypatch.setattr(torch.Tensor, "gather", gather)
-    run = run_for("compute", budget_s=0.1)
+    run = run_for("compute", planned_s=0.1)
     follow(run, in_turns(run, works_named(run, "Random gather")))
     (finding,) = run.findings
     assert (finding.kind, finding.count) == ("wrong_order", 1)

@@ -32,7 +32,7 @@ def found(
     monkeypatch.setattr(layouts, "OPERATIONS", [one for one in OPERATIONS if one.name == name])
     monkeypatch.setattr(layouts, "DTYPES", DTYPES[:2])
     monkeypatch.setattr(known_answers, "KNOWN", ())
-    run = run_for("layouts", budget_s=0.1)
+    run = run_for("layouts", planned_s=0.1)
     follow(run)
     assert {one.kind for one in run.findings} <= {"disagreement"}
     return run.findings
@@ -125,7 +125,7 @@ def test_every_form_is_compared_in_every_dtype_that_has_it(
 ) -> None:
     monkeypatch.setattr(layouts, "OPERATIONS", OPERATIONS)
     monkeypatch.setattr(known_answers, "KNOWN", ())
-    run = run_for("layouts", budget_s=0.1, clock=TickingClock(0.001))
+    run = run_for("layouts", planned_s=0.1, clock=TickingClock(0.001))
     _, is_whole = follow(run)
     assert is_whole
     assert run.findings == []

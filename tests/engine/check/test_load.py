@@ -37,7 +37,7 @@ def test_one_wrong_product_of_all_is_found_under_full_load(
         result.view(torch.int32)[3, 7] ^= (call == number) << 12
 
     multiply_with(monkeypatch, one_bit)
-    run = run_for("load", clock=TickingClock(0.003), budget_s=3.0)
+    run = run_for("load", clock=TickingClock(0.003), planned_s=3.0)
     follow(run)
     assert [(one.kind, one.count) for one in run.findings] == [("wrong_result", 1)]
     assert "Under full load" in run.findings[0].sentence
@@ -118,7 +118,7 @@ def test_slower_memory_counts_only_at_the_same_clock(
     first = Telemetry(memory_clock_mhz=first_mhz, sm_clock_mhz=1468.0)
     hot = Telemetry(memory_clock_mhz=hot_mhz, sm_clock_mhz=chip_mhz)
     read = sensor_of(first, first, hot)
-    run = card_run("load", "slow_memory", read=read, budget_s=6.0)
+    run = card_run("load", "slow_memory", read=read, planned_s=6.0)
     follow(run)
     assert [(one.kind, one.severity) for one in run.findings] == [
         ("slow_memory", "doubt")
@@ -130,7 +130,7 @@ def test_the_full_load_ends_when_the_card_is_steady() -> None:
     warming = [
         Telemetry(temperature_c=40.0 + 2 * number, sm_clock_mhz=1468.0) for number in range(6)
     ]
-    run = run_for("load", budget_s=119.0, read=sensor_of(*warming, STEADY))
+    run = run_for("load", planned_s=119.0, read=sensor_of(*warming, STEADY))
     _, is_whole = follow(run)
     assert is_whole
     # Some seconds of warming up, then a minute of the same temperature.
@@ -143,7 +143,7 @@ def test_a_clock_that_changes_is_not_steady() -> None:
     clocks = [
         Telemetry(temperature_c=60.0, sm_clock_mhz=1400.0 + 100 * (n % 2)) for n in range(199)
     ]
-    run = run_for("load", budget_s=119.0, read=sensor_of(*clocks))
+    run = run_for("load", planned_s=119.0, read=sensor_of(*clocks))
     follow(run)
     assert "not steady" in run.tested
     assert run.elapsed_s >= 119.0
@@ -157,7 +157,7 @@ def test_on_a_busy_pc_a_step_of_the_load_ends_in_time(monkeypatch: pytest.Monkey
         clock.now_s += 0.1 if call > 3 else 0.001
 
     multiply_with(monkeypatch, take_time)
-    run = run_for("load", budget_s=12.0, clock=clock)
+    run = run_for("load", planned_s=12.0, clock=clock)
     steps, is_whole = follow(run)
     assert is_whole
     assert steps >= 8

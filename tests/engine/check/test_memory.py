@@ -87,7 +87,7 @@ def memory_of(run: StageRun, size: int = 32 * MIB) -> TestedMemory:
 def test_a_write_that_disturbs_what_lies_above_or_below_is_found(
     monkeypatch: pytest.MonkeyPatch, step: int, pattern: str
 ) -> None:
-    run = run_for("memory", budget_s=600.0)
+    run = run_for("memory", planned_s=600.0)
     words = memory_of(run, 40 * MIB)
     real = words._write
 
@@ -105,7 +105,7 @@ def test_a_write_that_disturbs_what_lies_above_or_below_is_found(
 def test_the_memory_rests_between_the_writes_and_the_reads() -> None:
     idle = Telemetry(temperature_c=40.0, sm_clock_mhz=139.0)
     busy = Telemetry(temperature_c=60.0, sm_clock_mhz=1468.0)
-    run = run_for("memory", budget_s=100.0, read=sensor_of(busy, busy, idle))
+    run = run_for("memory", planned_s=100.0, read=sensor_of(busy, busy, idle))
     words = memory_of(run)
     doing = list(words.one_pass())
     rest = doing.index("A rest before the words are read")
@@ -137,13 +137,13 @@ def test_of_much_ram_as_much_is_tested_as_there_is_time_for(
     monkeypatch.setattr(memory, "_LARGEST_RAM_CHUNK", MIB)
     monkeypatch.setattr(TestedMemory, "_make", in_time)
     chunks = []
-    for budget_s in (10.0, 20.0):
-        run = run_for("memory", budget_s=budget_s, clock=clock)
+    for planned_s in (10.0, 20.0):
+        run = run_for("memory", planned_s=planned_s, clock=clock)
         words = TestedMemory(run)
         chunks.append(len(words.chunks))
         list(words.one_pass())
         assert words.passes == 1, "half a pass has no verdict"
-        assert run.elapsed_s <= budget_s
+        assert run.elapsed_s <= planned_s
     # 60 % of the time, 12 writings and readings of 0.1 s a chunk, after those of the first one.
     assert chunks == [4, 9]
 
@@ -247,7 +247,7 @@ def test_a_card_with_too_little_free_memory_is_tested_in_part(
     def take_two(words: TestedMemory, _count: int) -> None:
         words.chunks = [torch.empty(MIB // 2, dtype=torch.int64) for _ in range(2)]
 
-    run = card_run("memory", budget_s=3.0, clock=TickingClock(0.001))
+    run = card_run("memory", planned_s=3.0, clock=TickingClock(0.001))
     monkeypatch.setattr(memory, "free_bytes", lambda _device: 300 * MIB)
     monkeypatch.setattr(TestedMemory, "add_chunks", take_two)
     _, is_whole = follow(run, memory.memory(run))
@@ -273,7 +273,7 @@ def test_memory_errors_that_the_card_counts_are_reported_once_they_rise(
 
 
 def test_memory_that_repeats_is_found() -> None:
-    run = run_for("memory", budget_s=600.0)
+    run = run_for("memory", planned_s=600.0)
     words = memory_of(run, 40 * MIB)
     words.chunks = [words.chunks[number % 2] for number in range(4)]
     list(words.one_pass())

@@ -27,9 +27,9 @@ def works_for(run: StageRun, begin: str = "") -> list[KnownWork]:
 @pytest.mark.parametrize("plant", OUTSIDE_PLANTS, ids=lambda plant: plant.title)
 def test_a_fault_planted_in_pytorch_is_found(plant: OutsidePlant) -> None:
     name = plant.found_by if plant.found_by in ("memory", "link") else "compute"
-    run = run_for(name, budget_s=0.5, clock=TickingClock(0.02), seed=1)  # type: ignore[arg-type]
+    run = run_for(name, planned_s=0.5, clock=TickingClock(0.02), seed=1)  # type: ignore[arg-type]
     if "fill" in plant.found_by:
-        run = card_run("compute", budget_s=0.01)
+        run = card_run("compute", planned_s=0.01)
     steps = in_turns(run, works_for(run, plant.found_by)) if name == "compute" else None
     with plant.planted():
         follow(run, steps)
@@ -37,7 +37,7 @@ def test_a_fault_planted_in_pytorch_is_found(plant: OutsidePlant) -> None:
 
 
 def test_no_work_finds_anything_on_a_sound_cpu() -> None:
-    run = run_for("compute", budget_s=0.0, clock=TickingClock(0.0001), seed=5)
+    run = run_for("compute", planned_s=0.0, clock=TickingClock(0.0001), seed=5)
     _, is_whole = follow(run, in_turns(run, works_for(run)))
     assert run.findings == []
     assert is_whole

@@ -16,7 +16,7 @@ _FOUND = [(stage, fault.kind) for fault in PLANTED_FAULTS for stage in fault.fou
 def test_a_stage_finds_its_planted_faults(stage: StageName, kind: PlantKind) -> None:
     run = run_for(stage, kind, offset_s=60.0)
     if kind == "slow_memory":  # on a card, at the same clock
-        run = card_run(stage, kind, budget_s=6.0, read=lambda: Telemetry(memory_clock_mhz=3004.0))
+        run = card_run(stage, kind, planned_s=6.0, read=lambda: Telemetry(memory_clock_mhz=3004.0))
     follow(run)
     verdict = stage_verdict(run.findings, has_tested=True, is_complete=True)
     is_wrong_result = kind in ("bit", "stuck", "swap", "drop", "edge")
@@ -47,17 +47,17 @@ def test_a_stop_ends_a_stage_after_its_step(name: StageName) -> None:
 
 @pytest.mark.parametrize("name", STAGE_NAMES)
 def test_on_a_busy_pc_a_stage_takes_longer_to_test_everything_once(name: StageName) -> None:
-    budget_s = 5.0 if name == "load" else 0.02  # its periods alone take six seconds
-    run = run_for(name, budget_s=budget_s, clock=TickingClock(0.01))
+    planned_s = 5.0 if name == "load" else 0.02  # its periods alone take six seconds
+    run = run_for(name, planned_s=planned_s, clock=TickingClock(0.01))
     _, is_whole = follow(run)
     assert is_whole
     assert run.tested
-    assert budget_s < run.elapsed_s < budget_s + OVERTIME_S
+    assert planned_s < run.elapsed_s < planned_s + OVERTIME_S
 
 
 @pytest.mark.parametrize("name", STAGE_NAMES)
 def test_a_stage_that_has_not_tested_everything_ends_after_its_overtime(name: StageName) -> None:
-    run = run_for(name, budget_s=0.2, clock=TickingClock(OVERTIME_S / 6))
+    run = run_for(name, planned_s=0.2, clock=TickingClock(OVERTIME_S / 6))
     _, is_whole = follow(run)
     assert not is_whole
 

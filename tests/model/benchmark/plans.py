@@ -35,7 +35,7 @@ def plan(*sizes: int, devices: tuple[str, ...] = ("cpu",), budget_s: float = 2.0
         sizes=sizes or (512,),
         dtypes=("float32",),
         devices=devices,
-        budget_s=budget_s,
+        settings={"budget_s": budget_s},
     )
 
 

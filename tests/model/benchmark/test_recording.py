@@ -164,7 +164,11 @@ def test_runs_of_this_window_become_a_recording_and_played_ones_do_not(
     with pytest.raises(StudioError, match="None of these runs was made on this PC"):
         recording_from(ready_studio, benchmark.runs, "2026-02-03T04:05:06+00:00")
     plan = Plan(
-        workload="elementwise", sizes=(64,), dtypes=("float32",), devices=("cpu",), budget_s=1.0
+        workload="elementwise",
+        sizes=(64,),
+        dtypes=("float32",),
+        devices=("cpu",),
+        settings={"budget_s": 1.0},
     )
     benchmark.start(plan)
     qtbot.waitUntil(lambda: not benchmark.state.is_busy)

@@ -55,7 +55,7 @@ def test_the_first_card_is_checked_for_six_minutes(check: CardCheck, engines: En
     own = next(engine for engine in engines.made if request in engine.requests)
     assert own is not programs_own
     wait_until(lambda: "close" in own.calls)
-    assert (request.device, request.stages, request.budget_s) == ("cuda:0", STAGE_NAMES, 360.0)
+    assert (request.device, request.stages, request.round_s) == ("cuda:0", STAGE_NAMES, 360.0)
     assert request.plant is None
     assert (record.verdict, record.errors) == ("passed", 0)
     assert record.program.startswith("GPU Studio")
@@ -86,7 +86,7 @@ def test_the_cpu_is_checked_beside_the_programs_engine(check: CardCheck, engines
     assert check._studio.session.state is EngineState.READY
     engine.go()
     assert finish(check).device.address == "cpu"
-    assert requests_of(engines)[0].budget_s == 60.0
+    assert requests_of(engines)[0].round_s == 60.0
 
 
 def test_a_step_that_hears_no_stop_is_ended(

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QPushButton, QWidget
 
-from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.messages.run_messages import SUSTAINED_LOAD_S, RunWorkload
 from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from tests.driving.benchmark import cells, columns_of, run, type_sizes
 from tests.driving.window import click, find, text
@@ -100,7 +99,7 @@ def test_the_modes_go_into_the_requests_and_are_kept(
     assert {(r.cache, r.naive, r.stop_at_relative_interval) for r in asked} == {
         ("cold", True, 0.02)
     }
-    assert settings.choices.modes == ("transfers", "naive", "cold", "stop_early")
+    assert settings.choices.modes == ("cold", "transfers", "naive", "stop_early")
     assert cells(ready, "Mode") == ["cold cache"]
     titles = columns_of(ready)
     assert titles[2:5] == ["CPU", "GT 1030", "GT 1030 + copies"]
@@ -120,7 +119,7 @@ def test_the_sustained_speed_can_be_asked_for(
     run(ready, "64")
     (request,) = [request for request in engines.requests if isinstance(request, RunWorkload)]
     assert request.sustained
-    assert request.budget_s == SUSTAINED_LOAD_S
+    assert request.timed_s == SUSTAINED_LOAD_S
     assert settings.choices.modes == ("sustained",)
     assert cells(ready, "Mode") == ["sustained"]
     # The default of 2 s, or 15 s of load and 15 s more: the plan says so beforehand.

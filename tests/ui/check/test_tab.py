@@ -109,7 +109,7 @@ def test_a_pc_without_a_card_checks_its_cpu_and_says_so(tab: CheckTab, engines: 
     run(tab)
 
     (request,) = requests_of(engines)
-    assert (request.device, request.budget_s) == ("cpu", 60.0)
+    assert (request.device, request.round_s) == ("cpu", 60.0)
     assert not sees(tab, "check.sensors"), "the CPU reports no sensors to the check"
     assert "free" in what_was_tested(tab, "RAM"), "how much of its RAM was tested"
 

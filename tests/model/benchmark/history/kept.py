@@ -28,7 +28,11 @@ def folder_of(studio: Studio) -> Path:
 
 def run(qtbot: QtBot, benchmark: Benchmark, history: HistoryModel, *sizes: int) -> None:
     plan = Plan(
-        workload="elementwise", sizes=sizes, dtypes=("float32",), devices=("cpu",), budget_s=1.0
+        workload="elementwise",
+        sizes=sizes,
+        dtypes=("float32",),
+        devices=("cpu",),
+        settings={"budget_s": 1.0},
     )
     benchmark.start(plan)
     qtbot.waitUntil(lambda: not benchmark.state.is_busy and not history.is_busy)
