@@ -154,6 +154,7 @@ ROOMS = {
         "devices": {"messages"},
         "benchmark": {"messages", "devices"},
         "memory": {"messages", "devices"},
+        "errors": {"devices", "memory"},
         "switcher": {"messages", "devices"},
         "race": {"messages", "devices", "benchmark"},
         "check": {"messages", "devices"},

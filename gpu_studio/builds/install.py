@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import re
 import shutil
 import sys
 import time
@@ -29,6 +28,8 @@ from gpu_studio.core.builds.progress import DownloadPace, InstallProgress, Insta
 from gpu_studio.core.builds.record import BuildRecord, parsed_json
 from gpu_studio.core.builds.trouble import TroubleError
 from gpu_studio.core.builds.words import unproven_sentence
+from gpu_studio.core.error_table import Family
+from gpu_studio.core.errors.reader import family_of
 from gpu_studio.core.packages_folder import variables_for
 from gpu_studio.core.user_file import write_atomically
 from gpu_studio.core.wheel_table import load_table
@@ -49,7 +50,6 @@ MODULE = "gpu_studio.engine.build_check"
 _POLL_S = 0.1
 _LONGEST_S = 300.0  # the first import on a slow disk, with a virus scanner
 _LONGEST_END_S = 2.0
-_RUNTIME = re.compile(r"DLL load failed|WinError (126|127|1114)|c10\.dll|vcruntime", re.IGNORECASE)
 _PROGRESS_EVERY_S = 0.1
 # The bar's shares of a download; a disk unpacks some ten times as fast as a home's line.
 _DOWNLOADED, _UNPACKED = 0.8, 0.97
@@ -131,7 +131,7 @@ def check_build(
 
 
 def _trouble(tag: str, detail: str) -> troubles.Trouble:
-    if _RUNTIME.search(detail):
+    if family_of(detail) is Family.RUNTIME:
         return troubles.missing_runtime(detail)
     return troubles.failed_check(tag, detail or "its process ended without an answer")
 

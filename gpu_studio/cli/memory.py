@@ -1,16 +1,14 @@
-"""``gpu-studio memory``: explain an out-of-memory error, run the memory lab, see what fits."""
+"""``gpu-studio memory``: run the memory lab, see what fits."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli import memory_fit, memory_replay
 from gpu_studio.cli.answers import at_work, new_engine
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, OneOf, Option, WrongUseError
-from gpu_studio.cli.memory_answer import print_answer
 from gpu_studio.cli.screen import (
     Progress,
     complain,
@@ -20,7 +18,7 @@ from gpu_studio.cli.screen import (
     print_list,
 )
 from gpu_studio.core.engine import Engine, EngineEnvironment, describe_exit
-from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.experiment import check_experiment
 from gpu_studio.core.memory.modelled_cards import (
     is_modelled,
@@ -28,7 +26,6 @@ from gpu_studio.core.memory.modelled_cards import (
     modelled_cards,
     needs_budget,
 )
-from gpu_studio.core.memory.oom_reader import MOST_FILE_BYTES, decoded_text, explain_oom_text
 from gpu_studio.core.memory.outcome import outcome_notice
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
@@ -43,36 +40,10 @@ from gpu_studio.core.messages.memory_messages import (
 from gpu_studio.core.messages.message import Event
 from gpu_studio.core.tensors import DTYPES, LARGEST_SIZE
 from gpu_studio.core.units import format_bytes
-from gpu_studio.core.user_file import UnusableFileError, open_user_file
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 
 _MOST_MIB = 1 << 30
 _MOST_TENSORS = 1_000_000
-
-
-def _explain(options: argparse.Namespace, _log_path: Path) -> int:
-    """Explain the error in a file, or say why not; return the exit status."""
-    found = explain_oom_text(decoded_text(_content(options.file)))
-    if found is None:
-        message = "This text has no out-of-memory error."
-        raise StudioError(FailureKind.BAD_REQUEST, message)
-    if options.json:
-        print_json("oom_numbers", found.numbers)
-        return DONE
-    print_answer(found.answer)
-    return DONE
-
-
-def _content(name: str) -> bytes:
-    if name == "-":
-        return sys.stdin.buffer.read(MOST_FILE_BYTES)
-    try:
-        with open_user_file(Path(name)) as file:
-            return file.read(MOST_FILE_BYTES)
-    except UnusableFileError as error:
-        raise WrongUseError(f"Cannot open “{name[:80]}”: {error}.") from error
-    except OSError as error:
-        raise WrongUseError(f"Cannot read “{name[:80]}”: {error.strerror or error}.") from error
 
 
 def _list_experiments(options: argparse.Namespace, _log_path: Path) -> int:
@@ -183,7 +154,6 @@ def _list_cards(options: argparse.Namespace, _log_path: Path) -> int:
     return DONE
 
 
-_FILE = Option("file", "a file with the error, or - for stdin", metavar="FILE")
 _OOM = (
     Option(
         "--preset", "the experiment; see “memory experiments”",
@@ -215,16 +185,8 @@ _OOM = (
     ),
 )  # fmt: skip
 COMMAND = Command(
-    about="See where a card's memory goes: explain an out-of-memory error, cause one safely, or "
-    "see what fits.",
+    about="See where a card's memory goes: cause an out-of-memory error safely, or see what fits.",
     parts={
-        "explain": Command(
-            help="explain an out-of-memory error",
-            about="Explain an out-of-memory error of PyTorch, and what to try first.",
-            run=_explain,
-            options=(_FILE,),
-            json="print the numbers as one JSON object",
-        ),
         "oom": Command(
             help="run an experiment of the memory lab",
             about="Run an experiment of the memory lab. Without --budget-mib, PyTorch may reserve "

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from gpu_studio.core.device_name import CPU, DeviceName
+from gpu_studio.core.error_table import Family
+from gpu_studio.core.errors.reader import family_of
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.switcher import whole_snippet
@@ -25,7 +27,6 @@ from gpu_studio.engine.accelerators.cpu import Cpu
 from gpu_studio.engine.accelerators.cuda import Cuda
 from gpu_studio.engine.accelerators.rocm import Rocm
 from gpu_studio.engine.accelerators.xpu import Xpu
-from gpu_studio.engine.error_texts import is_no_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -186,7 +187,7 @@ def prove_kernels(device: torch.device) -> None:
         torch.zeros(1, device=device).add_(1)
         synchronize(device)
     except RuntimeError as error:
-        if not is_no_code(str(error)):
+        if family_of(str(error)) is not Family.NO_CODE:
             raise
         cards = accelerator_of(device)
         listed = ", ".join(cards.arch_list())

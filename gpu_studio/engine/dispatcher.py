@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.error_table import Family
+from gpu_studio.core.errors.reader import family_of
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
@@ -206,7 +208,7 @@ def _failure_of(error: Exception) -> Failure:
         from gpu_studio.engine.faults import failure_of
     except Exception:  # PyTorch itself cannot be imported: ImportError, OSError
         message = f"PyTorch cannot be loaded: {error}"
-        if "WinError 126" in message or "DLL load failed" in message:
+        if family_of(message) is Family.RUNTIME:
             message += _MISSING_ON_WINDOWS
         return Failure(FailureKind.INTERNAL, message, fatal=True)
     return failure_of(error)

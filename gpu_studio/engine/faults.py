@@ -9,11 +9,14 @@ from __future__ import annotations
 import msgspec
 import torch
 
+from gpu_studio.core.error_table import Family
+from gpu_studio.core.errors.reader import kind_of
 from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from, first_line
-from gpu_studio.core.memory.oom_text import is_out_of_memory, read_oom_text
+from gpu_studio.core.memory.oom_text import read_oom_text
 from gpu_studio.core.units import format_bytes
-from gpu_studio.engine import error_texts
 from gpu_studio.engine.device import accelerator
+
+_BEGINNINGS = ("CUDA error: ", "HIP error: ")
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -34,27 +37,30 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def _read(error: BaseException, text: str) -> tuple[FailureKind, str]:
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or is_out_of_memory(text):
+    known = kind_of(text)
+    family = known.family if known is not None else None
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or family == Family.MEMORY:
         # PyTorch's RAM allocator names itself; the errors of Python and C++ have no text.
         is_of_ram = isinstance(error, MemoryError) or "DefaultCPUAllocator" in text
         return FailureKind.OUT_OF_MEMORY, describe_out_of_memory(text, is_of_ram=is_of_ram)
-    if error_texts.is_no_code(text):
-        return FailureKind.NO_KERNEL, (
-            f"This PyTorch ({torch.__version__}) has no code for this card. You need a "
-            "different build of PyTorch; the Devices tab names it."
-        )
-    if error_texts.is_no_card(text):
-        return FailureKind.NO_CUDA, accelerator().explain(text)
-    if error_texts.is_unsupported_dtype(text):
-        return FailureKind.DTYPE_UNSUPPORTED, (
-            f"This device does not support this operation in this dtype: {_first_line(text)}"
-        )
-    if library := error_texts.refusing_library(text):
-        return FailureKind.LIBRARY_UNSUPPORTED, (
-            f"{library} does not work with this card or its driver: {_first_line(text)}."
-        )
-    if error_texts.is_broken(text):
-        return FailureKind.CUDA_ERROR, f"The card stopped with an error: {_first_line(text)}."
+    match family:
+        case Family.NO_CODE:
+            return FailureKind.NO_KERNEL, (
+                f"This PyTorch ({torch.__version__}) has no code for this card. You need a "
+                "different build of PyTorch; the Devices tab names it."
+            )
+        case Family.NO_CARD:
+            return FailureKind.NO_CUDA, accelerator().explain(text)
+        case Family.DTYPE:
+            return FailureKind.DTYPE_UNSUPPORTED, (
+                f"This device does not support this operation in this dtype: {_first_line(text)}"
+            )
+        case Family.LIBRARY if known is not None:
+            return FailureKind.LIBRARY_UNSUPPORTED, (
+                f"{known.library} does not work with this card or its driver: {_first_line(text)}."
+            )
+        case Family.BROKEN:
+            return FailureKind.CUDA_ERROR, f"The card stopped with an error: {_first_line(text)}."
     return FailureKind.INTERNAL, ""
 
 
@@ -79,4 +85,8 @@ def describe_out_of_memory(text: str, *, is_of_ram: bool = False) -> str:
 
 
 def _first_line(text: str) -> str:
-    return error_texts.without_beginning(first_line(text, 200))
+    """Return the first line of an error without the platform's name."""
+    line = first_line(text, 200)
+    for beginning in _BEGINNINGS:
+        line = line.removeprefix(beginning)
+    return line.rstrip(".")

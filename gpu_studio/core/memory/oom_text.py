@@ -33,6 +33,10 @@ _FORMS = {
     "tried_bytes": (
         f"(?:Triedto|youtriedto|Unableto)allocate{SIZE}",
         f"Requested(?:size)?:{SIZE}",
+        rf"Requestedsizewas{SIZE}",
+        rf"(?:allocating|[( ]){SIZE}(?:ondevice|chunk)",
+        rf"bufferofsize{_BYTES}",
+        rf"allocationofsize{_BYTES}",
         f"Invalidbuffersize:{SIZE}",
         f"MTLBufferforsize{_BYTES}",
         f"Required:{_BYTES}",
@@ -80,6 +84,8 @@ _PREFIXES = (
     r"[Rr]ank[ ]?\d{1,4}:",
     r"\d{1,4}:(?=[ ])",
     r"[A-Za-z][\w./-]{0,60}[ ]{0,20}[|│]",
+    r"\([A-Z]\w{2,30}[ ]pid=\d{1,10}\)",
+    rf"{_LEVEL}[ ]\d\d-\d\d[ ]{_CLOCK}[ ]\[[\w.:/-]{{1,60}}\]",
     rf"\[?\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:[.,]\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)?\]?",
     rf"-?[ ]?[\w.]{{1,60}}[ ]-[ ]{_LEVEL}[ ]-",
     rf"{_LEVEL}(?::[\w.]{{1,60}}:|(?=[ ]))",
@@ -91,14 +97,6 @@ _LARGEST_BYTES = 1 << 60
 _MOST_PROCESSES = 256
 MOST_CHARACTERS = 1 << 20
 """The numbers of a text."""
-
-_SIGNS = re.compile(
-    r"out of memory|OUT_OF_(?:DEVICE|HOST)_MEMORY|Invalid buffer size:"
-    r"|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED|can't allocate memory"
-    r"|not enough memory: you tried to allocate"
-    # If NVML does not answer, PyTorch fails inside its own error report.
-    r"|NVML_SUCCESS[^\n]*CUDACachingAllocator"
-)
 
 
 class GpuProcessBytes(msgspec.Struct, frozen=True):
@@ -170,7 +168,7 @@ class OomNumbers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def read_oom_text(text: str) -> OomNumbers:
     """Return the numbers of an out-of-memory text; any other text has none.
 
-    With several errors, the numbers belong to the first; `core.memory.oom_reader` separates them.
+    With several errors, the numbers belong to the first; `core.errors.reader` separates them.
     The latest texts are cached: an experiment's outcome and its tanks ask for the same one.
     """
     return numbers_in(letters_of(text))
@@ -210,11 +208,6 @@ def numbers_in(letters: str) -> OomNumbers:
             if (size_bytes := _size(found[2], found[3])) is not None
         ),
     )
-
-
-def is_out_of_memory(text: str) -> bool:
-    """Return whether an error's text means that memory ran out."""
-    return _SIGNS.search(text) is not None
 
 
 def _first_size(letters: str, patterns: tuple[re.Pattern[str], ...]) -> int | None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from gpu_studio.core.device_name import CPU
-from gpu_studio.core.memory.oom_text import is_out_of_memory
+from gpu_studio.core.error_table import Family
+from gpu_studio.core.errors.reader import family_of
 from gpu_studio.engine.stopwatch import CpuStopwatch
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class Cpu:
         """Do nothing: the system alone limits a program's memory."""
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        return isinstance(error, MemoryError) or is_out_of_memory(str(error))
+        return isinstance(error, MemoryError) or family_of(str(error)) is Family.MEMORY
 
     def start_history(self, device: torch.device) -> None:
         """Do nothing: there is no allocator to follow."""

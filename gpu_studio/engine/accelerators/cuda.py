@@ -12,8 +12,9 @@ import torch
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices.published_builds import advice_for
+from gpu_studio.core.error_table import Family
+from gpu_studio.core.errors.reader import family_of
 from gpu_studio.core.failure import first_line
-from gpu_studio.core.memory.oom_text import is_out_of_memory
 from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.texts import plain_text
@@ -228,7 +229,7 @@ class Cuda:
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """NVML's assertion in place of the error counts as well."""
-        return isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(str(error))
+        return isinstance(error, torch.OutOfMemoryError) or family_of(str(error)) is Family.MEMORY
 
     def start_history(self, device: torch.device) -> None:
         torch.cuda.memory._record_memory_history(

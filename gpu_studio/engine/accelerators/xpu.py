@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gpu_studio.core.error_table import Family
+from gpu_studio.core.errors.reader import family_of
 from gpu_studio.core.failure import first_line
-from gpu_studio.core.memory.oom_text import is_out_of_memory
 from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.texts import plain_text
 from gpu_studio.engine.accelerators.accelerator import MOST_HISTORY
@@ -227,7 +228,7 @@ class Xpu:
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Level Zero's own errors count as well."""
-        return isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(str(error))
+        return isinstance(error, torch.OutOfMemoryError) or family_of(str(error)) is Family.MEMORY
 
     def start_history(self, device: torch.device) -> None:
         memory: Any = torch.xpu.memory

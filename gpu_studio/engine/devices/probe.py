@@ -24,6 +24,8 @@ import msgspec
 import torch
 
 from gpu_studio.core.devices.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep
+from gpu_studio.core.error_table import Family
+from gpu_studio.core.errors.reader import family_of
 from gpu_studio.core.failure import first_line
 from gpu_studio.engine.device import (
     accelerator,
@@ -32,7 +34,6 @@ from gpu_studio.engine.device import (
     torch_card,
     torch_cards,
 )
-from gpu_studio.engine.error_texts import is_no_code
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _failed(card: TorchCard, error: Exception) -> CardProbed:
     code = getattr(error, "error_code", None)  # torch 2.8 and newer
     outcome = _OUTCOMES.get(code) if isinstance(code, int) else None
     by_text = next((kind for words, kind in _TEXTS if words in text), None)
-    if is_no_code(text):
+    if family_of(text) is Family.NO_CODE:
         by_text = "no_code"
     return CardProbed(
         card=card,

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.errors.log import MOST_READ_BYTES, decoded_text, told_lines
+from gpu_studio.core.errors.reader import read_error
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.core.memory.allocator.options import checked_configuration
 from gpu_studio.core.memory.answer import FitAnswer, FitVerdict
 from gpu_studio.core.memory.fit import ModelFit
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
 from gpu_studio.core.memory.networks import AS_IN_FILE, Network, network_called
-from gpu_studio.core.memory.oom_reader import MOST_FILE_BYTES, decoded_text, explain_oom_text
 from gpu_studio.core.memory.token_speed import bandwidth_of, bandwidth_request, speed_words
 from gpu_studio.core.memory.weights_file import ask_network
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
@@ -50,16 +51,12 @@ _CUT = f"The text is too long. Only its last {LONGEST_TEXT:,} characters are use
 _HINTS = {
     FILE: ("Will this model fit?", "Open a safetensors or GGUF file, or drop it here. Only its "
            "header is read."),
-    ERROR: ("Paste an error.", "You will see the memory when it failed, what the error means, and "
-            "what helps. It stays on this PC. Errors of any PyTorch since 1.0 work."),
+    ERROR: ("Paste an error.", "Of ComfyUI, vLLM, llama.cpp, Ollama, whisper, PyTorch and others: "
+            "you will see what kind it is, what it says of your card, and what helps in that "
+            "program. It stays on this PC."),
     HISTORY: ("Would your training fit on another card?", "Open a history of PyTorch's memory from "
               "any PC. It is replayed here as on a card of any size, with any setting."),
 }  # fmt: skip
-_NO_ERROR = FitAnswer(
-    (FitVerdict(Notice("Not an out-of-memory error.", Tone.AMBER)),),
-    "This text contains no out-of-memory error. Include the lines with “out of memory” or “Tried "
-    "to allocate”.",
-)
 
 
 class FitChoices(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,7 +180,7 @@ class FitModel(PageModel):
         elif isinstance(asked, Path):
             self._latest.ask(partial(ask_network, asked, call_child))
         else:
-            self._latest.ask(lambda _is_over: _explained(asked))
+            self._latest.ask(lambda _is_over: read_error(asked).answer)
 
     def _on_memory_changed(self) -> None:
         if self._card != self._last_card:
@@ -378,14 +375,10 @@ def _answer_of(fit: ModelFit, is_ram: bool) -> FitAnswer:
     return fit.answer(is_ram=is_ram)
 
 
-def _explained(text: str) -> FitAnswer:
-    explained = explain_oom_text(text)
-    return explained.answer if explained is not None else _NO_ERROR
-
-
 def _text_of(path: Path, is_over: Callable[[], bool]) -> str:
     try:
-        return decoded_text(read_user_file(path, MOST_FILE_BYTES, is_over))
+        text = decoded_text(read_user_file(path, MOST_READ_BYTES, is_over))
+        return told_lines(text, LONGEST_TEXT)
     except UnusableFileError as error:
         message = f"Cannot read {file_name(path)}: {error}."
         raise StudioError(FailureKind.FILE_REFUSED, message) from error

@@ -19,7 +19,7 @@ def slow_work(monkeypatch):
 
 
 def test_the_end_waits_for_what_fits_and_asks_no_more(tab, studio, slow_work, monkeypatch, qtbot):
-    monkeypatch.setattr(fit_model, "explain_oom_text", slow_work)
+    monkeypatch.setattr(fit_model, "read_error", slow_work)
     start(tab, studio)
     tab.pages.go_to(FIT)
     fit = tab.findChild(FitModel)

@@ -17,8 +17,8 @@ from PySide6.QtWidgets import (
     QSpinBox,
 )
 
+from gpu_studio.core.errors.reader import read_error
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.core.messages.memory_messages import ReadMemory, RunMemoryExperiment
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.model.latest import Latest
@@ -265,9 +265,16 @@ def test_an_error_becomes_a_verdict_with_its_bar_and_what_helps(page, qtbot):
 @pytest.mark.parametrize("words", ["hello", "\0" * 50, "<b>CUDA</b> " * 1000])
 def test_any_other_text_gets_a_clear_sentence(page, qtbot, words):
     paste(page, words)
-    qtbot.waitUntil(lambda: verdict(page) == "Not an out-of-memory error.")
-    assert not sees(page, "memory.fit.steps")
+    qtbot.waitUntil(lambda: verdict(page) == "This error is not known here.")
     assert not sees(page, "memory.fit.tank")
+
+
+def test_an_error_of_another_program_gets_that_programs_steps(page, qtbot):
+    error = "CUDA out of memory. Tried to allocate 20.00 MiB."
+    paste(page, f"!!! Exception during processing !!! {error}")
+    qtbot.waitUntil(lambda: verdict(page) == "Out of memory.")
+    assert table(page, "memory.fit.steps")[0][0] == "--lowvram"
+    assert "Printed by ComfyUI." in folded(page, "memory.fit.details")
 
 
 def test_the_example_is_one_and_clear_takes_it_away(page, qtbot):
@@ -275,7 +282,7 @@ def test_the_example_is_one_and_clear_takes_it_away(page, qtbot):
     assert verdict(page) == "Paste an error."
     click(page, "memory.error.example")
     example = find(page, "memory.error.text", QPlainTextEdit).toPlainText()
-    headline = plain(explain_oom_text(example).answer.verdicts[0].notice.sentence)
+    headline = plain(read_error(example).answer.verdicts[0].notice.sentence)
     qtbot.waitUntil(lambda: verdict(page) == headline)
     click(page, "memory.error.clear")
     assert verdict(page) == "Paste an error."
@@ -296,6 +303,10 @@ def test_of_a_long_log_only_the_end_is_pasted(page, qtbot, tmp_path):
     page.model.open_file(log)
     qtbot.waitUntil(lambda: box.toPlainText() == error)
     assert not sees(page, "memory.fit.reason")
+    log.write_text("step 1\n" * 50_000 + error + "\nstep 2" * 50_000)
+    page.model.open_file(log)
+    qtbot.waitUntil(lambda: verdict(page) == "Out of memory.")
+    assert len(box.toPlainText()) < 1000
 
 
 # ── a history ────────────────────────────────────────────────────────────────────────────────────

@@ -2,16 +2,16 @@ import threading
 
 import pytest
 
+from gpu_studio.core.error_table import Family
+from gpu_studio.core.errors.reader import UNKNOWN, family_of, read_error
 from gpu_studio.core.memory.allocator.blocks import format_size
 from gpu_studio.core.memory.experiment import run_experiment
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
-from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.core.memory.oom_text import (
     MOST_CHARACTERS,
     GpuProcessBytes,
     OomNumbers,
-    is_out_of_memory,
     read_oom_text,
     rounding_bytes,
 )
@@ -118,7 +118,7 @@ texts = pytest.mark.parametrize(("text", "numbers"), TEXTS.values(), ids=TEXTS.k
 
 @texts
 def test_every_text_is_read(text: str, numbers: OomNumbers):
-    assert is_out_of_memory(text)
+    assert family_of(text) is Family.MEMORY
     assert read_oom_text(text) == numbers
 
 
@@ -131,7 +131,7 @@ def test_every_text_is_read(text: str, numbers: OomNumbers):
     ],
 )
 def test_what_means_that_memory_ended(text: str):
-    assert is_out_of_memory(text)
+    assert family_of(text) is Family.MEMORY
 
 
 @texts
@@ -147,7 +147,7 @@ def test_a_traceback_around_it_makes_no_difference(text: str, numbers: OomNumber
     "text", ["", "CUDA error: an illegal memory access was encountered", "NVML_SUCCESS == r"]
 )
 def test_what_does_not(text: str):
-    assert not is_out_of_memory(text)
+    assert family_of(text) is not Family.MEMORY
     assert read_oom_text(text) == OomNumbers()
 
 
@@ -210,7 +210,7 @@ OLD = (
     ],
 )  # fmt: skip
 def test_the_numbers_say_what_it_was(text: str, kind: str):
-    assert explain_oom_text(text).kind == kind
+    assert read_error(text).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_the_numbers_say_what_it_was(text: str, kind: str):
 )  # fmt: skip
 def test_a_limit_is_distinguished_from_fragmentation_within_it(parts: dict[str, str], kind: str):
     values = {"free": "716.00 MiB", "allowed": "1.46 GiB allowed; ", "total": "2.00 GiB", **parts}
-    assert explain_oom_text(newer(**values)).kind == kind
+    assert read_error(newer(**values)).kind == kind
 
 
 @pytest.mark.parametrize("preset", ["gt1030", "one_big", "fragmentation", "activations"])
@@ -243,7 +243,7 @@ def test_the_reader_calls_an_experiments_error_what_the_lab_calls_it(
     request = RunMemoryExperiment(preset=preset, device=f"model:{mib}", whole_card=whole_card)
     card = ModelledMemory(card_at(request.device))
     *_, finished = run_experiment(request, card, threading.Event())
-    assert explain_oom_text(finished.error_text).kind == finished.outcome
+    assert read_error(finished.error_text).kind == finished.outcome
 
 
 def test_of_several_errors_the_first_is_the_cause():
@@ -252,18 +252,18 @@ def test_of_several_errors_the_first_is_the_cause():
         f"Traceback (most recent call last):\n{first}\n\nDuring handling of the above exception, "
         f"another exception occurred:\n\n{second}\n"
     )
-    assert explain_oom_text(text).errors == 2
-    assert explain_oom_text(text).numbers.tried_bytes == GIB
-    assert "2 errors. This is the first" in explain_oom_text(text).answer.sentence
+    assert read_error(text).errors == 2
+    assert read_error(text).numbers.tried_bytes == GIB
+    assert "2 errors. This is the first" in read_error(text).answer.sentence
 
 
 def test_numbers_around_the_error_are_not_the_errors():
     around = "3.00 GiB free on disk; process 5 has 7.00 GiB memory in use. {} 9.00 GiB allowed"
-    found = explain_oom_text(around.format("CUDA error: out of memory\n\nand then"))
+    found = read_error(around.format("CUDA error: out of memory\n\nand then"))
     assert found.numbers.free_bytes is None
     assert found.numbers.processes == ()
 
 
-@pytest.mark.parametrize("text", ["", "Killed", "Segmentation fault", "MemoryError", "x" * 10**6])
-def test_another_text_is_not_explained(text: str):
-    assert explain_oom_text(text) is None
+@pytest.mark.parametrize("text", ["", "Killed", "Segmentation fault", "x" * 10**6])
+def test_another_text_is_not_known(text: str):
+    assert read_error(text).kind == UNKNOWN

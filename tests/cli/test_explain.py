@@ -1,0 +1,136 @@
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpu_studio.cli.main import main
+from tests.core.errors.test_memory_numbers import OWN, newer
+from tests.core.errors.test_reports import REPORTS
+
+MIB, GIB = 1 << 20, 1 << 30
+
+
+@pytest.fixture
+def type_in(capfdbinary: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    monkeypatch.setattr("gpu_studio.cli.main._start_log", lambda: tmp_path / "log")
+
+    def type_in(*arguments: str) -> tuple[int, list[str], str]:
+        status = main(["explain", *arguments])
+        sys.stdout.flush()
+        captured = capfdbinary.readouterr()
+        lines = captured.out.decode("utf-8").splitlines()
+        return status, lines, captured.err.decode("utf-8")
+
+    return type_in
+
+
+@pytest.fixture
+def explained(type_in: Any, tmp_path: Path) -> Any:
+    """Return the JSON about a text."""
+
+    def explained(content: str | bytes) -> dict[str, Any]:
+        path = tmp_path / "error.txt"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        _, lines, _ = type_in(str(path), "--json")
+        return json.loads(lines[-1])
+
+    return explained
+
+
+def test_the_json_has_the_numbers(explained: Any):
+    processes = "Process 4711 has 1.50 GiB memory in use. " + OWN
+    found = explained(newer(gpu="1", processes=processes, allowed="1.80 GiB allowed; "))
+    assert (found["type"], found["schema"], found["errors"]) == ("error_explained", 1, 1)
+    assert found["numbers"] == {
+        "tried_bytes": 256 * MIB,
+        "total_bytes": round(1.95 * GIB),
+        "free_bytes": round(153.81 * MIB),
+        "in_use_bytes": round(1.79 * GIB),
+        "allocated_bytes": round(1.75 * GIB),
+        "unallocated_bytes": 8 * MIB,
+        "limit_bytes": round(1.8 * GIB),
+        "processes": [{"pid": 4711, "bytes": round(1.5 * GIB)}],
+    }
+
+
+def test_the_json_has_kind_program_facts_and_source(explained: Any):
+    report = next(one for one in REPORTS if one["name"].startswith("e01"))
+    found = explained(report["text"])
+    assert (found["kind"], found["program"]) == ("no_code", "PyTorch")
+    assert found["facts"]["Card"] == "NVIDIA GeForce RTX 5060 Ti"
+    assert found["facts"]["Capability"] == "12.0"
+    assert "ai-toolkit" in found["source"]
+    assert {"what", "how"} == set(found["steps"][0])
+
+
+def test_in_words(type_in: Any, tmp_path: Path):
+    path = tmp_path / "error.txt"
+    path.write_text("\n".join(newer(unallocated="200.00 MiB").split(" ")))
+    status, lines, _ = type_in(str(path))
+    assert status == 0
+    assert lines[0] == "Fragmented."
+    assert any(line.strip().startswith("Allocated") for line in lines)
+    assert any("two decimals" in line for line in lines)
+    assert any("expandable_segments:True" in line for line in lines)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+def test_what_a_shell_writes_is_read(explained: Any, encoding: str):
+    assert explained(newer().encode(encoding))["numbers"]["tried_bytes"] == 256 * MIB
+
+
+@pytest.mark.parametrize("arguments", [(), ("-",)])
+def test_without_a_file_the_input_is_read(type_in: Any, monkeypatch: Any, arguments: Any):
+    class Input:
+        buffer = io.BytesIO(b"\xff\x00" + newer().encode() + b"\xfe")
+
+    monkeypatch.setattr(sys, "stdin", Input)
+    _, lines, _ = type_in(*arguments, "--json")
+    assert json.loads(lines[-1])["numbers"]["free_bytes"] > 0
+
+
+def test_what_lay_beyond_the_card_is_said(type_in: Any, tmp_path: Path):
+    path = tmp_path / "error.txt"
+    path.write_text(newer(total="8.00 GiB", free="0 bytes", allocated="14.00 GiB"))
+    _, lines, _ = type_in(str(path))
+    words = [line.strip().replace("\u202f", " ") for line in lines]
+    assert any(line.startswith("Allocated") and "14 GiB" in line for line in words)
+    assert "6.01 GiB of this is beyond 8 GiB." in words
+
+
+def test_an_error_that_is_not_known_says_what_was_recognised_and_is_in_doubt(
+    type_in: Any, tmp_path: Path
+):
+    path = tmp_path / "error.txt"
+    path.write_text("Python 3.11.9\nIndexError: list index out of range")
+    status, lines, _ = type_in(str(path))
+    assert status == 3
+    assert "not known" in lines[0]
+    assert "IndexError: list index out of range" in lines[1]
+    assert "Python 3.11.9" in lines[1]
+
+
+def test_an_empty_text_fails(type_in: Any, tmp_path: Path):
+    path = tmp_path / "error.txt"
+    path.write_text(" \n")
+    status, lines, notes = type_in(str(path), "--json")
+    assert (status, json.loads(lines[0])["type"]) == (1, "failure")
+    assert json.loads(lines[0])["message"] in notes
+
+
+@pytest.mark.parametrize(("path", "words"), [("/no/such/file", "/no/such/file"), ("/", "folder")])
+def test_a_file_that_is_none_is_wrong_use(type_in: Any, path: str, words: str):
+    status, lines, notes = type_in(path)
+    assert (status, lines) == (2, [])
+    assert words in notes
+
+
+@pytest.mark.timeout(60)
+def test_an_error_in_the_middle_of_a_log_of_50_megabytes_is_found(explained: Any):
+    step = "".join(f"epoch 3 step {n} error 0.{n} warning none cuda:0 7.1 it/s\n" for n in range(9))
+    half = step.encode() * (25_000_000 // len(step))
+    found = explained(half + b"RuntimeError: CUDA error: device-side assert triggered\n" + half)
+    assert found["kind"] == "assert"
