@@ -38,6 +38,7 @@ THIRD_PARTY = {
     "numpy": {"core", "engine", "ui"},
     "msgspec": {"builds", "core", "engine", "hardware", "model", "cli"},
     "platformdirs": {"app", "cli"},
+    "wgpu": {"engine"},
 }
 QT_OF_THE_MODEL = {"PySide6.QtCore"}
 WITHOUT_TORCH = {"client.py", "probe_client.py", "recorded_engine.py"}
@@ -170,6 +171,7 @@ ROOMS = {
         "switcher": set(),
         "pitfalls": set(),
         "check": set(),
+        "quick": {"benchmark"},
         # The engine's account of itself lists what there is.
         "devices": {"workloads", "switcher", "pitfalls"},
     },

@@ -39,9 +39,10 @@ from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.message import Event, Request
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed
 from gpu_studio.core.messages.run_messages import RunInTurns
+from gpu_studio.core.packages_folder import has_own_torch
 from gpu_studio.core.pause import EVERY_S, PauseWatch
 from gpu_studio.core.program_form import typed
-from gpu_studio.engine.client import LineEngine, ProcessEngine
+from gpu_studio.engine.client import LineEngine, ProcessEngine, QuickEngine
 from gpu_studio.hardware.client import LineSensors, SensorReader
 
 _LOOK_S = 0.1
@@ -55,6 +56,8 @@ _DRIVER_PATIENCE_S = 30.0
 _START_PATIENCE_S = _LOAD_PATIENCE_S + _DRIVER_PATIENCE_S
 _SLOW_START_S = 15.0
 _T = TypeVar("_T")
+GRAPHICS_DRIVER = "A graphics driver"
+"""Who does not answer, if an engine without PyTorch does not; see `describe`."""
 
 
 class HeldEngineError(StudioError):
@@ -167,6 +170,7 @@ def describe(
     question: DescribeEngine | None = None,
     *,
     has_loaded: bool = False,
+    who: str = "",
 ) -> EngineDescribed:
     """Return the engine's description of itself.
 
@@ -175,6 +179,7 @@ def describe(
         interrupt: records Ctrl-C.
         question: the request to send; None allows waking sleeping cards.
         has_loaded: whether PyTorch has answered already, so that only the driver can block it.
+        who: the subject of the sentences; empty for PyTorch.
 
     Raises:
         HeldEngineError: the engine did not answer in time.
@@ -187,7 +192,7 @@ def describe(
         silence_s=lambda: patience_s,
         on_silence=is_held.set,
         slow_s=_SLOW_START_S,
-        on_slow=lambda: note(_slow_words(patience_s)),
+        on_slow=lambda: note(_slow_words(who or _who(), patience_s)),
     )
     exit_code: int | None = None
     for event in answers(engine, question or DescribeEngine(), interrupt, patience):
@@ -202,7 +207,7 @@ def describe(
                 exit_code = event.exit_code
     if is_held.is_set():
         reason = ": the driver blocks it." if has_loaded else f". {_WHY_SLOW} Restart the PC."
-        message = f"{_who()} did not answer within {patience_s:.0f} s{reason}"
+        message = f"{who or _who()} did not answer within {patience_s:.0f} s{reason}"
         raise HeldEngineError(FailureKind.ENGINE_ENDED, message)
     raise StudioError(FailureKind.ENGINE_ENDED, describe_exit(exit_code))
 
@@ -214,8 +219,8 @@ def _who() -> str:
     return "PyTorch" if TARGET.pc is None else f"PyTorch on {TARGET.pc.name}"
 
 
-def _slow_words(patience_s: float) -> str:
-    return f"{_who()} has not answered yet. This command waits up to {patience_s:.0f} s."
+def _slow_words(who: str, patience_s: float) -> str:
+    return f"{who} has not answered yet. This command waits up to {patience_s:.0f} s."
 
 
 class CommandEngine(NamedTuple):
@@ -289,6 +294,14 @@ def new_engine(log_path: Path, environment: EngineEnvironment | None = None) -> 
     return ProcessEngine(environment or EngineEnvironment(), log_path=log_path)
 
 
+def has_engine() -> bool:
+    """Return whether there is a PyTorch for an engine; that of another PC is not known yet."""
+    if TARGET.pc is not None:
+        return True
+    shelf = own_shelf(data_folder)
+    return has_own_torch() if shelf is None else bool(shelf.used())
+
+
 def _why_no_engine(shelf: BuildShelf) -> str:
     command = typed("gpu-studio engine install")
     for record in shelf.records():
@@ -307,6 +320,27 @@ def started_engine(log_path: Path) -> Iterator[tuple[CommandEngine, EngineDescri
         yield work, described
 
 
+@contextmanager
+def started_quick_engine(log_path: Path) -> Iterator[tuple[CommandEngine, EngineDescribed]]:
+    """Start an engine without PyTorch; with the CPU alone where a graphics driver fails."""
+    for uses_adapters in (True, False):
+        with at_work(QuickEngine(log_path=log_path, uses_adapters=uses_adapters)) as work:
+            work.progress.show("Asking the graphics drivers …")
+            try:
+                described = describe(
+                    work.engine, work.interrupt, has_loaded=True, who=GRAPHICS_DRIVER
+                )
+            except StudioError as error:
+                work.progress.clear()
+                if not uses_adapters:
+                    raise
+                note(str(error))
+                continue
+            work.progress.clear()
+            yield work, described
+            return
+
+
 def describe_alone(log_path: Path) -> EngineDescribed:
     """Start an engine only to describe itself; see `describe`."""
     with started_engine(log_path) as (_, described):
@@ -315,7 +349,8 @@ def describe_alone(log_path: Path) -> EngineDescribed:
 
 def addresses(described: EngineDescribed) -> list[str]:
     """Return the addresses of the devices that an engine can use."""
-    return [address_at(described.pc, CPU), *described.card_addresses]
+    adapters = [adapter.address for adapter in described.adapters]
+    return [address_at(described.pc, CPU), *described.card_addresses, *adapters]
 
 
 def check_device(device: str, described: EngineDescribed) -> None:

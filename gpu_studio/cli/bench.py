@@ -13,12 +13,20 @@ import msgspec
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli import bench_history, standard
-from gpu_studio.cli.answers import addresses, at_work, check_device, describe_alone
+from gpu_studio.cli.answers import (
+    addresses,
+    at_work,
+    check_device,
+    has_engine,
+    started_engine,
+    started_quick_engine,
+)
 from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.bench_runs import (
     EXPORTS,
     BenchRuns,
     export,
+    is_without_torch,
     started_runs,
     verdicts,
 )
@@ -37,6 +45,7 @@ from gpu_studio.core.benchmark.options import explain_option
 from gpu_studio.core.benchmark.plan import Plan, RunPlan, Sweep
 from gpu_studio.core.benchmark.recording import read_recording, recording_sentences
 from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.devices.adapters import is_adapter, usual_adapters
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload, WorkloadDescription
@@ -99,7 +108,11 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     files = types.by_ending(options.save)
     recorder = Recorder(log_path, as_json=options.json, path=files.pop(RECORDING, None))
     finished = None if options.no_history else partial(keep_run, history())
-    with started_runs(log_path, as_json=options.json, finished=finished) as (runs, described):
+    without_torch = options.without_pytorch or is_without_torch(options.device)
+    start = started_runs(
+        log_path, as_json=options.json, finished=finished, without_torch=without_torch
+    )
+    with start as (runs, described):
         plans = _plans(options, described)
         devices = {run.device for plan in plans for run in plan.requests()}
         recorder.begin(described, {options.workload}, devices)
@@ -116,7 +129,9 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
 
 def _list(options: argparse.Namespace, log_path: Path) -> int:
     """Print the workloads, and why some cannot run here; return the exit status."""
-    workloads = describe_alone(log_path).workloads
+    start = started_engine if has_engine() else started_quick_engine
+    with start(log_path) as (_, described):
+        workloads = described.workloads
     lines = (line for workload in workloads for line in _workload_lines(workload))
     print_list("workloads", workloads, lines, as_json=options.json)
     return DONE
@@ -226,7 +241,12 @@ def _devices_for(
         if not workload.runs_on(device):
             kinds = " and ".join(workload.device_kinds)
             raise WrongUseError(f"{workload.name} does not run on {device}, only on {kinds}.")
-    usable = [device for device in addresses(description) if workload.runs_on(device)]
+    usual = {one.address for one in usual_adapters(description.adapters)}
+    usable = [
+        device
+        for device in addresses(description)
+        if workload.runs_on(device) and (device in usual or not is_adapter(device))
+    ]
     if not usable:
         reason = description.cuda_reason or "PyTorch cannot use any card here."
         raise StudioError(FailureKind.NO_SUCH_DEVICE, f"{workload.name} needs a card: {reason}")
@@ -256,6 +276,11 @@ _RUN_OPTIONS: tuple[Option | OneOf, ...] = (
         metavar="NAME=VALUE", type=types.named_value, action="append", default=[],
     ),
     types.DEVICES,
+    Option(
+        "--without-pytorch", "measure with NumPy on the CPU, and with Vulkan or DirectX 12 on your "
+        "cards",
+        action="store_true",
+    ),
     *types.settings(RunWorkload, "bench"),
     types.save(
         "write the results, or record every event so that any PC can replay it; repeatable",

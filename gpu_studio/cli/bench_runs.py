@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from gpu_studio.cli.answers import CommandEngine, started_engine
+from gpu_studio.cli.answers import (
+    CommandEngine,
+    has_engine,
+    started_engine,
+    started_quick_engine,
+)
+from gpu_studio.cli.command import WrongUseError
+from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import TerminalTable, complain, note, now, print_line
 from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown
@@ -15,6 +22,7 @@ from gpu_studio.core.benchmark.run import Run, RunState, spread_text
 from gpu_studio.core.benchmark.trust import computed_in_words, doubts_of
 from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of
 from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.devices.adapters import is_adapter
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import (
     EngineDescribed,
@@ -30,6 +38,7 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
     WorkloadDescription,
 )
+from gpu_studio.core.texts import listed
 from gpu_studio.core.units import counted, format_duration, format_percent, format_rate, format_size
 
 _NO_TRANSFERS = (
@@ -47,15 +56,51 @@ IN_DOUBT = "in doubt: "
 
 @contextmanager
 def started_runs(
-    log_path: Path, *, as_json: bool, finished: Callable[[Run], None] | None
+    log_path: Path,
+    *,
+    as_json: bool,
+    finished: Callable[[Run], None] | None,
+    without_torch: bool = False,
 ) -> Iterator[tuple[BenchRuns, EngineDescribed]]:
-    """Start an engine for runs; see `BenchRuns`."""
-    with started_engine(log_path) as (work, described):
+    """Start an engine for runs; see `BenchRuns`.
+
+    Args:
+        log_path: the file for its standard error.
+        as_json: see `BenchRuns`.
+        finished: likewise.
+        without_torch: whether NumPy and the graphics drivers do the work.
+    """
+    start = started_quick_engine if without_torch else started_engine
+    with start(log_path) as (work, described):
         runs = BenchRuns(work, as_json=as_json, finished=finished)
         runs.workloads = {one.name: one for one in described.workloads}
         runs.size_texts = {name: one.size_text for name, one in runs.workloads.items()}
         runs.cards = {card.address: card for card in described.cards}
         yield runs, described
+
+
+def is_without_torch(devices: Sequence[str] | None) -> bool:
+    """Return whether runs on these devices are made without PyTorch, and say so if it is missing.
+
+    Raises:
+        WrongUseError: some need it, and others are adapters.
+    """
+    named = devices or ()
+    adapters = [one for one in named if is_adapter(one)]
+    with_torch = [one for one in named if not (is_adapter(one) or is_cpu(one))]
+    if adapters and (with_torch or TARGET.pc is not None):
+        others = with_torch or [TARGET.pc.name] if TARGET.pc is not None else with_torch
+        raise WrongUseError(
+            f"{adapters[0]} is measured without PyTorch, and only on this PC: measure "
+            f"{listed(others)} in a run of its own."
+        )
+    if adapters or with_torch or has_engine():
+        return bool(adapters)
+    note(
+        "PyTorch is not installed, so this measures without it: with NumPy on the CPU, and with "
+        "Vulkan or DirectX 12 on your cards."
+    )
+    return True
 
 
 class BenchRuns:

@@ -6,34 +6,41 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
 from gpu_studio.cli.answers import (
+    GRAPHICS_DRIVER,
     CommandEngine,
     Interrupt,
     NoEngineError,
     SensorWatch,
     addresses,
     at_work,
+    describe,
     describe_beside,
     new_engine,
     read_inventory,
+    started_quick_engine,
 )
 from gpu_studio.cli.command import DONE, FAILED, INTERRUPTED, JSON_OBJECT, Command, Option
+from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import LiveText, Progress, Typed, print_json, print_line
+from gpu_studio.core.benchmark.quick_look import quick_look
+from gpu_studio.core.devices.adapters import adapter_lines, usual_adapters
 from gpu_studio.core.devices.devices import Device, Inventory
 from gpu_studio.core.devices.facts import PcSnapshot, bytes_text, celsius_text, percent_text
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.report import card_table, pc_value, report_text
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.messages.engine_messages import EngineDescribed
+from gpu_studio.core.messages.engine_messages import Adapter, EngineDescribed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.program_form import typed
+from gpu_studio.engine.client import QuickEngine
 
 _WORKLOADS = ("elementwise", "matmul")
 _SIZES = (128, 512, 2048)
@@ -64,12 +71,15 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
                 reads = _read_allocators(work, description)
         except StudioError as failure:
             error, is_missing = str(failure), isinstance(failure, NoEngineError)
+        progress.show("Asking the graphics drivers …")
+        adapters, lack = _adapters(inventory, log_path)
     snapshot = PcSnapshot(inventory=inventory, engine=description, memory=reads)
     if options.json:
-        print_json("devices", pc_value(snapshot, error))
+        print_json("devices", pc_value(snapshot, error) | {"adapters": adapters})
         return FAILED if description is None and not is_missing else DONE
     for line in report_text(snapshot, masked=False).splitlines():
         print_line(line)
+    _print_lines(_adapter_section(adapters, lack, inventory))
     if is_missing:
         _print_lines(missing_lines(inventory, error))
         return DONE
@@ -78,6 +88,35 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         return FAILED
     _print_lines(finding_lines(inventory, description))
     return DONE
+
+
+def _adapters(inventory: Inventory, log_path: Path) -> tuple[tuple[Adapter, ...], str]:
+    """Return what computes without PyTorch, or why it is not known; wakes no card."""
+    if TARGET.pc is not None:
+        return (), ""
+    if any(card.is_asleep for card in inventory.cards):
+        return (), "Not asked, because that would wake a sleeping card."
+    with at_work(QuickEngine(log_path=log_path)) as work:
+        try:
+            found = describe(work.engine, work.interrupt, has_loaded=True, who=GRAPHICS_DRIVER)
+        except StudioError as failure:
+            return (), str(failure)
+    return found.adapters, found.cuda_reason or ""
+
+
+def _adapter_section(
+    adapters: Sequence[Adapter], lack: str, inventory: Inventory
+) -> Iterator[str | Typed]:
+    if not (adapters or lack):
+        return
+    yield "Without PyTorch (Vulkan and the like)"
+    yield from (f"  {line}" for line in adapter_lines(adapters, inventory.cards) if adapters)
+    if lack:
+        yield f"  {lack}"
+    else:
+        usual = ",".join(one.address for one in usual_adapters(adapters))
+        yield Typed(f"    {typed(f'gpu-studio bench matmul --device cpu,{usual}')}")
+    yield ""
 
 
 def _watch(log_path: Path, *, as_json: bool) -> int:
@@ -172,8 +211,7 @@ def show_first_look(log_path: Path) -> int:
         _print_lines(summary_lines(inventory, None))
         _print_lines(missing_lines(inventory, str(error)))
         print_line()
-        print_line(_how_to_get_the_window())
-        return DONE
+        return _show_quick_look(log_path)
     with at_work(engine) as work:
         work.progress.show("Starting PyTorch …")
         description = describe_beside(inventory, work.engine, work.interrupt)
@@ -196,6 +234,25 @@ def show_first_look(log_path: Path) -> int:
     print_line()
     for sentence in verdicts(runs.results):
         print_line(sentence)
+    print_line()
+    print_line(_how_to_get_the_window())
+    return runs.exit_status
+
+
+def _show_quick_look(log_path: Path) -> int:
+    """Print how the CPU and the cards compare without PyTorch; return the exit status."""
+    from gpu_studio.cli.bench_runs import BenchRuns, verdicts  # 20 ms
+
+    with started_quick_engine(log_path) as (work, described):
+        if described.cuda_reason:
+            print_line(described.cuda_reason)
+        runs = BenchRuns(work)
+        runs.workloads = {one.name: one for one in described.workloads}
+        requests = quick_look(described)
+        for workload in dict.fromkeys(request.workload for request in requests):
+            runs.make_all([one for one in requests if one.workload == workload])
+    print_line()
+    _print_lines(verdicts(runs.results))
     print_line()
     print_line(_how_to_get_the_window())
     return runs.exit_status

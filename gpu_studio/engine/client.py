@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 
 _MODULE = "gpu_studio.engine.serve"
+QUICK, CPU_ALONE = "--without-torch", "--cpu-alone"
+"""What the child is told: to work without PyTorch, and without asking a graphics driver."""
 # A crashed process closes its pipe before the driver has reclaimed its memory.
 _LONGEST_END_S = 5.0
 _LONGEST_KILL_S = 0.5
@@ -217,6 +219,34 @@ class ProcessEngine:
             if self._child is child:
                 self._child = None
         return exit_code
+
+
+class QuickEngine(ProcessEngine):
+    """An engine without PyTorch: adapters by their drivers, and NumPy on the CPU.
+
+    Args:
+        log_path: the file for the child's standard error; None inherits this process's.
+        uses_adapters: whether to ask the drivers; one of them may crash or hang.
+    """
+
+    def __init__(self, *, log_path: Path | None = None, uses_adapters: bool = True) -> None:
+        super().__init__(log_path=log_path)
+        self._arguments = (QUICK, *(() if uses_adapters else (CPU_ALONE,)))
+
+    def _new_child(self) -> ChildProcess:
+        return ChildProcess(
+            _MODULE, self._arguments, environment=steady_variables(), log_path=self._log_path
+        )
+
+    def _ended(self, child: ChildProcess, exit_code: int | None) -> Event:
+        if self._abandoned or not exit_code:
+            return super()._ended(child, exit_code)
+        reason = f"signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"
+        message = (
+            f"A graphics driver crashed ({reason}), and ended the measurement. Update the driver, "
+            "or choose other devices."
+        )
+        return RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message, fatal=True))
 
 
 _MOST_ANSWER_BYTES = 1 << 30

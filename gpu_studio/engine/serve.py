@@ -1,4 +1,4 @@
-"""The engine's process: ``python -m gpu_studio.engine.serve``.
+"""The engine's process: ``python -m gpu_studio.engine.serve``, with PyTorch or without it.
 
 It reads requests from standard input and writes events to the former standard output, one JSON
 object per line. It ends when its input closes, so it never outlives the window. This is the
@@ -14,6 +14,7 @@ import gc
 import logging
 import os
 import signal
+import sys
 import threading
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -25,6 +26,7 @@ from gpu_studio.core.messages.run_messages import RunFailed
 from gpu_studio.core.packages_folder import use_packages
 from gpu_studio.core.protocol import decode_request, encode
 from gpu_studio.core.uncollected import uncollected
+from gpu_studio.engine.client import CPU_ALONE, QUICK
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.hardware.cpu import cpu_name
 from gpu_studio.hardware.engine_sensor import EngineSensor
@@ -32,9 +34,10 @@ from gpu_studio.hardware.makers import are_all_cards_asleep
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from gpu_studio.core.messages.message import Event, Message, Request
+    from gpu_studio.engine.quick.dispatcher import QuickDispatcher
 
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits.h: the parent starts a new engine
 _GRACE_S = 0.3
@@ -135,7 +138,10 @@ class Outbox:
 
 
 def serve(
-    lines: BinaryIO, out: BinaryIO, dispatcher: Dispatcher, leave: Callable[[int], None]
+    lines: BinaryIO,
+    out: BinaryIO,
+    dispatcher: Dispatcher | QuickDispatcher,
+    leave: Callable[[int], None],
 ) -> int:
     """Answer requests until the input closes or a fatal error occurs; return an exit code.
 
@@ -167,7 +173,7 @@ def serve(
         finished.set()
 
 
-def _answer_all(inbox: Inbox, outbox: Outbox, dispatcher: Dispatcher) -> int:
+def _answer_all(inbox: Inbox, outbox: Outbox, dispatcher: Dispatcher | QuickDispatcher) -> int:
     # PyTorch takes a second to import, so start before the first request. It stays: to look through
     # it for garbage meanwhile is an eighth of that second, and later a quarter of an optimizer's.
     with uncollected():
@@ -199,10 +205,15 @@ def main() -> int:
     with contextlib.suppress(RuntimeError, ValueError, OSError):  # no standard error to write to
         faulthandler.enable()
     logging.basicConfig(format="%(asctime)s engine %(levelname)s %(message)s")
-    dispatcher = Dispatcher(
-        EngineSensor(), cpu_name=cpu_name(), are_cards_asleep=are_all_cards_asleep
-    )
-    return serve(requests, out, dispatcher, os._exit)
+    return serve(requests, out, _dispatcher(sys.argv[1:]), os._exit)
+
+
+def _dispatcher(arguments: Sequence[str]) -> Dispatcher | QuickDispatcher:
+    if QUICK in arguments:
+        from gpu_studio.engine.quick.dispatcher import QuickDispatcher
+
+        return QuickDispatcher(cpu_name(), uses_adapters=CPU_ALONE not in arguments)
+    return Dispatcher(EngineSensor(), cpu_name=cpu_name(), are_cards_asleep=are_all_cards_asleep)
 
 
 if __name__ == "__main__":

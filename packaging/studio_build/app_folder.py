@@ -156,6 +156,9 @@ def make_on_debian(program: Program, wheels: Path | None, work: Path) -> Path:
     ]
     folder = work / "wheels-debian"
     window_packages.download(lines, "linux", minors[-1], folder, wheels)
+    for minor in minors[:-1]:  # of what remains, only cffi is built for each Python
+        own = [line for line in _lock(program, minor) if line.startswith("cffi==")]
+        window_packages.download(own, "linux", minor, folder, wheels)
     for wheel in sorted(folder.glob("*.whl")):
         window_packages.unpack(wheel, app / "packages", "linux")
     for name in _OF_DEBIAN.values():

@@ -60,7 +60,9 @@ _DEPENDS_ON_DEBIAN = (
     "python3-psutil (>= 5.9)", "python3-typing-extensions", "libegl1", "libgl1",
     "qt6-qpa-plugins", "qt6-svg-plugins", _FONT,
 )  # fmt: skip
-_RECOMMENDS = ("libwayland-client0", "libwayland-cursor0", "ca-certificates")
+_RECOMMENDS = (
+    "libwayland-client0", "libwayland-cursor0", "ca-certificates", "mesa-vulkan-drivers",
+)  # fmt: skip
 _AFTER_INSTALLATION = f"""#!/bin/sh
 set -e
 if [ "$1" = configure ]; then

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from gpu_studio.builds.lock_file import LockedPackage
 
 _PACKAGES = (
-    "colorama", "markdown-it-py", "mdurl", "msgspec", "numpy", "nvidia-ml-py", "pip",
-    "platformdirs", "psutil", "pygments", "pyqtgraph", "pyside6-essentials", "rich", "shiboken6",
-    "shtab", "typing-extensions",
+    "cffi", "colorama", "markdown-it-py", "mdurl", "msgspec", "numpy", "nvidia-ml-py", "pip",
+    "platformdirs", "psutil", "pycparser", "pygments", "pyqtgraph", "pyside6-essentials", "rich",
+    "shiboken6", "shtab", "typing-extensions", "wgpu",
 )  # fmt: skip
 # The oldest Python's numpy has wheels for these as well: its libraries, of 28 MB, and its modules
 # are then packed once, and not for each Python. The locks have the newest numpy for each.
@@ -84,7 +84,7 @@ _LEFT_OUT = (
     "numpy/_core/_*_tests.*",
     "numpy/_core/include/*", "numpy/*.a", "numpy/*.lib", "numpy/*.pxd", "numpy/random/_examples/*",
     "numpy/_pyinstaller/*", "example.py", "pyqtgraph/examples/*", "psutil/tests/*",
-    "shiboken6_generator/*",
+    "shiboken6_generator/*", "wgpu/utils/imgui/*",
     "*/__pyinstaller/*", "shiboken6/include/*", "shiboken6/lib/*", "shiboken6/*.lib",
     "shiboken6/*140*.dll", "*.dist-info/RECORD*", "*.dist-info/sboms/*", "pip/*", "pip-*",
 )  # fmt: skip

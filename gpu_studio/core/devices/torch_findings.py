@@ -283,8 +283,8 @@ _NEEDS = {
     ("Intel", "Linux"): "needs Intel's Level Zero (the package libze-intel-gpu1)",
     ("Intel", "Windows"): "needs Intel's newest graphics driver",
 }
-# Linux has no Vulkan driver for these, or an unfinished one.
-_WITHOUT_VULKAN = {"Gen 6", "Gen 7", "Gen 7.5", "Gen 8"}
+CAN_BE_MEASURED = "GPU Studio can measure it without PyTorch (not tested by us)."
+_WITHOUT_PYTORCH = "gpu-studio bench matmul --without-pytorch"
 _VENDOR_IDS = {"AMD": 0x1002, "Intel": 0x8086}
 _ID_PAGE = "https://pci-ids.ucw.cz/read/PC/{vendor:04x}/{device:04x}"
 # PYTORCH_ROCM_ARCH of PyTorch's .ci/docker/manywheel/build.sh, for ROCm 7: AMD's own builds leave
@@ -331,7 +331,7 @@ def no_build_for_card(facts: PcFacts) -> Iterator[Finding]:
         sentence, command = _next_step(card, judged, facts)
         yield Finding(
             code="no_build_for_card",
-            sentence=f"{judged.sentence}. {sentence}",
+            sentence=" ".join(filter(None, (f"{judged.sentence}.", sentence, CAN_BE_MEASURED))),
             evidence=_evidence(card, judged, facts),
             command=command,
             device_uuid=_row_of(card, facts),
@@ -399,12 +399,7 @@ def _next_step(card: Device, judged: JudgedCard, facts: PcFacts) -> tuple[str, s
             return "Here it can only draw.", page
     if judged.card.chip in _IN_PYTORCHS_OWN and facts.system == "Linux":
         return "PyTorch's own ROCm builds list it, but AMD no longer tests it.", _OWN_BUILD
-    chip = chip_of_maker(card)
-    if chip is not None and chip.generation in _WITHOUT_VULKAN:
-        return "Use the CPU.", page
-    if facts.system == "Windows":
-        return "Microsoft's torch-directml runs an older PyTorch on it (not tested by us).", page
-    return "Programs that compute with Vulkan can still use it (not tested by us).", page
+    return "", _WITHOUT_PYTORCH
 
 
 def integrated_first(facts: PcFacts) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ import msgspec
 from gpu_studio.core.device_name import DeviceName, is_cpu
 from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.messages.message import (
+    Bytes,
     CardCount,
     Count,
     LastEvent,
@@ -79,6 +80,31 @@ class TorchCard(msgspec.Struct, frozen=True, kw_only=True):
         return str(DeviceName(self.kind, self.torch_index, self.pc))
 
 
+class Adapter(msgspec.Struct, frozen=True, kw_only=True):
+    """What a program can compute on without PyTorch, as one graphics interface's driver has it.
+
+    A card is there once for each interface. ``is_software``: its driver computes on the CPU.
+    ``vendor_id`` and ``device_id`` are those of PCI; of equal cards, only the order tells which
+    is which. ``has_clock``: it can tell the times of its own work.
+    """
+
+    address: str
+    name: str
+    interface: str
+    driver: str = ""
+    is_software: bool = False
+    vendor_id: Count = 0
+    device_id: Count = 0
+    dtypes: tuple[str, ...] = ()
+    has_clock: bool = False
+    largest_buffer_bytes: Bytes = 0
+
+    @property
+    def title(self) -> str:
+        """Its name in a result: ``Radeon RX 580 by Vulkan``, ``llvmpipe (software) by Vulkan``."""
+        return f"{self.name}{' (software)' if self.is_software else ''} by {self.interface}"
+
+
 def identity_at(address: str, cards: Iterable[TorchCard]) -> str:
     """Return the permanent name of a device; empty if PyTorch does not report that of the card."""
     if is_cpu(address):
@@ -96,6 +122,7 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     ``first_card`` is the number of the card that it begins with: not one inside a processor.
     ``cuda_reason`` says why they cannot be used; with ``driver_updated``, it is that another driver
     was installed while the PC was running.
+    ``adapters`` are what an engine without PyTorch computes on, beside the CPU.
     ``hip_build`` and ``xpu_build`` are the versions of AMD's and Intel's software that this PyTorch
     is built for. ``pc`` is the name of the other PC on which it works; empty for this one.
     """
@@ -127,6 +154,7 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     hip_build: str | None = None
     xpu_build: str | None = None
     pc: str = ""
+    adapters: tuple[Adapter, ...] = ()
 
     @property
     def build_kind(self) -> BuildKind:

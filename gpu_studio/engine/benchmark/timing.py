@@ -10,7 +10,6 @@ import time
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.device_name import is_cpu
-from gpu_studio.engine.device import accelerator_of, time_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,6 +60,8 @@ def stopwatch_for(call: Call, device: torch.device) -> Stopwatch:
     """Return the stopwatch for a call that has run at least once."""
     if call.elapsed_s() is not None:
         return OwnStopwatch(call)
+    from gpu_studio.engine.device import accelerator_of  # PyTorch
+
     return accelerator_of(device).stopwatch(device)
 
 
@@ -83,6 +84,8 @@ def warm_up(
         stopped: checked between calls.
         least_s: the minimum seconds of warm-up; None for the default.
     """
+    from gpu_studio.engine.device import time_once  # PyTorch
+
     if least_s is None:
         if is_cpu(device.type) and first_call_s >= _LONG_CALL_S:
             return first_call_s
@@ -123,6 +126,8 @@ def warm_up_again(
         wanted_mhz: the SM clock after the first warm-up; None if unknown.
         stopped: checked between calls.
     """
+    from gpu_studio.engine.device import time_once  # PyTorch
+
     start_s = time.perf_counter()
     call_s = first_call_s
     while not stopped():

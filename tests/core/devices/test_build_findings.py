@@ -68,12 +68,12 @@ def test_a_card_with_a_build_is_offered_it(device, tag, words, system):
 @pytest.mark.parametrize(
     ("device", "system", "words", "command"),
     [
-        (RX_580, "Linux", "no build of PyTorch 2.13.0 has code for it", "rocm.docs.amd.com"),
-        (RX_580, "Windows", "torch-directml", "rocm.docs.amd.com"),
+        (RX_580, "Linux", "no build of PyTorch 2.13.0 has code for it", "--without-pytorch"),
+        (RX_580, "Windows", "can measure it without PyTorch", "--without-pytorch"),
         (VEGA, "Linux", "PyTorch's own ROCm builds list it", "whl/rocm7.2"),
-        (VEGA, "Windows", "torch-directml", "rocm.docs.amd.com"),
-        (IRIS_XE, "Linux", "no build of PyTorch 2.13.0 has code for it", "get_start_xpu"),
-        (card(INTEL, "HD Graphics 4600", 0x0412), "Linux", "Use the CPU", "get_start_xpu"),
+        (VEGA, "Windows", "can measure it without PyTorch", "--without-pytorch"),
+        (IRIS_XE, "Linux", "no build of PyTorch 2.13.0 has code for it", "--without-pytorch"),
+        (card(INTEL, "HD Graphics 4600", 0x0412), "Linux", "can measure it", "--without-pytorch"),
         (DECK, "Linux", "wrong results", "unsloth/pull/8412"),
         (STRANGE, "Linux", "not in this program's table", "pci-ids.ucw.cz/read/PC/1002/fffe"),
         (card(AMD, "Instinct MI100", 0x738C), "Windows", "only for Linux", "rocm.docs.amd.com"),
@@ -83,6 +83,7 @@ def test_a_card_with_a_build_is_offered_it(device, tag, words, system):
 def test_a_card_without_a_build_is_told_why_and_what_is_left(device, system, words, command):
     found = one("no_build_for_card", findings(device, system=system, machine="x86_64"))
     assert words in found.sentence
+    assert "GPU Studio can measure it without PyTorch" in found.sentence
     assert ("Polaris 10, gfx803, GCN 4" in found.evidence) is (device is RX_580)
     assert command in found.command
 

@@ -1,0 +1,116 @@
+"""Answer the requests of a process that has no PyTorch: adapters and NumPy do the work."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.failure import FailureKind, StudioError, failure_from
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed, RequestFailed
+from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
+from gpu_studio.engine.benchmark.turns import TurnsClock, check_turns, in_turns
+from gpu_studio.engine.quick.adapters import find_adapters
+from gpu_studio.engine.quick.compute import AdapterLostError, Compute
+from gpu_studio.engine.quick.run import QuickRun
+from gpu_studio.engine.quick.work import QUICK_WORKS, core_count
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterator
+
+    from gpu_studio.core.messages.message import Event, Request
+    from gpu_studio.engine.quick.adapters import FoundAdapter
+
+
+class QuickDispatcher:
+    """Answers requests one after the other; see `engine.dispatcher.Dispatcher`.
+
+    Args:
+        cpu_name: the name of this PC's CPU.
+        uses_adapters: whether to ask the graphics drivers for what they can compute on.
+    """
+
+    def __init__(self, cpu_name: str = "CPU", *, uses_adapters: bool = True) -> None:
+        self._cpu_name, self._uses_adapters = cpu_name, uses_adapters
+        self._found: list[FoundAdapter] | None = None
+        self._opened: dict[str, Compute] = {}
+
+    def load(self) -> None:
+        """Do nothing: what is needed loads in a moment."""
+
+    def run(self, request: Request, stop: threading.Event) -> Iterator[Event]:
+        """Yield the events of a request; a failure is its last event, never an exception."""
+        events = self._guarded(request, self._answer(request, stop))
+        yield from (event for event in events if event is not None)
+
+    @staticmethod
+    def _guarded(request: Request, events: Iterator[Event | None]) -> Iterator[Event | None]:
+        try:
+            yield from events
+            return
+        except Exception as error:
+            failure = failure_from(error)
+            if isinstance(error, AdapterLostError):
+                failure = msgspec.structs.replace(failure, fatal=True)
+        if isinstance(request, RunWorkload):
+            yield RunFailed(run_id=request.run_id, failure=failure)
+        else:
+            yield RequestFailed(failure=failure)
+
+    def _answer(self, request: Request, stop: threading.Event) -> Iterator[Event | None]:
+        match request:
+            case DescribeEngine():
+                yield self._described()
+            case RunWorkload():
+                yield from self._run(request, stop, "", TurnsClock())
+            case RunInTurns():
+                check_turns(request)
+                clock, name = TurnsClock(), os.urandom(8).hex()
+                runs = [self._run(run, stop, name, clock) for run in request.runs]
+                yield from in_turns(list(map(self._guarded, request.runs, runs)))
+            case _:
+                message = "This needs PyTorch, which is not installed."
+                raise StudioError(FailureKind.BAD_REQUEST, message)
+
+    def _run(
+        self, request: RunWorkload, stop: threading.Event, turns: str, clock: TurnsClock
+    ) -> Iterator[Event | None]:
+        make = partial(QuickRun, cpu_name=self._cpu_name, turns=turns, clock=clock)
+        yield from make(request, stop, self._open).events()
+
+    def _described(self) -> EngineDescribed:
+        """Describe what there is; without an adapter, the CPU alone."""
+        reason, adapters = None, []
+        try:
+            adapters = [one.facts for one in self._adapters()] if self._uses_adapters else []
+        except StudioError as error:
+            reason = str(error)
+        version = sys.version_info
+        return EngineDescribed(
+            pid=os.getpid(),
+            torch_version="",
+            cuda_reason=reason,
+            cpu_threads=core_count(),
+            python_version=f"{version.major}.{version.minor}.{version.micro}",
+            workloads=tuple(work.description for work in QUICK_WORKS),
+            adapters=tuple(adapters),
+        )
+
+    def _adapters(self) -> list[FoundAdapter]:
+        if self._found is None:
+            self._found = find_adapters()
+        return self._found
+
+    def _open(self, address: str) -> Compute:
+        """Return an adapter, opened once for this process."""
+        if address not in self._opened:
+            found = {one.facts.address: one for one in self._adapters()}
+            if address not in found:
+                message = f"There is no {address[:20]} here: choose {', '.join(found)}."
+                raise StudioError(FailureKind.NO_SUCH_DEVICE, message)
+            self._opened[address] = Compute(found[address])
+        return self._opened[address]
