@@ -73,7 +73,7 @@ from tests.driving.window import find, wait_ready, wait_until
 _ROOT = Path(__file__).resolve().parents[1]
 # These end the window or a program of this PC, or open another program.
 _LEFT_ALONE = (
-    "Quit", "About", "log folder", "End process", "ending processes", "Install",
+    "Quit", "About", "log folder", "End program", "ending processes", "Install",
 )  # fmt: skip
 _KEYS = (
     Qt.Key.Key_Tab, Qt.Key.Key_Backtab, Qt.Key.Key_Escape, Qt.Key.Key_Left, Qt.Key.Key_Right,

@@ -41,6 +41,7 @@ COMMANDS = {
     "memory": "cause an out-of-memory error safely, see what fits, replay a history",
     "check": "check whether a card computes and remembers without errors",
     "place": "move a model or a tensor file to a device, and check that nothing changed",
+    "run": "start a program so that it uses one card and no other",
     "pitfall": "make a common mistake on purpose, and see the fix",
     "completion": "complete commands with Tab in your shell",
     "serve": "answer another PC that reaches this one over ssh",
@@ -71,6 +72,7 @@ _EXAMPLES = (
     ("check --time 6min", "is this card sound?"),
     ("explain error.txt", "what an error of ComfyUI, vLLM, … means"),
     ("place convnet --device cuda:0", "move a model, and see that nothing changed"),
+    ("run --on-card 0 -- ollama serve", "start your program on one card"),
     ("pitfall mixed_devices", "make a common mistake, then fix it"),
     ("--on me@attic bench matmul", "time it on another PC"),
 )
@@ -162,7 +164,8 @@ def _examples(start: str) -> str:
 
 
 def _run(options: argparse.Namespace) -> int:
-    _use_installed_build()
+    if options.command != "run":  # the user's program has its own PyTorch
+        _use_installed_build()
     if options.on is not None:
         from gpu_studio.cli.other_pc import TARGET
 

@@ -136,21 +136,24 @@ def processes_of(
     held_bytes: Mapping[int, int | None],
     kinds: Mapping[int, str],
     busy_percent: Mapping[int, float] | None = None,
+    shared_bytes: Mapping[int, int] | None = None,
 ) -> tuple[GpuProcess, ...]:
     """Return the processes on a card, by process id, without their names.
 
     Args:
         held_bytes: the memory that each process has on the card; None if the system hides it.
-        kinds: what each one does there; a process without a kind draws.
-        busy_percent: each one's part of the card's time, if it was read.
+        kinds: what each one does there; of one without a kind nothing says it.
+        busy_percent: each one's part of the card's time, 0 for one that is not named; None if it
+            was not read.
+        shared_bytes: the PC's memory that each has through the card.
     """
-    busy = busy_percent or {}
     return tuple(
         GpuProcess(
             pid=pid,
-            kind=kinds.get(pid, "graphics"),
+            kind=kinds.get(pid, ""),
             memory_bytes=held_bytes[pid],
-            busy_percent=busy.get(pid),
+            busy_percent=None if busy_percent is None else min(busy_percent.get(pid, 0.0), 100.0),
+            shared_bytes=(shared_bytes or {}).get(pid),
         )
         for pid in sorted(held_bytes)
     )

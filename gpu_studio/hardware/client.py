@@ -37,6 +37,8 @@ _MODULE = "gpu_studio.hardware.reader"
 # A reader has nothing to save, so a window that closes does not wait for one that is held.
 _LONGEST_END_S = 0.5
 
+_PROGRAMS = {True: b"programs\n", False: b"no programs\n"}
+
 _log = logging.getLogger(__name__)
 
 
@@ -62,8 +64,8 @@ class SensorReader:
         self._environment = environment
         self._lock = threading.Lock()
         self._child: ChildProcess | None = None
-        self._is_paused = False
-        self._is_closed = False
+        self._is_paused = self._is_closed = False
+        self._reads_programs = True
 
     @property
     def pid(self) -> int | None:
@@ -109,6 +111,13 @@ class SensorReader:
             if self._child is not None:
                 self._child.send(b"resume\n")
 
+    def read_programs(self, *, wanted: bool) -> None:
+        """Set whether readings have the programs on each card, from the next one on."""
+        with self._lock:
+            self._reads_programs = wanted
+            if self._child is not None:
+                self._child.send(_PROGRAMS[wanted])
+
     def close(self) -> None:
         """End the child and `readings`; this reader starts no other child."""
         with self._lock:
@@ -142,6 +151,8 @@ class SensorReader:
             self._child = child = self._new_child()
             if self._is_paused:
                 child.send(b"pause\n")
+            if not self._reads_programs:
+                child.send(_PROGRAMS[False])
             return child
 
     def _end(self, child: ChildProcess) -> None:

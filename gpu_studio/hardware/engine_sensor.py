@@ -14,9 +14,9 @@ from gpu_studio.core.devices.card_programs import busiest_other
 from gpu_studio.core.telemetry import SENSORS, Telemetry
 from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
 from gpu_studio.hardware.cpu import CpuHeat, describe_cpu
-from gpu_studio.hardware.maker_cards import ProcessNames
 from gpu_studio.hardware.makers import MAKERS
 from gpu_studio.hardware.pci import is_slot
+from gpu_studio.hardware.processes import ProcessBook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -66,8 +66,8 @@ class EngineSensor:
 
     def _busiest(self, identity: str, card: OpenCard) -> str:
         pid = busiest_other(card.processes(with_load=True), os.getpid())
-        names = ProcessNames(self._reader_of[identity].process_name)
-        return "" if pid is None else names(pid)[0]
+        book = ProcessBook(self._reader_of[identity].process_name)
+        return "" if pid is None else book.name(pid)
 
     def _describe(self, identity: str) -> Device | None:
         if identity == CPU:

@@ -9,11 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
-import psutil
 
 from gpu_studio.core.devices.devices import ASLEEP, CardReading, Device, Driver, number_cards
 from gpu_studio.core.telemetry import Telemetry
-from gpu_studio.core.texts import plain_text
 from gpu_studio.hardware.card_reader import (
     CardUnreadableError,
     DriverUnavailableError,
@@ -21,6 +19,7 @@ from gpu_studio.hardware.card_reader import (
     unreadable_card,
 )
 from gpu_studio.hardware.display_adapters import display_adapters, is_asleep
+from gpu_studio.hardware.processes import ProcessBook
 from gpu_studio.hardware.watchdog import SilentError, Watchdog
 
 if TYPE_CHECKING:
@@ -63,6 +62,9 @@ class MakerCards:
         start_patience_s: the most seconds for the driver to start its cards.
         call_patience_s: the most seconds to read one card.
         now_s: a monotonic clock.
+
+    Attributes:
+        reads_programs: whether readings have the programs on each card.
     """
 
     def __init__(
@@ -83,7 +85,8 @@ class MakerCards:
         self._is_card_asleep = is_card_asleep
         self._visible_devices = visible_devices
         self._reader: CardReader | None = None
-        self._names = ProcessNames()
+        self._book = ProcessBook()
+        self.reads_programs = True
         self._watchdog = Watchdog()
         self._start_patience_s = start_patience_s
         self._call_patience_s = (
@@ -220,7 +223,7 @@ class MakerCards:
             return driver, [
                 self._unread(adapter, str(driver.error), "no_driver") for adapter in adapters
             ]
-        self._names = ProcessNames(self._reader.process_name)
+        self._book = ProcessBook(self._reader.process_name)
         is_by_slot = bool(asleep) or self.maker.is_system
         found = self._open_cards(self._reader, adapters if is_by_slot else None)
         listed = {device.pci_bus_id for device, _ in found}
@@ -274,15 +277,12 @@ class MakerCards:
         device = card.describe()
         number = device.driver_index if index is None else index
         return msgspec.structs.replace(
-            device, driver_index=number, telemetry=card.read(), processes=self._processes(card)
-        ), card
+            device, driver_index=number, telemetry=card.read(),
+            processes=self._processes(device.identity, card),
+        ), card  # fmt: skip
 
-    def _processes(self, card: OpenCard) -> tuple[GpuProcess, ...]:
-        return tuple(
-            msgspec.structs.replace(one, name=name or one.name, user=user)
-            for one in card.processes()
-            for name, user in (self._names(one.pid),)
-        )
+    def _processes(self, identity: str, card: OpenCard) -> tuple[GpuProcess, ...]:
+        return self._book.of_card(identity, card.processes(with_load=True))
 
     def _claim(self, adapters: Sequence[DisplayAdapter]) -> list[DisplayAdapter]:
         return [one for one in adapters if self._claims(one)]
@@ -335,7 +335,9 @@ class MakerCards:
             return _no_reading(identity, _SILENT_CARD, "silent")
 
     def _ask_card(self, identity: str, card: OpenCard) -> CardReading:
-        return CardReading(uuid=identity, telemetry=card.read(), processes=self._processes(card))
+        wanted = self.reads_programs
+        processes = self._processes(identity, card) if wanted else None
+        return CardReading(uuid=identity, telemetry=card.read(), processes=processes)
 
 
 def _without_shared_uuids(found: list[_Found]) -> list[_Found]:
@@ -349,47 +351,3 @@ def _without_shared_uuids(found: list[_Found]) -> list[_Found]:
 
 def _no_reading(identity: str, sentence: str, code: Unreadable | None) -> CardReading:
     return CardReading(uuid=identity, telemetry=Telemetry(), error=sentence, error_code=code)
-
-
-_MOST_REMEMBERED = 512
-
-
-class ProcessNames:
-    """The names and users of processes; each is looked up once while it lives.
-
-    Args:
-        driver_name: returns the driver's name of a process that the system hides from this user.
-    """
-
-    def __init__(self, driver_name: Callable[[int], str | None] = lambda _pid: None) -> None:
-        self._driver_name = driver_name
-        self._known: dict[int, tuple[psutil.Process, str, str | None]] = {}
-
-    def __call__(self, pid: int) -> tuple[str, str | None]:
-        """Return a process's short name and user; an unknown name is empty, a hidden user None."""
-        known = self._known.get(pid)
-        if known is not None and known[0].is_running():  # False for another process with this id
-            return known[1], known[2]
-        try:
-            process = psutil.Process(pid)
-            name = _printable(process.name())
-        except (psutil.Error, OSError, ValueError):
-            return self._name_from_driver(pid), None
-        try:
-            # Windows puts the PC's name before the user.
-            user = process.username().rsplit("\\", 1)[-1]
-        except (psutil.Error, OSError, KeyError):
-            user = None
-        if len(self._known) >= _MOST_REMEMBERED:
-            self._known.clear()
-        self._known[pid] = (process, name, user)
-        return name, user
-
-    def _name_from_driver(self, pid: int) -> str:
-        path = _printable(self._driver_name(pid) or "")
-        return path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
-
-
-def _printable(name: str) -> str:
-    """Return a name that every message can hold: Linux allows any bytes in it."""
-    return plain_text(name, "\ufffd")

@@ -10,8 +10,13 @@ from gpu_studio.hardware.card_reader import Maker
 from gpu_studio.hardware.linux.adapters import find_adapters
 from gpu_studio.hardware.linux.reader import LinuxReader
 from gpu_studio.hardware.linux.sys_tree import SysTree, sys_tree
-from gpu_studio.hardware.nvidia.nvidia import NVIDIA
+from gpu_studio.hardware.nvidia import nvidia
+from gpu_studio.hardware.windows.counters import SlotUse
 from gpu_studio.hardware.windows.reader import WindowsReader
+
+NVIDIA = nvidia.NVIDIA
+if sys.platform == "win32":  # which knows what NVML hides there
+    NVIDIA = replace(NVIDIA, open=partial(nvidia.open_reader, SlotUse().at))
 
 # Last: it takes whatever no maker's own driver reads.
 SYSTEM = Maker(

@@ -3,7 +3,8 @@
 A call into the driver may never return. A thread in such a call cannot be ended, but a process can
 be abandoned. This process writes an `Inventory`, then a `Reading` every period, as lines of JSON,
 and another `Inventory` if a card falls asleep or wakes up. Its commands are the lines ``pause``,
-``resume`` and ``quit`` on standard input; the end of the input also ends it.
+``resume``, ``programs``, ``no programs`` and ``quit`` on standard input; the end of the input also
+ends it.
 """
 
 from __future__ import annotations
@@ -119,6 +120,11 @@ class PcSensors:
         """Return whether a maker is the first that claims a card."""
         return next((one for one in self._order if one.claims(adapter)), None) is maker
 
+    def read_programs(self, *, wanted: bool) -> None:
+        """Set whether readings have the programs on each card, which takes the longest."""
+        for cards in self._makers:
+            cards.reads_programs = wanted
+
     def reading(self) -> Reading:
         """Return one reading of the CPU and of every card of the last inventory."""
         return Reading(
@@ -162,6 +168,7 @@ class Commands:
         self._changed = threading.Condition()
         self.is_paused = False
         self.has_ended = False
+        self.wants_programs, self._is_hurried = True, False
 
     def listen(self, lines: IO[bytes]) -> None:
         """Take commands until the window closes the pipe."""
@@ -173,6 +180,8 @@ class Commands:
                 self.pause()
             elif word == b"resume":
                 self.resume()
+            elif word.endswith(b"programs"):
+                self.want_programs(wanted=word == b"programs")
         with self._changed:
             self.has_ended = True
             self._changed.notify_all()
@@ -189,10 +198,20 @@ class Commands:
             self.is_paused = False
             self._changed.notify_all()
 
+    def want_programs(self, *, wanted: bool) -> None:
+        """Read the programs on the cards from now on, beginning at once, or no longer."""
+        with self._changed:
+            self._is_hurried = wanted and not self.wants_programs
+            self.wants_programs = wanted
+            self._changed.notify_all()
+
     def wait(self, timeout_s: float) -> None:
         """Wait for this time, or until a command arrives."""
         with self._changed:
-            self._changed.wait_for(lambda: self.is_paused or self.has_ended, timeout_s)
+            self._changed.wait_for(
+                lambda: self.is_paused or self.has_ended or self._is_hurried, timeout_s
+            )
+            self._is_hurried = False
 
     def wait_for_resume(self) -> None:
         """Wait until reading resumes or the reader has to end."""
@@ -217,6 +236,7 @@ def events(sensors: PcSensors, commands: Commands, period_s: float) -> Iterator[
             before, inventory = inventory, sensors.inventory()
             if _facts(inventory) != _facts(before):
                 yield inventory
+        sensors.read_programs(wanted=commands.wants_programs)
         yield sensors.reading()
         # After a slow driver or a sleeping PC, do not make up for missed readings.
         next_at_s = max(next_at_s + period_s, time.monotonic())

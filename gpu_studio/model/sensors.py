@@ -48,6 +48,9 @@ class SensorSource(Protocol):
     def resume(self) -> None:
         """Poll again. Thread safe."""
 
+    def read_programs(self, *, wanted: bool) -> None:
+        """Set whether readings have the programs on each card. Thread safe."""
+
     def close(self) -> None:
         """End the stream. Thread safe."""
 
@@ -105,6 +108,7 @@ class Sensors(QObject):
         self.is_silent = self._is_closed = False
         self._is_watched = True
         self._users = {"window"}
+        self._program_users: set[str] = set()
         self._deaths = 0
         self._silence = AwakeTimer(self)
         self._silence.ended.connect(self._on_reader_timeout)
@@ -145,6 +149,7 @@ class Sensors(QObject):
     def start(self) -> None:
         """Start reading; does nothing while running, and without a source."""
         if self._worker is None and self._source is not None and not self._is_closed:
+            self._source.read_programs(wanted=bool(self._program_users))
             self._worker = Worker(self._source.readings, self)
             self._worker.value_produced.connect(self._on_event)
             self._worker.failure_raised.connect(self._on_failure)
@@ -182,6 +187,13 @@ class Sensors(QObject):
         if self.is_polled is not was_polled:
             self._poll_or_rest()
 
+    def want_programs(self, what: str, wanted: bool) -> None:
+        """Set whether a part shows the programs on the cards: reading them takes the longest."""
+        before = bool(self._program_users)
+        (self._program_users.add if wanted else self._program_users.discard)(what)
+        if bool(self._program_users) is not before and self._source is not None:
+            self._source.read_programs(wanted=not before)
+
     def number_for(
         self,
         visible_devices: str | None,
@@ -203,9 +215,14 @@ class Sensors(QObject):
         return self.newest.telemetry(device) if self.newest else None
 
     def processes(self, device: Device) -> tuple[GpuProcess, ...]:
-        """Return the processes on a card at the newest reading."""
+        """Return the processes on a card at the newest reading; none if they were not read."""
         card = self.newest.card(device) if self.newest else None
-        return card.processes if card else device.processes
+        return (card.processes or ()) if card else device.processes
+
+    def has_programs(self, device: Device) -> bool:
+        """Return whether the newest reading has the processes on a card."""
+        card = self.newest.card(device) if self.newest else None
+        return card is None or card.processes is not None
 
     def close(self) -> None:
         """End the reader and its worker; nothing is left running."""

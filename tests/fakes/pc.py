@@ -28,6 +28,7 @@ class SteadySensors:
 
     def __init__(self, inventory: Inventory | None, readings: Iterable[Reading] = ()) -> None:
         self.calls: list[str] = []
+        self.reads_programs: bool | None = None
         self._events: list[SensorEvent] = [*([inventory] if inventory else []), *readings]
         self._more = threading.Condition()
         self._closed = False
@@ -53,6 +54,9 @@ class SteadySensors:
 
     def resume(self) -> None:
         self.calls.append("resume")
+
+    def read_programs(self, *, wanted: bool) -> None:
+        self.reads_programs = wanted
 
     def close(self) -> None:
         self.calls.append("close")

@@ -274,7 +274,7 @@ def test_programs_on_a_card_and_their_load_come_from_fdinfo(tmp_path):
     clients.read()
     assert clients.percent is None
     assert [(one.pid, one.kind, one.memory_bytes) for one in clients.processes()] == [
-        (41, "compute", 2 << 20), (42, "graphics", 2 << 20),
+        (41, "compute", 2 << 20), (42, "", 2 << 20),
     ]  # fmt: skip
     for number in (3, 4):
         info = tmp_path / "41" / "fdinfo" / str(number)
@@ -283,6 +283,9 @@ def test_programs_on_a_card_and_their_load_come_from_fdinfo(tmp_path):
     assert clients.percent is None
     clients.read()
     assert clients.percent == 25.0
+    assert [(one.busy_percent, one.shared_bytes) for one in clients.processes()] == [
+        (25.0, 1 << 20), (0.0, 1 << 20),
+    ]  # fmt: skip
     assert clients.memory_bytes == 4 << 20
 
 

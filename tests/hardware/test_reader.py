@@ -7,11 +7,17 @@ import threading
 import psutil
 import pytest
 
-from gpu_studio.core.devices.devices import Device, Inventory, Reading, decode_sensor_event
+from gpu_studio.core.devices.devices import (
+    Device,
+    GpuProcess,
+    Inventory,
+    Reading,
+    decode_sensor_event,
+)
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware import client, reader
 from gpu_studio.hardware.client import SensorReader
-from gpu_studio.hardware.maker_cards import ProcessNames
+from gpu_studio.hardware.processes import ProcessBook
 from gpu_studio.hardware.reader import Commands, events
 from gpu_studio.hardware.watchdog import SilentError, Watchdog
 from tests.patience import PATIENCE_S, until
@@ -80,6 +86,9 @@ class ScriptedSensors:
     def reading(self):
         self.readings += 1
         return Reading(taken_at_s=float(self.readings), cpu=Telemetry())
+
+    def read_programs(self, *, wanted):
+        self.wants_programs = wanted
 
     def rest(self):
         self.rests += 1
@@ -275,24 +284,29 @@ def test_a_subject_that_hangs_is_not_asked_again_before_it_has_answered(watchdog
     assert not watchdog.has_left_behind
 
 
+def named(book, pid):
+    (one,) = book.of_card("card", [GpuProcess(pid=pid)])
+    return one.name, one.user
+
+
 def test_this_process_has_a_name_and_a_user():
-    name, user = ProcessNames()(os.getpid())
+    name, user = named(ProcessBook(), os.getpid())
     assert name == psutil.Process().name()
     assert user == psutil.Process().username().rpartition("\\")[2]  # Windows names the PC as well
 
 
 def test_windows_puts_the_pc_before_the_user(monkeypatch):
     monkeypatch.setattr("psutil.Process.username", lambda self: "DESKTOP-1\\ai")
-    assert ProcessNames()(os.getpid())[1] == "ai"
+    assert named(ProcessBook(), os.getpid())[1] == "ai"
 
 
 def test_a_process_that_ended_is_not_remembered():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    names = ProcessNames()
-    before = names(child.pid)
+    book = ProcessBook()
+    before = named(book, child.pid)
     child.communicate(b"\n")
     assert before[0]
-    assert names(child.pid) == ("", None)
+    assert named(book, child.pid) == ("unknown", None)
 
 
 def test_the_driver_names_what_the_system_hides(monkeypatch):
@@ -300,11 +314,11 @@ def test_the_driver_names_what_the_system_hides(monkeypatch):
         raise psutil.AccessDenied(pid)
 
     monkeypatch.setattr("psutil.Process", hide)
-    names = ProcessNames(lambda pid: "C:\\Games\\game.exe" if pid == 4 else None)
-    assert names(4) == ("game.exe", None)
-    assert names(5) == ("", None)
+    book = ProcessBook(lambda pid: "C:\\Games\\game.exe" if pid == 4 else None)
+    assert named(book, 4) == ("game.exe", None)
+    assert named(book, 5) == ("unknown", None)
 
 
 def test_a_name_of_any_bytes_can_be_sent(monkeypatch):
     monkeypatch.setattr("psutil.Process.name", lambda self: "gam\udce9\n")
-    assert ProcessNames()(os.getpid())[0] == "gam\ufffd\ufffd"
+    assert named(ProcessBook(), os.getpid())[0] == "gam\ufffd\ufffd"

@@ -3,6 +3,7 @@ import ctypes
 import pytest
 
 from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.hardware.adapter_use import AdapterUse
 from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
 from gpu_studio.hardware.display_adapters import joined
 from gpu_studio.hardware.pci import DisplayAdapter
@@ -11,92 +12,10 @@ from gpu_studio.hardware.windows import d3dkmt
 from gpu_studio.hardware.windows.counters import GraphicsCounters
 from gpu_studio.hardware.windows.d3dkmt import open_adapters
 from gpu_studio.hardware.windows.reader import WindowsReader, kernel_adapters
+from tests.hardware.fake_windows import REFUSED, FakeGdi32, FakePdh
 
 LUID = "luid_0x00000000_0x0000d1f2"
 SLOT = "00000000:03:00.0"
-REFUSED = -1073741811  # STATUS_INVALID_PARAMETER
-
-
-class FakeGdi32:
-    """One Radeon RX 6600; ``refused`` are the questions that its driver does not answer."""
-
-    def __init__(self, refused=(), temperature=615, status=0):
-        self.refused, self.temperature, self.status = refused, temperature, status
-        self.open_handles = 0
-
-    def D3DKMTEnumAdapters2(self, argument):
-        if self.status:
-            return self.status
-        adapters = argument._obj
-        adapters.count = 1
-        adapters.adapters[0].handle = 7
-        adapters.adapters[0].luid.low = 0xD1F2
-        self.open_handles += 1
-        return 0
-
-    def D3DKMTCloseAdapter(self, argument):
-        assert argument._obj.handle == 7
-        self.open_handles -= 1
-        return 0
-
-    def D3DKMTQueryAdapterInfo(self, argument):
-        question = argument._obj
-        if question.kind in self.refused:
-            return REFUSED
-        values = {
-            d3dkmt._SEGMENT_SIZE: (d3dkmt.SegmentSize, {"dedicated": 8 << 30, "shared": 12 << 30}),
-            d3dkmt._ADDRESS: (d3dkmt._Address, {"bus": 3}),
-            d3dkmt._TYPE: (d3dkmt._Type, {"bits": 1}),
-            d3dkmt._REGISTRY: (d3dkmt._Registry, {}),
-            d3dkmt._DEVICE_IDS: (d3dkmt._DeviceIds, {"vendor": 0x1002, "device": 0x73FF}),
-            d3dkmt._PERFORMANCE: (
-                d3dkmt.Performance,
-                {"temperature": self.temperature, "fan_rpm": 1200, "memory_hz": 875_000_000},
-            ),
-            d3dkmt._PERFORMANCE_LIMITS: (d3dkmt.PerformanceLimits, {"fan_max_rpm": 3300}),
-        }
-        structure, fields = values[question.kind]
-        assert question.size_bytes == ctypes.sizeof(structure)
-        answer = structure.from_address(question.answer)
-        for name, value in fields.items():
-            setattr(answer, name, value)
-        if question.kind == d3dkmt._REGISTRY:
-            for number, letter in enumerate("Radeon RX 6600"):
-                answer.name[number] = ord(letter)
-        return 0
-
-
-class FakePdh:
-    """The instances of each counter, with their values."""
-
-    def __init__(self, values):
-        self.values, self.paths = values, []
-
-    def PdhOpenQueryW(self, _source, _data, query):
-        query._obj.value = 1
-        return 0
-
-    def PdhAddEnglishCounterW(self, _query, path, _data, counter):
-        self.paths.append(path.value)
-        counter._obj.value = len(self.paths)
-        return 0
-
-    def PdhCollectQueryData(self, _query):
-        return 0
-
-    def PdhCloseQuery(self, _query):
-        return 0
-
-    def PdhGetFormattedCounterArrayW(self, counter, _form, size, count, room):
-        found = self.values.get(self.paths[counter.value - 1], {})
-        count._obj.value = len(found)
-        size._obj.value = len(found) * ctypes.sizeof(counters_module._Item)
-        if room is None:
-            return ctypes.c_int32(counters_module._MORE_DATA).value
-        items = ctypes.cast(room, ctypes.POINTER(counters_module._Item))
-        for number, (name, value) in enumerate(found.items()):
-            items[number].name, items[number].value.value = name, value
-        return 0
 
 
 def used_by_two() -> FakePdh:
@@ -138,7 +57,7 @@ def test_any_makers_card_is_read():
     assert (now.utilization_percent, now.memory_used_bytes, now.power_w) == (35.0, 2 << 30, None)
     assert [
         (one.pid, one.kind, one.memory_bytes, one.busy_percent) for one in opened.processes()
-    ] == [(41, "graphics", 1 << 20, 20.0), (42, "compute", 2 << 20, 30.0)]
+    ] == [(41, "graphics", 1 << 20, 20.0), (42, "compute and graphics", 2 << 20, 30.0)]
     reader.close()
     assert library.open_handles == 0
 
@@ -200,7 +119,7 @@ def test_a_fault_in_the_drivers_library_is_not_reported():
     pdh = used_by_two()
     opened = {name: getattr(pdh, name) for name in ("PdhOpenQueryW", "PdhAddEnglishCounterW")}
     counters = GraphicsCounters(Faulty(**opened))
-    assert counters.use_of(LUID) == counters_module.AdapterUse()
+    assert counters.use_of(LUID) == AdapterUse()
     counters.close()
 
 

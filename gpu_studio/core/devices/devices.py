@@ -43,8 +43,11 @@ ASLEEP = (
 class GpuProcess(msgspec.Struct, frozen=True, kw_only=True):
     """A process that holds a context on a card; its memory is None if the system hides it.
 
-    ``kind`` is "compute", "graphics", or both. ``busy_percent`` is its part of the card's time in
-    the last second, which is only read before a run.
+    ``kind`` is "compute", "graphics", or both; empty if nothing says it. ``busy_percent`` is its
+    part of the card's time in the last ``busy_over_s`` seconds. ``shared_bytes`` is the PC's memory
+    that it has through the card. ``is_yours``: your user's, which you may end. ``unit`` is the
+    container or the service that it belongs to. ``family`` are the processes that led to it, its
+    parent first.
     """
 
     pid: int
@@ -53,6 +56,11 @@ class GpuProcess(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = "compute"
     memory_bytes: int | None = None
     busy_percent: float | None = None
+    shared_bytes: int | None = None
+    busy_over_s: float = 1.0
+    is_yours: bool | None = None
+    unit: str = ""
+    family: tuple[int, ...] = ()
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True):
@@ -285,12 +293,12 @@ class CardReading(msgspec.Struct, frozen=True, kw_only=True):
     """One card's sensors and processes at one time.
 
     ``uuid`` is the `Device.identity`. If there is no reading, ``error`` is the reason as a sentence
-    and ``error_code`` the reason for programs.
+    and ``error_code`` the reason for programs. ``processes`` is None if nobody wanted them.
     """
 
     uuid: str
     telemetry: Telemetry
-    processes: tuple[GpuProcess, ...] = ()
+    processes: tuple[GpuProcess, ...] | None = ()
     error: str | None = None
     error_code: Unreadable | None = None
 

@@ -228,7 +228,7 @@ def _sections(
 
 def _processes(device: Device, snapshot: PcSnapshot) -> tuple[GpuProcess, ...]:
     card = snapshot.card_reading(device)
-    return device.processes if card is None else card.processes
+    return device.processes if card is None else card.processes or ()
 
 
 def _process_row(process: GpuProcess, snapshot: PcSnapshot, masked: bool) -> tuple[str, ...]:
@@ -239,7 +239,7 @@ def _process_row(process: GpuProcess, snapshot: PcSnapshot, masked: bool) -> tup
         name += " (GPU Studio's PyTorch)"
     memory = process.memory_bytes
     memory_text = NOT_AVAILABLE if memory is None else format_bytes(memory)
-    return str(process.pid), name, user, process.kind, memory_text
+    return str(process.pid), name, user, process.kind or NOT_AVAILABLE, memory_text
 
 
 def _is_secret(fact: Fact) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 from gpu_studio.core.units import format_bytes, format_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gpu_studio.core.devices.devices import GpuProcess
     from gpu_studio.core.memory.oom_text import OomNumbers
@@ -27,7 +27,10 @@ _LARGEST_KEPT_SHARE = 0.1
 # From left to right.
 _ORDER = (
     "driver", "others", "not_told", "other_engine", "context", "engine", "tensors", "holes", "free",
+    "spilled",
 )  # fmt: skip
+_OF_OTHERS = ("others", "not_told")
+_MOST_NAMED, _LEAST_NAMED_SHARE = 2, 0.04  # of the programs that have a part of their own
 _ALWAYS_SHOWN = ("others", "context", "engine", "tensors", "holes", "free")
 
 
@@ -35,7 +38,7 @@ class TankPart(msgspec.Struct, frozen=True, kw_only=True):
     """One segment of the bar.
 
     ``key`` selects its color: driver, others, not_told, other_engine, context, engine, tensors,
-    holes, free.
+    holes, free, spilled.
     """
 
     key: str
@@ -78,9 +81,9 @@ class Tank(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CardUsers(msgspec.Struct, frozen=True, kw_only=True):
-    """The processes on a card according to NVML; None if the system does not report their memory.
+    """The processes on a card; None if the system does not report their memory.
 
-    Windows does not. ``engine_bytes`` is the memory of the engine's process: its context and its
+    ``engine_bytes`` is the memory of the engine's process: its context and its
     reserved memory. ``other_engines`` are this program's other engines, by their displayed names.
     """
 
@@ -221,6 +224,44 @@ def tank_of_sensors(telemetry: Telemetry, memory_total_bytes: int | None) -> Tan
     if not memory_total_bytes or free_bytes is None:
         return None
     return _filled(memory_total_bytes, [], free_bytes, "In use", "all programs and the driver")
+
+
+def with_programs(tank: Tank, programs: Sequence[tuple[str, int]], spilled_bytes: int) -> Tank:
+    """Return a tank with the large programs by their names, and what spilled beyond its end.
+
+    Args:
+        tank: a card's.
+        programs: the other programs with their bytes on the card, the largest first.
+        spilled_bytes: what found no place on the card, and is in the PC's RAM.
+    """
+    parts: list[TankPart] = []
+    left = list(programs)
+    for part in tank.parts:
+        if part.key not in _OF_OTHERS or not part.size_bytes:
+            parts.append(part)
+            continue
+        rest, named = part.size_bytes, 0
+        while left and named < _MOST_NAMED and left[0][1] >= _LEAST_NAMED_SHARE * tank.total_bytes:
+            name, size = left.pop(0)
+            size = min(size, rest)
+            rest, named = rest - size, named + 1
+            parts.append(TankPart(key="others", label=name, size_bytes=size, explanation="now"))
+        names = " · ".join(f"{name} {format_bytes(size)}" for name, size in left)
+        words = f"{part.explanation}{f': {names}' if names else ''}"
+        if rest or not named:
+            parts.append(msgspec.structs.replace(part, size_bytes=rest, explanation=words))
+        left = []
+    if not spilled_bytes:
+        return msgspec.structs.replace(tank, parts=tuple(parts))
+    spilled = TankPart(
+        key="spilled", label="Spilled into RAM", size_bytes=spilled_bytes,
+        explanation="found no place on the card: its programs wait for the PC's memory",
+    )  # fmt: skip
+    return Tank(
+        total_bytes=tank.total_bytes + spilled_bytes,
+        parts=(*parts, spilled),
+        card_bytes=tank.total_bytes,
+    )
 
 
 def tank_of_ram(read: MemoryRead) -> Tank | None:

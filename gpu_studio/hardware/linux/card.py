@@ -11,6 +11,7 @@ from gpu_studio.core.telemetry import SENSORS
 from gpu_studio.hardware.card_reader import CardUnreadableError, kind_of, read_from
 from gpu_studio.hardware.linux.driver_sensors import CardPlace, sensors_of_driver
 from gpu_studio.hardware.linux.hwmon import Hwmon
+from gpu_studio.hardware.linux.kfd import computing_on, kfd_node
 from gpu_studio.hardware.pci import normal_bus_id
 
 if TYPE_CHECKING:
@@ -21,12 +22,11 @@ if TYPE_CHECKING:
     from gpu_studio.hardware.card_reader import Sources
     from gpu_studio.hardware.linux.driver_sensors import Memory
     from gpu_studio.hardware.linux.fdinfo import CardClients
+    from gpu_studio.hardware.linux.kfd import KfdNode
     from gpu_studio.hardware.linux.sys_tree import SysTree
     from gpu_studio.hardware.pci import DisplayAdapter
 
 _GONE = "The card is no longer there: it was removed, or it dropped off the bus."
-_KFD = ("class/kfd/kfd/topology/nodes", "devices/virtual/kfd/kfd/topology/nodes",
-        "kfd/topology/nodes", "class/kfd/topology/nodes")  # fmt: skip
 _UNIQUE_ID = re.compile(r"[0-9a-f]{8,16}")
 # amdgpu's gpu_metrics begin with a size, then the format: 1 is a card, 2 and 3 are integrated.
 _INTEGRATED_FORMATS = (2, 3)
@@ -111,6 +111,7 @@ class LinuxCard:
         self._sensors = sensors_of_driver(adapter.kernel_driver)
         self._hwmon = Hwmon(tree, self._device, adapter.kernel_driver)
         self._system_version = system_version
+        self._node: KfdNode | None = None
 
     def describe(self) -> Device:
         self._require()
@@ -153,7 +154,9 @@ class LinuxCard:
         if self._clients is None:
             return ()
         self._clients.read()
-        return self._clients.processes()
+        if self._node is None and self._adapter.kernel_driver == "amdgpu":
+            self._node = kfd_node(self._tree, self._adapter.pci_bus_id)
+        return self._clients.processes(computing_on(self._tree, self._node))
 
     def _require(self) -> None:
         if not self._tree.is_folder(self._device):
@@ -242,22 +245,8 @@ class LinuxCard:
 
     def _target(self) -> str | None:
         """Return the architecture as AMD's compute driver has it for the card in this slot."""
-        location = _location(self._adapter.pci_bus_id)
-        for base in _KFD:
-            names = self._tree.names(base)
-            for name in names:
-                fields = dict(
-                    line.split(None, 1)
-                    for line in self._tree.lines(f"{base}/{name}/properties")
-                    if len(line.split()) == 2
-                )
-                target = _whole(fields.get("gfx_target_version"))
-                if target and location == (_whole(fields.get("domain")) or 0,
-                                           _whole(fields.get("location_id"))):  # fmt: skip
-                    return gfx_target(target)
-            if names:
-                return None
-        return None
+        node = kfd_node(self._tree, self._adapter.pci_bus_id)
+        return gfx_target(node.target) if node and node.target else None
 
     def _largest_bar(self) -> int | None:
         """Return the size of the window through which the processor reaches the card's memory.
@@ -298,16 +287,3 @@ def _total(memory: Memory, is_integrated: bool | None) -> int | None:
     if memory.own_total is None:
         return None
     return memory.own_total + (memory.shared_total or 0 if is_integrated else 0)
-
-
-def _location(pci_bus_id: str | None) -> tuple[int, int | None]:
-    """Return the domain and the number by which amdkfd calls a slot: its bus, device, function."""
-    if pci_bus_id is None:
-        return 0, None
-    domain, bus, rest = pci_bus_id.split(":")
-    slot, function = rest.split(".")
-    return int(domain, 16), int(bus, 16) << 8 | int(slot, 16) << 3 | int(function, 16)
-
-
-def _whole(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() and len(text) < 20 else None

@@ -11,16 +11,20 @@ import re
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from gpu_studio.hardware.card_reader import processes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from gpu_studio.core.devices.devices import GpuProcess
 
 PROC = Path("/proc")
+NOBODY: Mapping[int, int | None] = MappingProxyType({})
 _LOOK_EVERY_S = 5.0  # which descriptors are of a card; the others are most
 _DRI = "/dev/dri/"
 _LONGEST_BYTES = 8192
@@ -34,6 +38,7 @@ _BEST_FIRST = ("resident", "memory", "total")
 _OWN_REGIONS = frozenset({"vram", "local"})
 _SHARED_REGIONS = frozenset({"gtt", "system", "stolen"})
 _COMPUTE_ENGINES = frozenset({"compute", "ccs"})
+_DRAWING_ENGINES = frozenset({"gfx", "render", "rcs"})
 
 
 @dataclass(kw_only=True)
@@ -46,6 +51,23 @@ class _Client:
     capacity: dict[str, int] = field(default_factory=dict)
     cycles: dict[str, int] = field(default_factory=dict)
     total_cycles: dict[str, int] = field(default_factory=dict)
+
+    def has_used(self, engines: frozenset[str]) -> bool:
+        """Return whether it ever worked on one of some engines."""
+        return any(self.busy_ns.get(one) or self.cycles.get(one) for one in engines)
+
+    def shares(self, old: _Client, span_s: float) -> dict[str, float]:
+        """Return its part of each engine's time since an older reading of it."""
+        shares = {}
+        for engine, busy_ns in self.busy_ns.items():
+            worked_ns = busy_ns - old.busy_ns.get(engine, busy_ns)
+            capacity = self.capacity.get(engine) or 1
+            shares[engine] = max(0, worked_ns) / (span_s * 1e9 * capacity)
+        for engine, cycles in self.cycles.items():
+            total = self.total_cycles.get(engine, 0) - old.total_cycles.get(engine, 0)
+            worked = cycles - old.cycles.get(engine, cycles)
+            shares[engine] = max(0, worked) / total if total > 0 else 0.0
+        return shares
 
     def size(self, regions: frozenset[str]) -> int | None:
         """Return the bytes in some regions, by the best word that the driver has for each."""
@@ -74,13 +96,15 @@ class CardClients:
         proc: Path = PROC,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._slot, self._proc, self._now_s = slot, proc, now_s
+        self._slot, self._proc, self._now_s = slot.encode(), proc, now_s
+        self._shared = frozenset() if is_integrated else _SHARED_REGIONS
         self._regions = _OWN_REGIONS | (_SHARED_REGIONS if is_integrated else frozenset())
         self._looked_at_s: float | None = None
         self._descriptors: list[tuple[int, str]] = []
         self._clients: dict[str, _Client] = {}
         self._read_at_s = 0.0
-        self._computing: set[int] = set()
+        self._kinds: dict[int, set[str]] = {}
+        self._busy: dict[int, float] | None = None
         self.percent: float | None = None
 
     def read(self) -> None:
@@ -95,18 +119,15 @@ class CardClients:
             self._looked_at_s, self._descriptors = now_s, list(self._find())
         before, span_s = self._clients, now_s - self._read_at_s
         self._clients = {}
-        for pid, path in self._descriptors:
-            self._add(pid, path)
-        self._computing |= {
-            client.pid
-            for client in self._clients.values()
-            if any(client.busy_ns.get(engine) or client.cycles.get(engine)
-                   for engine in _COMPUTE_ENGINES)
-        }  # fmt: skip
-        if not self._clients:
-            self.percent = None
-        elif before:
-            self.percent = self._busy(before, span_s)
+        # One of another card is not read again until the descriptors are looked for again.
+        self._descriptors = [one for one in self._descriptors if self._add(*one)]
+        for client in self._clients.values():
+            kinds = self._kinds.setdefault(client.pid, set())
+            kinds |= {"compute"} if client.has_used(_COMPUTE_ENGINES) else set()
+            kinds |= {"graphics"} if client.has_used(_DRAWING_ENGINES) else set()
+        there = {client.pid for client in self._clients.values()}
+        self._kinds = {pid: kinds for pid, kinds in self._kinds.items() if pid in there}
+        self.percent, self._busy = self._loads(before, span_s) if before else (None, None)
         self._read_at_s = now_s
 
     @property
@@ -116,32 +137,50 @@ class CardClients:
         known = [size for size in sizes if size is not None]
         return sum(known) if known else None
 
-    def processes(self) -> tuple[GpuProcess, ...]:
-        """Return the processes by their ids; a process may be several clients."""
+    def processes(self, computing: Mapping[int, int | None] = NOBODY) -> tuple[GpuProcess, ...]:
+        """Return the processes by their ids; a process may be several clients.
+
+        Args:
+            computing: the memory of the processes to which amdkfd lends the card, also of other
+                users'. What they compute is no engine's work here, so their load is not known.
+        """
         sizes: dict[int, int | None] = {}
+        shared: dict[int, int] = {}
         for client in self._clients.values():
             size, before = client.size(self._regions), sizes.get(client.pid)
             sizes[client.pid] = before if size is None else size + (before or 0)
-        return processes_of(sizes, dict.fromkeys(self._computing, "compute"))
+            shared[client.pid] = shared.get(client.pid, 0) + (client.size(self._shared) or 0)
+        kinds = {pid: set(kinds) for pid, kinds in self._kinds.items()}
+        for pid, held in computing.items():
+            sizes[pid] = max(held or 0, sizes.get(pid) or 0) or None
+            kinds.setdefault(pid, set()).add("compute")
+        found = processes_of(
+            sizes, {pid: " and ".join(sorted(kinds[pid])) for pid in kinds}, self._busy, shared
+        )
+        return tuple(
+            msgspec.structs.replace(one, busy_percent=None) if one.pid in computing else one
+            for one in found
+        )
 
-    def _busy(self, before: dict[str, _Client], span_s: float) -> float | None:
-        """Return the percentage of the busiest engine; None if no engine says it."""
-        shares: dict[str, float] = {}
+    def _loads(
+        self, before: dict[str, _Client], span_s: float
+    ) -> tuple[float | None, dict[int, float] | None]:
+        """Return the percentage of the busiest engine, and that of each process; None if unknown.
+
+        Work for computing that amdkfd gives to the card is not in it.
+        """
+        engines: dict[str, float] = {}
+        busy: dict[int, dict[str, float]] = {}
         for key, client in self._clients.items():
-            old = before.get(key)
-            if old is None:
-                continue
-            for engine, busy_ns in client.busy_ns.items():
-                worked_ns = busy_ns - old.busy_ns.get(engine, busy_ns)
-                capacity = client.capacity.get(engine) or 1
-                share = max(0, worked_ns) / (span_s * 1e9 * capacity)
-                shares[engine] = shares.get(engine, 0.0) + share
-            for engine, cycles in client.cycles.items():
-                total = client.total_cycles.get(engine, 0) - old.total_cycles.get(engine, 0)
-                worked = cycles - old.cycles.get(engine, cycles)
-                share = max(0, worked) / total if total > 0 else 0.0
-                shares[engine] = shares.get(engine, 0.0) + share
-        return min(100.0, 100 * max(shares.values())) if shares else None
+            if key in before:
+                own = busy.setdefault(client.pid, {})
+                for engine, share in client.shares(before[key], span_s).items():
+                    engines[engine] = engines.get(engine, 0.0) + share
+                    own[engine] = own.get(engine, 0.0) + share
+        if not engines:
+            return None, None
+        by_pid = {pid: 100 * max(own.values(), default=0.0) for pid, own in busy.items()}
+        return min(100.0, 100 * max(engines.values())), by_pid
 
     def _find(self) -> Iterator[tuple[int, str]]:
         """Yield the descriptors of a card of all processes that let this user see them."""
@@ -163,27 +202,31 @@ class CardClients:
                 if is_card:
                     yield pid, f"{self._proc}/{pid}/fdinfo/{name}"
 
-    def _add(self, pid: int, path: str) -> None:
+    def _add(self, pid: int, path: str) -> bool:
+        """Add the client of a descriptor; return False if it is one of another card."""
         try:
             with open(path, "rb") as file:
-                text = file.read(_LONGEST_BYTES).decode("utf-8", errors="replace")
+                data = file.read(_LONGEST_BYTES)
         except OSError:
-            return
-        fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-        values = {key.strip(): value.strip() for key, value in fields.items()}
-        if values.get("drm-pdev", "").lower() != self._slot:
-            return
+            return False
+        if self._slot not in data.lower():
+            return False
+        values = {
+            name: value.strip()
+            for name, _, value in (
+                line.partition(":") for line in data.decode("utf-8", "replace").splitlines()
+            )
+            if name.startswith("drm-")
+        }
+        if values.get("drm-pdev", "").lower().encode() != self._slot:
+            return False
         # A descriptor that was passed on or copied is the same client.
         key = values.get("drm-client-id", path)
-        client = self._clients.setdefault(key, _Client(pid=pid))
-        if client.pid != pid or client.busy_ns or client.memory:
-            return
+        if key in self._clients:
+            return True
+        client = self._clients[key] = _Client(pid=pid)
         for name, value in values.items():
-            if (memory := _MEMORY.fullmatch(name)) and (size := _size(value)) is not None:
-                region = memory[2] if memory[2] in _OWN_REGIONS | _SHARED_REGIONS else ""
-                by_word = client.memory.setdefault(region, {})
-                by_word[memory[1]] = by_word.get(memory[1], 0) + size
-            elif name.startswith("drm-engine-capacity-"):
+            if name.startswith("drm-engine-capacity-"):
                 client.capacity[name.removeprefix("drm-engine-capacity-")] = _size(value) or 1
             elif name.startswith("drm-engine-"):
                 client.busy_ns[name.removeprefix("drm-engine-")] = _first_number(value)
@@ -191,6 +234,11 @@ class CardClients:
                 client.total_cycles[name.removeprefix("drm-total-cycles-")] = _first_number(value)
             elif name.startswith("drm-cycles-"):
                 client.cycles[name.removeprefix("drm-cycles-")] = _first_number(value)
+            elif (memory := _MEMORY.fullmatch(name)) and (size := _size(value)) is not None:
+                region = memory[2] if memory[2] in _OWN_REGIONS | _SHARED_REGIONS else ""
+                by_word = client.memory.setdefault(region, {})
+                by_word[memory[1]] = by_word.get(memory[1], 0) + size
+        return True
 
 
 def _size(text: str) -> int | None:

@@ -34,10 +34,11 @@ from gpu_studio.hardware.nvidia.nvml import (
 from gpu_studio.hardware.pci import normal_bus_id
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from gpu_studio.core.devices.devices import Driver, GpuProcess
     from gpu_studio.core.telemetry import Telemetry
+    from gpu_studio.hardware.adapter_use import AdapterUse
     from gpu_studio.hardware.card_reader import Sources
     from gpu_studio.hardware.nvidia.nvml import NvmlCard
     from gpu_studio.hardware.pci import DisplayAdapter
@@ -76,13 +77,25 @@ _MEMORY_TEMPERATURE = 82  # NVML_FI_DEV_MEMORY_TEMP of nvml.h: cards of data cen
 
 
 class NvidiaCard:
-    """See `card_reader.OpenCard`."""
+    """See `card_reader.OpenCard`.
 
-    def __init__(self, card: NvmlCard, nvapi: GuardedNvapi | None = None) -> None:
+    Args:
+        card: NVML's.
+        nvapi: has the temperatures that NVML lacks; None if nothing has them.
+        windows: returns what programs do with the card in a slot, which NVML hides on Windows.
+    """
+
+    def __init__(
+        self,
+        card: NvmlCard,
+        nvapi: GuardedNvapi | None = None,
+        windows: Callable[[str], AdapterUse | None] | None = None,
+    ) -> None:
         self._card = card
-        self._nvapi = nvapi
+        self._nvapi, self._windows = nvapi, windows
         self._heat: CardHeat | None = None
         self._sources = _sources_of(card)
+        self._seen_us, self._tells_load = 0, False
 
     def describe(self) -> Device:
         return _describe(self._card)
@@ -107,10 +120,51 @@ class NvidiaCard:
                 used = card.part_of_memory(entry.usedGpuMemory)
                 memory_bytes[entry.pid] = memory_bytes.get(entry.pid) or used
         named = {pid: " and ".join(dict.fromkeys(kinds[pid])) for pid in kinds}
-        busy_percent = _busy_percent(card) if with_load else {}
-        for pid in busy_percent:
+        use = None
+        if self._windows is not None:
+            bus_id = normal_bus_id(
+                text_from(getattr(card.ask("nvmlDeviceGetPciInfo"), "busId", ""))
+            )
+            use = self._windows(bus_id) if bus_id else None
+        if use is not None:
+            return self._joined(named, memory_bytes, use)
+        busy_percent = self._busy_percent() if with_load else None
+        for pid in busy_percent or ():
             memory_bytes.setdefault(pid, None)
         return processes_of(memory_bytes, named, busy_percent)
+
+    def _joined(
+        self, kinds: dict[int, str], held: dict[int, int | None], use: AdapterUse
+    ) -> tuple[GpuProcess, ...]:
+        """Return NVML's processes with what Windows says of them, and those that it adds.
+
+        NVML lists most programs with a window as both. One that only computes is right.
+        """
+        total, used, *_ = self._card.memory()
+        sizes, busy = use.processes or {}, use.busy_percent or {}
+        seen = {pid for pid, both in sizes.items() if any(both)} | busy.keys()
+        held |= {pid: size for pid, size in use.held_bytes(total, used).items() if pid in seen}
+        for pid in held:
+            if pid not in kinds or (kinds[pid] != "compute" and pid in use.computing):
+                kinds[pid] = use.kind(pid)
+        shared = {pid: both[1] for pid, both in sizes.items()}
+        return processes_of(held, kinds, use.busy_percent, shared)
+
+    def _busy_percent(self) -> dict[int, float] | None:
+        """Return the part of the last second in which each process worked; None if unknown.
+
+        The driver keeps samples for seconds, and refuses if there is none since the last one.
+        """
+        samples = self._card.ask("nvmlDeviceGetProcessUtilization", self._seen_us) or ()
+        self._tells_load = self._tells_load or bool(samples)
+        self._seen_us = max((one.timeStamp for one in samples), default=self._seen_us)
+        busy = {
+            one.pid: float(percent)
+            for one in samples
+            if self._seen_us - one.timeStamp <= _LATEST_US
+            and (percent := number_from(one.smUtil, 100))
+        }
+        return busy if self._tells_load else None
 
     def _with_heat(self, telemetry: Telemetry) -> Telemetry:
         assert self._nvapi is not None
@@ -126,11 +180,17 @@ class NvidiaReader:
     Args:
         nvml: an open session.
         nvapi: has the temperatures that NVML lacks; None if nothing has them.
+        windows: what programs do there; None elsewhere.
     """
 
-    def __init__(self, nvml: Nvml, nvapi: GuardedNvapi | None = None) -> None:
+    def __init__(
+        self,
+        nvml: Nvml,
+        nvapi: GuardedNvapi | None = None,
+        windows: Callable[[str], AdapterUse | None] | None = None,
+    ) -> None:
         self._nvml = nvml
-        self._nvapi = nvapi
+        self._nvapi, self._windows = nvapi, windows
         self._cards: dict[NvmlCard, NvidiaCard] = {}
 
     def driver(self) -> Driver:
@@ -159,15 +219,19 @@ class NvidiaReader:
 
     def _open(self, card: NvmlCard) -> NvidiaCard:
         """Return the same card for the same handle: it remembers what it has read."""
-        return self._cards.setdefault(card, NvidiaCard(card, self._nvapi))
+        return self._cards.setdefault(card, NvidiaCard(card, self._nvapi, self._windows))
 
 
 _NVAPI = GuardedNvapi()  # one in a process: a call that hung is not made again in the next session
 
 
-def _open_reader() -> NvidiaReader:
-    """Open a session; raises `DriverUnavailableError`."""
-    return NvidiaReader(Nvml(), _NVAPI)
+def open_reader(windows: Callable[[str], AdapterUse | None] | None = None) -> NvidiaReader:
+    """Open a session; raises `DriverUnavailableError`.
+
+    Args:
+        windows: as for `NvidiaReader`.
+    """
+    return NvidiaReader(Nvml(), _NVAPI, windows)
 
 
 def kernel_module_version(path: Path = _KERNEL_MODULE_VERSION) -> str | None:
@@ -187,7 +251,7 @@ NVIDIA = Maker(
     name=_MAKER,
     claims=_claims,
     kind=_KIND,
-    open=_open_reader,
+    open=open_reader,
     running_version=kernel_module_version,
     library_version=library_version,
     is_replaced=is_library_replaced,
@@ -301,17 +365,6 @@ def _base_clock_mhz(card: NvmlCard) -> float | None:
     if base_mhz is None or most_mhz is None or base_mhz >= most_mhz:
         return None  # data center cards report their highest boost here
     return base_mhz
-
-
-def _busy_percent(card: NvmlCard) -> dict[int, float]:
-    """Return the part of the last second in which each process worked."""
-    samples = card.ask("nvmlDeviceGetProcessUtilization", 0) or ()
-    newest_us = max((one.timeStamp for one in samples), default=0)
-    return {
-        one.pid: float(percent)
-        for one in samples
-        if newest_us - one.timeStamp <= _LATEST_US and (percent := number_from(one.smUtil, 100))
-    }
 
 
 def _describe(card: NvmlCard) -> Device:

@@ -9,12 +9,18 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import re
+import struct
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gpu_studio.hardware.adapter_use import AdapterUse
+from gpu_studio.hardware.windows.d3dkmt import D3dkmtError, open_adapters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Sequence
+
+from gpu_studio.hardware.windows.d3dkmt import KernelAdapter
 
 _LIBRARY = "pdh"
 _AS_DOUBLE = 0x200 | 0x8000  # PDH_FMT_DOUBLE, and without an end at 100
@@ -23,7 +29,7 @@ _CALLS = (
     "PdhOpenQueryW", "PdhAddEnglishCounterW", "PdhCollectQueryData", "PdhCloseQuery",
     "PdhGetFormattedCounterArrayW",
 )  # fmt: skip
-_VALID = (0, 1)  # PDH_CSTATUS_VALID_DATA, PDH_CSTATUS_NEW_DATA
+_VALID = frozenset((0, 1))  # PDH_CSTATUS_VALID_DATA, PDH_CSTATUS_NEW_DATA
 _LOAD = r"\GPU Engine(*)\Utilization Percentage"
 _OWN, _SHARED = (rf"\GPU Adapter Memory(*)\{kind} Usage" for kind in ("Dedicated", "Shared"))
 _OWN_OF_PROCESS, _SHARED_OF_PROCESS = (
@@ -34,8 +40,11 @@ _INSTANCE = re.compile(
     r"(?:_phys_\d+)?(?:_eng_(?P<engine>\d+))?(?:_engtype_(?P<kind>.*))?",
     re.IGNORECASE,
 )
-_COMPUTE = "compute"
+_COMPUTE = ("compute", "cuda")  # CUDA's own until Windows schedules the card's work itself
+_DRAWS = ("3d", "graphics")
 _LEAST_SPAN_S = 0.5  # all cards of one reading have the same values
+_LOOK_AGAIN_S = 5.0
+_MOST_NAMES = 1 << 14
 
 
 class _Value(ctypes.Structure):
@@ -46,25 +55,25 @@ class _Item(ctypes.Structure):
     _fields_ = (("name", ctypes.c_wchar_p), ("value", _Value))
 
 
-@dataclass(frozen=True, slots=True)
-class AdapterUse:
-    """What programs do with one adapter; None for what Windows does not say.
+_ITEM = struct.Struct("=QI4xd")  # the same, read many times faster: 64-bit Windows
 
-    Attributes:
-        percent: how busy its busiest engine is.
-        own_bytes: the card's own memory in use.
-        shared_bytes: the PC's memory in use by it.
-        processes: the bytes of each process, by its id: own and shared.
-        computing: the processes that compute rather than draw.
-        busy_percent: how busy each process keeps the engine that it uses most.
-    """
 
-    percent: float | None = None
-    own_bytes: int | None = None
-    shared_bytes: int | None = None
-    processes: Mapping[int, tuple[int, int]] | None = None
-    computing: frozenset[int] = frozenset()
-    busy_percent: Mapping[int, float] | None = None
+class _Instance(NamedTuple):
+    """A counter's instance: whose, of which adapter, and which engine; -1 for nobody's."""
+
+    pid: int
+    luid: str
+    engine: str
+    kind: str
+
+
+@lru_cache(_MOST_NAMES)
+def _instance_of(name: str) -> _Instance | None:
+    found = _INSTANCE.fullmatch(name)
+    if found is None:
+        return None
+    pid, kind = int(found["pid"] or -1), (found["kind"] or "").lower()
+    return _Instance(pid, found["luid"].lower(), found["engine"] or "", kind)
 
 
 class GraphicsCounters:
@@ -76,13 +85,32 @@ class GraphicsCounters:
     """
 
     def __init__(self, library: Any = None, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._now_s = now_s
+        self._library, self._now_s = library, now_s
         self._read_at_s: float | None = None
-        self._values: dict[str, dict[str, float]] = {}
+        self._uses: dict[str, AdapterUse] = {}
         self._counters: dict[str, ctypes.c_void_p] = {}
         self._query = ctypes.c_void_p()
+        # Idle programs show no engine: what they did before is remembered while they are there.
+        self._computed: dict[str, set[int]] = {}
+        self._drew: dict[str, set[int]] = {}
+
+    def use_of(self, luid: str) -> AdapterUse:
+        """Return what programs do with an adapter; see `KernelAdapter.luid`."""
+        now_s = self._now_s()
+        if self._read_at_s is None or now_s - self._read_at_s >= _LEAST_SPAN_S:
+            self._read_at_s, self._uses = now_s, self._read()
+        return self._uses.get(luid) or AdapterUse()
+
+    def close(self) -> None:
+        """End the session with Windows; the next reading begins another."""
+        if self._query:
+            with contextlib.suppress(OSError):
+                self._library.PdhCloseQuery(self._query)
+        self._query, self._counters, self._read_at_s = ctypes.c_void_p(), {}, None
+
+    def _open(self) -> None:
         try:
-            self._library = ctypes.CDLL(_LIBRARY) if library is None else library
+            self._library = self._library or ctypes.CDLL(_LIBRARY)
             open_query, add, *_ = [getattr(self._library, name) for name in _CALLS]
             if open_query(None, None, ctypes.byref(self._query)) != 0:
                 self._query = ctypes.c_void_p()
@@ -94,89 +122,133 @@ class GraphicsCounters:
         except (AttributeError, OSError):  # not this Windows, or a fault in the library
             return
 
-    def use_of(self, luid: str) -> AdapterUse:
-        """Return what programs do with an adapter; see `KernelAdapter.luid`."""
-        self._read()
-        engines: dict[str, float] = {}
-        computing: set[int] = set()
-        busy: dict[int, float] = {}
-        for found, percent in self._of(_LOAD, luid):
-            engine = found["engine"] or ""
-            engines[engine] = engines.get(engine, 0.0) + max(0.0, percent)
-            if percent > 0 and found["pid"]:
-                pid = int(found["pid"])
-                busy[pid] = max(busy.get(pid, 0.0), percent)
-                if _COMPUTE in (found["kind"] or "").lower():
-                    computing.add(pid)
-        own, shared = (self._of_processes(path, luid)
-                       for path in (_OWN_OF_PROCESS, _SHARED_OF_PROCESS))  # fmt: skip
-        pids = own.keys() | shared.keys()
-        is_said = _OWN_OF_PROCESS in self._values or _SHARED_OF_PROCESS in self._values
-        return AdapterUse(
-            percent=min(100.0, max(engines.values())) if engines else None,
-            own_bytes=self._bytes(_OWN, luid),
-            shared_bytes=self._bytes(_SHARED, luid),
-            processes=(
-                {pid: (own.get(pid, 0), shared.get(pid, 0)) for pid in pids} if is_said else None
-            ),
-            computing=frozenset(computing),
-            busy_percent=busy or None,
-        )
-
-    def close(self) -> None:
-        if self._query:
-            with contextlib.suppress(OSError):
-                self._library.PdhCloseQuery(self._query)
-        self._query, self._counters = ctypes.c_void_p(), {}
-
-    def _of(self, path: str, luid: str) -> list[tuple[re.Match[str], float]]:
-        found = [
-            (_INSTANCE.fullmatch(name), value) for name, value in self._values.get(path, {}).items()
-        ]
-        return [(one, value) for one, value in found if one and one["luid"].lower() == luid]
-
-    def _of_processes(self, path: str, luid: str) -> dict[int, int]:
-        sizes: dict[int, int] = {}
-        for found, value in self._of(path, luid):
-            if found["pid"] and value >= 0:
-                pid = int(found["pid"])
-                sizes[pid] = sizes.get(pid, 0) + int(value)
-        return sizes
-
-    def _bytes(self, path: str, luid: str) -> int | None:
-        sizes = [int(value) for _, value in self._of(path, luid) if value >= 0]
-        return sum(sizes) if sizes else None
-
-    def _read(self) -> None:
-        now_s = self._now_s()
-        if self._read_at_s is not None and now_s - self._read_at_s < _LEAST_SPAN_S:
-            return
-        self._read_at_s, self._values = now_s, {}
+    def _read(self) -> dict[str, AdapterUse]:
+        """Return what programs do with each adapter, by its LUID."""
+        if not self._query:
+            self._open()
+        uses: dict[str, AdapterUse] = {}
         try:
             if not self._counters or self._library.PdhCollectQueryData(self._query) != 0:
-                return
-            arrays = {path: self._array(counter) for path, counter in self._counters.items()}
+                return uses
+            self._add_loads(uses)
+            self._add_sizes(uses)
         except OSError:  # a fault in the library, which ctypes raises
+            return {}
+        self._remember(uses)
+        return uses
+
+    def _add_loads(self, uses: dict[str, AdapterUse]) -> None:
+        engines: dict[tuple[str, str], float] = {}
+        for one, percent in self._instances(_LOAD):
+            use = uses.setdefault(one.luid, AdapterUse())
+            is_compute = any(word in one.kind for word in _COMPUTE)
+            use.tells_apart = use.tells_apart or is_compute
+            if percent <= 0:
+                continue
+            place = (one.luid, one.engine)
+            engines[place] = engines.get(place, 0.0) + percent
+            if one.pid < 0:
+                continue
+            use.busy_percent = use.busy_percent or {}
+            use.busy_percent[one.pid] = max(use.busy_percent.get(one.pid, 0.0), percent)
+            if is_compute:
+                use.computing.add(one.pid)
+            elif one.kind.startswith(_DRAWS):
+                use.drawing.add(one.pid)
+        for luid, use in uses.items():
+            shares = [share for (of, _), share in engines.items() if of == luid]
+            use.percent = min(100.0, max(shares, default=0.0))
+            use.busy_percent = use.busy_percent or {}
+
+    def _add_sizes(self, uses: dict[str, AdapterUse]) -> None:
+        for path, name in ((_OWN, "own_bytes"), (_SHARED, "shared_bytes")):
+            for one, size in self._instances(path):
+                if size >= 0:
+                    use = uses.setdefault(one.luid, AdapterUse())
+                    setattr(use, name, (getattr(use, name) or 0) + int(size))
+        for place, path in enumerate((_OWN_OF_PROCESS, _SHARED_OF_PROCESS)):
+            for one, size in self._instances(path):
+                if one.pid >= 0 and size >= 0:
+                    use = uses.setdefault(one.luid, AdapterUse())
+                    use.processes = {} if use.processes is None else use.processes
+                    sizes = [*use.processes.get(one.pid, (0, 0))]
+                    sizes[place] += int(size)
+                    use.processes[one.pid] = (sizes[0], sizes[1])
+
+    def _remember(self, uses: dict[str, AdapterUse]) -> None:
+        for luid, use in uses.items():
+            there = (use.processes or {}).keys() | (use.busy_percent or {}).keys()
+            for known, now in ((self._computed, use.computing), (self._drew, use.drawing)):
+                now |= known.get(luid, set()) & there
+                known[luid] = set(now)
+
+    def _instances(self, path: str) -> Iterator[tuple[_Instance, float]]:
+        """Yield the instances of a counter with their values; none if Windows does not say them."""
+        counter = self._counters.get(path)
+        if counter is None:
             return
-        self._values = {path: array for path, array in arrays.items() if array is not None}
-
-    def _array(self, counter: ctypes.c_void_p) -> dict[str, float] | None:
-        """Return the values of all instances of a counter; None if Windows does not say them.
-
-        Several of one name are added up.
-        """
         size_bytes, count = ctypes.c_uint32(0), ctypes.c_uint32(0)
         get = self._library.PdhGetFormattedCounterArrayW
         ends = (ctypes.byref(size_bytes), ctypes.byref(count))
         if get(counter, _AS_DOUBLE, *ends, None) & 0xFFFFFFFF != _MORE_DATA:
-            return None
+            return
         room = ctypes.create_string_buffer(size_bytes.value)
         if get(counter, _AS_DOUBLE, *ends, room) != 0:
-            return None
-        items = ctypes.cast(room, ctypes.POINTER(_Item))
-        values: dict[str, float] = {}
-        for number in range(count.value):
-            item = items[number]
-            if item.name and item.value.status in _VALID:
-                values[item.name] = values.get(item.name, 0.0) + item.value.value
-        return values
+            return
+        items = memoryview(room)[: count.value * _ITEM.size]
+        for name, status, value in _ITEM.iter_unpack(items):
+            if status in _VALID and name:
+                one = _instance_of(ctypes.wstring_at(name))
+                if one is not None:
+                    yield one, value
+
+
+COUNTERS = GraphicsCounters()
+"""One session for all cards of all makers."""
+
+
+class SlotUse:
+    """What programs do with the card in a slot, of which only its own driver knows more.
+
+    Windows' graphics kernel joins the two names of a card: its slot, and its LUID, which is another
+    one after each start of the driver.
+
+    Args:
+        open_all: opens the kernel's adapters.
+        counters: load and memory of all adapters.
+        now_s: a monotonic clock.
+    """
+
+    def __init__(
+        self,
+        open_all: Callable[[], Sequence[KernelAdapter]] = open_adapters,
+        counters: GraphicsCounters = COUNTERS,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._open_all, self._counters, self._now_s = open_all, counters, now_s
+        self._luids: dict[str, str] = {}
+        self._looked_at_s = -_LOOK_AGAIN_S
+
+    def at(self, slot: str) -> AdapterUse | None:
+        """Return what programs do with a card; None if Windows does not draw with it (TCC).
+
+        Args:
+            slot: as in `DisplayAdapter.pci_bus_id`.
+        """
+        use = self._now(slot)
+        if use is not None and use.processes:
+            return use
+        if self._now_s() - self._looked_at_s < _LOOK_AGAIN_S:
+            return use
+        self._looked_at_s = self._now_s()
+        try:
+            opened = self._open_all()
+        except D3dkmtError:
+            return use
+        self._luids = {one.slot: one.luid for one in opened if one.slot and not one.is_software}
+        for one in opened:
+            one.close()
+        return self._now(slot)
+
+    def _now(self, slot: str) -> AdapterUse | None:
+        return self._counters.use_of(self._luids[slot]) if slot in self._luids else None

@@ -16,14 +16,14 @@ from gpu_studio.hardware.card_reader import (
     processes_of,
 )
 from gpu_studio.hardware.pci import DisplayAdapter, adapter_name, vendor_name
-from gpu_studio.hardware.windows.counters import GraphicsCounters
+from gpu_studio.hardware.windows.counters import COUNTERS, GraphicsCounters
 from gpu_studio.hardware.windows.d3dkmt import D3dkmtError, open_adapters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from gpu_studio.core.devices.devices import GpuProcess
-    from gpu_studio.hardware.windows.counters import AdapterUse
+    from gpu_studio.hardware.adapter_use import AdapterUse
     from gpu_studio.hardware.windows.d3dkmt import KernelAdapter
 
 _NOT_THERE = "There is no card in this slot."
@@ -125,12 +125,15 @@ class WindowsCard:
         )
 
     def processes(self, *, with_load: bool = False) -> tuple[GpuProcess, ...]:
-        use = self._use()
-        held_bytes = {
-            pid: own + shared if self._is_integrated else own
-            for pid, (own, shared) in (use.processes or {}).items()
-        }
-        return processes_of(held_bytes, dict.fromkeys(use.computing, "compute"), use.busy_percent)
+        use, memory = self._use(), self._adapter.memory()
+        sizes = use.processes or {}
+        shared: dict[int, int] = {}
+        if self._is_integrated:  # its memory is the PC's
+            held: dict[int, int | None] = {pid: sum(both) for pid, both in sizes.items()}
+        else:
+            held = use.held_bytes(memory.dedicated if memory else None, use.own_bytes)
+            shared = {pid: size for pid, (_, size) in sizes.items()}
+        return processes_of(held, {pid: use.kind(pid) for pid in held}, use.busy_percent, shared)
 
     def _use(self) -> AdapterUse:
         return self._counters.use_of(self._adapter.luid)
@@ -141,7 +144,7 @@ class WindowsReader:
 
     Args:
         open_all: opens the kernel's adapters.
-        counters: load and memory of all adapters; None asks Windows.
+        counters: load and memory of all adapters; None is the session that all share.
 
     Raises:
         DriverUnavailableError: this Windows lists no adapters.
@@ -156,7 +159,7 @@ class WindowsReader:
             self._opened = list(open_all())
         except D3dkmtError as error:
             raise DriverUnavailableError(Driver(error=str(error))) from error
-        self._counters = counters or GraphicsCounters()
+        self._counters = counters or COUNTERS
         self._cards: dict[str, WindowsCard] = {}
         for one in self._opened:
             found = _adapter_of(one)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core.devices.card_programs import CardState
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 
@@ -14,8 +15,24 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import Device
     from gpu_studio.model.engine_session import EngineSession, EngineState, Reply
+    from gpu_studio.model.sensors import Sensors
 
 _READ_MEMORY_EVERY_MS = 2000
+
+
+def card_state(device: Device | None, sensors: Sensors) -> CardState:
+    """Return what the sentences about a card's programs need to know of it."""
+    if device is None:
+        return CardState()
+    now, inventory = sensors.latest(device) or device.telemetry, sensors.inventory
+    others = inventory.cards if inventory is not None and device.is_integrated else ()
+    better = [one for one in others if one.is_integrated is not True and one.unreadable is None]
+    return CardState(
+        total_bytes=device.memory_total_bytes,
+        used_bytes=now.memory_used_bytes,
+        better=better[0].short_name if better else "",
+        on_better={one.pid for card in better for one in sensors.processes(card)},
+    )
 
 
 class CardMemory(QObject):

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from gpu_studio.core.devices.access import ABOUT_THE_CARD
+from gpu_studio.core.devices.card_programs import CardState, program_notices
 from gpu_studio.core.devices.devices import CUDA_BUILD
 from gpu_studio.core.devices.facts import FactGroup, PcSnapshot, facts_of, summary_line
 from gpu_studio.core.devices.sensor_kinds import CARD_SENSORS, CPU_SENSORS
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.devices import programs, verdicts
-from gpu_studio.model.devices.card_memory import CardMemory
+from gpu_studio.model.devices.card_memory import CardMemory, card_state
 from gpu_studio.model.devices.sensor_log import SensorLog
 from gpu_studio.model.headline import Headline, headline_from, why_silent
 from gpu_studio.model.page_model import PageModel
@@ -207,8 +208,12 @@ class DevicesModel(PageModel):
     def see(self, *, is_seen: bool) -> None:
         """Ask the engine for PyTorch's own memory regularly while visible."""
         super().see(is_seen=is_seen)
+        self._watch()
+
+    def _watch(self) -> None:
         for pc, memory in self._memories.items():
-            memory.watch(is_seen and pc is self.pc)
+            memory.watch(self.is_seen and pc is self.pc)
+            pc.sensors.want_programs("devices", self.is_seen and pc is self.pc)
 
     @property
     def _memory(self) -> CardMemory:
@@ -401,18 +406,23 @@ class DevicesModel(PageModel):
     @property
     def programs(self) -> list[Notice]:
         """One sentence for each of the programs that matter most on the card."""
-        if self.device is None:
+        if self.device is None or not self.pc.sensors.has_programs(self.device):
             return [Notice("\u00a0")]  # the room of a line
-        own = programs.own_pids(self.pc.session.description)
-        total = self.device.memory_total_bytes
-        sentences = programs.program_notices(self.processes, own, total, _MOST_PROGRAMS)
+        sentences = program_notices(self.processes, self._own_pids, self._state, _MOST_PROGRAMS)
         return sentences or [Notice(programs.note(self.processes, self.memory_used), Tone.QUIET)]
+
+    @property
+    def _own_pids(self) -> dict[int, str]:
+        return programs.own_pids(self.pc.session.description)
+
+    @property
+    def _state(self) -> CardState:
+        return card_state(self.device, self.pc.sensors)
 
     @property
     def process_rows(self) -> list[tuple[str, ...]]:
         """All processes on the card, for a table."""
-        own = programs.own_pids(self.pc.session.description)
-        return [programs.process_row(one, own) for one in self.processes]
+        return [programs.process_row(one, self._own_pids) for one in self.processes]
 
     @property
     def process_note(self) -> str:
@@ -420,21 +430,21 @@ class DevicesModel(PageModel):
         return programs.note(self.processes, self.memory_used)
 
     @property
-    def may_end(self) -> bool:
-        """Whether a process may be ended: a setting allows it, and they run on this PC."""
-        may = self._studio.settings.choices.may_end_processes
-        return may and not self.pc.name and bool(self.processes)
+    def to_end(self) -> list[GpuProcess]:
+        """The processes that you may end: your own, on this PC, if the setting allows it."""
+        if self.pc.name or not self._studio.settings.choices.may_end_processes:
+            return []
+        return [one for one in self.processes if programs.may_end(one, self._own_pids)]
 
     @property
     def process(self) -> GpuProcess | None:
         """The process that was chosen to be ended, or the first one."""
-        found = [one for one in self.processes if one.pid == self.choices.pid]
-        return next(iter((*found, *self.processes)), None)
+        found = [one for one in self.to_end if one.pid == self.choices.pid]
+        return next(iter((*found, *self.to_end)), None)
 
     def end(self, process: GpuProcess) -> None:
         """Ask a process to end."""
-        own = programs.own_pids(self.pc.session.description)
-        self.outcome = programs.end_process(process, own)
+        self.outcome = programs.end_process(process, self._own_pids)
         self.changed.emit()
 
     # ── the verdict ──────────────────────────────────────────────────────────────────────────

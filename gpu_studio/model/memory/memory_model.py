@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.devices.card_programs import memory_by_program
+from gpu_studio.core.devices.card_programs import memory_by_program, spill_notice
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import (
     CacheEmptied,
@@ -16,15 +16,21 @@ from gpu_studio.core.messages.memory_messages import (
     ReadMemory,
     ReadSegments,
 )
+from gpu_studio.model.devices.card_memory import card_state
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.engine_memory import EngineMemory, PcMemory
 from gpu_studio.model.memory.memory_devices import MemoryDevices
 from gpu_studio.model.memory.oom_experiment import OomExperiment, OomState
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.devices.card_programs import CardState
+    from gpu_studio.core.devices.devices import GpuProcess
     from gpu_studio.core.memory.tank import Tank
     from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
     from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.notice import Notice
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.memory.engine_memory import MemoryHistory
@@ -114,6 +120,7 @@ class MemoryModel(QObject):
         pc.lab.state_changed.connect(partial(self._on_lab, pc))
         pc.session.engine_described.connect(self._forget_emptied)
         if self._is_watched:
+            pc.sensors.want_programs("memory", True)
             pc.sensors.reading_taken.connect(self._on_reading)
 
     def _follow_experiments(self, session: EngineSession, memory: EngineMemory) -> None:
@@ -186,6 +193,7 @@ class MemoryModel(QObject):
             return
         self._is_watched = is_seen
         for pc in self._known:
+            pc.sensors.want_programs("memory", is_seen)
             if is_seen:
                 pc.sensors.reading_taken.connect(self._on_reading)
             else:
@@ -235,11 +243,36 @@ class MemoryModel(QObject):
 
     @property
     def programs(self) -> list[tuple[str, int]]:
-        """The programs on the chosen card with their bytes, as the driver reports them now."""
+        """The other programs on the chosen card with their bytes, as the driver reports them."""
+        return memory_by_program(self._processes, _MOST_PROGRAMS, self._own_pids)
+
+    @property
+    def spilled(self) -> Notice | None:
+        """What found no place on the chosen card and is in the PC's RAM; None if nothing is."""
+        own = dict.fromkeys(self._own_pids, "GPU Studio")
+        return spill_notice(self._processes, own, self._card_state)
+
+    @property
+    def spilled_bytes(self) -> int:
+        """How much that is; 0 for none."""
+        if self.spilled is None:
+            return 0
+        return sum(self._card_state.spilled_bytes([one]) for one in self._processes)
+
+    @property
+    def _processes(self) -> Sequence[GpuProcess]:
         device = self.chosen.device
-        if not self.chosen.is_real_card or device is None:
-            return []
-        return memory_by_program(self.pc.sensors.processes(device), _MOST_PROGRAMS)
+        is_real = self.chosen.is_real_card and device is not None
+        return self.pc.sensors.processes(device) if is_real and device is not None else ()
+
+    @property
+    def _own_pids(self) -> list[int]:
+        known = self._known[self.pc]
+        return [one.pid for one in (known.main, known.lab) if one.pid is not None]
+
+    @property
+    def _card_state(self) -> CardState:
+        return card_state(self.chosen.device, self.pc.sensors)
 
     @property
     def sizes_bytes(self) -> tuple[int, int] | None:

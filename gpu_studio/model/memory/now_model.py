@@ -8,6 +8,7 @@ import msgspec
 from PySide6.QtCore import QObject, QTemporaryDir, QTimer
 
 from gpu_studio.core.memory.presets import PRESETS
+from gpu_studio.core.memory.tank import with_programs
 from gpu_studio.core.messages.memory_messages import AllocationPlan, RunMemoryExperiment
 from gpu_studio.core.notice import Notice
 from gpu_studio.core.tensors import DTYPES, ITEM_BYTES
@@ -168,18 +169,16 @@ class NowModel(PageModel):
 
     @property
     def tank(self) -> Tank | None:
-        """The memory now, with the names of the other programs."""
-        tank = self.memory.tank
-        programs = " · ".join(f"{name} {format_bytes(size)}" for name, size in self.memory.programs)
-        if tank is None or not programs:
-            return tank
-        parts = (
-            msgspec.structs.replace(part, explanation=f"{part.explanation}: {programs}")
-            if part.key == "others"
-            else part
-            for part in tank.parts
-        )
-        return msgspec.structs.replace(tank, parts=tuple(parts))
+        """The memory now, with the names of the other programs and what spilled."""
+        memory = self.memory
+        if memory.tank is None or not memory.chosen.is_real_card:
+            return memory.tank
+        return with_programs(memory.tank, memory.programs, memory.spilled_bytes)
+
+    @property
+    def spilled(self) -> Notice:
+        """The sentence about what spilled into the PC's RAM, while it lasts; empty else."""
+        return self.memory.spilled or Notice()
 
     @property
     def ceiling_bytes(self) -> int | None:

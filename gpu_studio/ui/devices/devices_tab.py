@@ -217,10 +217,10 @@ class OverviewPage(Page):
                      numbers=programs.NUMBERS, name="processes", shown=lambda: m.processes),
                 Words(lambda: m.process_note, "muted", name="processes.note"),
                 Flow(
-                    Pick(of="pid", title="Process to end", name="processes.pid", least_letters=20,
-                         items=lambda: [(f"{p.name} ({p.pid})", p.pid) for p in m.processes]),
-                    Press("End process…", self._ask_to_end, name="processes.end"),
-                    shown=lambda: m.may_end,
+                    Pick(of="pid", title="Program to end", name="processes.pid", least_letters=20,
+                         items=lambda: [(f"{p.name} ({p.pid})", p.pid) for p in m.to_end]),
+                    Press("End program…", self._ask_to_end, name="processes.end"),
+                    shown=lambda: m.to_end,
                 ),
                 Words(lambda: m.outcome, "muted", name="processes.outcome"),
                 name="processes.card", shown=lambda: m.has_programs,
@@ -374,7 +374,7 @@ class OverviewPage(Page):
 
     def _ask_to_end(self) -> None:
         process, name = self.model.process, "devices.processes.question"
-        if process and agrees(self, programs.question(process), "End process", name=name):
+        if process and agrees(self, programs.question(process), "End program", name=name):
             self.model.end(process)
 
 

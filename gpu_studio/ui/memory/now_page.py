@@ -192,6 +192,7 @@ class NowPage(Page):
                     name="plot", stretch=1, presented=True,
                 ),
                 Words(lambda: m.memory.emptied.trouble, "amber", name="cache.trouble"),
+                Words(lambda: m.spilled, name="spilled"),
                 stretch=1,
             ),
             self._outcome(0, "oom"),

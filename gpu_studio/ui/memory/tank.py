@@ -47,6 +47,7 @@ _LOOKS = {
     "cache": ("gpu0", "solid"),
     "activations": ("allocated", "hatched"),
     "free": ("other", "empty"),
+    "spilled": ("failure", "hatched"),
 }
 
 _LINES, _SMALL_LINES = 2.1, 1.5  # of text, in the bar's height
@@ -143,7 +144,7 @@ class TankBar(QWidget):
         for part, stretch in zip(self.tank.parts, layout.stretches, strict=True):
             if stretch.width() > 0:
                 self._paint_part(painter, part.key, stretch)
-                if self.tank.card_bytes is None:  # the hatch would lie over it
+                if stretch.right() <= self._end_x:  # the hatch would lie over it
                     self._paint_size(painter, part, stretch)
         painter.restore()
         self._paint_end(painter)
@@ -151,12 +152,20 @@ class TankBar(QWidget):
             for part, place in zip(self.tank.parts, layout.labels, strict=True):
                 self._paint_label(painter, part, place)
 
+    @property
+    def _end_x(self) -> int:
+        """Where the card ends on the bar."""
+        tank = self.tank
+        if tank is None or tank.card_bytes is None:
+            return self.width()
+        return round(self.width() * tank.card_bytes / tank.total_bytes)
+
     def _paint_end(self, painter: QPainter) -> None:
         """Hatch the parts beyond the end of the card."""
         tank = self.tank
         if tank is None or tank.card_bytes is None:
             return
-        x = round(self.width() * tank.card_bytes / tank.total_bytes)
+        x = self._end_x
         colour = QColor(self._theme.colour("failure"))
         beyond = QRectF(x, 1, self.width() - x - 1, self.bar_height - 2)
         wash = QColor(self._theme.colour("card"))

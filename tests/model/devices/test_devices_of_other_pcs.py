@@ -43,7 +43,7 @@ def test_its_facts_sensors_and_findings_are_those_of_its_own_pc(
     assert [one.label for one in model.devices_of(attic)] == ["CPU · attic", "GT 1030 · attic"]
     model._studio.settings.change(may_end_processes=True)
     assert model.processes
-    assert not model.may_end, "a process of another PC is not ended by its number here"
+    assert not model.to_end, "a process of another PC is not ended by its number here"
 
 
 @with_the_same_card

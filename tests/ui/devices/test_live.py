@@ -116,7 +116,10 @@ def test_programs_are_sentences_and_all_processes_a_table(
     assert first.mapTo(card, QPoint()).x() == title.mapTo(card, QPoint()).x()
     assert text(tab, "devices.programs.title") == "Programs on the GT 1030"
     lines = [text(tab, f"devices.programs.{number}.sentence") for number in range(2)]
-    assert lines == ["Xorg draws: 400 MiB.", "This program's PyTorch computes: 336 MiB."]
+    assert lines == [
+        "Xorg has 400 MiB to draw; its load is not known.",
+        "This program's PyTorch has 336 MiB to compute; its load is not known.",
+    ]
     assert [row[0] for row in table(tab, "devices.processes")] == ["900", "4711"]
     assert "this program's PyTorch" in table(tab, "devices.processes")[1][1]
 
@@ -130,20 +133,23 @@ def test_a_process_is_ended_if_a_setting_allows_it_and_after_a_question(
     monkeypatch.setattr(
         programs, "end_process", lambda process, own: ended.append(process) or "Asked."
     )
-    xorg = GpuProcess(pid=900, name="Xorg", user="root", kind="graphics", memory_bytes=90 << 20)
-    other = GpuProcess(pid=5, name="game", memory_bytes=400 << 20)
+    xorg = GpuProcess(
+        pid=900, name="Xorg", user="me", kind="graphics", memory_bytes=90 << 20, is_yours=True
+    )
+    other = GpuProcess(pid=5, name="game", memory_bytes=400 << 20, is_yours=False)
 
     def answer():
         box = QApplication.activeModalWidget()
         assert isinstance(box, QMessageBox)
         assert "Xorg" in box.text()
-        wanted = "End process" if agrees else "Cancel"
+        wanted = "End program" if agrees else "Cancel"
         next(b for b in box.buttons() if b.text().replace("&", "") == wanted).click()
 
     start(studio, tab)
     show_reading(studio, sensor_source, with_processes(inventory, 1.0, other, xorg))
     assert not sees(tab, "devices.processes.end")
     settings.change(may_end_processes=True)
+    assert find(tab, "devices.processes.pid", QComboBox).count() == 1, "another user's is not yours"
     choose(tab, "devices.processes.pid", "Xorg")
     QTimer.singleShot(0, answer)
     click(tab, "devices.processes.end")
