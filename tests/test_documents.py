@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from gpu_studio.core.check.stages import PLANTED_FAULTS, UNSENSED_LOAD_S, stage_words
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, StageName
 from gpu_studio.core.messages.message import Request
 from gpu_studio.core.protocol import messages_of
 from gpu_studio.engine.pitfalls.registry import PITFALLS
@@ -135,3 +137,33 @@ def test_every_document_is_linked_from_the_first_one_of_its_readers(
 @pytest.mark.parametrize("path", FOR_USERS, ids=lambda path: path.name)
 def test_a_users_document_names_no_test_and_no_bench(path: Path):
     assert not re.findall(r"tests/[\w/]*|tests\.\w+", path.read_text(encoding="utf-8"))
+
+
+_CHECK_TEXT = (ROOT / "docs/check.md").read_text(encoding="utf-8")
+_CHECK_PART = _CHECK_TEXT[_CHECK_TEXT.index("## The stages of a check") :].split("\n## ")[0]
+STAGES = {
+    cells[0].strip("`"): cells
+    for cells in (
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in _CHECK_PART.splitlines()
+        if line.startswith("| `")
+    )
+}
+
+
+def test_there_is_a_row_for_each_stage_in_order() -> None:
+    assert tuple(STAGES) == STAGE_NAMES
+
+
+@pytest.mark.parametrize("name", STAGE_NAMES)
+def test_a_row_has_the_stages_share_and_its_planted_faults(name: StageName) -> None:
+    _, share, catches, misses, plants = STAGES[name]
+    assert share.startswith(f"{round(100 * stage_words(name, 'cuda:0').share)} %")
+    assert catches
+    assert misses
+    found = [fault.kind for fault in PLANTED_FAULTS if name in fault.found_by]
+    assert re.findall(r"`(\w+)`", plants) == found
+
+
+def test_the_longest_load_is_reported() -> None:
+    assert f"{UNSENSED_LOAD_S:.0f} s without a temperature" in STAGES["load"][1]

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.breaks import ROOT, breaks, is_found
+from tests.softcards import __main__ as soft_cards
 from tests.tiers import rows_of, slow_tests
 
 TESTS = Path(__file__).resolve().parent
@@ -80,3 +82,39 @@ def test_quick_leaves_the_slow_tests_out():
     ended = subprocess.run(asked, cwd=TESTS.parent, capture_output=True, text=True, check=True)
     assert "test_the_walk_notes_memory_that_is_never_freed" in ended.stdout
     assert "test_hundreds_of_steps_with_a_real_engine" not in ended.stdout
+
+
+@pytest.mark.parametrize("one", breaks(), ids=lambda one: f"{one.file}: {one.text.split()[0]}")
+def test_each_break_still_has_its_place_and_its_tests(one) -> None:
+    assert is_found(one)
+    assert one.text != one.change
+    assert all((ROOT / name.partition("::")[0]).exists() for name in one.tests)
+    assert len(breaks()) >= 40
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_each_build_has_its_tests_and_those_that_measure_run_last(tmp_path, monkeypatch, is_kept):
+    ran = []
+
+    def run(environment, *arguments):
+        ran.append((environment.name, arguments[1]))
+        return 5 if arguments[1] == "old_cards and alone" else 0
+
+    monkeypatch.setattr(soft_cards, "_ROOT", tmp_path)
+    monkeypatch.setattr(soft_cards, "why_skipped", lambda: None)
+    monkeypatch.setattr(soft_cards, "_set_up", lambda environment, _torch: environment.mkdir())
+    monkeypatch.setattr(soft_cards, "_run", run)
+    builds = [(tag, torch, (9, 9), marker) for tag, torch, _, marker in soft_cards._BUILDS]
+    monkeypatch.setattr(soft_cards, "_BUILDS", builds)  # any Python will do
+    assert soft_cards.main([] if is_kept else ["--discard"]) == 0
+    assert ran == [
+        (".venv-soft-cu130", "soft and not alone"),
+        (".venv-soft-cu130", "soft and alone"),
+        (".venv-soft-cu126", "old_cards and not alone"),
+        (".venv-soft-cu126", "old_cards and alone"),
+    ]
+    assert len(list(tmp_path.iterdir())) == (2 if is_kept else 0)
+
+
+def test_what_is_named_runs_as_typed():
+    assert soft_cards.runs("soft", ["-k", "empty_cache"]) == [["-m", "soft", "-k", "empty_cache"]]

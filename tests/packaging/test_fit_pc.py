@@ -1,18 +1,24 @@
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+import system_libraries
+from system_libraries import (
+    FONT,
+    OFFSCREEN,
+    SCREEN,
+    apt_command,
+    as_named_here,
+    loads,
+    missing_libraries,
+)
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the starter of Linux")
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the starter of Linux")
 
 
 @pytest.fixture
@@ -27,6 +33,7 @@ def fit_pc(root: Path) -> Any:
     return module
 
 
+@on_linux
 @pytest.mark.parametrize("version", [(3, 9, 2), (3, 15, 0), (2, 7, 18)])
 def test_an_unsupported_python_is_reported_with_its_version(
     fit_pc: Any, monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int]
@@ -35,6 +42,7 @@ def test_an_unsupported_python_is_reported_with_its_version(
     assert ".".join(map(str, version)) in fit_pc.unfit_python()
 
 
+@on_linux
 @pytest.mark.parametrize("version", [(3, 10, 0), (3, 14, 9)])
 def test_a_supported_python_fits(
     fit_pc: Any, monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int]
@@ -43,6 +51,7 @@ def test_a_supported_python_fits(
     assert fit_pc.unfit_python() is None
 
 
+@on_linux
 def test_the_supported_pythons_are_those_of_the_table(fit_pc: Any, root: Path) -> None:
     import json
 
@@ -52,6 +61,7 @@ def test_the_supported_pythons_are_those_of_the_table(fit_pc: Any, root: Path) -
     assert tuple(table["newest"]) in result
 
 
+@on_linux
 def test_missing_libraries_are_reported_with_what_to_type(
     fit_pc: Any, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,11 +109,13 @@ def _started(app: Path, *arguments: str, **environ: str) -> subprocess.Completed
     )
 
 
+@on_linux
 def test_the_starter_hands_on_its_arguments_and_no_strange_python(app: Path) -> None:
     done = _started(app, "bench", "a b", PYTHONHOME="/nowhere", PYTHONPATH="/nowhere")
     assert (done.returncode, done.stdout) == (0, "['bench', 'a b'] None\n"), done.stderr
 
 
+@on_linux
 def test_the_starter_works_through_a_link(app: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(app / "gpu-studio")
     command = [str(tmp_path / "link"), "devices"]
@@ -144,12 +156,14 @@ def bare(app: Path, tmp_path: Path) -> str:
     return str(tools)
 
 
+@on_linux
 def test_without_python_the_starter_says_what_to_install(app: Path, bare: str) -> None:
     done = _started(app, "devices", PATH=bare)
     assert done.returncode == 1
     assert "install the package python3" in done.stderr
 
 
+@on_linux
 def test_another_python_is_used_where_python3_does_not_fit(
     app: Path, bare: str, tmp_path: Path
 ) -> None:
@@ -162,6 +176,7 @@ def test_another_python_is_used_where_python3_does_not_fit(
     assert f"home = {fitting.parent}\n" in (app / "pyvenv.cfg").read_text(encoding="utf-8")
 
 
+@on_linux
 def test_a_python_that_does_not_fit_is_told_with_its_version(
     app: Path, bare: str, tmp_path: Path
 ) -> None:
@@ -172,6 +187,7 @@ def test_a_python_that_does_not_fit_is_told_with_its_version(
     assert not (app / "bin" / "python3").exists()
 
 
+@on_linux
 @pytest.mark.parametrize(
     ("arguments", "environ", "is_shown"),
     [((), {"DISPLAY": ":7"}, True), (("devices",), {"DISPLAY": ":7"}, False), ((), {}, False)],
@@ -192,6 +208,7 @@ def test_only_a_double_click_gets_a_dialog(
     assert (tmp_path / "shown").exists() == is_shown
 
 
+@on_linux
 @pytest.mark.parametrize(("package", "status"), [("tar", 0), ("deb", 1)])
 def test_the_portable_folder_alone_goes_into_the_menu(
     app: Path, root: Path, tmp_path: Path, package: str, status: int
@@ -205,6 +222,7 @@ def test_the_portable_folder_alone_goes_into_the_menu(
     assert not entry.exists()
 
 
+@on_linux
 def test_the_installation_compiles_what_its_python_imports(app: Path) -> None:
     (app / "packages" / "one.py").write_text("x = 1\n", encoding="utf-8")
     done = subprocess.run(
@@ -217,3 +235,61 @@ def test_the_installation_compiles_what_its_python_imports(app: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert list((app / "packages" / "__pycache__").glob("one.*.pyc"))
     assert list((app / "gpu_studio" / "__pycache__").glob("__main__.*.pyc"))
+
+
+def test_a_real_screen_needs_more() -> None:
+    def missing(screen: bool, system: str, there: bool) -> dict[str, str]:
+        return missing_libraries(screen, system, lambda soname: there, lambda: there)
+
+    assert missing(False, "linux", False) == OFFSCREEN | FONT
+    assert missing(True, "linux", False) == OFFSCREEN | SCREEN | FONT
+    assert missing(True, "linux", True) == {}
+    assert missing(True, "win32", False) == {}
+
+
+def test_a_font_is_asked_of_fontconfig(tmp_path: Path) -> None:
+    """A configuration of its own, in a process of its own: the system's fonts do not count."""
+    configuration = tmp_path / "fonts.conf"
+    configuration.write_text(
+        '<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig>'
+        f"<dir>{tmp_path}</dir><cachedir>{tmp_path}</cachedir></fontconfig>"
+    )
+    code = "from system_libraries import has_fonts; print(has_fonts())"
+    paths = [str(Path(system_libraries.__file__).parent), *filter(None, sys.path)]
+    environ = os.environ | {
+        "FONTCONFIG_FILE": str(configuration), "PYTHONPATH": os.pathsep.join(paths)
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"
+    lacking = missing_libraries(False, "linux", lambda soname: True, lambda: False)
+    assert apt_command([*lacking.values()]) == "sudo apt-get install -y fonts-dejavu-core"
+
+
+def test_only_what_is_missing_is_named() -> None:
+    missing = missing_libraries(True, "linux", lambda soname: "xcb" not in soname, lambda: True)
+    assert list(missing.values()) == [
+        "libxcb-cursor0",
+        "libxcb-icccm4",
+        "libxcb-keysyms1",
+        "libxcb-shape0",
+    ]
+    assert apt_command(["libegl1", "libgl1"]) == "sudo apt-get install -y libegl1 libgl1"
+
+
+@pytest.mark.parametrize(
+    ("known", "name"),
+    [
+        ("libglib2.0-0\nlibglib2.0-0-dbgsym\n", "libglib2.0-0"),
+        ("libglib2.0-0t64\nlibglib2.0-0\n", "libglib2.0-0t64"),
+        ("libglib2.0-0t64\n", "libglib2.0-0t64"),
+        ("", "libglib2.0-0"),
+    ],
+)
+def test_glib_has_two_names(known: str, name: str) -> None:
+    assert as_named_here(["libgl1", "libglib2.0-0"], known) == ["libgl1", name]
+
+
+def test_a_library_that_is_not_there_does_not_load() -> None:
+    assert not loads("libno-such-library.so.7")

@@ -1,12 +1,14 @@
-from __future__ import annotations
-
+import hashlib
 import re
+import struct
 import sys
-from typing import TYPE_CHECKING
+import zipfile
+from pathlib import Path
 
 import pytest
-from studio_build import sizes, starter
+from studio_build import python_for_windows, sizes, starter
 from studio_build.app_folder import Program
+from studio_build.console import BuildError
 from studio_build.windows_setup import (
     install_script,
     longest_folder,
@@ -14,10 +16,7 @@ from studio_build.windows_setup import (
     setup_name,
 )
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="built on Linux alone")
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="built on Linux alone")
 
 
 def _app(folder: Path) -> Path:
@@ -28,6 +27,7 @@ def _app(folder: Path) -> Path:
     return folder / "app"
 
 
+@on_linux
 def test_every_file_is_written_in_its_folder_and_in_a_fixed_order(tmp_path: Path) -> None:
     app = _app(tmp_path)
     lines = install_script(app).splitlines()
@@ -42,6 +42,7 @@ def test_every_file_is_written_in_its_folder_and_in_a_fixed_order(tmp_path: Path
     assert lines.index(places[2]) + 1 == lines.index(f'File "{app}/packages/a$$b/x.py"')
 
 
+@on_linux
 def test_the_removal_names_what_was_written_and_never_the_whole_folder(tmp_path: Path) -> None:
     assert removal_script(_app(tmp_path)).splitlines() == [
         'Delete "$INSTDIR\\GPU Studio.exe"',
@@ -50,6 +51,7 @@ def test_the_removal_names_what_was_written_and_never_the_whole_folder(tmp_path:
     ]
 
 
+@on_linux
 def test_every_file_has_a_name_that_windows_allows(tmp_path: Path) -> None:
     app = _app(tmp_path)
     longest = max(len(str(path.relative_to(app))) for path in app.rglob("*"))
@@ -57,6 +59,7 @@ def test_every_file_has_a_name_that_windows_allows(tmp_path: Path) -> None:
     assert len(folder) + len("\\") + longest == 259
 
 
+@on_linux
 def test_the_setups_own_script_removes_no_folder_of_others(root: Path) -> None:
     script = (root / "packaging" / "windows" / "setup.nsi").read_text(encoding="utf-8")
     removed = [line.split(";")[0].strip() for line in script.splitlines() if "RMDir /r" in line]
@@ -71,6 +74,7 @@ def test_the_setups_own_script_removes_no_folder_of_others(root: Path) -> None:
     }
 
 
+@on_linux
 def test_a_removal_that_leaves_something_ends_with_the_same_status_everywhere(root: Path) -> None:
     script = (root / "packaging" / "windows" / "setup.nsi").read_text(encoding="utf-8")
     source = (root / "packaging" / "windows" / "uninstall.c").read_text(encoding="utf-8")
@@ -81,6 +85,7 @@ def test_a_removal_that_leaves_something_ends_with_the_same_status_everywhere(ro
     assert source.count('L"remove.exe"') == 2
 
 
+@on_linux
 def test_the_version_is_in_the_starters_resources(root: Path) -> None:
     text = starter.resource_script(Program(root, "1.2.3", 0), "gpu-studio.exe")
     assert 'FILE_NAME "gpu-studio.exe"' in text
@@ -89,6 +94,7 @@ def test_the_version_is_in_the_starters_resources(root: Path) -> None:
     assert setup_name("1.2.3") == "GPU-Studio-1.2.3-setup.exe"
 
 
+@on_linux
 def test_the_starter_has_the_identity_of_the_window(root: Path) -> None:
     source = (root / "packaging" / "windows" / "starter.c").read_text(encoding="utf-8")
     app = (root / "gpu_studio" / "app.py").read_text(encoding="utf-8")
@@ -96,6 +102,7 @@ def test_the_starter_has_the_identity_of_the_window(root: Path) -> None:
     assert 'APP_ID = "gpu-studio"' in app
 
 
+@on_linux
 def test_what_the_starter_looks_for_is_packed(root: Path) -> None:
     from studio_build.window_packages import is_kept
 
@@ -114,6 +121,7 @@ def test_what_the_starter_looks_for_is_packed(root: Path) -> None:
             assert name in ("python/pythonw.exe", "python/python.exe")
 
 
+@on_linux
 def test_sizes_are_reported_by_part(tmp_path: Path) -> None:
     lines = sizes.table(_app(tmp_path)).splitlines()
     assert lines[-1].split() == ["0.0", "MB", "together"]
@@ -121,3 +129,93 @@ def test_sizes_are_reported_by_part(tmp_path: Path) -> None:
     assert sizes.part_of("packages/numpy.libs/openblas.dll") == "numpy"
     assert sizes.part_of("packages-numpy-2.2.6/numpy/core.so") == "numpy 2.2.6"
     assert sizes.part_of("python/python.exe") == "python"
+
+
+INTEL, ARM = 0x8664, 0xAA64
+
+
+def _dll(machine: int, version: str) -> bytes:
+    """Return the parts of a Windows DLL that are read."""
+    head = b"MZ" + bytes(0x3A) + (0x80).to_bytes(4, "little")
+    header = b"PE\0\0" + machine.to_bytes(2, "little")
+    return head.ljust(0x80, b"\0") + header + f"\0{version}\0".encode()
+
+
+@pytest.fixture
+def embeddable(tmp_path: Path) -> Path:
+    """An embeddable package of CPython 3.13.5."""
+    folder = tmp_path / "embeddable"
+    folder.mkdir()
+    for name in ("python.exe", "pythonw.exe", "python3.dll", "LICENSE.txt", "VCRUNTIME140.dll"):
+        (folder / name).write_bytes(b"python.org's")
+    (folder / "python313.dll").write_bytes(_dll(INTEL, "3.13.5"))
+    text = "python313.zip\n.\n\n# Uncomment to run site.main() automatically\n#import site\n"
+    (folder / "python313._pth").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_the_embedded_python_runs_site(embeddable: Path, tmp_path: Path) -> None:
+    result = python_for_windows.copy(embeddable, tmp_path / "python")
+    lines = (tmp_path / "python" / "python313._pth").read_text(encoding="utf-8").splitlines()
+    assert (result.version, result.minor) == ("3.13.5", 13)
+    assert lines[:2] == ["python313.zip", "."]
+    assert "import site" in lines
+    assert "#import site" not in lines
+
+
+def test_the_zip_file_has_the_hash_that_python_org_publishes(
+    embeddable: Path, tmp_path: Path
+) -> None:
+    packed = tmp_path / "embed.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        for path in embeddable.iterdir():
+            archive.write(path, path.name)
+    result = python_for_windows.copy(packed, tmp_path / "python")
+    assert result.sha256 == hashlib.sha256(packed.read_bytes()).hexdigest()
+
+
+def test_the_hash_of_a_folder_follows_names_and_contents(embeddable: Path) -> None:
+    before = python_for_windows.folder_hash(embeddable)
+    (embeddable / "LICENSE.txt").write_bytes(b"another's")
+    changed = python_for_windows.folder_hash(embeddable)
+    (embeddable / "LICENSE.txt").rename(embeddable / "LICENSE.md")
+    assert len({before, changed, python_for_windows.folder_hash(embeddable)}) == 3
+
+
+@pytest.mark.parametrize("name", ["pythonw.exe", "LICENSE.txt", "python313._pth", "python313.dll"])
+def test_another_folder_is_no_python(embeddable: Path, tmp_path: Path, name: str) -> None:
+    (embeddable / name).unlink()
+    with pytest.raises(BuildError, match="embeddable package"):
+        python_for_windows.copy(embeddable, tmp_path / "python")
+
+
+def test_a_python_for_arm_is_refused(embeddable: Path, tmp_path: Path) -> None:
+    (embeddable / "python313.dll").write_bytes(_dll(ARM, "3.13.5"))
+    with pytest.raises(BuildError, match="64-bit Intel and AMD"):
+        python_for_windows.copy(embeddable, tmp_path / "python")
+
+
+def test_microsofts_runtime_is_beside_python_and_of_one_version(
+    embeddable: Path, tmp_path: Path
+) -> None:
+    pyside = tmp_path / "PySide6"
+    pyside.mkdir()
+    for name in ("msvcp140.dll", "vcruntime140.dll", "vcruntime140_1.dll", "Qt6Core.dll"):
+        (pyside / name).write_bytes(b"PySide6's")
+    python_for_windows.share_runtime(pyside, embeddable)
+    assert [path.name for path in pyside.iterdir()] == ["Qt6Core.dll"]
+    runtime = [path for path in embeddable.iterdir() if "140" in path.name]
+    assert sorted(path.name.lower() for path in runtime) == [
+        "msvcp140.dll",
+        "vcruntime140.dll",
+        "vcruntime140_1.dll",
+    ]
+    assert {path.read_bytes() for path in runtime} == {b"PySide6's"}
+
+
+def test_the_icon_is_in_the_middle_of_a_bitmap_for_nsis(root: Path) -> None:
+    content = (root / "packaging" / "windows" / "side.bmp").read_bytes()
+    size, start = struct.unpack_from("<IxxxxI", content, 2)
+    width, height, planes, bits = struct.unpack_from("<iiHH", content, 18)
+    assert (content[:2], size, start) == (b"BM", len(content), 54)
+    assert (width, height, planes, bits) == (164, 314, 1, 24)

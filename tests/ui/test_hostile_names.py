@@ -1,24 +1,36 @@
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
-from PySide6.QtCore import QAbstractTableModel, Qt
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QAbstractItemView, QApplication, QComboBox
+import pytest
+from PySide6.QtCore import QAbstractTableModel, QCoreApplication, QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QComboBox, QLabel, QTabWidget
 
 from gpu_studio.core.benchmark.kept_run import kept_of
-from gpu_studio.core.messages.engine_messages import RecordingHeader
+from gpu_studio.core.devices.devices import GpuProcess, decode_sensor_event, encode_sensor_event
+from gpu_studio.core.messages.engine_messages import DescribeEngine, RecordingHeader
 from gpu_studio.core.packed_frame import PackedFrame
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.benchmark.recording import AT_ONCE
+from gpu_studio.model.memory.fit_model import ERROR
+from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.model.pages import BENCHMARK, HISTORY
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.main_window import MainWindow
+from gpu_studio.ui.memory.fit_page import FitPage
 from tests.core.race.racing import CARD, over
 from tests.core.test_texts import hostile_json, hostile_record
-from tests.driving.window import drop, text, wait_until
+from tests.driving.memory import shown
+from tests.driving.pages import PAGES, go
+from tests.driving.window import drop, find, text, wait_until
+from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.hostile_files import HOSTILE_NAME, UNSHOWABLE, race_recording
+from tests.fakes.pc import reading, two_cards
+from tests.hostile_corpus import addresses, write_small
 
 _ROLES = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole)
 # The program itself: a menu has a tab before its key, a long word may break between its letters.
@@ -106,3 +118,97 @@ def test_hostile_results_show_nothing_that_hides(
     history.choose(pace=AT_ONCE)
     history.play()
     assert_plain()
+
+
+_SENSORS = (2**64 - 1, 2**63, 2**31, -1, -(2**63), 0)
+_LONG = "9" * 400
+
+
+@pytest.fixture
+def inventory():
+    return two_cards()
+
+
+def strange_reading(number: int, taken_at_s: float) -> Any:
+    """Return a reading, as the reader's line has it, in which each number is this one."""
+    values = {
+        name: number if {"int", "ClockReason"} & set(str(kind).split()) else float(number)
+        for name, kind in Telemetry.__annotations__.items()
+        if "bool" not in kind
+    }
+    taken = reading(two_cards(), taken_at_s, **values)
+    process = GpuProcess(pid=number, name="x" * 10_000, memory_bytes=number)
+    cards = tuple(msgspec.structs.replace(card, processes=(process,)) for card in taken.cards)
+    return decode_sensor_event(encode_sensor_event(msgspec.structs.replace(taken, cards=cards)))
+
+
+def test_sensors_of_a_broken_driver_are_shown_in_every_tab(
+    qtbot, studio, theme, engines, sensor_source
+):
+    engines.scripts[DescribeEngine] = [described_with_cuda(device_count=2)]
+    window = MainWindow(studio, theme)
+    qtbot.addWidget(window)
+    window.show()
+    qtbot.waitUntil(lambda: studio.session.description is not None)
+    tabs = find(window, "tabs", QTabWidget)
+    for second, number in enumerate(_SENSORS):
+        for tab in range(tabs.count()):
+            tabs.setCurrentIndex(tab)
+            event = strange_reading(number, 10.0 * second + tab)
+            with qtbot.waitSignal(studio.sensors.reading_taken):
+                sensor_source.send(event)
+            QCoreApplication.processEvents()
+    window.close()
+
+
+@pytest.mark.parametrize("number", [_LONG, f"{_LONG}.{_LONG}", "nan", "inf", "1e999", "-1", "0"])
+def test_an_error_with_strange_numbers_is_read_or_refused(qtbot, theme, ready_studio, number):
+    page = shown(qtbot, FitPage(MemoryModel(ready_studio, ready_studio), theme))
+    page.model.choose(way=ERROR)
+    before = text(page, "memory.fit.verdict")
+    page.model.paste(
+        f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {number} GiB. GPU 0 has a "
+        f"total capacity of {number} GiB of which {number} GiB is free. Of the allocated memory "
+        f"{number} GiB is allocated by PyTorch, and {number} GiB is reserved by PyTorch."
+    )
+    qtbot.waitUntil(lambda: text(page, "memory.fit.verdict") != before)
+    QCoreApplication.processEvents()
+    assert text(page, "memory.fit.verdict")
+
+
+def drop_urls(window: MainWindow, urls: Sequence[QUrl]) -> None:
+    dragged = QMimeData()
+    dragged.setUrls(list(urls))
+    how = (Qt.DropAction.CopyAction, dragged, Qt.MouseButton.LeftButton)
+    place, plain = window.rect().center(), Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(place, *how, plain)
+    enter.ignore()
+    QApplication.sendEvent(window, enter)
+    assert enter.isAccepted()  # otherwise nothing can be said
+    QApplication.sendEvent(window, QDropEvent(QPointF(place), *how, plain))
+
+
+def test_whatever_is_dropped_is_answered(window: MainWindow, tmp_path: Path) -> None:
+    paths = write_small(tmp_path)
+    assert len(paths) >= 50
+    for path in paths:
+        seen = sentences(window)
+        drop_urls(window, [QUrl.fromLocalFile(str(path))])
+        wait_until(lambda seen=seen: bool(sentences(window) - seen))
+        for sentence in sentences(window):
+            assert "Traceback" not in sentence
+    assert not (tmp_path / "fired").exists(), "a pickle was executed"
+    for number, page in enumerate({one.tab: one for one in PAGES}.values()):
+        go(window, page)
+        drop_urls(window, [QUrl.fromLocalFile(str(tmp_path / f"{number}.zip"))])
+        refused = f"GPU Studio cannot open {number}.zip here."
+        wait_until(lambda refused=refused: text(window, "banner.sentence") == refused)
+    drop_urls(window, [QUrl.fromLocalFile(str(tmp_path / name)) for name in ("a.png", "b.png")])
+    wait_until(lambda: "one file at a time, not 2." in text(window, "banner.sentence"))
+    for address in addresses():
+        drop_urls(window, [address])
+        assert text(window, "banner.sentence") == "GPU Studio opens files, not addresses."
+
+
+def sentences(window: MainWindow) -> set[str]:
+    return {one.text() for one in window.findChildren(QLabel) if one.isVisible()}

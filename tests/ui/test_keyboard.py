@@ -1,11 +1,16 @@
+from collections.abc import Iterator
+
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QColor
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QAction, QColor, QWheelEvent
 from PySide6.QtWidgets import (
+    QAbstractSlider,
     QApplication,
     QCheckBox,
+    QComboBox,
     QPushButton,
     QRadioButton,
+    QScrollBar,
     QTabWidget,
     QToolButton,
     QVBoxLayout,
@@ -19,11 +24,13 @@ from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.parts import button, press_by_key
+from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.race.race_stage import RaceStage
 from gpu_studio.ui.tabs import TABS
+from tests.driving.pages import PAGES, go, scripts_of_all_pages, settle
 from tests.driving.window import find, open_page, open_tab, write
 from tests.fakes.descriptions import described_with_cuda
-from tests.fakes.pc import SteadySensors, two_cards
+from tests.fakes.pc import SteadySensors, reading, two_cards
 from tests.fakes.run_answers import run_events
 from tests.fakes.scripted_engine import Pause
 from tests.fakes.switching_answers import pitfall, pitfall_finished
@@ -180,3 +187,75 @@ def test_the_focus_is_a_ring_of_two_pixels_inside_the_border(qtbot, theme, setti
     for x in (0, 1, with_ring.width() - 2, with_ring.width() - 1):
         assert QColor(with_ring.pixel(x, middle)).name().upper() == ring, x
         assert QColor(without.pixel(x, middle)).name().upper() != ring, x
+
+
+@pytest.fixture
+def window_of_all_pages(pages_on_sight, qtbot, engines, settings) -> Iterator[MainWindow]:
+    """The window_of_all_pages on a PC with two cards, before any result."""
+    engines.scripts |= scripts_of_all_pages()
+    sensors = SteadySensors(two_cards())
+    created = build_window(engine_factory=engines, sensor_source=sensors, settings=settings)
+    created.resize(1280, 800)
+    created.show()
+    studio = created.findChild(Studio)
+    qtbot.waitUntil(lambda: studio.session.is_free and studio.sensors.inventory is not None)
+    with qtbot.waitSignal(studio.sensors.reading_taken):
+        sensors.send(reading(two_cards(), 1.0))
+    yield created
+    created.close()
+    created.deleteLater()
+
+
+def test_lists_open_whole_each_time_and_leave_the_wheel_to_the_page(qtbot, window_of_all_pages):
+    found, seen = [], set()
+    for page in PAGES:
+        go(window_of_all_pages, page)
+        for control in (
+            *window_of_all_pages.findChildren(QComboBox),
+            *window_of_all_pages.findChildren(QAbstractSlider),
+            *window_of_all_pages.findChildren(LivePlot),
+        ):
+            if not control.isVisible() or isinstance(control, QScrollBar) or control in seen:
+                continue
+            seen.add(control)
+            name = f"{page.title}: {control.objectName()}"
+            if isinstance(control, QComboBox):
+                found += [f"{name} is cut" for _ in range(2) if _is_cut(control)]
+            if isinstance(control, LivePlot):
+                qtbot.waitUntil(lambda plot=control: plot.plot is not None)
+            before = _state(control)
+            for degrees in (30, -30):
+                turn_wheel(control, degrees)
+                if _state(control) != before:
+                    found.append(f"{name} takes the wheel")
+    assert len(seen) > 12
+    assert not found, "\n".join(found)
+
+
+def _is_cut(combo: QComboBox) -> bool:
+    """Open a list; return whether a part of it is out of sight."""
+    combo.showPopup()
+    settle()
+    view = combo.view()
+    last = view.visualRect(view.model().index(combo.count() - 1, combo.modelColumn()))
+    is_cut = last.bottom() > view.viewport().rect().bottom()
+    combo.hidePopup()
+    settle()
+    return is_cut
+
+
+def _state(control: QComboBox | QAbstractSlider | LivePlot) -> object:
+    if isinstance(control, QComboBox):
+        return control.currentIndex()
+    return control.value() if isinstance(control, QAbstractSlider) else control.plot.viewRange()
+
+
+def turn_wheel(control: QWidget, degrees: int) -> None:
+    place = control.plot.viewport() if isinstance(control, LivePlot) else control
+    middle = QPointF(place.rect().center())
+    turn = QWheelEvent(
+        middle, place.mapToGlobal(middle), QPoint(), QPoint(0, degrees * 8),
+        Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(place, turn)

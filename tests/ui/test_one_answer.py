@@ -1,23 +1,32 @@
+import msgspec
 import pytest
 from PySide6.QtWidgets import QCheckBox, QComboBox
 from pytestqt.qtbot import QtBot
 
+from gpu_studio.app import build_window
 from gpu_studio.core.devices.access import Obstacle
-from gpu_studio.core.devices.devices import Inventory
+from gpu_studio.core.devices.devices import Device, Inventory
 from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.run_messages import RunFinished
+from gpu_studio.engine import client
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.model.memory.now_model import NowModel
+from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.race.race_tab import RaceTab
 from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
 from gpu_studio.ui.theme import Theme
+from tests.core.devices.test_build_findings import GEFORCE, RADEON, RYZEN
 from tests.driving.window import find
+from tests.engine.accelerators.test_makers import pytestmark as needs_backends
+from tests.engine.answers import run_request
 from tests.fakes.descriptions import described_with_cuda
-from tests.fakes.pc import gt_1030_card, rtx_3060_card, two_cards
+from tests.fakes.pc import SteadySensors, gt_1030_card, rtx_3060_card, two_cards
 from tests.fakes.scripted_engine import Engines
+from tests.patience import PATIENCE_S
 
 OLD, NEW = gt_1030_card().identity, rtx_3060_card().identity
 SERVED, NOT_SERVED = ("sm_61", "sm_86"), ("sm_75", "sm_86")
@@ -107,3 +116,46 @@ def test_with_code_for_both_none_refuses(engines: Engines, studio: Studio, qtbot
     studio.start()
     qtbot.waitUntil(lambda: studio.session.is_free and studio.sensors.inventory is not None)
     assert [row.obstacle for row in studio.board.rows] == [None, None, None]
+
+
+with_radeon = needs_backends
+# PyTorch lends no kind of device of its own name.
+OF_AMD = [msgspec.structs.replace(card, kind="amd") for card in (RYZEN, RADEON)]
+CPU = Device(kind="cpu", name="AMD Ryzen 7 7700X 8-Core Processor")
+
+
+@with_radeon
+def test_the_radeon_is_chosen_and_a_number_is_said_to_be_untested(
+    pages_on_sight, qtbot, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(client, "_MODULE", "tests.engine.accelerators.stand_in_engine")
+    monkeypatch.setenv("STAND_IN", "amd")
+    window = build_window(
+        sensor_source=SteadySensors(Inventory(devices=(CPU, *OF_AMD, GEFORCE))),
+        settings=Settings(tmp_path / "settings.json"),
+        log_path=tmp_path / "log.txt",
+    )
+    qtbot.addWidget(window)
+    window.show()
+    studio = window.findChild(Studio)
+    waiting = {"timeout": 1000 * PATIENCE_S}
+    qtbot.waitUntil(lambda: studio.board.is_complete, **waiting)
+    assert (studio.board.current.label, studio.board.current.address) == ("Radeon RX 6600", "amd:1")
+    assert [row.label for row in studio.board.usable] == [
+        "CPU",
+        "Radeon RX 6600",
+        "Radeon Graphics",
+    ]
+    qtbot.waitUntil(lambda: bool(studio.doctor.findings), **waiting)
+    assert "not_tested" in {finding.code for finding in studio.doctor.findings}
+    # A tensor of Python is always on the first card.
+    reply = studio.session.submit(run_request(device="amd:0", workload="matmul"))
+    events = []
+    reply.event_received.connect(events.append)
+    with qtbot.waitSignal(reply.finished, **waiting):
+        pass
+    event = events[-1]
+    assert isinstance(event, RunFinished)
+    assert (event.device_name, event.verified) == ("AMD Radeon Graphics", True)
+    assert event.doubts == {"not tested": "not tested on this kind of card yet"}
+    window.close()

@@ -19,8 +19,7 @@ EXPECTED: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "tests/model/race/test_file_opening.py"
-            "::test_a_picture_that_takes_all_memory_is_refused",
+            "tests/model/race/test_race_files.py::test_a_picture_that_takes_all_memory_is_refused",
             "tests/process/test_child_call.py::test_a_child_gets_no_more_memory_than_its_limit",
         ),
         "a job object of Wine limits no memory",

@@ -163,3 +163,20 @@ def test_on_a_busy_pc_a_step_of_the_load_ends_in_time(monkeypatch: pytest.Monkey
     assert steps >= 8
     assert run.elapsed_s < 18.0
     assert run.findings == []
+
+
+COPYING = Telemetry(pcie_generation=3, pcie_width=4, pcie_replays=7)
+
+
+@pytest.mark.parametrize(("replays", "severity"), [(8, "note"), (12, "doubt")])
+def test_packets_that_were_sent_again_are_reported(replays: int, severity: str) -> None:
+    more = Telemetry(pcie_generation=3, pcie_width=4, pcie_replays=replays)
+    run = run_for("link", planned_s=4.0, read=sensor_of(COPYING, COPYING, more))
+    follow(run)
+    assert [(one.kind, one.severity) for one in run.findings] == [("link_errors", severity)]
+
+
+def test_a_slow_link_is_reported() -> None:
+    run = card_run("link", planned_s=9.0, read=lambda: COPYING)
+    follow(run)
+    assert [(one.kind, one.severity) for one in run.findings] == [("slow_link", "doubt")]

@@ -7,6 +7,12 @@ from gpu_studio.core.check.check_record import stage_verdict
 from gpu_studio.core.check.stages import OVERTIME_S, PLANTED_FAULTS
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, PlantKind, StageName
 from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.engine.check import known_answers, link
+from gpu_studio.engine.check.compute import every_work
+from gpu_studio.engine.check.known_answers import answer_works
+from gpu_studio.engine.check.known_work import KnownWork, in_turns
+from gpu_studio.engine.check.stage_run import StageRun
+from tests.engine.check.outside_plants import OUTSIDE_PLANTS, OutsidePlant
 from tests.engine.check.stage_runs import STAGES, TickingClock, card_run, follow, run_for
 
 _FOUND = [(stage, fault.kind) for fault in PLANTED_FAULTS for stage in fault.found_by]
@@ -66,3 +72,39 @@ def test_every_planted_fault_is_found_by_a_stage_but_one_of_older_records() -> N
     kinds = [fault.kind for fault in PLANTED_FAULTS]
     assert sorted([*kinds, "slow"]) == sorted(get_args(PlantKind))
     assert all(fault.found_by for fault in PLANTED_FAULTS)
+
+
+# The other tests of this folder copy less at once, and compare fewer answers.
+_LARGE_COPY_BYTES, _KNOWN = link._LARGE_COPY_BYTES, known_answers.KNOWN
+
+
+@pytest.fixture
+def all_work(little_work: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "_LARGE_COPY_BYTES", _LARGE_COPY_BYTES)
+    monkeypatch.setattr(known_answers, "KNOWN", _KNOWN)
+
+
+def works_for(run: StageRun, begin: str = "") -> list[KnownWork]:
+    return [work for work in (*every_work(run), *answer_works()) if work.title.startswith(begin)]
+
+
+@pytest.mark.usefixtures("all_work")
+@pytest.mark.parametrize("plant", OUTSIDE_PLANTS, ids=lambda plant: plant.title)
+def test_a_fault_planted_in_pytorch_is_found(plant: OutsidePlant) -> None:
+    name = plant.found_by if plant.found_by in ("memory", "link") else "compute"
+    run = run_for(name, planned_s=0.5, clock=TickingClock(0.02), seed=1)  # type: ignore[arg-type]
+    if "fill" in plant.found_by:
+        run = card_run("compute", planned_s=0.01)
+    steps = in_turns(run, works_for(run, plant.found_by)) if name == "compute" else None
+    with plant.planted():
+        follow(run, steps)
+    assert {one.severity for one in run.findings} & {"error", "doubt"}
+
+
+@pytest.mark.usefixtures("all_work")
+def test_no_work_finds_anything_on_a_sound_cpu() -> None:
+    run = run_for("compute", planned_s=0.0, clock=TickingClock(0.0001), seed=5)
+    _, is_whole = follow(run, in_turns(run, works_for(run)))
+    assert run.findings == []
+    assert is_whole
+    assert "11 dtypes" in run.tested

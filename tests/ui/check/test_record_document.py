@@ -1,29 +1,30 @@
 """The document of a record: what a buyer reads in the picture."""
 
-from __future__ import annotations
-
 import io
-from typing import TYPE_CHECKING
+from itertools import accumulate, combinations
 
 import msgspec
 import pytest
 from PySide6.QtGui import QImage
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.check.check_file import CHUNK, decode_record
+from gpu_studio.core.check.check_record import CheckRecord
 from gpu_studio.core.check.check_words import record_parts
-from gpu_studio.core.check.stages import PLANTED_MARK
-from gpu_studio.core.messages.check_messages import CheckFinding
+from gpu_studio.core.check.stages import PLANTED_MARK, stage_budget_s
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckFinding
 from gpu_studio.core.png_chunks import png_text
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.ui.check.check_curves import CheckCurves, lanes_of
 from gpu_studio.ui.check.record_document import RecordDocument, png_of_record
+from gpu_studio.ui.plots.live_plot import LivePlot
+from gpu_studio.ui.theme import Theme
+from tests.driving.window import find
 from tests.fakes.check_answers import wrong_bit
-from tests.fakes.check_records import check_record
+from tests.fakes.check_records import check_record, check_until
 
-if TYPE_CHECKING:
-    from gpu_studio.core.check.check_record import CheckRecord
-
-pytestmark = pytest.mark.usefixtures("qapp")
+with_qt = pytest.mark.usefixtures("qapp")
 HOSTILE = '</script><img src="http://example.org/x"> & "quoted"'
 
 
@@ -31,6 +32,7 @@ def words(record: CheckRecord) -> str:
     return RecordDocument(record).toPlainText()
 
 
+@with_qt
 def test_a_document_says_what_the_record_says() -> None:
     record = check_record({"memory": (wrong_bit(),) * 2})
     device = msgspec.structs.replace(record.device, uuid_tail="3f2a")
@@ -50,6 +52,7 @@ def test_a_document_says_what_the_record_says() -> None:
     assert "From the file sold.json" in words(msgspec.structs.replace(record, origin="sold.json"))
 
 
+@with_qt
 def test_a_name_from_outside_is_never_markup() -> None:
     finding = CheckFinding(kind="wrong_bits", severity="error", stage="memory", sentence=HOSTILE)
     record = check_record({"memory": (finding,)})
@@ -61,6 +64,7 @@ def test_a_name_from_outside_is_never_markup() -> None:
     assert shown.count("\ufffc") == 3
 
 
+@with_qt
 @pytest.mark.parametrize("number", [1e99, 0.0])
 def test_a_picture_has_the_record_inside_whatever_numbers_it_has(number: float) -> None:
     readings = tuple(
@@ -76,6 +80,7 @@ def test_a_picture_has_the_record_inside_whatever_numbers_it_has(number: float) 
     assert decode_record(text) == absurd
 
 
+@with_qt
 def test_a_picture_shows_all_of_it() -> None:
     record = check_record()
     image = QImage.fromData(png_of_record(record))
@@ -88,3 +93,68 @@ def test_a_picture_shows_all_of_it() -> None:
 def colors_of(image: QImage, row: int) -> int:
     """Return the number of colors in a row of pixels."""
     return len({image.pixel(x, row) for x in range(image.width())})
+
+
+ENDS_S = [*accumulate(stage_budget_s(name, 360.0) for name in STAGE_NAMES)]
+
+
+def with_readings(*readings: Telemetry) -> CheckRecord:
+    return msgspec.structs.replace(check_record(), readings=readings)
+
+
+def test_stages_stand_on_the_time_axis_where_they_ran() -> None:
+    first, *others = lanes_of(check_record())
+    assert [mark.x for mark in first.marks] == pytest.approx([0.0, *ENDS_S[:-1]])
+    assert [mark.label for mark in first.marks][:2] == ["Load", "Compute"]
+    assert first.end_s == pytest.approx(360)
+    assert {mark.label for one in others for mark in one.marks} == {""}
+    night = lanes_of(check_record(minutes=480))[0]
+    assert [mark.label for mark in night.marks] == [str(number) for number in range(1, 17)]
+
+
+def test_a_running_check_leaves_room_for_the_stages_to_come() -> None:
+    lane = lanes_of(check_until("compute", minutes=6))[0]
+    assert len(lane.marks) == STAGE_NAMES.index("compute") + 1
+    assert lane.end_s == pytest.approx(360, rel=0.05)
+
+
+def test_limits_are_those_of_the_card_and_a_missing_sensor_has_no_lane() -> None:
+    heat, clock, power = lanes_of(check_record())
+    assert (heat.limit, clock.limit, power.limit) == (94, 1227, 30)
+    assert heat.words == "Chip, highest 63\u202f°C, slows itself down at 94\u202f°C"
+    assert heat.high > 94
+    silent = with_readings(*(Telemetry(at_s=s, power_w=9.0) for s in (0.0, 1.0)))
+    assert [lane.unit for lane in lanes_of(silent)] == ["W"]
+    assert lanes_of(check_record(device="cpu")) == ()
+
+
+def test_a_pause_of_the_readings_is_a_gap() -> None:
+    times = [*range(40), *range(200, 240)]
+    (lane,) = lanes_of(with_readings(*(Telemetry(at_s=s, temperature_c=50.0) for s in times)))
+    _, ys = lane.points["temperature_c"]
+    assert [place for place, y in enumerate(ys) if y != y] == [40]
+    assert len(ys) == 81
+
+
+def test_a_reading_that_no_sensor_has_is_not_drawn() -> None:
+    (lane,) = lanes_of(with_readings(*(Telemetry(at_s=s, power_w=10.0**s) for s in range(99))))
+    assert max(y for y in lane.points["power_w"][1] if y == y) == 1e6
+
+
+@pytest.mark.parametrize("width", [640, 900, 1300])
+def test_no_name_of_a_stage_covers_another_one(qtbot: QtBot, theme: Theme, width: int) -> None:
+    curves = CheckCurves(theme)
+    qtbot.addWidget(curves)
+    curves.show_lanes(lanes_of(check_record()))
+    curves.resize(width, 800)
+    curves.show()
+    plot = find(curves, "check.curves.°C", LivePlot)
+    labels = [item.label for item in plot.lay_out().mark_items["markers"] if hasattr(item, "label")]
+    places = {label.format: label.mapRectToScene(label.boundingRect()) for label in labels}
+    assert len(places) >= 4
+    covered = [
+        (one, other)
+        for one, other in combinations(places, 2)
+        if places[one].intersects(places[other])
+    ]
+    assert not covered

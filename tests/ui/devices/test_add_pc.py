@@ -1,34 +1,37 @@
 """Other PCs on the Devices tab: added in the dialog, grouped with their answers, and removed."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit, QMessageBox
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QLineEdit,
+    QMessageBox,
+    QPlainTextEdit,
+    QPushButton,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
 from gpu_studio.core.line_trouble import LineProblem
 from gpu_studio.core.other_pc import command_to_install
+from gpu_studio.model.pc import RemotePc
+from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Task
 from gpu_studio.ui.devices.add_pc_dialog import AddPcDialog
+from gpu_studio.ui.devices.copy_dialog import CopyDialog
+from gpu_studio.ui.devices.devices_tab import DevicesTab
 from gpu_studio.ui.eliding import ElidedText
 from tests.driving.devices import choose_more, devices
 from tests.driving.pages import settle
 from tests.driving.window import click, find, places, sees, text, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from PySide6.QtWidgets import QWidget
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.model.pc import RemotePc
-    from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.devices.devices_tab import DevicesTab
-    from tests.fakes.other_pcs import OtherPcs
+from tests.fakes.other_pcs import OtherPcs
 
 _HEADING = "devices.pc.attic.heading.answer.sentence"
 
@@ -172,3 +175,35 @@ def test_cancel_ends_a_question_at_once(
     click(dialog, "add_pc.cancel")
     wait_until(lambda: not ready_studio.pcs.findChildren(Task))
     assert (ready_studio.pcs.others, other_pcs.sources) == ((), [])
+
+
+WHOLE = "GPU-1234 <b>"
+
+
+@pytest.fixture
+def copy_dialog(qtbot):
+    created = CopyDialog(lambda form, masked: f"{form} {'masked' if masked else WHOLE}")
+    qtbot.addWidget(created)
+    return created
+
+
+def test_what_is_shown_is_what_is_copied(copy_dialog):
+    preview = copy_dialog.findChild(QPlainTextEdit, "devices.copy.preview")
+    assert preview.toPlainText() == "text masked"
+    copy_dialog.findChild(QComboBox, "devices.copy.form").setCurrentIndex(1)
+    assert preview.toPlainText() == "markdown masked"
+    copy_dialog.findChild(QCheckBox, "devices.copy.whole").setChecked(True)
+    copy_dialog.findChild(QPushButton, "devices.copy.now").click()
+    assert QGuiApplication.clipboard().text() == preview.toPlainText() == f"markdown {WHOLE}"
+
+
+def test_no_sentence_moves_a_control(copy_dialog):
+    copy_dialog.show()
+    settle()
+    before, size = places(copy_dialog), copy_dialog.size()
+    copy_dialog.findChild(QCheckBox, "devices.copy.whole").setChecked(True)
+    settle()
+    assert (places(copy_dialog), copy_dialog.size()) == (before, size)
+    copy_dialog.findChild(QPushButton, "devices.copy.now").click()
+    settle()
+    assert (places(copy_dialog), copy_dialog.size()) == (before, size)

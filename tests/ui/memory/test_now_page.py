@@ -1,7 +1,5 @@
 """Memory now: experiments from their sliders to their outcome, and giving memory back."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QComboBox, QMessageBox, QSlider
@@ -14,7 +12,13 @@ from gpu_studio.core.messages.memory_messages import (
     ReadMemory,
     RunMemoryExperiment,
 )
+from gpu_studio.model.memory import fit_model, segment_model
+from gpu_studio.model.memory.fit_model import ERROR as BY_ERROR
+from gpu_studio.model.memory.fit_model import FitModel
+from gpu_studio.model.memory.segment_model import SegmentModel
+from gpu_studio.model.pages import FIT, SEGMENTS
 from gpu_studio.model.studio import Studio
+from gpu_studio.model.worker import Worker
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.memory import MIB, fill_card, run, start
@@ -24,6 +28,7 @@ from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.memory_answers import memory_read, no_context, oom_finished
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, two_cards
 from tests.fakes.scripted_engine import Pause
+from tests.fakes.slow_work import SlowWork
 
 ERROR = (
     "CUDA out of memory. Tried to allocate 256.00 MiB. GPU 0 has a total capacity of 1.95 GiB of "
@@ -284,3 +289,36 @@ def test_in_the_smallest_window_a_lesson_needs_no_scrolling(small_window, script
         part = find(small_window, f"memory.{name}")
         assert part.isVisible(), name
         assert part.mapTo(small_window, part.rect().bottomLeft()).y() < bottom, name
+
+
+@pytest.fixture
+def slow_work(monkeypatch):
+    return SlowWork(monkeypatch)
+
+
+def test_the_end_waits_for_what_fits_and_asks_no_more(tab, studio, slow_work, monkeypatch, qtbot):
+    monkeypatch.setattr(fit_model, "read_error", slow_work)
+    start(tab, studio)
+    tab.pages.go_to(FIT)
+    fit = tab.findChild(FitModel)
+    fit.choose(way=BY_ERROR, text="CUDA out of memory")
+    qtbot.waitUntil(slow_work.has_begun.is_set)
+    studio.close()
+    assert slow_work.was_waited_for(fit)
+    slow_work.has_begun.clear()
+    fit.choose(text="CUDA error: out of memory")
+    qtbot.waitUntil(lambda: not fit.findChildren(Worker))
+    assert not slow_work.has_begun.is_set()
+
+
+def test_the_end_waits_for_a_snapshot(tab, studio, slow_work, monkeypatch, qtbot, tmp_path):
+    monkeypatch.setattr(segment_model, "ask", slow_work)
+    start(tab, studio)
+    tab.pages.go_to(SEGMENTS)
+    snapshot = tab.findChild(SegmentModel)
+    snapshot.open_snapshot(tmp_path / "snapshot.pickle")
+    qtbot.waitUntil(slow_work.has_begun.is_set)
+    studio.close()
+    assert slow_work.was_waited_for(snapshot)
+    *_, is_over = slow_work.arguments
+    assert is_over()

@@ -4,8 +4,8 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QImage, QKeyEvent, QPainter, QWheelEvent
 from PySide6.QtWidgets import QApplication, QPushButton
 
+from gpu_studio.core.series import Series
 from gpu_studio.ui.plots.live_plot import Curve
-from tests.ui.plots.drawn import drawn, spiky
 
 
 def test_labels_at_the_ends_have_room(qtbot, theme):
@@ -182,3 +182,19 @@ def test_the_tab_key_leaves_a_plot_that_was_reached(qtbot, shown):
     assert not plot._zoom.eventFilter(
         plot, QKeyEvent(QKeyEvent.Type.KeyPress, Qt.Key.Key_Tab, Qt.KeyboardModifier.NoModifier)
     )
+
+
+def drawn(plot, key):
+    return plot._curves[key].item.getOriginalDataset()
+
+
+def series_of(values):
+    series = Series()
+    series.append(values)
+    return series
+
+
+def spiky(count=200_000):
+    values = np.random.default_rng(3).normal(1.0, 0.01, count)
+    values[[9, count // 2, count - 1]] = 5.0
+    return series_of(values)

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QGraphicsTextItem, QToolTip
 
 from gpu_studio.ui.plots.live_plot import AxesStyle, Curve, CurveName, Level, LivePlot, Marker
 from tests.driving.window import move_mouse
-from tests.ui.plots.drawn import drawn, spiky
+from tests.ui.plots.test_axes import drawn, spiky
 
 
 def test_a_curve_given_before_the_plot_is_built_is_drawn(qtbot, theme):

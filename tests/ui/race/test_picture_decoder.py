@@ -30,7 +30,7 @@ from tests.hostile_pictures import (
 pytestmark = pytest.mark.usefixtures("qapp")
 
 _FORMATS = QImage.Format
-# Only the limits of the decoder's process end these: see tests/model/race/test_file_opening.py.
+# Only the limits of the decoder's process end these: see tests/model/race/test_race_files.py.
 _ENDLESS = {"passes.jpg", "flat.webp"}
 _SMALL = {
     "png": png_bomb(40, 30, 8, 2), "jpg": gray_jpeg(64, 64, 64), "webp": riff(flat_webp(40, 30)),

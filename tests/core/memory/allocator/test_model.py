@@ -1,14 +1,18 @@
 import json
-from typing import TYPE_CHECKING, Any
+import pickle
+import re
+from typing import Any
 
 import pytest
 
-from gpu_studio.core.memory.allocator.blocks import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.blocks import Block, ModelledOutOfMemory, format_size
 from gpu_studio.core.memory.allocator.model import AllocatorModel
+from gpu_studio.core.memory.allocator.options import (
+    UNLIMITED,
+    AllocatorConfiguration,
+    parse_configuration,
+)
 from tests.core.memory.allocator.allocator_trace import EDGES, RECORD, SETTINGS, follow, reserved_at
-
-if TYPE_CHECKING:
-    from gpu_studio.core.memory.allocator.blocks import Block
 
 MIB = 1 << 20
 CONTEXT_MIB = 60  # what a soft card gives a CUDA context
@@ -101,3 +105,159 @@ def test_the_model_does_what_pytorch_did(setting):
 def test_the_edges_of_rules_are_pytorchs(edge):
     model = AllocatorModel(1996 * MIB, CONTEXT_MIB * MIB, conf=edge.conf, fraction=edge.fraction)
     assert reserved_at(ModelAlone(model), edge) == edge.reserved_mib
+
+
+def test_nothing_said_is_pytorchs_default():
+    assert parse_configuration("") == AllocatorConfiguration()
+    defaults = AllocatorConfiguration()
+    assert defaults.large_segment_bytes == defaults.max_non_split_rounding_bytes == 20 * MIB
+    assert defaults.max_split_bytes == UNLIMITED
+    assert defaults.roundup_power2_divisions == (0,) * 16
+
+
+@pytest.mark.parametrize(
+    ("text", "option", "value"),
+    [
+        ("max_split_size_mb:64", "max_split_bytes", 64 * MIB),
+        (" max_split_size_mb : 64 ,", "max_split_bytes", 64 * MIB),
+        ("max_split_size_mb:64,max_split_size_mb:32", "max_split_bytes", 32 * MIB),
+        ("max_non_split_rounding_mb:40", "max_non_split_rounding_bytes", 40 * MIB),
+        ("max_split_size_mb:30,large_segment_size_mb:30", "max_split_bytes", 30 * MIB),
+        ("large_segment_size_mb:11", "large_segment_bytes", 11 * MIB),
+        ("large_segment_size_mb:11", "max_non_split_rounding_bytes", 11 * MIB),
+        ("garbage_collection_threshold:0.8", "garbage_collection_threshold", 0.8),
+        ("per_process_memory_fraction:0", "per_process_memory_fraction", 0.0),
+        ("expandable_segments:True", "expandable_segments", True),
+        ("expandable_segments:False", "expandable_segments", False),
+        ("throw_on_cudamalloc_oom:True", "throw_on_cudamalloc_oom", True),
+        ("release_lock_on_hipmalloc:True", "release_lock_on_cudamalloc", True),
+        ("pinned_num_register_threads:128", "pinned_num_register_threads", 128),
+        ("pinned_max_cached_size_mb:3", "pinned_max_cached_size_mb", 3),
+        ("roundup_power2_divisions:8", "roundup_power2_divisions", (8,) * 16),
+        ("roundup_power2_divisions:[256:1,512:2,>:8]", "roundup_power2_divisions",
+         (1,) * 9 + (2,) + (8,) * 6),
+        ("roundup_power2_divisions:[>:4]", "roundup_power2_divisions", (0,) + (4,) * 15),
+        ("roundup_power2_divisions:[]", "roundup_power2_divisions", (0,) * 16),
+    ],
+)  # fmt: skip
+def test_an_option_is_read(text, option, value):
+    assert getattr(parse_configuration(text), option) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("foo:1", "foo"),
+        (",", ","),
+        ("max_split_size_mb=64", "max_split_size_mb=64"),
+        ("expandable_segments:", "expandable_segments:"),
+        *[
+            (f"max_split_size_mb:{value}", f"max_split_size_mb:{value}")
+            for value in ("19", "64x", "-1", "1e3", "True", "9" * 99)
+        ],
+        ("large_segment_size_mb:30,max_non_split_rounding_mb:29", "must be 30 or more"),
+        ("large_segment_size_mb:10", "large_segment_size_mb:10"),
+        *[
+            (f"garbage_collection_threshold:{value}", f"garbage_collection_threshold:{value}")
+            for value in ("0", "1.0", "nan", "x", "1e999", "True")
+        ],
+        ("per_process_memory_fraction:1.5", "per_process_memory_fraction:1.5"),
+        ("per_process_memory_fraction:[1", "per_process_memory_fraction:[1"),
+        ("expandable_segments:true", "expandable_segments:true"),
+        ("max_split_size_mb:64,throw_on_cudamalloc_oom:1", "throw_on_cudamalloc_oom:1"),
+        ("backend:cudaMallocAsync", "backend:cudaMallocAsync"),
+        ("pinned_num_register_threads:3", "pinned_num_register_threads:3"),
+        *[
+            (f"roundup_power2_divisions:{value}", "power of 2")
+            for value in ("3", "0", "-4", "[256:3]", "[3:1]", "[x:1]", "[4]", "[:]", "[>]")
+        ],
+        ("roundup_power2_divisions:[256:1", "roundup_power2_divisions:[256:1"),
+    ],
+)
+def test_a_wrong_option_is_refused_by_its_name(text, words):
+    with pytest.raises(ValueError, match=re.escape(words[:60])) as caught:
+        AllocatorModel(MIB, conf=text)
+    assert len(str(caught.value)) < 250
+
+
+HINT = (
+    " If reserved but unallocated memory is large try setting"
+    " PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation"
+    " for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html"
+    "#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
+)
+
+
+def test_a_full_card_is_reported_in_pytorchs_words():
+    model = model_of()
+    for _ in range(7):
+        model.allocate(8192 * 8192 * 4)
+    with pytest.raises(ModelledOutOfMemory) as caught:
+        model.allocate(8192 * 8192 * 4)
+    assert str(caught.value) == (
+        "CUDA out of memory. Tried to allocate 256.00 MiB. GPU 0 has a total capacity of 1.95 GiB"
+        " of which 144.00 MiB is free. Of the allocated memory 1.75 GiB is allocated by PyTorch,"
+        " and 0 bytes is reserved by PyTorch but unallocated." + HINT
+    )
+    error = caught.value
+    assert (error.tried_bytes, error.free_bytes) == (256 * MIB, 144 * MIB)
+    assert (error.total_bytes, error.limit_bytes) == (1996 * MIB, None)
+    assert (error.allocated_bytes, error.unallocated_bytes) == (1792 * MIB, 0)
+
+
+def test_a_rejected_request_flushes_nothing():
+    model = AllocatorModel(
+        1024 * MIB, conf="throw_on_cudamalloc_oom:True,per_process_memory_fraction:1.0"
+    )
+    model.free(model.allocate(600 * MIB))
+    with pytest.raises(ModelledOutOfMemory) as caught:
+        model.allocate(601 * MIB)
+    assert str(caught.value) == (
+        "CUDA out of memory. Allocation was preemptively rejected because it would exceed"
+        " per_process_memory_fraction limit. Requested size: 601.00 MiB"
+    )
+    stats = model.stats()
+    assert (stats["num_oom_rejections"], stats["num_ooms"]) == (1, 0)
+    assert stats["reserved_bytes.all.current"] == 600 * MIB
+
+
+def test_the_error_can_be_sent_to_another_process():
+    with pytest.raises(ModelledOutOfMemory) as caught:
+        AllocatorModel(MIB).allocate(1)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert str(copy) == str(caught.value)
+    assert vars(copy) == vars(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (0, "0 bytes"),
+        (1024, "1024 bytes"),
+        (1025, "1.00 KiB"),
+        (MIB, "1024.00 KiB"),
+        (MIB + 1, "1.00 MiB"),
+        (1 << 30, "1024.00 MiB"),
+        ((1 << 30) + 1, "1.00 GiB"),
+        (10 << 40, "10240.00 GiB"),
+    ],
+)
+def test_sizes_are_written_as_pytorchs_errors_do(size_bytes, text):
+    assert format_size(size_bytes) == text
+
+
+def test_others_may_hold_more_than_the_card():
+    model = AllocatorModel(MIB, 2 * MIB)
+    assert model.card.free_bytes == 0
+    with pytest.raises(ModelledOutOfMemory, match="of which 0 bytes is free"):
+        model.allocate(1)
+
+
+def test_another_process_can_take_what_was_free():
+    model = AllocatorModel(100 * MIB)
+    saved = model.allocate(40 * MIB)
+    model.card.other_bytes = 50 * MIB
+    with pytest.raises(ModelledOutOfMemory, match=r"of which 10\.00 MiB is free"):
+        model.allocate(20 * MIB)
+    model.card.other_bytes = 0
+    assert model.allocate(20 * MIB).address > saved.address
