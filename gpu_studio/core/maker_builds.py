@@ -76,6 +76,11 @@ class BuildVerdict(str, Enum):
 _INSTALLABLE = (BuildVerdict.BUILD, BuildVerdict.WRONG_RESULTS, BuildVerdict.OLD_KERNEL)
 
 
+# PYTORCH_ROCM_ARCH of PyTorch's .ci/docker/manywheel/build.sh, for ROCm 7: AMD's own builds leave
+# these two out.
+IN_PYTORCHS_OWN = frozenset({"gfx900", "gfx906"})
+
+
 @dataclass(frozen=True, slots=True)
 class MakerCard:
     """The properties of an AMD or Intel card that decide its build.
@@ -116,6 +121,11 @@ class JudgedCard:
     build: TorchBuild | None
     is_tested: bool
     sentence: str
+
+    @property
+    def may_have_build(self) -> bool:
+        """Whether some build may have code for it: a known chip without any has none."""
+        return self.verdict is not BuildVerdict.NO_BUILD or self.card.chip in IN_PYTORCHS_OWN
 
     @property
     def tag(self) -> str:

@@ -20,8 +20,8 @@ import torch
 from gpu_studio.core.device_name import CPU, DeviceName
 from gpu_studio.core.error_table import Family
 from gpu_studio.core.errors.reader import family_of
-from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.engine_messages import TorchCard
+from gpu_studio.core.failure import FailureKind, StudioError, first_line
+from gpu_studio.core.messages.engine_messages import StartError, TorchCard
 from gpu_studio.core.switcher import whole_snippet
 from gpu_studio.engine.accelerators.cpu import Cpu
 from gpu_studio.engine.accelerators.cuda import Cuda
@@ -46,11 +46,11 @@ _are_cards_left_alone = threading.Event()
 
 
 class AcceleratorState(NamedTuple):
-    """Whether cards can be used; if not, why, and whether an updated driver is the cause."""
+    """Whether cards can be used; if not, why, and PyTorch's own error."""
 
     is_available: bool
     reason: str | None = None
-    driver_updated: bool = False
+    error: StartError | None = None
 
 
 def accelerator() -> Accelerator:
@@ -172,7 +172,10 @@ def _first_state() -> AcceleratorState:
         text = str(error)
     else:
         text = ""
-    return AcceleratorState(False, cards.explain(text), cards.is_driver_updated(text))
+    failed = StartError(
+        text=first_line(text, 400), code=cards.start_code(text), library=cards.driver_library()
+    )
+    return AcceleratorState(False, cards.explain(text), failed)
 
 
 def prove_kernels(device: torch.device) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-# Environment variables of CUDA and PyTorch that a finding may mention.
+# Environment variables of PyTorch and of the makers' software that a finding may mention.
 _VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
     "CUDA_DEVICE_ORDER",
@@ -28,6 +28,11 @@ _VARIABLES = (
     "PYTORCH_CUDA_ALLOC_CONF",
     "PYTORCH_ALLOC_CONF",
     "PYTORCH_NVML_BASED_CUDA_CHECK",
+    "ROCR_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "HSA_OVERRIDE_GFX_VERSION",
+    "ZE_AFFINITY_MASK",
+    "ONEAPI_DEVICE_SELECTOR",
 )
 _SOFT_CARDS = "SOFT_CARDS_DIR"
 _OS_RELEASE = Path("/etc/os-release")
@@ -37,8 +42,8 @@ _SECURE_BOOT = Path("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # proc_sys_kernel(5): random at each boot
 
 
-def cuda_variables() -> dict[str, str]:
-    """Return the variables of this process that CUDA or PyTorch reads."""
+def card_variables() -> dict[str, str]:
+    """Return the variables of this process that PyTorch or a maker's software reads."""
     return {name: os.environ[name] for name in _VARIABLES if name in os.environ}
 
 

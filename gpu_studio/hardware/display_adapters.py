@@ -44,3 +44,14 @@ def joined(
 def is_asleep(slot: str) -> bool:
     """Return whether the system has switched a card off to save power; this does not wake it."""
     return adapters.is_asleep(slot, sys_tree())
+
+
+def is_off_bus(adapter: DisplayAdapter) -> bool:
+    """Return whether the slot of a card that is awake answers with ones only, as an empty one does.
+
+    Such a card has lost its link or its power; lspci shows ``rev ff``.
+    """
+    if adapter.is_asleep or not adapter.folder:
+        return False
+    first = sys_tree().data(f"{adapter.folder}/config")
+    return first[:4] == b"\xff" * 4 if first else adapter.revision == 0xFF

@@ -18,7 +18,7 @@ from gpu_studio.hardware.card_reader import (
     kind_of,
     unreadable_card,
 )
-from gpu_studio.hardware.display_adapters import display_adapters, is_asleep
+from gpu_studio.hardware.display_adapters import display_adapters, is_asleep, is_off_bus
 from gpu_studio.hardware.processes import ProcessBook
 from gpu_studio.hardware.watchdog import SilentError, Watchdog
 
@@ -38,10 +38,7 @@ _CALL_PATIENCE_S = 4.0
 # A file of the system's takes under a millisecond; the other cards wait for a slow one.
 _FILE_PATIENCE_S = 1.0
 _DRIVER = "driver"
-_NOT_SERVED = (
-    "The {maker} driver does not serve this card: it no longer supports it, or the card is lent to "
-    "a virtual machine."
-)
+_NOT_SERVED = "The {maker} driver does not list this card."
 # The interval of checks for added or removed cards on the bus and in the driver; a check takes 1
 # ms.
 _LOOK_EVERY_S = 2.0
@@ -309,6 +306,7 @@ class MakerCards:
             pci_bus_id=adapter.pci_bus_id,
             pci_device_id=adapter.device_id,
             kernel_driver=adapter.kernel_driver,
+            is_off_bus=is_off_bus(adapter),
             unreadable=sentence,
             unreadable_code=code,
         )

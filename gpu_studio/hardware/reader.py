@@ -31,13 +31,14 @@ from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware.card_reader import kind_of
 from gpu_studio.hardware.cpu import (
     CpuSensor,
-    cuda_variables,
+    card_variables,
     describe_cpu,
     has_secure_boot,
     is_wsl,
     linux_distribution,
 )
 from gpu_studio.hardware.display_adapters import display_adapters
+from gpu_studio.hardware.linux.signs import signs_of
 from gpu_studio.hardware.linux.sys_tree import sys_tree
 from gpu_studio.hardware.maker_cards import MakerCards
 from gpu_studio.hardware.makers import makers_of
@@ -93,6 +94,7 @@ class PcSensors:
         ]
         (driver, _), *others = found
         cpu = describe_cpu(self._cpu.read())
+        has_signs = sys.platform == "linux" and not sys_tree().is_copy
         if sys_tree().is_copy:
             cpu = msgspec.structs.replace(cpu, name=f"{cpu.name} (of this PC)")
         return Inventory(
@@ -113,8 +115,9 @@ class PcSensors:
             is_wsl=is_wsl(),
             distribution=linux_distribution(),
             secure_boot=has_secure_boot(),
-            variables=cuda_variables(),
-        )  # fmt: skip
+            variables=card_variables(),
+            signs=signs_of() if has_signs else None,
+        )
 
     def _is_of(self, maker: Maker, adapter: DisplayAdapter) -> bool:
         """Return whether a maker is the first that claims a card."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.devices.finding import SEVERITIES, is_usable
+from gpu_studio.core.devices.finding import KINDS, is_usable
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed
@@ -66,7 +66,7 @@ class Headline(Notice, frozen=True, kw_only=True):
     @property
     def is_finding(self) -> bool:
         """Whether it is about the PC; otherwise, it is about the program."""
-        return self.code in SEVERITIES and self.code not in _LIVE
+        return self.code in KINDS and self.code not in _LIVE
 
     @property
     def subject(self) -> Headline:

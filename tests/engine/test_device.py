@@ -9,7 +9,7 @@ from gpu_studio.core.devices.peaks import known_capabilities
 from gpu_studio.core.devices.published_builds import table_differences
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.maker_builds import serves
-from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.engine_messages import DescribeEngine, StartError
 from gpu_studio.core.messages.placement_messages import UseDevice
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.engine import device as devices
@@ -109,22 +109,23 @@ def test_what_torch_warns_of_goes_to_the_log(
             "Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported "
             "display driver / cuda driver combination",
             None,
-            "Restart the PC",
+            "library and its kernel module do not match (error 803)",
         ),
         (
             "Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions? "
             "Error 804: forward compatibility was attempted on non supported HW",
             None,
-            "its two halves no longer match. Restart the PC.",
+            "newer than the driver",
         ),
         (
             "Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions? "
             "Error 802: system not yet initialized",
             None,
-            "CUDA could not start: error 802, system not yet initialized.",
+            "a service that the driver waits for does not run (error 802).",
         ),
         ("CUDA unknown error - this may be due to an incorrectly set up", None, "slept"),
-        ("Error 46: whatever\nmore", None, "CUDA could not start: error 46, whatever."),
+        ("Error 46: whatever\nmore", None, "taken by another program"),
+        ("Error 45: whatever\nmore", None, "CUDA could not start: error 45, whatever."),
         ("", None, "no reason given"),
     ],
 )
@@ -139,16 +140,14 @@ def test_why_cuda_is_not_available(
 
 
 @pytest.mark.parametrize(
-    ("text", "is_updated"),
+    ("text", "code"),
     [
-        ("Error 803: system has unsupported display driver / cuda driver combination", True),
-        ("Error 804: forward compatibility was attempted on non supported HW", True),
-        ("Error 802: system not yet initialized", False),
-        ("No CUDA GPUs are available", False),
+        ("Error 804: forward compatibility was attempted on non supported HW", 804),
+        ("No CUDA GPUs are available", None),
     ],
 )
-def test_a_driver_updated_meanwhile_is_a_value_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, text: str, is_updated: bool
+def test_the_error_of_the_start_is_a_value_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, text: str, code: int | None
 ):
     def start() -> None:
         raise RuntimeError(text)
@@ -161,7 +160,7 @@ def test_a_driver_updated_meanwhile_is_a_value_of_its_own(
     finally:
         devices._first_state.cache_clear()
     assert not described.cuda_available
-    assert described.driver_updated is is_updated
+    assert described.start_error == StartError(text=text, code=code)
 
 
 def test_a_cpu_build_says_so_whatever_its_error_is(monkeypatch: pytest.MonkeyPatch):

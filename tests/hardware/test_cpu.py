@@ -11,8 +11,8 @@ from gpu_studio.hardware.cpu import (
     CpuHeat,
     CpuSensor,
     boot_mark,
+    card_variables,
     cpu_name,
-    cuda_variables,
     describe_cpu,
     has_secure_boot,
     is_wsl,
@@ -211,7 +211,7 @@ def test_only_what_cuda_reads_is_told_of_the_environment(monkeypatch):
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setenv("SECRET", "1")
-    result = cuda_variables()
+    result = card_variables()
     assert result["CUDA_DEVICE_ORDER"] == "FASTEST_FIRST"
     assert not {"SECRET", "CUDA_VISIBLE_DEVICES", "HOME", "PATH"} & set(result)
 

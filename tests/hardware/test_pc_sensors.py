@@ -146,7 +146,7 @@ def test_a_card_with_a_garbage_uuid_is_known_by_its_slot():
 def test_a_card_that_the_driver_leaves_out_is_listed_with_the_reason():
     inventory = sensors(FakeNvml(), GT_1030_SLOT).inventory()
     (card,) = inventory.cards
-    assert "does not serve this card" in card.unreadable
+    assert "does not list this card" in card.unreadable
     assert card.address is None
 
 

@@ -87,7 +87,7 @@ def test_without_a_kernel_no_card_is_touched(soft_pc: MakePc) -> None:
     findings, status = examine(pc, "--no-kernel")
     assert (codes(findings), status) == (["ok"], 0)
     findings, status = examine(pc)
-    assert (codes(findings), status) == (["cuda_init_failed"], 1)
+    assert (codes(findings), status) == (["card_not_usable"], 1)
     assert findings[0]["device_uuid"] == pc.cards[0].uuid
 
 
@@ -96,9 +96,9 @@ def test_without_a_kernel_no_card_is_touched(soft_pc: MakePc) -> None:
     ("fault", "options", "variables", "expected"),
     [
         (("nvmlInit_v2", 18), ["--no-kernel"], {}, "driver_library_mismatch"),
-        (("cudaGetDeviceCount", 999), ["--no-kernel"], {}, "cuda_init_failed"),
+        (("cudaGetDeviceCount", 999), ["--no-kernel"], {}, "card_not_usable"),
         (("cudaGetDeviceCount", 803), ["--no-kernel"], {}, "driver_library_mismatch"),
-        (("cudaGetDeviceCount", 804), [], {}, "driver_library_mismatch"),
+        (("cudaGetDeviceCount", 804), [], {}, "card_not_usable"),
         (("launch", 46), [], {}, "device_busy"),
         (None, ["--no-kernel"], {"CUDA_VISIBLE_DEVICES": ""}, "hidden_by_environment"),
     ],

@@ -27,8 +27,8 @@ class Obstacle(Enum):
     UNREADABLE = "unreadable"  # its driver does not serve it; the card may be lost
     HIDDEN = "hidden"  # CUDA_VISIBLE_DEVICES leaves it out, so another engine could use it
     ASLEEP = "asleep"
-    NO_CUDA = "no_cuda"  # not in this build, or CUDA does not start
-    NOT_LISTED = "not_listed"  # CUDA starts, but does not count the card
+    NO_CUDA = "no_cuda"  # not in this build, or its part for the cards does not start
+    NOT_LISTED = "not_listed"  # PyTorch's part for such cards starts, but does not count it
     NO_CODE = "no_code"  # the build has no code for the card's architecture
     OTHER_BUILD = "other_build"  # another build of PyTorch is for such cards, or none is
     OTHER_DRIVER = "other_driver"  # a driver that PyTorch cannot use holds the card
@@ -123,8 +123,7 @@ def obstacle_of(
     if card.has_open_driver:
         return Obstacle.OTHER_DRIVER
     if card.torch_index is None:
-        is_for_it = card.build_kind == CUDA_BUILD and engine.build_kind not in ("rocm", "xpu")
-        return Obstacle.HIDDEN if is_for_it else Obstacle.OTHER_BUILD
+        return _why_without_number(card, engine)
     if engine.cards_asleep:
         return Obstacle.ASLEEP
     if not engine.cuda_available:
@@ -133,6 +132,17 @@ def obstacle_of(
         return Obstacle.NOT_LISTED
     is_served = has_code(_as_seen_by(engine, card), engine.arch_list, probe_of(card, probe))
     return Obstacle.NO_CODE if is_served is False else None
+
+
+def _why_without_number(card: Device, engine: EngineDescribed) -> Obstacle:
+    """Return why an engine gives a readable card no number."""
+    kind = engine.build_kind
+    if card.build_kind == CUDA_BUILD and kind not in ("rocm", "xpu"):
+        return Obstacle.HIDDEN
+    chip, listed = card.architecture or "", engine.arch_list
+    if card.build_kind != kind or (kind == "rocm" and listed and not lists_gfx(listed, chip)):
+        return Obstacle.OTHER_BUILD
+    return Obstacle.NOT_LISTED if engine.cuda_available else Obstacle.NO_CUDA
 
 
 def obstacle_words(obstacle: Obstacle, card: Device, engine: EngineDescribed | None) -> str:
@@ -147,9 +157,9 @@ def obstacle_words(obstacle: Obstacle, card: Device, engine: EngineDescribed | N
         case Obstacle.ASLEEP:
             return "This card is asleep to save power. Wake it on the Devices tab."
         case Obstacle.NO_CUDA:
-            return (engine.cuda_reason if engine else "") or "This PyTorch cannot use CUDA."
+            return (engine.cuda_reason if engine else "") or "This PyTorch cannot use this card."
         case Obstacle.NOT_LISTED:
-            return "CUDA does not list this card."
+            return "PyTorch does not list this card."
         case Obstacle.NO_CODE:
             return f"{no_code_words(card)}."
         case Obstacle.OTHER_DRIVER:

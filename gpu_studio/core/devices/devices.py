@@ -13,6 +13,7 @@ from typing import Final, Literal
 import msgspec
 
 from gpu_studio.core.device_name import CPU, DeviceName, address_at
+from gpu_studio.core.devices.signs import Signs, lender_of
 from gpu_studio.core.telemetry import Telemetry
 
 # Why a card cannot be read. "silent": a call into its driver never returned. "driver_updated": the
@@ -73,12 +74,13 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     ``bar1_bytes`` is how much of the card the CPU can reach at once, with Resizable BAR all of it.
     ``mig_instances`` are the names of the instances into which a data center card is divided.
     ``kernel_driver`` is the card's driver on Linux, ``nvidia`` or ``nouveau``, ``driver_version``
-    its version where the card has a driver of its own. ``chip`` is its name, ``Navi 23``, and
-    ``architecture`` that of its units, ``Pascal`` or ``gfx1032``. An integrated card has the PC's
-    memory: ``memory_total_bytes`` are then the ``dedicated_memory_bytes`` that are set aside for it
-    and the ``shared_memory_bytes`` that it may take. ``unreadable`` says in a sentence why a card
-    cannot be read, and ``unreadable_code`` says it to programs. The device slows itself down from
-    ``slowdown_c`` on. ``is_laptop``: the PC has a battery.
+    its version where the card has a driver of its own. ``is_off_bus``: the slot of a card that
+    cannot be read answers with ones only, ``rev ff`` in lspci. ``chip`` is its name, ``Navi 23``,
+    and ``architecture`` that of its units, ``Pascal`` or ``gfx1032``. An integrated card has the
+    PC's memory: ``memory_total_bytes`` are then the ``dedicated_memory_bytes`` that are set aside
+    for it and the ``shared_memory_bytes`` that it may take. ``unreadable`` says in a sentence why a
+    card cannot be read, and ``unreadable_code`` says it to programs. The device slows itself down
+    from ``slowdown_c`` on. ``is_laptop``: the PC has a battery.
     """
 
     kind: str
@@ -117,6 +119,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     pci_device_id: int | None = None
     kernel_driver: str | None = None
     driver_version: str | None = None
+    is_off_bus: bool = False
     chip: str | None = None
     is_integrated: bool | None = None
     dedicated_memory_bytes: int | None = None
@@ -145,6 +148,11 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     def has_open_driver(self) -> bool:
         """Whether Linux' own driver holds a card of NVIDIA's, which CUDA then does not see."""
         return self.build_kind == CUDA_BUILD and self.kernel_driver in OPEN_NVIDIA_DRIVERS
+
+    @property
+    def lender(self) -> str:
+        """The driver that holds the card for a virtual machine; empty if none does."""
+        return lender_of(self.kernel_driver)
 
     @property
     def is_cudas(self) -> bool:
@@ -252,7 +260,8 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
     ``secure_boot``, Linux may refuse a driver that is not signed with a key the firmware knows.
     ``driver`` is that of the cards that PyTorch is looked at for, NVIDIA's; ``other_drivers`` are
     the other makers'. ``unread_cards`` are the cards that no part of this program reads, and
-    ``other_gpus`` their names.
+    ``other_gpus`` their names. ``signs`` are what else tells why a card is not used; None where the
+    system is not Linux, or is another PC's copy.
     """
 
     devices: tuple[Device, ...]
@@ -264,6 +273,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
     distribution: str = ""
     secure_boot: bool = False
     variables: dict[str, str] = msgspec.field(default_factory=dict)
+    signs: Signs | None = None
 
     @property
     def cpu(self) -> Device:

@@ -6,11 +6,9 @@ who are not, and an action to copy.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
-
-from gpu_studio.core.devices import nvidia
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,39 +20,83 @@ if TYPE_CHECKING:
 
 Severity = Literal["failure", "warning", "note", "good"]
 
+
+class Kind(NamedTuple):
+    """A kind of finding: how bad it is, what it rests on, and where its rule is from."""
+
+    severity: Severity
+    evidence: str
+    source: str
+
+
+_CAUSES = "the row of `causes`"
 # Worst first: findings are shown in this order.
-SEVERITIES: dict[str, Severity] = {
-    "driver_not_answering": "failure",
-    "engine_missing": "failure",
-    "driver_library_mismatch": "failure",
-    "card_lost": "failure",
-    "wrong_sum": "failure",
-    "no_driver": "failure",
-    "driver_dropped_card": "failure",
-    "driver_older_than_card": "failure",
-    "driver_too_old": "warning",
-    "build_without_cuda": "warning",
-    "no_code_for_card": "failure",
-    "cuda_init_failed": "failure",
-    "device_busy": "warning",
-    "hidden_by_environment": "warning",
-    "build_for_card": "warning",
-    "no_nvidia_card": "note",
-    "no_build_for_card": "note",
-    "other_build_for_card": "note",
-    "card_unreadable": "failure",
-    "not_as_named": "warning",
-    "slow_link": "warning",
-    "card_asleep": "note",
-    "mixed_order": "note",
-    "integrated_first": "note",
-    "not_tested": "note",
-    "mig_instances": "note",
-    "wsl_limits": "note",
-    "tables_differ": "note",
-    "ok": "good",
-}
-_RANKS = {code: rank for rank, code in enumerate(SEVERITIES)}
+KINDS: dict[str, Kind] = {
+    "driver_not_answering": Kind(
+        "failure", "a call into the driver did not return within its time",
+        "XuehaiPan/nvitop and NVIDIA/gpud: calls that hang after a card's error"),
+    "engine_missing": Kind(
+        "failure", "no folder has a PyTorch that this Python loads", "core/packages_folder.py"),
+    "driver_library_mismatch": Kind(
+        "failure", "NVML's or CUDA's error, and the versions of both halves", _CAUSES),
+    "card_lost": Kind(
+        "failure", "NVML's error 15 or 16, a kernel's, ones on the bus, or the kernel's log",
+        "nvml.h, NVML_ERROR_GPU_IS_LOST; " + _CAUSES),
+    "wrong_sum": Kind(
+        "failure", "the sum of small whole numbers, which is exact in float32",
+        "IEEE 754: whole numbers below 2^24"),
+    "no_driver": Kind(
+        "failure", "NVML's error, the card's kernel driver, device files, the kernel's log",
+        _CAUSES),
+    "driver_dropped_card": Kind(
+        "failure", "the driver's version and the card's architecture", "resources/cards.json"),
+    "driver_older_than_card": Kind(
+        "failure", "the driver's version and the card's chip", "resources/cards.json"),
+    "driver_too_old": Kind(
+        "warning", "the driver's version and PyTorch's CUDA version",
+        "NVIDIA, CUDA Compatibility, table 1; resources/wheels.json"),
+    "build_without_cuda": Kind(
+        "warning", "PyTorch's own version and build", "torch.version"),
+    "no_code_for_card": Kind(
+        "failure", "PyTorch's list of architectures, or a kernel that failed with error 209",
+        "NVIDIA, CUDA C++ Programming Guide, “Binary Compatibility”; resources/wheels.json"),
+    "card_not_usable": Kind(
+        "failure", "PyTorch's own error, device files, modules, versions, or a kernel's failure",
+        _CAUSES),
+    "device_busy": Kind(
+        "warning", "NVML's compute mode and programs, or a kernel's error 46",
+        "nvml.h, nvmlComputeMode_t"),
+    "hidden_by_environment": Kind(
+        "warning", "the variables of this program's environment",
+        "NVIDIA, CUDA C++ Programming Guide, “CUDA Environment Variables”; " + _CAUSES),
+    "build_for_card": Kind(
+        "warning", "the card's number on the bus, system and Python", "resources/wheels.json"),
+    "no_nvidia_card": Kind("note", "the list of the bus and NVML's", "nvmlDeviceGetCount"),
+    "no_build_for_card": Kind(
+        "note", "the card's number on the bus, system and Python", "resources/wheels.json"),
+    "other_build_for_card": Kind(
+        "note", "the card's number on the bus, system and Python", "resources/wheels.json"),
+    "card_unreadable": Kind("failure", "NVML's error for the card", "nvml.h, nvmlReturn_t"),
+    "card_lent": Kind("note", "the card's kernel driver", _CAUSES),
+    "not_as_named": Kind(
+        "warning", "name, device id, units and bus width according to driver and PyTorch",
+        "resources/cards.json, card_chips.json"),
+    "slow_link": Kind(
+        "warning", "the link under load", "NVML's link now and at most; idle cards slow it down"),
+    "card_asleep": Kind(
+        "note", "power/runtime_status", "Linux, Documentation/power/runtime_pm.rst"),
+    "mixed_order": Kind(
+        "note", "the order of a separate process, or of speeds", "CUDA_DEVICE_ORDER: FASTEST_FIRST"
+        " is its default"),
+    "integrated_first": Kind("note", "PyTorch's list of cards", "torch.cuda, torch.xpu"),
+    "not_tested": Kind("note", "the card's maker", "this program's own tests"),
+    "mig_instances": Kind("note", "NVML's MIG mode", "NVIDIA, Multi-Instance GPU User Guide"),
+    "wsl_limits": Kind("note", "the kernel's name", "NVIDIA, CUDA on WSL User Guide"),
+    "tables_differ": Kind(
+        "note", "both tables", "torch.cuda.PYTORCH_RELEASES_CODE_CC, since PyTorch 2.11"),
+    "ok": Kind("good", "a kernel that ran, or PyTorch's lists", "the kernel itself"),
+}  # fmt: skip
+_RANKS = {code: rank for rank, code in enumerate(KINDS)}
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +119,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def severity(self) -> Severity:
         """How bad it is."""
-        return SEVERITIES[self.code]
+        return KINDS[self.code].severity
 
 
 def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -110,7 +152,7 @@ OLDER_TORCH_PAGE = "https://pytorch.org/get-started/previous-versions/"
 
 def continued(text: str) -> str:
     """Return a sentence as it reads after a colon; acronyms keep their capitals."""
-    if text.split(" ", 1)[0] in ("The", "No", "This", "A"):
+    if text.split(" ", 1)[0] in ("The", "No", "This", "A", "You", "There"):
         return text[0].lower() + text[1:]
     return text
 
@@ -134,13 +176,6 @@ def restart(facts: PcFacts) -> str:
     if facts.inventory.is_wsl:
         return "shutdown.exe /r"
     return "shutdown /r" if facts.system == "Windows" else "sudo reboot"
-
-
-def reload_cuda(facts: PcFacts) -> str:
-    """Return the command that restores CUDA after the PC has slept."""
-    if facts.inventory.is_wsl:
-        return "wsl --shutdown"
-    return nvidia.reload_cuda(facts.system) or restart(facts)
 
 
 TESTED_MAKERS = frozenset({"NVIDIA"})

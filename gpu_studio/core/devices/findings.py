@@ -1,8 +1,8 @@
 """Can PyTorch use the cards of this PC? If not, why, and what to do next?
 
-Each finding is one small function over plain facts. To add a finding, write its function, and add
-it to `_RULES` and its code to `finding.SEVERITIES`, which both go from worst to best. Sentences
-are for people who are new to CUDA, the evidence is for people who are not.
+Each finding is one small function over plain facts, or a row of `causes`. To add one, write its
+function, add it to `_RULES`, and its code to `finding.KINDS`, which goes from worst to best.
+Sentences are for people who are new to CUDA, the evidence is for people who are not.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core import operating_system
-from gpu_studio.core.devices import card_findings, torch_findings
+from gpu_studio.core.devices import card_findings, torch_findings, why_not
 from gpu_studio.core.devices.finding import TORCH_PAGE, Finding, worst_first
 from gpu_studio.core.devices.pc_facts import PcFacts
 from gpu_studio.core.program_form import own_program
@@ -27,25 +27,24 @@ if TYPE_CHECKING:
     from gpu_studio.core.program_form import Program
 
 
-_EXPLAINING = frozenset(
-    {
-        "driver_not_answering", "driver_library_mismatch", "card_lost", "no_driver",
-        "driver_dropped_card", "driver_older_than_card", "driver_too_old", "no_code_for_card",
-    }
-)  # fmt: skip
+# Why a card cannot be read; what else is said of it is then no finding of its own.
+_SAYS_WHY = ("card_lent", "card_lost", "no_driver")
+_OF_THE_PC = ("sudo ", "shutdown", "wsl ")
 _RULES: tuple[Callable[[PcFacts], Iterator[Finding]], ...] = (
     card_findings.driver_not_answering,
     torch_findings.engine_missing,
-    card_findings.driver_library_mismatch,
+    card_findings.driver_updated,
+    why_not.cards_of_any_maker,
+    why_not.nvidias_driver,
+    why_not.other_makers_cards,
     card_findings.card_lost,
     card_findings.wrong_sum,
-    card_findings.no_driver,
     card_findings.driver_dropped_card,
     card_findings.driver_older_than_card,
     card_findings.driver_too_old,
     torch_findings.build_without_cuda,
     torch_findings.no_code_for_card,
-    torch_findings.cuda_init_failed,
+    torch_findings.kernel_failed,
     card_findings.device_busy,
     torch_findings.hidden_by_environment,
     torch_findings.build_for_card,
@@ -107,22 +106,29 @@ def find(
     found: list[Finding] = []
     for rule in _RULES:
         found.extend(rule(facts))
+    found.extend(why_not.start_failed(facts, found))
+    found = _once(found)
     program = program or own_program()
     return tuple(
-        msgspec.structs.replace(finding, command=_typed(finding.command, program))
-        for finding in worst_first(_unexplained(found, facts))
+        msgspec.structs.replace(finding, command=_typed(finding.command, program, facts))
+        for finding in worst_first(found)
     )
 
 
-def _typed(command: str, program: Program) -> str:
-    """Return a command as the user types it, or PyTorch's page where the user has no Python."""
+def _once(found: Sequence[Finding]) -> list[Finding]:
+    """Return the findings without a card's that another one explains."""
+    explained = {one.device_uuid for one in found if one.code in _SAYS_WHY}
+    return [
+        one for one in found if one.code != "card_unreadable" or one.device_uuid not in explained
+    ]
+
+
+def _typed(command: str, program: Program, facts: PcFacts) -> str:
+    """Return a command as the user types it, or PyTorch's page where the user has no Python.
+
+    What changes the PC itself cannot be typed inside a container.
+    """
+    signs = facts.inventory.signs
+    if signs is not None and signs.sandbox and command.startswith(_OF_THE_PC):
+        return ""
     return program.typed(command) or (TORCH_PAGE if command else "")
-
-
-def _unexplained(found: Sequence[Finding], facts: PcFacts) -> Sequence[Finding]:
-    """Return the findings without the general CUDA failure if another finding explains it."""
-    codes = [finding.code for finding in found]
-    are_hidden = codes.count("hidden_by_environment") == len(facts.cards) > 0
-    if not are_hidden and _EXPLAINING.isdisjoint(codes):
-        return found
-    return [one for one in found if one.code != "cuda_init_failed" or one.device_uuid is not None]

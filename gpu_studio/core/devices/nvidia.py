@@ -19,7 +19,6 @@ UNIX_DRIVER_PAGE = "https://www.nvidia.com/en-us/drivers/unix/"
 TOOL = "nvidia-smi"
 LOAD_MODULE = "sudo modprobe nvidia"
 SHOW_PERMISSIONS = "ls -l /dev/nvidia*"
-TRY_CONTAINER = "docker run --rm --gpus all ubuntu nvidia-smi"
 # Nano and TX1, TX2, Xavier, Orin: PyTorch's standard builds have no code for them.
 JETSON = frozenset({(5, 3), (6, 2), (7, 2), (8, 7)})
 JETSON_PAGE = "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/"
@@ -47,20 +46,11 @@ def driver_page(facts: PcFacts) -> str:
     return DRIVER_PAGE if facts.driver_system == "Windows" else UNIX_DRIVER_PAGE
 
 
-def kernel_module_words(architecture: str | None) -> str:
-    """Return which of the driver's two kernel modules a card needs; empty if it may be either."""
+def needs_open_module(architecture: str | None) -> bool | None:
+    """Return whether a card needs the open one of the driver's kernel modules; None for either."""
     if architecture in _WITHOUT_GSP:
-        return (
-            f"A {architecture} card needs the driver's proprietary kernel module, not the open one."
-        )
-    if architecture in _OPEN_MODULE_ONLY:
-        return f"A {architecture} card needs the driver's open kernel module."
-    return ""
-
-
-def reload_cuda(system: str) -> str:
-    """Return the command that restores CUDA after the PC has slept; empty if only a restart can."""
-    return "sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm" if system == "Linux" else ""
+        return False
+    return True if architecture in _OPEN_MODULE_ONLY else None
 
 
 def open_to_all(card: Device, system: str) -> str:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from gpu_studio.core.messages.engine_messages import TorchCard  # noqa: TC001  # msgspec reads the annotations
+from gpu_studio.core.messages.engine_messages import StartError, TorchCard  # noqa: TC001  # msgspec reads the annotations
 
 Outcome = Literal["ran", "no_code", "busy", "lost", "out_of_memory", "failed", "died", "silent"]
 
@@ -40,13 +40,12 @@ class PcProbed(msgspec.Struct, frozen=True, kw_only=True):
     """The results of a separate process with your own environment that used CUDA.
 
     ``cards`` are in the order of that process, which is the order of your own scripts. ``error``
-    says why CUDA did not start at all, ``driver_updated`` that another driver was installed while
-    the PC was running.
+    says why CUDA did not start at all, ``start_error`` with which error.
     """
 
     cards: tuple[CardProbed, ...] = ()
     error: str | None = None
-    driver_updated: bool = False
+    start_error: StartError | None = None
     visible_devices: str | None = None
 
 

@@ -21,13 +21,15 @@ from gpu_studio.core.devices.finding import (
     continued,
     is_tested,
     newer_driver,
-    reload_cuda,
+    restart,
     untested_sentence,
 )
 from gpu_studio.core.devices.gpu_chips import lists_gfx
 from gpu_studio.core.devices.maker_cards import chip_of_maker
 from gpu_studio.core.devices.pc_facts import recommended_build
-from gpu_studio.core.maker_builds import BuildVerdict
+from gpu_studio.core.devices.unused_cards import MAKER_PAGES, NEEDS
+from gpu_studio.core.devices.why_not import is_apart
+from gpu_studio.core.maker_builds import IN_PYTORCHS_OWN, BuildVerdict
 from gpu_studio.core.texts import listed
 from gpu_studio.core.wheel_table import CPU_TAG, download_size
 
@@ -165,26 +167,8 @@ def _page_of_older_builds(facts: PcFacts, card: Device) -> str:
     return OLDER_TORCH_PAGE if is_known and not facts.any_build(card) else ""
 
 
-def cuda_init_failed(facts: PcFacts) -> Iterator[Finding]:
-    """CUDA does not start although driver and build match, or it failed on one card."""
-    engine = facts.cuda_build
-    if engine is None:
-        return
-    action = reload_cuda(facts)
-    started = facts.probe is None or facts.probe.error is None
-    # Cards that were left asleep are not a failure.
-    if facts.nvidia_cards and not ((engine.cuda_available or engine.cards_asleep) and started):
-        names = listed([card.short_name for card in facts.nvidia_cards])
-        reason = engine.cuda_reason or (facts.probe.error if facts.probe else None)
-        yield Finding(
-            code="cuda_init_failed",
-            sentence=f"PyTorch cannot use your {names} now. {reason or 'PyTorch gives no reason.'}",
-            evidence=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; driver "
-            f"{facts.driver.version or 'unknown'}; torch.cuda.is_available() is "
-            f"{engine.cuda_available}" + ("" if started else "; a new process could not start it"),
-            command=action,
-        )
-        return
+def kernel_failed(facts: PcFacts) -> Iterator[Finding]:
+    """A small kernel does not run on a card, although CUDA starts."""
     for card in facts.cards:
         probed = facts.probed(card)
         if probed is None or probed.outcome not in ("failed", "died", "out_of_memory"):
@@ -193,11 +177,12 @@ def cuda_init_failed(facts: PcFacts) -> Iterator[Finding]:
             "died": "the driver ended the process that ran it",
             "out_of_memory": "there is not enough free memory on it for even one small kernel",
         }.get(probed.outcome, "it ended with an error")
+        is_full = probed.outcome == "out_of_memory"
         yield Finding(
-            code="cuda_init_failed",
+            code="card_not_usable",
             sentence=f"A small kernel does not run on your {card.short_name}: {what}.",
             evidence=probed.message or "No error message.",
-            command=action if probed.outcome != "out_of_memory" else nvidia.TOOL,
+            command=nvidia.TOOL if is_full else restart(facts),
             device_uuid=card.identity,
         )
 
@@ -272,42 +257,36 @@ def _is_lost(facts: PcFacts, card: Device) -> bool:
     return reading is not None and reading.error_code in ("lost", "silent")
 
 
-_PAGES = {
-    "AMD": "https://rocm.docs.amd.com/en/latest/compatibility/compatibility-matrix.html",
-    "Intel": "https://docs.pytorch.org/docs/stable/notes/get_start_xpu.html",
-}
-# "Prerequisites" of TheRock's RELEASES.md, and of PyTorch's page for Intel.
-_NEEDS = {
-    ("AMD", "Linux"): "needs the driver amdgpu, and your user in the groups render and video",
-    ("AMD", "Windows"): "needs AMD's newest Adrenalin driver",
-    ("Intel", "Linux"): "needs Intel's Level Zero (the package libze-intel-gpu1)",
-    ("Intel", "Windows"): "needs Intel's newest graphics driver",
-}
 CAN_BE_MEASURED = "GPU Studio can measure it without PyTorch (not tested by us)."
 _WITHOUT_PYTORCH = "gpu-studio bench matmul --without-pytorch"
 _VENDOR_IDS = {"AMD": 0x1002, "Intel": 0x8086}
 _ID_PAGE = "https://pci-ids.ucw.cz/read/PC/{vendor:04x}/{device:04x}"
-# PYTORCH_ROCM_ARCH of PyTorch's .ci/docker/manywheel/build.sh, for ROCm 7: AMD's own builds leave
-# these two out.
-_IN_PYTORCHS_OWN = {"gfx900", "gfx906"}
 _OWN_BUILD = "python -m pip install torch --index-url https://download.pytorch.org/whl/rocm7.2"
 
 
 def build_for_card(facts: PcFacts) -> Iterator[Finding]:
     """PyTorch has a build for an AMD or Intel card, and no other card of this PC is in use."""
-    if not facts.cards:
-        yield from _offers("build_for_card", "PyTorch can use", facts)
+    yield from _offers("build_for_card", "PyTorch can use", facts, are_beside=False)
 
 
 def other_build_for_card(facts: PcFacts) -> Iterator[Finding]:
-    """Beside NVIDIA's cards, PyTorch has a build for one of AMD's or Intel's."""
-    if facts.cards:
-        yield from _offers("other_build_for_card", "Another PyTorch can use", facts)
+    """PyTorch has a build for one of AMD's or Intel's beside a card of more use.
+
+    That is a card of NVIDIA's that works, or, beside the graphics of a processor, any card that
+    PyTorch is for: that one fails, and why comes first.
+    """
+    yield from _offers("other_build_for_card", "Another PyTorch can use", facts, are_beside=True)
 
 
-def _offers(code: str, who: str, facts: PcFacts) -> Iterator[Finding]:
+def _offers(code: str, who: str, facts: PcFacts, *, are_beside: bool) -> Iterator[Finding]:
+    has_card = any(facts.any_build(card) for card in facts.nvidia_cards) or any(
+        judged.tag and not judged.card.is_integrated for _, judged in facts.judged_cards
+    )
     for card, judged in facts.judged_cards:
-        if judged.verdict is not BuildVerdict.BUILD or _is_used(card, judged, facts):
+        is_beside = bool(facts.cards) or (judged.card.is_integrated and has_card)
+        if judged.verdict is not BuildVerdict.BUILD or is_beside is not are_beside:
+            continue
+        if is_apart(card) or _is_used(card, judged, facts):
             continue
         yield Finding(
             code=code,
@@ -325,8 +304,10 @@ def no_build_for_card(facts: PcFacts) -> Iterator[Finding]:
     The graphics of a processor beside a usable card are what most laptops have: nothing to say.
     """
     for card, judged in facts.judged_cards:
-        is_beside = judged.card.is_integrated and bool(facts.cards)
-        if judged.verdict is BuildVerdict.BUILD or is_beside or _is_used(card, judged, facts):
+        is_beside = judged.card.is_integrated and bool(facts.cards or _usable(facts))
+        if judged.verdict is BuildVerdict.BUILD or is_beside or is_apart(card):
+            continue
+        if _is_used(card, judged, facts):
             continue
         sentence, command = _next_step(card, judged, facts)
         yield Finding(
@@ -350,7 +331,7 @@ def _is_used(card: Device, judged: JudgedCard, facts: PcFacts) -> bool:
     AMD's builds have code for one chip or a few: another card may need another one.
     """
     engine = facts.engine
-    if engine is None or engine.build_kind != card.build_kind:
+    if engine is None or engine.build_kind != card.build_kind or not judged.may_have_build:
         return False
     is_for_some = card.maker == "AMD" and bool(engine.arch_list)
     return not is_for_some or lists_gfx(engine.arch_list, judged.card.chip)
@@ -375,7 +356,7 @@ def _evidence(card: Device, judged: JudgedCard, facts: PcFacts) -> str:
         return f"{known}{number}"
     major, minor = facts.python
     host = urlsplit(build.index_url).hostname
-    needs = f"; {_NEEDS[card.maker, facts.system]}" if judged.tag else ""
+    needs = f"; {NEEDS[card.maker, facts.system]}" if judged.tag else ""
     return (
         f"{known}{number}; torch {build.version} from {host}, for {facts.system} and Python "
         f"{major}.{minor}{needs}"
@@ -384,7 +365,7 @@ def _evidence(card: Device, judged: JudgedCard, facts: PcFacts) -> str:
 
 def _next_step(card: Device, judged: JudgedCard, facts: PcFacts) -> tuple[str, str]:
     """Return what is left to do with a card without a build, and a command or an address."""
-    page = _PAGES[card.maker]
+    page = MAKER_PAGES[card.maker]
     match judged.verdict:
         case BuildVerdict.UNKNOWN_CHIP:
             if card.pci_device_id is None:
@@ -397,7 +378,7 @@ def _next_step(card: Device, judged: JudgedCard, facts: PcFacts) -> tuple[str, s
             return "Update the system first.", page
         case BuildVerdict.OTHER_SYSTEM | BuildVerdict.OTHER_PYTHON:
             return "Here it can only draw.", page
-    if judged.card.chip in _IN_PYTORCHS_OWN and facts.system == "Linux":
+    if judged.card.chip in IN_PYTORCHS_OWN and facts.system == "Linux":
         return "PyTorch's own ROCm builds list it, but AMD no longer tests it.", _OWN_BUILD
     return "", _WITHOUT_PYTORCH
 

@@ -112,6 +112,18 @@ def identity_at(address: str, cards: Iterable[TorchCard]) -> str:
     return next((card.uuid or "" for card in cards if card.address == address), "")
 
 
+class StartError(msgspec.Struct, frozen=True, kw_only=True):
+    """The error with which PyTorch's part for the cards did not start.
+
+    ``text`` is its first line, ``code`` its number among CUDA's, None if unknown. ``library`` is
+    the path of the driver's library that the process has loaded; empty if unknown.
+    """
+
+    text: str = ""
+    code: int | None = None
+    library: str = ""
+
+
 class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     """The engine's description of itself.
 
@@ -120,8 +132,7 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     that the cards stay asleep; ``cuda_available`` then means nothing. ``pictures`` are the
     workloads of races. ``accelerator`` is PyTorch's word for the cards: ``cuda`` or ``xpu``.
     ``first_card`` is the number of the card that it begins with: not one inside a processor.
-    ``cuda_reason`` says why they cannot be used; with ``driver_updated``, it is that another driver
-    was installed while the PC was running.
+    ``cuda_reason`` says why they cannot be used, ``start_error`` with which error.
     ``adapters`` are what an engine without PyTorch computes on, beside the CPU.
     ``hip_build`` and ``xpu_build`` are the versions of AMD's and Intel's software that this PyTorch
     is built for. ``pc`` is the name of the other PC on which it works; empty for this one.
@@ -132,7 +143,7 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     cuda_build: str | None = None
     cuda_available: bool = False
     cuda_reason: str | None = None
-    driver_updated: bool = False
+    start_error: StartError | None = None
     device_count: CardCount = 0
     arch_list: tuple[str, ...] = ()
     cpu_capability: str | None = None

@@ -70,8 +70,11 @@ class Accelerator(Protocol):
     def explain(self, text: str) -> str:
         """Return why the devices cannot be used, from the text of the error of `start`."""
 
-    def is_driver_updated(self, text: str) -> bool:
-        """Return whether that error is another driver, installed while the PC was running."""
+    def start_code(self, text: str) -> int | None:
+        """Return the number of that error among CUDA's; None for an unknown one."""
+
+    def driver_library(self) -> str:
+        """Return the path of CUDA's driver library in this process; empty if unknown."""
 
     def lacks(self, feature: Feature) -> str:
         """Return why these devices do not have a feature; empty if they have it."""

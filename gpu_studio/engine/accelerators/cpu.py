@@ -57,8 +57,11 @@ class Cpu:
     def explain(self, text: str) -> str:
         return text
 
-    def is_driver_updated(self, text: str) -> bool:
-        return False
+    def start_code(self, text: str) -> int | None:
+        return None
+
+    def driver_library(self) -> str:
+        return ""
 
     def lacks(self, feature: Feature) -> str:
         return _LACKS[feature]

@@ -6,12 +6,14 @@ import contextlib
 import inspect
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices.published_builds import advice_for
+from gpu_studio.core.devices.start_errors import START_ERRORS, start_code
 from gpu_studio.core.error_table import Family
 from gpu_studio.core.errors.reader import family_of
 from gpu_studio.core.failure import first_line
@@ -23,7 +25,6 @@ from gpu_studio.engine.stopwatch import EventStopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     from gpu_studio.engine.accelerators.accelerator import Feature
     from gpu_studio.engine.stopwatch import Stopwatch
@@ -32,10 +33,10 @@ _BFLOAT16_PRODUCTS_FROM, _TF32_FROM = (7, 0), (8, 0)
 # torch.cuda._sleep counts clock cycles; every card's clock is below this.
 _FASTEST_CLOCK_HZ = 3.5e9
 _HEAD_START_S = 0.5e-3
-# "Unexpected error from cudaGetDeviceCount(). Did you run … Error 804: forward compatibility was …"
-_START_ERROR = re.compile(r"\bError (?P<code>\d+): (?P<words>[^\n]+)")
-# cudaErrorSystemDriverMismatch and cudaErrorCompatNotSupportedOnDevice of driver_types.h.
-_HALVES_DIFFER = frozenset({803, 804})
+_OTHER_ERROR = re.compile(r"\bError (?P<code>\d+): (?P<words>[^\n]+)")
+# The driver's library as this process has it: on Linux, its file's name has its version.
+_LOADED_LIBRARY = re.compile(r"(/\S*/libcuda\.so[\d.]*)(?: \(deleted\))?$", re.MULTILINE)
+_LOADED_FILES = Path("/proc/self/maps")
 
 
 class Cuda:
@@ -67,9 +68,11 @@ class Cuda:
     def explain(self, text: str) -> str:
         return explain_unavailable(text, os.environ.get("CUDA_VISIBLE_DEVICES"))
 
-    def is_driver_updated(self, text: str) -> bool:
-        started = _START_ERROR.search(text)
-        return started is not None and int(started["code"]) in _HALVES_DIFFER
+    def start_code(self, text: str) -> int | None:
+        return start_code(text)
+
+    def driver_library(self) -> str:
+        return loaded_library()
 
     def lacks(self, feature: Feature) -> str:
         return ""
@@ -264,22 +267,24 @@ def explain_unavailable(text: str, visible_devices: str | None) -> str:
         if visible_devices is not None:
             return f"CUDA_VISIBLE_DEVICES is “{visible_devices}”, which hides every card."
         return "The NVIDIA driver is running, but it sees no card."
-    started = _START_ERROR.search(text)
-    if started is not None and int(started["code"]) in _HALVES_DIFFER:
-        return (
-            "The NVIDIA driver was updated while the PC was running, and its two halves no longer "
-            "match. Restart the PC."
-        )
-    if "unknown error" in text:
-        return (
-            "CUDA could not start (the driver gave an unknown error). This is common after the PC "
-            "has slept: restart the PC."
-        )
-    if started is not None:
-        words = started["words"].strip().rstrip(".")[:200]
-        return f"CUDA could not start: error {started['code']}, {words}."
+    code = start_code(text)
+    if code is not None:
+        return f"CUDA could not start: {START_ERRORS[code].meaning} (error {code})."
+    other = _OTHER_ERROR.search(text)
+    if other is not None:
+        words = other["words"].strip().rstrip(".")[:200]
+        return f"CUDA could not start: error {other['code']}, {words}."
     reason = first_line(text, 200).rstrip(".") or "no reason given"
     return f"CUDA could not start: {reason}."
+
+
+def loaded_library(loaded_files: Path = _LOADED_FILES) -> str:
+    """Return the path of the driver's library in this process; empty if it is not known."""
+    try:
+        found = _LOADED_LIBRARY.search(loaded_files.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return ""
+    return plain_text(found[1]) if found else ""
 
 
 def slot_of(properties: Any) -> str | None:

@@ -56,8 +56,11 @@ class Rocm(Cuda):
     def explain(self, text: str) -> str:
         return explain_unavailable(text, os.environ, _KFD)
 
-    def is_driver_updated(self, text: str) -> bool:
-        return False
+    def start_code(self, text: str) -> int | None:
+        return None
+
+    def driver_library(self) -> str:
+        return ""
 
     def lacks(self, feature: Feature) -> str:
         return _LACKS.get(feature, "")
@@ -114,20 +117,15 @@ def explain_unavailable(text: str, variables: Mapping[str, str], kfd: Path) -> s
         variables: the environment.
         kfd: the file of Linux through which ROCm uses cards.
     """
+    if operating_system.system() == "Linux":
+        through = f"{kfd}, through which PyTorch for ROCm uses AMD cards."
+        if not kfd.exists():
+            return f"There is no {through}"
+        if not os.access(kfd, os.R_OK | os.W_OK):
+            return f"You may not open {through}"
     hiding = next((name for name in _HIDING if name in variables), None)
     if hiding is not None:
         return f"{hiding} is “{variables[hiding]}”, and PyTorch for ROCm sees no card."
-    if operating_system.system() == "Linux":
-        if not kfd.exists():
-            return (
-                f"The kernel has no {kfd}, through which PyTorch for ROCm uses AMD cards: the "
-                "driver amdgpu is not running, or it was built without compute."
-            )
-        if not os.access(kfd, os.R_OK | os.W_OK):
-            return (
-                f"You may not open {kfd}, through which PyTorch for ROCm uses AMD cards. Add your "
-                "user to the groups render and video, then log in again."
-            )
     if "No HIP GPUs are available" in text or "No CUDA GPUs are available" in text:
         return "PyTorch for ROCm sees no AMD card that it can use."
     reason = first_line(text, 200).rstrip(".") or "no reason given"

@@ -60,8 +60,11 @@ class Xpu:
     def explain(self, text: str) -> str:
         return explain_unavailable(text, os.environ.get("ZE_AFFINITY_MASK"))
 
-    def is_driver_updated(self, text: str) -> bool:
-        return False
+    def start_code(self, text: str) -> int | None:
+        return None
+
+    def driver_library(self) -> str:
+        return ""
 
     def lacks(self, feature: Feature) -> str:
         since = f"and this PyTorch is {torch.__version__}."
@@ -254,10 +257,7 @@ def explain_unavailable(text: str, affinity_mask: str | None) -> str:
     if affinity_mask is not None:
         return f"ZE_AFFINITY_MASK is “{affinity_mask}”, and PyTorch sees no Intel card."
     if not text or "No XPU devices are available" in text or "device count is zero" in text:
-        return (
-            "PyTorch sees no Intel card that it can use. Its driver is too old, or its compute "
-            "part (Level Zero) is not installed."
-        )
+        return "PyTorch sees no Intel card that it can use."
     return f"XPU could not start: {first_line(text, 200).rstrip('.')}."
 
 

@@ -49,7 +49,7 @@ def describe_engine(cards_asleep: bool = False) -> EngineDescribed:
         accelerator=cards.kind,
         cuda_available=state.is_available,
         cuda_reason=state.reason,
-        driver_updated=state.driver_updated,
+        start_error=state.error,
         device_count=cards.count() if state.is_available else 0,
         # This also asks whether CUDA is available, and is empty if it is not.
         arch_list=cards.arch_list() if state.is_available else (),

@@ -63,7 +63,7 @@ def steps(first: int, load_s: float) -> Iterator[ProbeStep]:
     yield ProbeStep(
         pc=PcProbed(
             error=state.reason,
-            driver_updated=state.driver_updated,
+            start_error=state.error,
             visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
         ),
         cards=torch_cards(),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices.devices import Driver
+from gpu_studio.core.devices.signs import lender_of
 from gpu_studio.hardware.card_reader import CardUnreadableError
 from gpu_studio.hardware.linux.adapters import find_adapters
 from gpu_studio.hardware.linux.card import LinuxCard
@@ -22,8 +23,6 @@ _LENT = (
 )
 _NO_DRIVER = "Linux has no driver loaded for this card, so nothing reads its sensors."
 _NOT_THERE = "There is no card in this slot."
-# What holds a card for others and reads nothing of it.
-_LENDERS = frozenset({"vfio-pci", "pci-stub", "xen-pciback", "uio_pci_generic"})
 
 
 class LinuxReader:
@@ -66,7 +65,7 @@ class LinuxReader:
     def _open(self, adapter: DisplayAdapter) -> LinuxCard:
         """Return the same card for the same slot: its power and its load need two readings."""
         driver = adapter.kernel_driver
-        if driver in _LENDERS:
+        if lender_of(driver):
             raise CardUnreadableError(_LENT.format(driver=driver), "not_served")
         if driver is None and not adapter.card:
             raise CardUnreadableError(_NO_DRIVER, "no_driver")

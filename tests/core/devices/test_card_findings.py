@@ -5,6 +5,7 @@ from gpu_studio.core.devices.devices import ASLEEP, CardReading, Driver, GpuProc
 from gpu_studio.core.devices.finding import is_usable
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.link import Link
+from gpu_studio.core.messages.engine_messages import StartError
 from gpu_studio.core.telemetry import Telemetry
 from tests.core.devices.doctor_facts import (
     CPU_ENGINE,
@@ -172,7 +173,7 @@ def test_nothing_is_promised_of_a_sleeping_card():
     by_kernel = examined(pc(asleep), unasked, probe=probe(tried(RTX_3060)))
     assert codes(by_kernel) == ["card_asleep", "ok"]
     failed = examined(pc(asleep), unasked, probe=probe(error="It did not start."))
-    assert codes(failed) == ["cuda_init_failed", "card_asleep"]
+    assert codes(failed) == ["card_not_usable", "card_asleep"]
 
 
 def test_a_driver_that_never_answered_explains_everything():
@@ -200,24 +201,23 @@ def test_two_halves_of_a_driver_are_reported_with_their_versions():
         error_code="driver_updated",
     )
     finding = one("driver_library_mismatch", examined(pc(driver=driver)))
-    assert "kernel module 570.86.15, library 580.95.05" in finding.evidence
+    assert "kernel module 570.86.15; library 580.95.05" in finding.evidence
     assert finding.command == "sudo reboot"
 
 
 def test_cuda_that_meets_another_driver_says_so_and_no_other_step():
-    reason = "The driver was updated. Restart the PC."
-    engine = changed(ENGINE, cuda_available=False, cuda_reason=reason, driver_updated=True)
+    error = StartError(text="Error 803: system has unsupported display driver", code=803)
+    engine = changed(ENGINE, cuda_available=False, cuda_reason="It failed.", start_error=error)
     driver = Driver(version="570.86.15", library_version="580.95.05")
     for findings in (
         examined(pc(RTX_3060, driver=driver), engine),
-        examined(pc(RTX_3060, driver=driver), probe=probe(error=reason, driver_updated=True)),
+        examined(pc(RTX_3060, driver=driver), probe=probe(error="It failed.", start_error=error)),
     ):
         finding = one("driver_library_mismatch", findings)
-        assert finding.sentence == reason
-        assert "CUDA error 803 or 804" in finding.evidence
+        assert "do not match (error 803). Restart the PC." in finding.sentence
         assert "library 580.95.05" in finding.evidence
         assert finding.command == "sudo reboot"
-        assert "cuda_init_failed" not in codes(findings)
+        assert "card_not_usable" not in codes(findings)
 
 
 def test_a_driver_that_is_updated_while_the_sensors_are_read_is_reported():
@@ -230,7 +230,7 @@ def test_a_driver_that_is_updated_while_the_sensors_are_read_is_reported():
     )
     reading = Reading(taken_at_s=1.0, cpu=Telemetry(), cards=(mute,))
     finding = one("driver_library_mismatch", examined(pc(RTX_3060), readings=[reading]))
-    assert finding.sentence == mute.error
+    assert "have different versions. Restart the PC." in finding.sentence
     assert finding.command == "sudo reboot"
     on_start = examined(pc(on_the_bus(RTX_3060, "driver_updated")))
     assert codes(on_start) == ["driver_library_mismatch"]
@@ -271,7 +271,7 @@ def test_a_missing_driver_is_installed_as_the_system_does_it(distribution, actio
 def test_a_card_that_another_driver_holds_is_no_dropped_one():
     card = on_the_bus(RTX_3060, "not_served", kernel_driver="vfio-pci")
     findings = examined(pc(GT_1030, card))
-    assert codes(findings) == ["no_driver", "ok"]
+    assert codes(findings) == ["card_lent", "ok"]
     assert "vfio-pci" in findings[0].evidence
 
 

@@ -42,7 +42,6 @@ NO_CUDA = msgspec.structs.replace(ENGINE, cuda_available=False)
         (RTX_3060, None, True, "Secure Boot is on", "sudo modprobe nvidia"),
         (RTX_3060, "nouveau", False, "nouveau is in its place. Restart", "sudo reboot"),
         (RTX_3060, "nouveau", True, "Secure Boot is on", "sudo modprobe nvidia"),
-        (RTX_3060, "vfio-pci", False, "reserves it for a virtual machine", ""),
         (GTX_1060, None, False, "proprietary kernel module", "sudo modprobe nvidia"),
         (RTX_5090, None, False, "open kernel module", "sudo modprobe nvidia"),
     ],
@@ -55,7 +54,7 @@ def test_a_driver_that_is_installed_but_not_running(
     assert codes(findings) == ["no_driver"]
     assert words in findings[0].sentence
     assert findings[0].command == action
-    assert ("Key was rejected" in findings[0].evidence) is secure_boot
+    assert ("Key was rejected" in findings[0].sentence) is secure_boot
 
 
 def test_a_container_without_access_to_the_card_needs_no_driver():
@@ -64,7 +63,7 @@ def test_a_container_without_access_to_the_card_needs_no_driver():
     finding = one("no_driver", examined(pc(card, driver=ABSENT, distribution="ubuntu"), NO_CUDA))
     assert "container" in finding.sentence
     assert "Install" not in finding.sentence
-    assert "--gpus all" in finding.command
+    assert finding.command == ""
 
 
 def test_beside_a_card_that_works_the_wrong_kernel_module_is_named():
@@ -74,8 +73,6 @@ def test_beside_a_card_that_works_the_wrong_kernel_module_is_named():
     assert codes(findings) == ["no_driver", "ok"]
     assert "proprietary kernel module" in findings[0].sentence
     assert "virtual machine" not in findings[0].sentence
-    held = examined(pc(on_the_bus(GTX_1060, "not_served", kernel_driver="vfio-pci"), RTX_3060))
-    assert "virtual machine" in held[0].sentence
 
 
 def test_a_driver_is_chosen_for_the_card_that_pytorch_can_use():

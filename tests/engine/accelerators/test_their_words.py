@@ -57,10 +57,10 @@ def test_what_keeps_rocm_from_starting_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(rocm.operating_system, "system", lambda: "Linux")
     kfd = tmp_path / "kfd"
     none = rocm.explain_unavailable("No HIP GPUs are available", {}, kfd)
-    assert "amdgpu is not running" in none
+    assert f"There is no {kfd}" in none
     kfd.touch()
     monkeypatch.setattr(rocm.os, "access", lambda *_: False)
-    assert "groups render and video" in rocm.explain_unavailable("No HIP GPUs", {}, kfd)
+    assert f"You may not open {kfd}" in rocm.explain_unavailable("No HIP GPUs", {}, kfd)
     monkeypatch.setattr(rocm.os, "access", lambda *_: True)
     hidden = rocm.explain_unavailable("No HIP GPUs", {"HIP_VISIBLE_DEVICES": "7"}, kfd)
     assert hidden == "HIP_VISIBLE_DEVICES is “7”, and PyTorch for ROCm sees no card."

@@ -1,0 +1,403 @@
+"""Cards that cannot be used for one reason, and all that is known of it: marks, words, evidence."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.devices import nvidia
+from gpu_studio.core.devices.devices import CUDA_BUILD
+from gpu_studio.core.devices.finding import continued, restart
+from gpu_studio.core.devices.gpu_chips import gpu_chip
+from gpu_studio.core.devices.pc_facts import architecture_of
+from gpu_studio.core.devices.signs import SANDBOXES, Signs
+from gpu_studio.core.devices.start_errors import Advice
+from gpu_studio.core.maker_builds import BuildVerdict
+from gpu_studio.core.texts import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpu_studio.core.devices.devices import Device
+    from gpu_studio.core.devices.pc_facts import PcFacts
+    from gpu_studio.core.devices.signs import DeviceFile
+    from gpu_studio.core.messages.engine_messages import StartError
+
+# Where the makers say what their software needs.
+MAKER_PAGES = {
+    "AMD": "https://rocm.docs.amd.com/en/latest/compatibility/compatibility-matrix.html",
+    "Intel": "https://docs.pytorch.org/docs/stable/notes/get_start_xpu.html",
+}
+_WINDOWS_DRIVER_PAGES = {
+    "AMD": "https://www.amd.com/en/support/download/drivers.html",
+    "Intel": "https://www.intel.com/content/www/us/en/download-center/home.html",
+}
+PLATFORMS = {"AMD": "PyTorch for ROCm", "Intel": "PyTorch for XPU"}
+# "Prerequisites" of TheRock's RELEASES.md, and of PyTorch's page for Intel.
+NEEDS = {
+    ("AMD", "Linux"): "needs the driver amdgpu, and your user in the groups render and video",
+    ("AMD", "Windows"): "needs AMD's newest Adrenalin driver",
+    ("Intel", "Linux"): "needs Intel's Level Zero (the package libze-intel-gpu1)",
+    ("Intel", "Windows"): "needs Intel's newest graphics driver",
+}
+# The variables that hide cards: CUDA's, "GPU isolation techniques" of HIP, and Level Zero's
+# specification, "Affinity Mask". The last is the one that a command unsets.
+_HIDING = {
+    "rocm": ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
+    "xpu": ("ZE_AFFINITY_MASK",),
+}
+MAKERS = {"cuda": "NVIDIA", "rocm": "AMD", "xpu": "Intel"}
+_MODULES = {"AMD": ("amdgpu",), "Intel": ("xe", "i915")}
+_GROUP = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
+_SLOT = re.compile(r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\b", re.IGNORECASE)
+_WITH_XE = ("Xe2", "Xe3")
+_LIBRARY_VERSION = re.compile(r"libcuda\.so\.(\d{3}\.\d+(?:\.\d+)?)$")
+_LONGEST_TEXT = 200
+
+
+class UnusedCards:
+    """Cards of one maker that cannot be used for one reason, and all that is known about it.
+
+    Args:
+        facts: the PC.
+        cards: the cards; none if the system shows none.
+        maker: whose they are.
+        error: the error with which PyTorch did not start, if it did not.
+        reason: what PyTorch says about it; empty if PyTorch is not in question.
+    """
+
+    def __init__(
+        self,
+        facts: PcFacts,
+        cards: Sequence[Device],
+        maker: str = "NVIDIA",
+        error: StartError | None = None,
+        reason: str = "",
+    ) -> None:
+        self.facts, self.cards, self.maker = facts, cards, maker
+        self.error, self.reason = error, reason
+        self.code = error.code if error is not None else None
+        self.driver = facts.driver
+        self.knows_signs = facts.inventory.signs is not None
+        self.signs = facts.inventory.signs or Signs()
+        self.is_boxed = bool(self.signs.sandbox)
+        self.is_on_linux = facts.system == "Linux" and not facts.inventory.is_wsl
+
+    @property
+    def is_of_one(self) -> bool:
+        """Whether the case is about a single card of the list of devices."""
+        return len(self.cards) == 1 and self.cards[0].identity in {
+            card.identity for card in self.facts.inventory.cards
+        }
+
+    # ── words of the rows ────────────────────────────────────────────────────────────────────
+
+    @property
+    def names(self) -> str:
+        """The cards: ``RTX 3090 and GT 1030``; words for cards that the system does not show."""
+        return listed([card.short_name for card in self.cards]) or f"{self.maker} card"
+
+    @property
+    def subject(self) -> str:
+        is_known = bool(self.cards)
+        return f"Your {self.names} is installed, but not ready" if is_known else "No card answers"
+
+    @property
+    def sandbox(self) -> str:
+        return SANDBOXES.get(self.signs.sandbox, "the container")
+
+    @property
+    def lender(self) -> str:
+        return next((card.lender for card in self.cards if card.lender), "")
+
+    @property
+    def holders(self) -> str:
+        """The kernel's drivers that hold the cards in the place of the maker's own."""
+        own = (None, "", nvidia.KERNEL_DRIVER)
+        found = {card.kernel_driver or "" for card in self.cards if card.kernel_driver not in own}
+        return listed(sorted(found))
+
+    @property
+    def distribution(self) -> str:
+        return self.facts.inventory.distribution
+
+    @property
+    def version(self) -> str:
+        return self.driver.version or "in use"
+
+    @property
+    def trouble(self) -> str:
+        return continued(self.driver.error or "")
+
+    @property
+    def restart(self) -> str:
+        return restart(self.facts)
+
+    @property
+    def driver_page(self) -> str:
+        return nvidia.driver_page(self.facts)
+
+    @property
+    def install(self) -> str:
+        return nvidia.install_driver(self.facts)
+
+    @property
+    def where(self) -> str:
+        """After "the driver": where it is, if that is not here."""
+        if self.facts.inventory.is_wsl:
+            return " in Windows"
+        return " on the PC itself" if self.is_boxed else ""
+
+    @property
+    def to_install(self) -> str:
+        """Which driver of NVIDIA's to install: the last one for cards that need an old one."""
+        facts = self.facts
+        # A driver for a card that PyTorch cannot use may be too old for a card that it can use.
+        wanted = [card for card in self.cards if facts.any_build(card)] or self.cards
+        old = [card for card in wanted if facts.last_driver(card)]
+        last = {facts.last_driver(card) for card in old}
+        if len(last) == 1:
+            kinds = listed(sorted({architecture_of(card) or "" for card in old}))
+            return f"Install NVIDIA driver {last.pop()}, the last for {kinds} cards."
+        own_tool = " with your system's driver tool" if self.is_on_linux else self.where
+        return f"Install the NVIDIA driver{own_tool}."
+
+    @property
+    def module_need(self) -> str:
+        """Which of NVIDIA's two kernel modules the cards need, where that is not the one that runs.
+
+        A module that holds a card has accepted it.
+        """
+        for card in self.cards:
+            kind = architecture_of(card)
+            needs_open = nvidia.needs_open_module(kind)
+            if needs_open is None or needs_open is self.signs.is_open_module or card.kernel_driver:
+                continue
+            module = "open" if needs_open else "proprietary"
+            return f"a {kind} card needs the driver's {module} kernel module."
+        return ""
+
+    @property
+    def hidden_by(self) -> str:
+        """A variable that leaves no card to PyTorch; empty if none surely does."""
+        variables = self.facts.inventory.variables
+        for name in _HIDING.get(self.kind, ()):
+            if name in variables and hides_all(variables[name], len(self.cards)):
+                return name
+        return ""
+
+    @property
+    def hidden_value(self) -> str:
+        return self.facts.inventory.variables.get(self.hidden_by, "")
+
+    @property
+    def unset(self) -> str:
+        name = self.hidden_by
+        return f"set {name}=" if self.facts.system == "Windows" else f"unset {name}"
+
+    @property
+    def kind(self) -> str:
+        return next((kind for kind, maker in MAKERS.items() if maker == self.maker), "")
+
+    @property
+    def file(self) -> DeviceFile | None:
+        """The first device file of the cards that this user may not open."""
+        return next((one for one in self._files() if not one.may_open), None)
+
+    @property
+    def file_name(self) -> str:
+        return self.file.name if self.file is not None else ""
+
+    @property
+    def group(self) -> str:
+        group = self.file.group if self.file is not None else ""
+        return group if _GROUP.fullmatch(group) else ""
+
+    @property
+    def modules(self) -> str:
+        """The kernel's drivers for such cards that run, though they have not taken these."""
+        return listed([one for one in _MODULES.get(self.maker, ()) if one in self.signs.modules])
+
+    @property
+    def module_to_load(self) -> str:
+        return "amdgpu" if self.maker == "AMD" else ("xe" if self.needs_xe else "i915")
+
+    @property
+    def needs_xe(self) -> bool:
+        """Whether a card is of a generation that only Intel's newer kernel driver supports."""
+        chips = (gpu_chip(card.maker, card.pci_device_id) for card in self.cards)
+        return any(chip is not None and chip.generation.startswith(_WITH_XE) for chip in chips)
+
+    @property
+    def old_kernel(self) -> str:
+        """What a build says of a kernel that is too old for a card; empty if none is."""
+        old = BuildVerdict.OLD_KERNEL
+        judged = (one for card, one in self.facts.judged_cards if card in self.cards)
+        return next((one.sentence for one in judged if one.verdict is old), "")
+
+    @property
+    def because(self) -> str:
+        """PyTorch's reason, as it reads after a colon."""
+        return continued(self.reason)
+
+    @property
+    def need(self) -> str:
+        """What the maker's software needs here, as a sentence."""
+        return f"{PLATFORMS.get(self.maker, 'CUDA')} {NEEDS[self.maker, self.facts.system]}."
+
+    @property
+    def maker_page(self) -> str:
+        return MAKER_PAGES.get(self.maker, self.driver_page)
+
+    @property
+    def windows_page(self) -> str:
+        return _WINDOWS_DRIVER_PAGES.get(self.maker, nvidia.DRIVER_PAGE)
+
+    @property
+    def library(self) -> str:
+        return self.error.library if self.error is not None else ""
+
+    # ── marks ────────────────────────────────────────────────────────────────────────────────
+
+    def logged(self, words: str) -> str:
+        """Return a line of the kernel's log that matches, and names no other card."""
+        own = {(card.pci_bus_id or "")[-12:-2].lower() for card in self.cards}
+        for line in reversed(self.signs.kernel_log):
+            slots = {slot.lower() for slot in _SLOT.findall(line)}
+            if re.search(words, line, re.IGNORECASE) and (not slots or slots & own):
+                return line
+        return ""
+
+    def lacks_file(self, beginning: str) -> bool:
+        """Return whether no such device file is there; False if that is not known."""
+        return self.knows_signs and not self.signs.files_at(beginning)
+
+    @property
+    def runs_module(self) -> bool:
+        """Whether NVIDIA's kernel module runs, in a container that of the PC."""
+        signs = self.signs
+        return self.is_held_by_nvidia or "nvidia" in signs.modules or bool(signs.nvidia_module)
+
+    @property
+    def has_two_versions(self) -> bool:
+        """Whether the driver itself says that its library and kernel module do not match."""
+        readings = (self.facts.reading_of(card) for card in self.cards)
+        codes = [self.driver.error_code, *(card.unreadable_code for card in self.cards)]
+        codes += [one.error_code for one in readings if one is not None]
+        return "driver_updated" in codes
+
+    @property
+    def is_other_library(self) -> bool:
+        """Whether NVML's library and the kernel module have different versions."""
+        version, own = self.driver.version, self.driver.library_version
+        return bool(version and own and own != version)
+
+    @property
+    def is_foreign_library(self) -> bool:
+        """Whether CUDA's library has another version than the driver, and NVML's has not."""
+        found = _LIBRARY_VERSION.search(self.library)
+        version = self.driver.version
+        return bool(found and version and found[1] != version and not self.is_other_library)
+
+    @property
+    def is_held_by_nvidia(self) -> bool:
+        return any(card.kernel_driver == nvidia.KERNEL_DRIVER for card in self.cards)
+
+    def _files(self) -> list[DeviceFile]:
+        signs = self.signs
+        if self.maker == "NVIDIA":
+            return signs.files_at("/dev/nvidia")
+        slots = {card.pci_bus_id for card in self.cards}
+        nodes = [one for one in signs.files_at("/dev/dri/") if not one.slot or one.slot in slots]
+        return [*(signs.files_at("/dev/kfd") if self.maker == "AMD" else ()), *nodes]
+
+    # ── the finding ──────────────────────────────────────────────────────────────────────────
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where this is, most special first: keys of `start_errors.Steps`."""
+        wsl, box = self.facts.inventory.is_wsl, self.signs.sandbox
+        if box in ("flatpak", "snap"):
+            return (box, "any")
+        if box:
+            return (*(("WSL container",) if wsl else ()), "container", "any")
+        return ("WSL" if wsl else self.facts.system, "any")
+
+    def step(self, steps: Mapping[str, Advice]) -> Advice:
+        """Return the step for this place."""
+        found = next((steps[place] for place in self.places if place in steps), Advice(""))
+        return Advice(self.filled(found.words), self.filled(found.command))
+
+    def filled(self, text: str) -> str:
+        """Return a text with the names in braces replaced by what they stand for."""
+        return re.sub(r"\{(\w+)\}", lambda found: str(getattr(self, found[1])), text)
+
+    @property
+    def evidence(self) -> str:
+        """All that is known of the case, in the terms of the system."""
+        facts, driver, signs = self.facts, self.driver, self.signs
+        parts = [self._engine_words(), driver.evidence if self.maker == "NVIDIA" else ""]
+        if self.maker == "NVIDIA":
+            kind = {True: " (open)", False: " (proprietary)", None: ""}[signs.is_open_module]
+            version = driver.version or signs.nvidia_version
+            parts += [
+                f"kernel module {version}{kind}"
+                if version and self.is_on_linux
+                else f"driver {version}"
+                if version
+                else "",
+                f"library {driver.library_version}" if driver.library_version else "",
+            ]
+        parts += [self._card_words(card) for card in self.cards]
+        if self.knows_signs:
+            parts.append(listed([one.words for one in self._files()]) or self._missing_words())
+        parts.append(f"in {self.sandbox}" if self.is_boxed else "")
+        parts.append("WSL 2, with the driver of Windows" if facts.inventory.is_wsl else "")
+        variables = facts.inventory.variables
+        parts += [
+            f"{name} is “{variables[name]}”"
+            for name in (*_HIDING.get(self.kind, ()), "HSA_OVERRIDE_GFX_VERSION")
+            if name in variables and self.kind != CUDA_BUILD
+        ]
+        own = "NVRM|nvidia" if self.maker == "NVIDIA" else "amdgpu|kfd|i915|xe"
+        line = self.logged(own)
+        parts.append(f"the kernel's log: “{line}”" if line else "")
+        return "; ".join(part for part in parts if part) or "the system shows no such card"
+
+    def _engine_words(self) -> str:
+        engine = self.facts.engine
+        if engine is None or not self.reason:
+            return ""
+        words = f"torch {engine.torch_version}, built for {engine.built_for}"
+        if self.error is not None:
+            text, library = self.error.text[:_LONGEST_TEXT], self.error.library
+            words += f"; PyTorch says “{text}”" if text else ""
+            words += f"; it loaded {library}" if library else ""
+        return words
+
+    def _card_words(self, card: Device) -> str:
+        number = f"{card.pci_device_id:04x}" if card.pci_device_id is not None else "unknown"
+        held = f", driven by {card.kernel_driver}" if card.kernel_driver else ""
+        revision = ", revision ff" if card.is_off_bus else ""
+        where = f"{card.short_name} at {card.pci_bus_id or 'an unknown slot'}, device id {number}"
+        return f"{where}{held}{revision}"
+
+    def _missing_words(self) -> str:
+        if self.facts.inventory.is_wsl:
+            return "" if self.signs.files_at("/dev/dxg") else "no /dev/dxg"
+        names = {"NVIDIA": "/dev/nvidia*", "AMD": "/dev/kfd and /dev/dri/renderD*"}
+        return f"no {names.get(self.maker, '/dev/dri/renderD*')}"
+
+
+def hides_all(value: str, count: int) -> bool:
+    """Return whether a list of cards to show surely names none of them.
+
+    It is empty, or begins with a number that is not below their count, after which CUDA, HIP and
+    Level Zero take no further entry. A name that is no number may be one of them.
+    """
+    entries = [entry.strip().partition(".")[0] for entry in value.split(",")]
+    if not any(entries):
+        return True
+    if not entries[0].lstrip("-").isdecimal():
+        return False
+    return not 0 <= int(entries[0]) < max(count, 1)
