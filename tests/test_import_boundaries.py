@@ -159,6 +159,7 @@ ROOMS = {
         "switcher": {"messages", "devices"},
         "race": {"messages", "devices", "benchmark"},
         "check": {"messages", "devices"},
+        "pythons": {"devices"},
     },
     # Only the table of them, hardware/makers.py, imports a maker.
     "hardware": {"linux": set(), "nvidia": set(), "windows": set()},

@@ -17,7 +17,7 @@ from gpu_studio.cli.answers import (
     describe_beside,
     new_engine,
 )
-from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, Option
+from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, Option, WrongUseError
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import Progress, Typed, print_json, print_line
 from gpu_studio.core.devices.devices import Inventory
@@ -37,6 +37,12 @@ _MARKS = {"good": "[ok]     ", "note": "[note]   ", "warning": "[warning]", "fai
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Print the findings, worst first; return 0 if PyTorch can use a card, otherwise 1."""
+    if options.everywhere is not None:
+        from gpu_studio.cli.everywhere import look_everywhere  # only with its option
+
+        return look_everywhere(options, log_path)
+    if options.run_kernel:
+        raise WrongUseError("--run belongs to --everywhere.")
     with (
         Progress() as progress,
         Interrupt().recorded() as interrupt,
@@ -118,11 +124,22 @@ _NO_KERNEL = Option(
     "--no-kernel", "check versions and capabilities only; creates no CUDA context",
     action="store_true",
 )  # fmt: skip
+_EVERYWHERE = Option(
+    "--everywhere",
+    "look at every PyTorch on this PC, or in these folders, and say which one is wrong for your "
+    "card; only reads",
+    nargs="*", metavar="FOLDER",
+)  # fmt: skip
+_RUN = Option(
+    "--run", "with --everywhere: run a small kernel in each Python as well",
+    dest="run_kernel", action="store_true",
+)  # fmt: skip
+
 COMMAND = Command(
     about="Checks whether PyTorch can use your cards, and says what to do if it cannot. Runs a "
     "real kernel on each card, in a separate process. Exit status: 0 if PyTorch can use a card, "
     "otherwise 1.",
     run=_run,
-    options=(_NO_KERNEL,),
+    options=(_NO_KERNEL, _EVERYWHERE, _RUN),
     json=JSON_OBJECT,
 )

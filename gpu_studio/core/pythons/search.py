@@ -1,0 +1,331 @@
+"""Finds every PyTorch on this PC, or in some folders, by reading names and small files.
+
+It runs in a child (`ask_for_pythons`): a folder may hang with its drive, and a million names take
+Python's lock. The walk goes level by level, follows no links, and says what it left out.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+import time
+from collections import Counter, deque
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.child_question import Limits, ask_child
+from gpu_studio.core.pythons.environment import Environment, PythonKind, environments_in, kind_of
+from gpu_studio.core.pythons.program_name import program_of
+from gpu_studio.core.texts import plain_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpu_studio.core.child_question import ChildCaller
+
+_MODULE = "gpu_studio.core.pythons.search"
+LONGEST_S = 8.0
+_LIMITS = Limits(longest_s=LONGEST_S + 4.0, memory_bytes=512 << 20, answer_bytes=16 << 20)
+_DEEPEST = 9  # ~/pinokio/api/NAME/app/env is the fifth
+_MOST_ENTRIES = 50_000  # of one folder
+_MOST_FOUND = 500
+_MOST_EXAMPLES = 3
+_LOOK_EVERY = 256
+_LONGEST_SILENCE_S = 2.0  # a sleeping disk starts in that time, most of them
+# Never a place for a Python, and often large.
+_SKIPPED = frozenset({
+    ".git", ".hg", ".svn", "node_modules", "__pycache__", "$recycle.bin", "winsxs", "steamapps",
+    "system volume information", ".trash", "trash", ".npm", ".cargo", ".rustup", ".gradle", ".m2",
+    ".nuget", "huggingface", "pkgs", "windows", "proc", "sys", "dev", "run", "lost+found",
+})  # fmt: skip
+_CACHES = frozenset({"caches", ".cache", "cache"})
+_OF_CACHES = frozenset({"uv", "pypoetry"})  # what has environments in there
+_WHEELS = "archive-v0"  # uv's unpacked wheels, and the environments of uvx
+_NETWORK = frozenset({
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "drvfs", "afs", "ceph", "davfs", "fuse.sshfs",
+    "fuse.rclone", "fuse.gvfsd-fuse", "autofs", "glusterfs",
+})  # fmt: skip
+_JUNCTION = getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", 0xA0000003)
+
+
+class AskPythons(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to look: the folders, or all usual places if there are none, and for how long."""
+
+    folders: tuple[str, ...] = ()
+    longest_s: float = LONGEST_S
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """Folders that were not looked into: why, how many, and some of them."""
+
+    why: str
+    count: int
+    examples: tuple[str, ...] = ()
+
+
+class FoundPythons(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found.
+
+    Attributes:
+        environments: the Pythons with a PyTorch, in the order of their folders.
+        without: how many Pythons have none.
+        folders: how many folders were looked into.
+        left_out: what was not.
+        is_whole: whether the time was enough.
+        elapsed_s: how long it took.
+    """
+
+    environments: tuple[Environment, ...] = ()
+    without: int = 0
+    folders: int = 0
+    left_out: tuple[LeftOut, ...] = ()
+    is_whole: bool = True
+    elapsed_s: float = 0.0
+
+
+def ask_for_pythons(
+    question: AskPythons, call: ChildCaller, is_over: Callable[[], bool] = lambda: False
+) -> FoundPythons:
+    """Return what a child finds.
+
+    Args:
+        question: where to look.
+        call: calls the child.
+        is_over: returns whether it is stopped; asked 20 times a second.
+
+    Raises:
+        StudioError: why there is no answer.
+    """
+    return ask_child(call, _MODULE, question, FoundPythons, limits=_LIMITS, is_over=is_over)
+
+
+def answer(content: bytes) -> bytes:
+    """Answer an `AskPythons` in msgpack, in the child.
+
+    A walk is in a thread: if a drive never answers, it is left there, and another one goes on.
+    """
+    question = msgspec.msgpack.decode(content, type=AskPythons)
+    search = _Search(question.longest_s)
+    search.begin(question.folders)
+    while not search.is_over:
+        before = search.folders
+        walk = threading.Thread(target=search.walk, daemon=True)
+        walk.start()
+        while walk.is_alive() and not search.is_over:
+            walk.join(_LONGEST_SILENCE_S)
+            if walk.is_alive() and search.folders == before:
+                search.abandon()
+                break
+            before = search.folders
+    return msgspec.msgpack.encode(search.found())
+
+
+def find_pythons(*folders: str, longest_s: float = LONGEST_S) -> FoundPythons:
+    """Return what is found in some folders, or in all usual places; in this process."""
+    search = _Search(longest_s)
+    search.begin(folders)
+    search.walk()
+    return search.found()
+
+
+class _Search:
+    def __init__(self, longest_s: float) -> None:
+        self._begun_s, self._longest_s = time.monotonic(), longest_s
+        self._environments: list[Environment] = []
+        self._sites: set[str] = set()
+        self._left_out: Counter[str] = Counter()
+        self._examples: dict[str, list[str]] = {}
+        self.folders = self._without = 0
+        self._is_late = False
+        self._home = os.path.expanduser("~")
+        self._network: frozenset[str] = frozenset()
+        self._queue: deque[tuple[str, int]] = deque()
+        self._seen: set[str] = set()
+        self._at = ""
+        self._walker: object = None
+
+    def begin(self, folders: tuple[str, ...]) -> None:
+        """Note where to look: in the folders, or in all usual places."""
+        if not folders:
+            self._network = _network_drives()
+            for prefix in ("/usr", "/usr/local"):
+                self._take(prefix, PythonKind.PLAIN)
+        roots = [*map(_named_root, folders), *_beside(folders)] or [*_usual_roots(self._home)]
+        self._queue.extend((root, 0) for root in dict.fromkeys(roots))
+        self._seen.update(roots)
+
+    def walk(self) -> None:
+        """Look into all folders, until the time is over or another walk takes this one's place."""
+        self._walker = walker = object()
+        while self._queue and not self.is_over and self._walker is walker:
+            self._at, depth = self._queue.popleft()
+            for inner in self._inner(self._at, depth):
+                if inner in self._network:
+                    self.leave_out("on a network drive: name it to look there", inner)
+                elif inner not in self._seen:
+                    self._seen.add(inner)
+                    self._queue.append((inner, depth + 1))
+        if self._walker is walker:
+            self._at = ""
+
+    def abandon(self) -> None:
+        """Leave a walk to the drive that does not answer it."""
+        self._walker = None
+        self.leave_out("its drive does not answer", self._at)
+        self._is_late = True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is no more to look into, or no more time."""
+        late = time.monotonic() - self._begun_s > self._longest_s
+        self._is_late = self._is_late or late
+        return late or len(self._environments) >= _MOST_FOUND or not (self._queue or self._at)
+
+    def leave_out(self, why: str, *folders: str) -> None:
+        """Note folders that are not looked into."""
+        self._left_out[why] += len(folders)
+        examples = self._examples.setdefault(why, [])
+        examples += map(plain_text, folders[: _MOST_EXAMPLES - len(examples)])
+
+    def found(self) -> FoundPythons:
+        """Return what has been found."""
+        if self._queue:
+            self.leave_out("the time was over", *(folder for folder, _ in self._queue))
+        return FoundPythons(
+            environments=tuple(sorted(self._environments, key=lambda one: one.folder)),
+            without=self._without,
+            folders=self.folders,
+            left_out=tuple(
+                LeftOut(why, count, tuple(self._examples[why]))
+                for why, count in self._left_out.most_common()
+            ),
+            is_whole=not self._is_late and not self._queue,
+            elapsed_s=time.monotonic() - self._begun_s,
+        )
+
+    def _inner(self, folder: str, depth: int) -> list[str]:
+        """Return the folders in a folder that are worth a look; take it if it is a Python."""
+        names, folders = self._names(folder)
+        kind = kind_of(folder, names)
+        if kind is not None:
+            self._take(folder, kind)
+            if kind in (PythonKind.VENV, PythonKind.USER, PythonKind.EMBEDDED):
+                return []
+            folders = [name for name in folders if name in ("envs", "share", "opt", ".local")]
+            if os.path.basename(folder) == ".local":
+                folders = [name for name in names if name in ("share", "pipx", "opt")]
+        elif os.path.basename(os.path.dirname(folder)) == _WHEELS:
+            return []
+        elif os.path.basename(folder).lower() in _CACHES:
+            folders = [name for name in folders if name.lower() in _OF_CACHES]
+        if depth >= _DEEPEST and folders:
+            self.leave_out("deeper than ten folders", folder)
+            return []
+        return [os.path.join(folder, name) for name in folders]
+
+    def _names(self, folder: str) -> tuple[list[str], list[str]]:
+        """Return the names in a folder, and those of its folders that are no links."""
+        names, folders = [], []
+        try:
+            with os.scandir(folder) as entries:
+                for count, entry in enumerate(entries):
+                    if count >= _MOST_ENTRIES or (count % _LOOK_EVERY == 0 and self.is_over):
+                        self.leave_out("more than 50,000 files in one folder", folder)
+                        break
+                    names.append(entry.name)
+                    if _is_folder(entry) and entry.name.lower() not in _SKIPPED:
+                        folders.append(entry.name)
+        except PermissionError:
+            self.leave_out("this user may not read it", folder)
+        except (OSError, ValueError):
+            self.leave_out("it cannot be read", folder)
+        self.folders += 1
+        return names, folders
+
+    def _take(self, folder: str, kind: PythonKind) -> None:
+        """Note a Python's PyTorch, once for each folder of packages."""
+        has_torch = False
+        for one in environments_in(folder, kind):
+            has_torch = True
+            site = os.path.realpath(one.site)
+            if site not in self._sites:
+                self._sites.add(site)
+                name = program_of(one.folder, self._home, sys.prefix)
+                self._environments.append(_sendable(one, name))
+        self._without += not has_torch
+
+
+def _sendable(one: Environment, name: str) -> Environment:
+    """Return a Python with its name; bytes of a path that are no text become U+FFFD."""
+    paths = {
+        field: getattr(one, field).encode(errors="surrogateescape").decode(errors="replace")
+        for field in ("folder", "site", "python", "lost")
+    }
+    return msgspec.structs.replace(one, program=name, **paths)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a folder itself, no link and no junction to one."""
+    try:
+        if not entry.is_dir(follow_symlinks=False):
+            return False
+        tag = getattr(entry.stat(follow_symlinks=False), "st_reparse_tag", 0)
+    except OSError:
+        return False
+    return tag != _JUNCTION
+
+
+def _named_root(folder: str) -> str:
+    """Return the folder that a named one is, or that a named file is in."""
+    root = os.path.realpath(folder)
+    return os.path.dirname(root) if os.path.isfile(root) else root
+
+
+def _beside(folders: tuple[str, ...]) -> Iterator[str]:
+    """Yield the Python beside a program's own folder, as ComfyUI's and Forge's packages have it."""
+    for folder in map(_named_root, folders):
+        for way in ("python_embeded", "python_embedded", os.path.join("system", "python")):
+            beside = os.path.join(os.path.dirname(folder), way)
+            if os.path.isdir(beside):
+                yield beside
+
+
+def _usual_roots(home: str) -> Iterator[str]:
+    """Yield where to look without a wish: what tools make first, then everything of the user's."""
+    for way in (
+        ".local/share/uv", ".local/share/pipx", ".local/pipx", "pipx", ".cache/uv", ".pyenv",
+        ".cache/pypoetry", ".virtualenvs", "AppData/Roaming/uv", "AppData/Local/uv",
+        "AppData/Local/Programs", "AppData/Local/Packages", "AppData/Roaming/Python",
+    ):  # fmt: skip
+        folder = os.path.join(home, *way.split("/"))
+        if os.path.isdir(folder):
+            yield folder
+    yield home
+    yield from _fixed_drives()
+    usual = ("/opt", "/srv", "/data", "/media", "/run/media", "/mnt", "/workspace")
+    yield from filter(os.path.isdir, usual if os.name == "posix" else ())
+
+
+def _fixed_drives() -> list[str]:
+    """Return the roots of Windows' drives that are built in: GetDriveTypeW."""
+    drives: list[str] = []
+    if sys.platform == "win32":
+        import ctypes
+
+        for letter in "CDEFGHIJKLMNOPQRSTUVWXYZAB":
+            if ctypes.windll.kernel32.GetDriveTypeW(f"{letter}:\\") == 3:  # DRIVE_FIXED
+                drives.append(f"{letter}:\\")
+    return drives
+
+
+def _network_drives() -> frozenset[str]:
+    """Return where Linux has network drives: proc(5), a line of /proc/self/mounts each."""
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
+            lines = [line.split() for line in file]
+    except OSError:
+        return frozenset()
+    return frozenset(line[1].replace("\\040", " ") for line in lines if line[2] in _NETWORK)

@@ -1,0 +1,180 @@
+"""Hostile folders change nothing: they are left out, and that is said."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from gpu_studio.core.pythons import search
+from gpu_studio.core.pythons.search import AskPythons, FoundPythons, ask_for_pythons, find_pythons
+from gpu_studio.process.child_call import call_child
+from tests.core.pythons.made_pythons import LINUX_SITE, make_venv, put_torch
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="made with links and pipes")
+
+
+def folders_of(found):
+    return [one.folder for one in found.environments]
+
+
+def why_left_out(found):
+    return " ".join(one.why for one in found.left_out)
+
+
+@pytest.fixture
+def venv(tmp_path):
+    put_torch(make_venv(tmp_path / "app" / "venv"), "2.7.1+cu126")
+    return tmp_path / "app" / "venv"
+
+
+def test_links_in_a_circle_and_to_a_python_are_not_followed(venv, tmp_path):
+    (tmp_path / "app" / "again").symlink_to(tmp_path)
+    (tmp_path / "linked").symlink_to(venv)
+    (venv / "lib64").symlink_to("lib")
+    assert folders_of(find_pythons(str(tmp_path))) == [str(venv)]
+
+
+def test_a_folder_that_may_not_be_read_is_said(venv, tmp_path, monkeypatch):
+    closed = str(tmp_path / "closed")
+    os.mkdir(closed)
+    scandir = os.scandir
+
+    def refuse(folder):
+        if folder == closed:  # root may read everything
+            raise PermissionError(13, "Permission denied", folder)
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    found = find_pythons(str(tmp_path))
+    assert folders_of(found) == [str(venv)]
+    (left_out,) = found.left_out
+    assert (left_out.why, left_out.examples) == ("this user may not read it", (closed,))
+
+
+def test_pipes_in_the_place_of_files_hold_nobody_up(tmp_path):
+    site = tmp_path / "venv" / LINUX_SITE
+    (site / "torch").mkdir(parents=True)
+    os.mkfifo(tmp_path / "venv" / "pyvenv.cfg")
+    os.mkfifo(site / "torch" / "version.py")
+    record = site / "torch-2.7.1.dist-info"
+    record.mkdir()
+    os.mkfifo(record / "METADATA")
+    os.mkfifo(record / "RECORD")
+    (one,) = find_pythons(str(tmp_path)).environments
+    assert (one.torch.version, one.torch.trouble) == ("2.7.1", "incomplete")
+
+
+def test_a_million_files_are_left_out_after_the_first(venv, tmp_path, monkeypatch):
+    scandir, many = os.scandir, str(tmp_path / "many")
+    os.mkdir(many)
+    seen = []
+
+    @contextmanager
+    def scan(folder):
+        if folder != many:
+            with scandir(folder) as entries:
+                yield entries
+            return
+
+        def endless():
+            for number in range(1_000_000):
+                seen.append(number)
+                yield SimpleNamespace(name=f"f{number}", is_dir=lambda follow_symlinks: False)
+
+        yield endless()
+
+    monkeypatch.setattr(os, "scandir", scan)
+    found = find_pythons(str(tmp_path))
+    assert folders_of(found) == [str(venv)]
+    assert len(seen) < 60_000
+    assert "50,000 files in one folder" in why_left_out(found)
+
+
+def test_a_deep_folder_and_strange_names_are_no_trouble(venv, tmp_path):
+    strange = os.fsencode(tmp_path) + b"/\xff\x1b[31m\n"
+    os.mkdir(strange)
+    os.makedirs(tmp_path.joinpath(*["d" * 200] * 12))
+    put_torch(make_venv(tmp_path / "a\u202eb" / "venv"), "2.7.1+cpu")
+    found = find_pythons(str(tmp_path))
+    assert str(venv) in folders_of(found)
+    assert len(found.environments) == 2
+    assert "deeper than ten folders" in why_left_out(found)
+    assert all(text.isprintable() for one in found.left_out for text in one.examples)
+
+
+def test_a_name_that_is_no_text_reaches_the_window(tmp_path):
+    folder = os.fsencode(tmp_path) + b"/caf\xe9/venv"
+    make_venv(tmp_path / "made")
+    put_torch(tmp_path / "made" / LINUX_SITE, "2.7.1+cpu")
+    os.mkdir(os.path.dirname(folder))
+    os.rename(tmp_path / "made", folder)
+    found = ask_for_pythons(AskPythons(folders=(str(tmp_path),)), call_child)
+    assert [os.path.basename(os.path.dirname(one)) for one in folders_of(found)] == ["caf\ufffd"]
+
+
+def test_the_time_that_is_over_is_said(venv, tmp_path):
+    found = find_pythons(str(tmp_path), longest_s=0.0)
+    assert not found.is_whole
+    assert "the time was over" in why_left_out(found)
+
+
+def test_a_drive_that_never_answers_costs_only_what_is_on_it(venv, tmp_path, monkeypatch):
+    hung, scandir = str(tmp_path / "hung"), os.scandir
+    monkeypatch.setattr(search, "_LONGEST_SILENCE_S", 0.2)
+    os.mkdir(hung)
+
+    def hang(folder):
+        if folder == hung:
+            threading.Event().wait(60)
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", hang)
+    question = AskPythons(folders=(str(tmp_path / "app"), hung), longest_s=20.0)
+    found = msgspec.msgpack.decode(
+        search.answer(msgspec.msgpack.encode(question)), type=FoundPythons
+    )
+    assert folders_of(found) == [str(venv)]
+    assert not found.is_whole
+    assert "does not answer" in why_left_out(found)
+
+
+def test_network_drives_wait_for_a_wish(venv, tmp_path, monkeypatch):
+    monkeypatch.setattr(search, "_usual_roots", lambda _home: iter([str(tmp_path)]))
+    monkeypatch.setattr(search, "_network_drives", lambda: frozenset([str(tmp_path / "app")]))
+    assert str(venv) not in folders_of(found := find_pythons())
+    assert "network" in why_left_out(found)
+    assert folders_of(find_pythons(str(tmp_path / "app"))) == [str(venv)]
+
+
+def test_a_file_of_a_program_and_its_inner_folder_lead_to_its_python(tmp_path):
+    portable = tmp_path / "ComfyUI_windows_portable"
+    site = portable / "python_embeded" / "Lib" / "site-packages"
+    site.mkdir(parents=True)
+    (portable / "python_embeded" / "python.exe").write_text("")
+    put_torch(site, "2.9.1+cu130")
+    (portable / "ComfyUI" / "comfy").mkdir(parents=True)
+    (portable / "ComfyUI" / "main.py").write_text("")
+    for named in ("ComfyUI", "run_nvidia_gpu.bat", "python_embeded/python.exe", "."):
+        path = portable / named
+        if path.suffix == ".bat":
+            path.write_text("")
+        (one,) = find_pythons(str(path)).environments
+        assert one.program == "ComfyUI portable"
+
+
+def test_nothing_in_a_folder_is_changed(venv, tmp_path):
+    def everything():
+        return {
+            path: path.lstat().st_mtime_ns
+            for path in (tmp_path, *tmp_path.rglob("*"))
+        }  # fmt: skip
+
+    before = everything()
+    find_pythons(str(tmp_path))
+    assert everything() == before
