@@ -168,7 +168,9 @@ ROOMS = {
         "accelerators": set(),
         "memory": set(),
         "workloads": set(),
-        "benchmark": {"memory", "workloads"},
+        # A user's own code is a workload.
+        "own_code": {"workloads"},
+        "benchmark": {"memory", "workloads", "own_code"},
         "switcher": set(),
         "pitfalls": set(),
         "check": set(),

@@ -39,6 +39,7 @@ from gpu_studio.cli.command import (
     WrongUseError,
     did_you_mean,
 )
+from gpu_studio.cli.own_code import allowed_code
 from gpu_studio.cli.recorder import RECORDING, Recorder
 from gpu_studio.cli.screen import note, print_event, print_line, print_list
 from gpu_studio.core.benchmark.options import explain_option
@@ -48,13 +49,19 @@ from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.adapters import is_adapter, usual_adapters
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineDescribed
-from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload, WorkloadDescription
+from gpu_studio.core.messages.run_messages import (
+    OwnCode,
+    RunFinished,
+    RunWorkload,
+    WorkloadDescription,
+)
 from gpu_studio.core.parameter import parameters_of
 from gpu_studio.core.units import format_size
 from gpu_studio.engine.recorded_engine import RecordedEngine
 
 _USUAL_SIZES = (512, 1024, 2048)
 _USUAL_DTYPE = "float32"
+_USUAL_TIME_S = 2.0
 _NAME_WIDTH = 16
 
 
@@ -105,17 +112,26 @@ _REPLAY = Command(
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Run a workload; return the exit status."""
+    if (options.workload is None) is (options.script is None):
+        raise WrongUseError("Name a WORKLOAD (see “bench list”), or your own code with --script.")
+    code = allowed_code(options.script, is_allowed=options.yes) if options.script else None
     files = types.by_ending(options.save)
     recorder = Recorder(log_path, as_json=options.json, path=files.pop(RECORDING, None))
     finished = None if options.no_history else partial(keep_run, history())
-    without_torch = options.without_pytorch or is_without_torch(options.device)
+    if code is not None and options.without_pytorch:
+        raise WrongUseError("Your own code needs PyTorch: leave out --without-pytorch.")
+    without_torch = code is None and (options.without_pytorch or is_without_torch(options.device))
     start = started_runs(
         log_path, as_json=options.json, finished=finished, without_torch=without_torch
     )
     with start as (runs, described):
-        plans = _plans(options, described)
+        if code is None:
+            workload, least_s = _find_workload(described, options.workload), 0.0
+        else:
+            workload, least_s = runs.open_code(code)
+        plans = _plans(options, described, workload, code, least_s)
         devices = {run.device for plan in plans for run in plan.requests()}
-        recorder.begin(described, {options.workload}, devices)
+        recorder.begin(described, {workload.name}, devices)
         runs.with_transfers = options.transfers
         runs.may_skip = options.device is None and len(devices) > 1
         for plan in plans:
@@ -174,10 +190,25 @@ def _find_workload(description: EngineDescribed, name: str) -> WorkloadDescripti
     return found
 
 
-def _plans(options: argparse.Namespace, description: EngineDescribed) -> list[RunPlan]:
-    """Return the plans, one for each dtype; the CPU comes before the cards."""
-    workload = _find_workload(description, options.workload)
+def _plans(
+    options: argparse.Namespace,
+    description: EngineDescribed,
+    workload: WorkloadDescription,
+    code: OwnCode | None,
+    least_s: float,
+) -> list[RunPlan]:
+    """Return the plans, one for each dtype; the CPU comes before the cards.
+
+    Args:
+        options: what was typed.
+        description: of the engine.
+        workload: the workload.
+        code: the user's own, if that is the workload.
+        least_s: the time of a run that a slow one needs, where no other was typed.
+    """
     settings = _settings(options, workload)
+    if settings["budget_s"] == _USUAL_TIME_S:
+        settings["budget_s"] = max(least_s, _USUAL_TIME_S)
     devices = _devices_for(workload, options.device, description)
     plans: list[RunPlan] = []
     for dtype in _dtypes(options.dtype, workload):
@@ -188,6 +219,7 @@ def _plans(options: argparse.Namespace, description: EngineDescribed) -> list[Ru
             devices=tuple(devices),
             options=_options(dict(options.option), workload),
             settings=settings,
+            code=code,
         )
         plans.append(Sweep(plan) if options.sweep else plan)
     return plans
@@ -254,7 +286,12 @@ def _devices_for(
 
 
 _RUN_OPTIONS: tuple[Option | OneOf, ...] = (
-    Option("workload", "the workload; see “bench list”", metavar="WORKLOAD"),
+    Option("workload", "the workload; see “bench list”", metavar="WORKLOAD", nargs="?"),
+    Option(
+        "--script", "your own code instead: Python with a function work(device), or plain lines",
+        metavar="FILE", type=Path,
+    ),
+    Option("--yes", "run that code without asking, with your rights", action="store_true"),
     OneOf(
         Option(
             "--size", "sizes, such as the sides of square matrices (default: 512,1024,2048 or the "

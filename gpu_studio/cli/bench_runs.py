@@ -14,6 +14,7 @@ from gpu_studio.cli.answers import (
 )
 from gpu_studio.cli.command import WrongUseError
 from gpu_studio.cli.other_pc import TARGET
+from gpu_studio.cli.own_code import opened_code, show_printed
 from gpu_studio.cli.screen import TerminalTable, complain, note, now, print_line
 from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown
@@ -33,6 +34,7 @@ from gpu_studio.core.messages.engine_messages import (
 )
 from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.run_messages import (
+    OwnCode,
     RunFailed,
     RunFinished,
     RunWorkload,
@@ -160,6 +162,13 @@ class BenchRuns:
             for result in self.results
         )
 
+    def open_code(self, code: OwnCode) -> tuple[WorkloadDescription, float]:
+        """Return the user's own code as a workload, and the seconds that a run of it needs."""
+        opened = opened_code(self._work, code, as_json=self._as_json)
+        self.workloads = {**self.workloads, code.name: opened.workload}
+        self.size_texts = {**self.size_texts, code.name: opened.workload.size_text}
+        return opened.workload, opened.least_s
+
     def make(self, plan: RunPlan) -> None:
         """Make all runs of a plan, and the further runs that their results ask for."""
         requests = plan.requests(len(self.runs) + 1)
@@ -195,6 +204,7 @@ class BenchRuns:
             print_line(f"{self._titled}, time per call")
             print_line(self._table.heading, style="dim")
         for event, changed in self._work.made(runs, as_json=self._as_json):
+            show_printed(event, as_json=self._as_json, before=self._work.progress.clear)
             for run in changed:
                 self._work.progress.show(f"{number}  {_progress_text(run)}")
                 self._note_failure(event, run)

@@ -33,6 +33,7 @@ class FailureKind(str, Enum):
     NOT_RECORDED = "not_recorded"
     FILE_REFUSED = "file_refused"
     NOT_SAVED = "not_saved"
+    OWN_CODE = "own_code"
     INTERNAL = "internal"
 
 

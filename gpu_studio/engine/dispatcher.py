@@ -22,6 +22,7 @@ from gpu_studio.core.messages.memory_messages import (
     ReadSegments,
     RunMemoryExperiment,
 )
+from gpu_studio.core.messages.own_code_messages import OpenOwnCode, OwnCodePrinted
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed, RunPitfall
 from gpu_studio.core.messages.placement_messages import (
     InspectFile,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.engine.benchmark.race_timing import FinishLine
     from gpu_studio.engine.benchmark.turns import TurnsClock
+    from gpu_studio.engine.own_code.limits import Prints
     from gpu_studio.engine.sensor import Sensor
     from gpu_studio.engine.switcher.placement import Placement
 
@@ -68,6 +70,9 @@ class Dispatcher:
         self._cpu_name = cpu_name
         self._are_cards_asleep = are_cards_asleep
         self._placement: Placement | None = None
+        self._own_prints: Prints | None = None
+        self.lost: Callable[[Failure], object] | None = None
+        """Ends the process with a failure, whatever it does; None if this is no process of ours."""
 
     def load(self) -> None:
         """Import PyTorch now. If that fails, every request reports it."""
@@ -81,8 +86,11 @@ class Dispatcher:
             request: the request.
             stop: set by any thread to end the request between two calls.
         """
-        events = self._guarded(request, self._answer(request, stop))
-        yield from (event for event in events if event is not None)
+        for event in self._guarded(request, self._answer(request, stop)):
+            if self._own_prints is not None and (text := self._own_prints.take()):
+                yield OwnCodePrinted(text=text)
+            if event is not None:
+                yield event
 
     @staticmethod
     def _guarded(request: Request, events: Iterator[Event | None]) -> Iterator[Event | None]:
@@ -102,7 +110,13 @@ class Dispatcher:
             yield RequestFailed(failure=failure)
 
     def _answer(self, request: Request, stop: threading.Event) -> Iterator[Event | None]:
+        if isinstance(request, (OpenOwnCode, RunWorkload, RunInTurns)):
+            self._take_over_for(request)
         match request:
+            case OpenOwnCode():
+                from gpu_studio.engine.own_code.workload import open_own_code
+
+                yield open_own_code(request)
             case DescribeEngine():
                 from gpu_studio.engine.devices.description import describe_engine
 
@@ -144,6 +158,19 @@ class Dispatcher:
             case _:
                 message = "Stop has no answer."
                 yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))
+
+    def _take_over_for(self, request: OpenOwnCode | RunWorkload | RunInTurns) -> None:
+        """Give this process to a user's code if a request has one, and watch it."""
+        runs = request.runs if isinstance(request, RunInTurns) else (request,)
+        code = next((one.code for one in runs if one.code is not None), None)
+        if code is None or self._own_prints is not None:
+            return
+        from gpu_studio.engine.own_code.limits import PRINTS, WATCH, take_over
+
+        self._own_prints = PRINTS
+        if self.lost is not None:
+            take_over(code.path)
+            WATCH.start(self.lost)
 
     def _run_one(
         self,

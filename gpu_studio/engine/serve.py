@@ -43,6 +43,7 @@ EXIT_FATAL = 70  # EX_SOFTWARE of sysexits.h: the parent starts a new engine
 _GRACE_S = 0.3
 _BEAT_S = 1.0
 _LONGEST_LINE = 64 << 20
+_leave = os._exit  # a user's code gets another one
 
 _log = logging.getLogger(__name__)
 
@@ -163,6 +164,14 @@ def serve(
             leave(0)
 
     outbox = Outbox(out)
+
+    def lose(failure: Failure) -> None:
+        with contextlib.suppress(OSError):
+            outbox.send(RequestFailed(failure=failure))
+        leave(EXIT_FATAL)
+
+    if isinstance(dispatcher, Dispatcher):
+        dispatcher.lost = lose
     threading.Thread(target=read, name="requests", daemon=True).start()
     threading.Thread(target=outbox.beat, args=(finished,), name="heartbeat", daemon=True).start()
     try:
@@ -205,7 +214,7 @@ def main() -> int:
     with contextlib.suppress(RuntimeError, ValueError, OSError):  # no standard error to write to
         faulthandler.enable()
     logging.basicConfig(format="%(asctime)s engine %(levelname)s %(message)s")
-    return serve(requests, out, _dispatcher(sys.argv[1:]), os._exit)
+    return serve(requests, out, _dispatcher(sys.argv[1:]), _leave)
 
 
 def _dispatcher(arguments: Sequence[str]) -> Dispatcher | QuickDispatcher:
@@ -220,4 +229,4 @@ if __name__ == "__main__":
     code = main()
     logging.shutdown()
     # Tearing down CUDA can hang; the driver frees the process's memory anyway.
-    os._exit(code)
+    _leave(code)

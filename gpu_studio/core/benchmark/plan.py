@@ -11,7 +11,7 @@ import msgspec
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.benchmark.verdict import claim_histories, crossings_of, reference_of
 from gpu_studio.core.device_name import is_cpu, pc_of
-from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.messages.run_messages import OwnCode, RunWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -56,6 +56,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[str, ...]
     options: dict[str, str] = msgspec.field(default_factory=dict)
     settings: dict[str, Any] = msgspec.field(default_factory=dict)
+    code: OwnCode | None = None
 
     def requests(self, first_number: int = 1) -> list[RunWorkload]:
         """Return the runs in order: devices alternate, so that a first comparison comes early.
@@ -95,6 +96,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             size=size,
             dtype=dtype,
             options=self.options,
+            code=self.code,
             **{**self.settings, "transfers": transfers},
         )
 

@@ -44,6 +44,7 @@ _SHORT_CAUSES = {
     FailureKind.ENGINE_ENDED: "PyTorch ended",
     FailureKind.PC_SLEPT: "PC slept",
     FailureKind.LINE_LOST: "line lost",
+    FailureKind.OWN_CODE: "your code",
 }
 
 

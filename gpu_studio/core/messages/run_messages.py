@@ -161,6 +161,18 @@ class RunSettings(RunParameters, frozen=True, kw_only=True):
         return SUSTAINED_LOAD_S if self.sustained else 0.0
 
 
+class OwnCode(msgspec.Struct, frozen=True, kw_only=True):
+    """A user's own code: a file's, or pasted.
+
+    ``version`` is the beginning of its checksum, so that results of changed code are not mixed.
+    """
+
+    name: str
+    text: str
+    version: str
+    path: str = ""
+
+
 class RunWorkload(RunSettings, Request, frozen=True, kw_only=True):
     """Time one workload on one device.
 
@@ -171,6 +183,7 @@ class RunWorkload(RunSettings, Request, frozen=True, kw_only=True):
     ``load`` keeps the device at full load in one piece, without rests, and reads its sensors
     (`RunConditions.heat`). A run whose call takes longer than ``longest_call_s`` is refused.
     ``with_findings`` False leaves out what is measured after the timing: parts, curves, findings.
+    ``code`` is a user's own, which is the workload then; None for the engine's workload.
 
     A race has a number of steps that takes its fastest contestant about so long, or ``calls``
     steps. When one has done them, all end. ``longest_s`` is the race's clock at which it ends at
@@ -186,6 +199,7 @@ class RunWorkload(RunSettings, Request, frozen=True, kw_only=True):
     load: bool = False
     longest_call_s: float | None = None
     with_findings: bool = True
+    code: OwnCode | None = None
 
 
 class RunInTurns(Request, frozen=True, kw_only=True):

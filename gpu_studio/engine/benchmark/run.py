@@ -50,6 +50,7 @@ from gpu_studio.engine.benchmark.timing import (
 from gpu_studio.engine.benchmark.turns import TurnsClock
 from gpu_studio.engine.device import prove_kernels, time_once, uuid_of
 from gpu_studio.engine.memory.caching_allocator import PeakMemory, read_memory
+from gpu_studio.engine.own_code.workload import own_workload
 from gpu_studio.engine.sensor import CardWatch, CpuWatch, HeatLog
 from gpu_studio.engine.threads import cpu_threads
 from gpu_studio.engine.workloads.drawing import Drawing
@@ -155,7 +156,7 @@ class WorkloadRun:
     def _steps(self) -> Iterator[Event | None]:
         request, found = self._request, self._found
         find = find_workload if request.race is None else find_picture
-        workload = find(request.workload)
+        workload = find(request.workload) if request.code is None else own_workload(request.code)
         case = admit(request, workload)
         self._traits = workload.description.race
         yield self._started(workload, case)
