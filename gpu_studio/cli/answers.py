@@ -341,12 +341,6 @@ def started_quick_engine(log_path: Path) -> Iterator[tuple[CommandEngine, Engine
             return
 
 
-def describe_alone(log_path: Path) -> EngineDescribed:
-    """Start an engine only to describe itself; see `describe`."""
-    with started_engine(log_path) as (_, described):
-        return described
-
-
 def addresses(described: EngineDescribed) -> list[str]:
     """Return the addresses of the devices that an engine can use."""
     adapters = [adapter.address for adapter in described.adapters]

@@ -13,14 +13,7 @@ import msgspec
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli import bench_history, standard
-from gpu_studio.cli.answers import (
-    addresses,
-    at_work,
-    check_device,
-    has_engine,
-    started_engine,
-    started_quick_engine,
-)
+from gpu_studio.cli.answers import addresses, at_work, check_device
 from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.bench_runs import (
     EXPORTS,
@@ -45,6 +38,7 @@ from gpu_studio.cli.screen import note, print_event, print_line, print_list
 from gpu_studio.core.benchmark.options import explain_option
 from gpu_studio.core.benchmark.plan import Plan, RunPlan, Sweep
 from gpu_studio.core.benchmark.recording import read_recording, recording_sentences
+from gpu_studio.core.benchmark.workloads import WITHOUT_PYTORCH, WORKLOADS
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.adapters import is_adapter, usual_adapters
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -143,13 +137,10 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     return runs.exit_status
 
 
-def _list(options: argparse.Namespace, log_path: Path) -> int:
-    """Print the workloads, and why some cannot run here; return the exit status."""
-    start = started_engine if has_engine() else started_quick_engine
-    with start(log_path) as (_, described):
-        workloads = described.workloads
-    lines = (line for workload in workloads for line in _workload_lines(workload))
-    print_list("workloads", workloads, lines, as_json=options.json)
+def _list(options: argparse.Namespace, _log_path: Path) -> int:
+    """Print the workloads; return the exit status. It needs no PyTorch."""
+    lines = (line for workload in WORKLOADS for line in _workload_lines(workload))
+    print_list("workloads", WORKLOADS, lines, as_json=options.json)
     return DONE
 
 
@@ -157,8 +148,10 @@ def _workload_lines(workload: WorkloadDescription) -> Iterator[str]:
     """Yield the lines that describe a workload."""
     indent = " " * _NAME_WIDTH
     yield f"{workload.name:<{_NAME_WIDTH}}{workload.title}: {workload.sentence}"
-    if workload.skipped:
-        yield f"{indent}cannot run here: {workload.skipped}"
+    if workload.device_kinds:
+        yield f"{indent}runs only on {workload.kinds_text}"
+    if workload.name in WITHOUT_PYTORCH:
+        yield f"{indent}also runs without PyTorch"
     sizes = ", ".join(format_size(size, workload.size_text) for size in workload.sizes)
     yield f"{indent}{workload.size_title}: {sizes}"
     yield f"{indent}{', '.join(workload.dtypes)}"
@@ -331,8 +324,8 @@ COMMAND = Command(
     parts={
         "run": Command(help="time a workload", about=_ABOUT, run=_run, options=_RUN_OPTIONS),
         "list": Command(
-            help="list the workloads, and why some cannot run here",
-            about="List the workloads with their sizes and options, and why some cannot run here.",
+            help="list the workloads",
+            about="List the workloads with their sizes and options.",
             run=_list,
             json=JSON_OBJECT,
         ),

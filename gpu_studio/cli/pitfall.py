@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.answers import addresses, describe_alone, started_engine
+from gpu_studio.cli.answers import addresses, started_engine
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, Option, WrongUseError, did_you_mean
 from gpu_studio.cli.screen import print_line, print_list
 from gpu_studio.core.devices.access import usable_cards
@@ -19,6 +19,7 @@ from gpu_studio.core.messages.pitfall_messages import (
     RunPitfall,
 )
 from gpu_studio.core.switcher.pitfall_words import format_figure, is_disturbed
+from gpu_studio.core.switcher.pitfalls import PITFALLS
 
 _PART_TITLES = {"broken": "Broken", "fixed": "Fixed"}
 
@@ -40,10 +41,9 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     return work.exit_status(is_done=is_done, in_doubt=in_doubt)
 
 
-def _list(options: argparse.Namespace, log_path: Path) -> int:
-    pitfalls = describe_alone(log_path).pitfalls
-    lines = (f"{pitfall.name:<25} {pitfall.sentence}" for pitfall in pitfalls)
-    print_list("pitfalls", pitfalls, lines, as_json=options.json)
+def _list(options: argparse.Namespace, _log_path: Path) -> int:
+    lines = (f"{pitfall.name:<25} {pitfall.sentence}" for pitfall in PITFALLS)
+    print_list("pitfalls", PITFALLS, lines, as_json=options.json)
     return DONE
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.answers import CommandEngine, describe_alone, read_inventory, started_engine
+from gpu_studio.cli.answers import CommandEngine, read_inventory, started_engine
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, Option, WrongUseError, did_you_mean
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import TerminalTable, print_line, print_list
@@ -22,6 +22,7 @@ from gpu_studio.core.messages.placement_messages import (
     PlaceModel,
     PlaceRow,
 )
+from gpu_studio.core.switcher.models import MODELS
 from gpu_studio.core.switcher.placement_words import describe_file, explain_move
 from gpu_studio.core.tensors import DTYPES
 
@@ -41,10 +42,9 @@ def _move(options: argparse.Namespace, log_path: Path) -> int:
         return status
 
 
-def _list(options: argparse.Namespace, log_path: Path) -> int:
-    models = describe_alone(log_path).models
-    lines = (f"{model.name:<12} {model.title}: {model.sentence}" for model in models)
-    print_list("models", models, lines, as_json=options.json)
+def _list(options: argparse.Namespace, _log_path: Path) -> int:
+    lines = (f"{model.name:<12} {model.title}: {model.sentence}" for model in MODELS)
+    print_list("models", MODELS, lines, as_json=options.json)
     return DONE
 
 

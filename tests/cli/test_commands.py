@@ -370,12 +370,26 @@ def read(arguments):
     return build_parser(arguments).parse_args(arguments)
 
 
-def test_help_imports_nothing_heavy(environment):
-    script = (
-        "import sys\n"
-        "from gpu_studio.cli.main import build_parser\n"
-        "build_parser().format_help()\n"
-        "heavy = {'numpy', 'torch', 'PySide6', 'pynvml', 'psutil'} & set(sys.modules)\n"
-        "sys.exit(f'imported: {heavy}' if heavy else 0)\n"
-    )
+@pytest.mark.parametrize(
+    ("typed", "heavy"),
+    [
+        ("--help", {"numpy", "torch", "PySide6", "pynvml", "psutil"}),
+        ("bench list", {"numpy", "torch", "PySide6"}),
+        ("pitfall list", {"numpy", "torch", "PySide6"}),
+        ("place list", {"numpy", "torch", "PySide6"}),
+    ],
+)
+def test_what_only_lists_imports_nothing_heavy_and_starts_nothing(environment, typed, heavy):
+    script = f"""
+import subprocess, sys
+def started(*_, **__): sys.exit("a process was started")
+subprocess.Popen.__init__ = started
+from gpu_studio.cli.main import main
+try:
+    status = main({typed.split()})
+except SystemExit as ended:
+    status = ended.code
+imported = {heavy} & set(sys.modules)
+sys.exit(f"imported: {{imported}}" if imported else status)
+"""
     subprocess.run([sys.executable, "-c", script], check=True, env=environment, cwd=ROOT)

@@ -237,7 +237,7 @@ def test_a_command_without_an_engine_says_how_to_get_one(shelf, monkeypatch, cap
     monkeypatch.setattr("gpu_studio.cli.doctor.SensorWatch", Watch(gt_1030()))
     monkeypatch.setattr("gpu_studio.cli.devices.read_inventory", lambda _path: gt_1030())
     install = typed("gpu-studio engine install")
-    assert main(["pitfall", "list"]) == FAILED
+    assert main(["pitfall", "tiny_model"]) == FAILED
     assert install in capsys.readouterr().err
     assert main(["devices"]) == DONE
     assert install in capsys.readouterr().out
@@ -246,5 +246,5 @@ def test_a_command_without_an_engine_says_how_to_get_one(shelf, monkeypatch, cap
     missing = next(one for one in findings if one["code"] == "engine_missing")
     assert missing["action"] == typed("gpu-studio engine install cu126")
     put(shelf, "cpu", python="3.1")
-    assert main(["pitfall", "list"]) == FAILED
+    assert main(["pitfall", "tiny_model"]) == FAILED
     assert "3.1" in capsys.readouterr().err

@@ -233,9 +233,9 @@ def use_terminal(pc: InstalledPc, wheels: str) -> None:
     began_s = time.monotonic()
     if "in use" in _typed(pc, "engine", "list"):
         _typed(pc, "engine", "remove", "cpu")
-    without = _typed(pc, "bench", "list", statuses=(_FAILED,))
+    without = _typed(pc, "pitfall", "tiny_model", statuses=(_FAILED,))
     if "engine install" not in without:
-        raise FailedError(f"without an engine, bench list says {without}")
+        raise FailedError(f"without an engine, pitfall says {without}")
     _typed(pc, "engine", "install", "cpu", "--wheels", wheels)
     _typed(pc, "engine", "repair")
     _typed(pc, "doctor", statuses=(_FAILED,))  # PyTorch can use no card where there is none

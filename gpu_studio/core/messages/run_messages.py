@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from gpu_studio.core.device_name import DeviceName
+from gpu_studio.core.device_name import CPU, DeviceName
 from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.messages.message import (
     Amount,
@@ -29,6 +29,7 @@ from gpu_studio.core.messages.race_messages import (  # noqa: TC001  # msgspec r
     Showing,
 )
 from gpu_studio.core.parameter import Parameter
+from gpu_studio.core.texts import listed
 
 MOST_IN_TURNS = 64
 MOST_ROUNDS = 1000
@@ -37,6 +38,7 @@ LONGEST_PROGRAM = 100
 SUSTAINED_LOAD_S = 15.0
 # How to write a size unless a workload says otherwise: `WorkloadDescription.size_text`.
 SQUARE = "{size} × {size}"
+_KINDS = {CPU: "the CPU", "cuda": "NVIDIA cards"}
 
 
 class Limit(str, Enum):
@@ -255,6 +257,11 @@ class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
     takes_turns: bool = True
     refuses: dict[str, str] = msgspec.field(default_factory=dict)
     race: RaceTraits | None = None
+
+    @property
+    def kinds_text(self) -> str:
+        """The kinds of devices in words; empty for all."""
+        return listed([_KINDS[kind] for kind in self.device_kinds])
 
     def runs_on(self, address: str) -> bool:
         """Return whether the workload supports this kind of device."""

@@ -8,7 +8,8 @@ import weakref
 import torch
 
 from gpu_studio.core.device_name import is_cpu, torch_module
-from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
+from gpu_studio.core.switcher.pitfalls import EXCEPTION_KEEPS_TENSORS
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.device import accelerator_of
 from gpu_studio.engine.pitfalls.pitfall import Bench, memory
@@ -19,20 +20,7 @@ _COUNT = 16 << 20  # float32: 64 MiB
 class ExceptionKeepsTensors:
     """See `pitfall.Pitfall`."""
 
-    description = PitfallDescription(
-        name="exception_keeps_tensors",
-        title="An exception that keeps tensors",
-        shows="memory kept",
-        sentence="The script keeps the out-of-memory error, and so the memory stays in use.",
-        why=(
-            "An exception holds its traceback, the traceback holds frames, and each frame holds "
-            "its local variables: the very tensors that did not fit. While anything refers to the "
-            "exception (a list of errors, a notebook's sys.last_value), they stay on the card. "
-            "empty_cache() cannot free them."
-        ),
-        remedy="Keep only its text, str(error), and try again outside the except block.",
-        source="Common in code that retries with a smaller batch",
-    )
+    description = EXCEPTION_KEEPS_TENSORS
 
     def snippet(self, part: str, device: str) -> str:
         kept = "str(error)" if part == "fixed" else "error"

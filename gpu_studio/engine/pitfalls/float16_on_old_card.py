@@ -7,8 +7,9 @@ import textwrap
 import torch
 
 from gpu_studio.core.device_name import is_cpu, wait_line
-from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
 from gpu_studio.core.switcher.pitfall_words import is_even, speed_words
+from gpu_studio.core.switcher.pitfalls import FLOAT16_ON_OLD_CARD
 from gpu_studio.core.units import format_duration
 from gpu_studio.engine.device import accelerator_of
 from gpu_studio.engine.pitfalls.pitfall import Bench, ratio, seconds
@@ -19,21 +20,7 @@ _SIDE_ON_CARD, _SIDE_ON_CPU = 1024, 256
 class Float16OnOldCard:
     """See `pitfall.Pitfall`."""
 
-    description = PitfallDescription(
-        name="float16_on_old_card",
-        title="float16 on an old card",
-        shows="no gain",
-        sentence="Half the memory, but a GeForce 10-series card has few units for it.",
-        why=(
-            "Cards from compute capability 7.0 on have units made for float16 products. A GT 1030 "
-            "or another GeForce 10-series card (6.1) gives 2 float16 results per clock, but 128 "
-            "in float32 (CUDA C Programming Guide, arithmetic instructions). PyTorch may avoid "
-            "that by computing in float32, with conversions. A CPU without float16 units does the "
-            "same, even slower. Only a measurement on your device can tell."
-        ),
-        remedy="Measure both, and use float16 only if the device has units for it.",
-        source="How can I run any code on my GPU, instead on CPU? crunches float16 on a GT 1030",
-    )
+    description = FLOAT16_ON_OLD_CARD
 
     def snippet(self, part: str, device: str) -> str:
         return _SNIPPET.format(

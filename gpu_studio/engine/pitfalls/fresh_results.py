@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
+from gpu_studio.core.switcher.pitfalls import FRESH_RESULTS
 from gpu_studio.core.units import format_bytes, format_duration
 from gpu_studio.engine.pitfalls.pitfall import Bench, seconds
 
@@ -18,26 +19,7 @@ _RESULT = re.compile(r"([\d.]+) s per call")
 class FreshResults:
     """See `pitfall.Pitfall`. It runs a script: the engine keeps memory that a script gives back."""
 
-    description = PitfallDescription(
-        name="fresh_results",
-        title="New memory for every result",
-        shows="what it costs",
-        sentence="y = a + b asks the system for the result's memory again and again.",
-        why=(
-            "On the CPU, PyTorch has no cache of its own. A large result that is no longer used "
-            "goes back to the system, and the next one gets new memory: the system must clear and "
-            "map each of its pages when the CPU first writes to it. That can take longer than the "
-            "addition itself. Smaller results are kept or not by chance, so the same script can "
-            "take several times as long in the next process. On a card, PyTorch keeps freed "
-            "memory. So a comparison may measure the memory's setup, not the processors."
-        ),
-        remedy="Make the result once, and write into it: torch.add(a, b, out=y), or a.add_(b).",
-        source="mallopt(3): M_MMAP_THRESHOLD, M_TRIM_THRESHOLD",
-        otherwise=(
-            "Your system hands out memory quickly, or keeps what was freed. Then both loops take "
-            "the same time."
-        ),
-    )
+    description = FRESH_RESULTS
 
     def snippet(self, part: str, device: str) -> str:
         return _SCRIPT.format(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 from gpu_studio.core.device_name import is_cpu
-from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
+from gpu_studio.core.switcher.pitfalls import MIXED_DEVICES
 from gpu_studio.engine.pitfalls.pitfall import META_STANDS_IN, Bench, error_of, seconds
 
 _ROWS, _COLUMNS = 32, 1000
@@ -15,20 +16,7 @@ _REMARK = "  # on the CPU: the next line raises"
 class MixedDevices:
     """See `pitfall.Pitfall`."""
 
-    description = PitfallDescription(
-        name="mixed_devices",
-        title="Mixing CPU and GPU tensors",
-        shows="the error",
-        sentence="The model is on the card, but its input is still on the CPU: an error at once.",
-        why=(
-            "An operation runs on one device, and PyTorch never copies by itself, because a hidden "
-            "copy may cost more than the work. So all tensors of an operation must be on the same "
-            "device. Single numbers are the exception: a tensor without dimensions may stay on "
-            "the CPU."
-        ),
-        remedy="Move the input as well: x = x.to(device) returns the copy.",
-        source="Using torch with CUDA, 17.4 and 17.7",
-    )
+    description = MIXED_DEVICES
 
     def snippet(self, part: str, device: str) -> str:
         """Return the script; on a PC without a card the second device is the meta device."""

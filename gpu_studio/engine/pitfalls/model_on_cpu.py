@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from gpu_studio.core.device_name import is_cpu, wait_line
-from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
+from gpu_studio.core.switcher.pitfalls import MODEL_ON_CPU
 from gpu_studio.core.units import format_duration
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.pitfalls.pitfall import Bench, count, seconds
@@ -24,27 +25,7 @@ _SAME_DEVICE = (
 class ModelOnCpu:
     """See `pitfall.Pitfall`."""
 
-    description = PitfallDescription(
-        name="model_on_cpu",
-        title="Leaving the model on the CPU",
-        shows="an idle card",
-        sentence="Without model.to(device) nothing fails: the whole training runs on the CPU.",
-        why=(
-            "A new model is on the CPU, and so are the tensors that a data loader makes. If you "
-            "move neither, they fit together: there is no error, and the card idles. If you move "
-            "only the inputs, the first layer raises the mixed devices error."
-        ),
-        remedy="Call model.to(device) once, before you make the optimizer; move every batch.",
-        source="Using torch with CUDA, 17.7",
-        remark=(
-            "The chapter says that the loss then never goes down. It does: the curve is measured. "
-            "You may lose time, and that is measured as well."
-        ),
-        otherwise=(
-            "This network is small: a card may need more time to start each operation than it "
-            "saves. A larger model gains more."
-        ),
-    )
+    description = MODEL_ON_CPU
 
     def snippet(self, part: str, device: str) -> str:
         move = _MOVE.format(device=device) if part == "fixed" else ""

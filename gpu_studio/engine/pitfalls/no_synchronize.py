@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 
 from gpu_studio.core.device_name import is_cpu, wait_line
-from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
 from gpu_studio.core.switcher.pitfall_words import is_even
+from gpu_studio.core.switcher.pitfalls import NO_SYNCHRONIZE
 from gpu_studio.core.units import format_duration, format_ratio
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.pitfalls.pitfall import Bench, seconds
@@ -21,23 +22,7 @@ _SIDE_ON_CARD, _SIDE_ON_CPU = 2048, 512
 class NoSynchronize:
     """See `pitfall.Pitfall`."""
 
-    description = PitfallDescription(
-        name="no_synchronize",
-        title="Stopping the clock too early",
-        shows="wrong times",
-        sentence="time.time() around CUDA calls: the numbers are impressive, but meaningless.",
-        why=(
-            "A CUDA call puts its work into the card's queue and returns at once. The clock then "
-            "shows how long the CPU took to fill the queue. Only a call that waits for the card, "
-            "such as synchronize(), .item() or .cpu(), returns when the work is done."
-        ),
-        remedy="Call torch.cuda.synchronize() before you start the clock and before you stop it.",
-        source="How can I run any code on my GPU, instead on CPU? times without it",
-        remark=(
-            "The post's loop is long enough to fill the queue, so its clock waits after all, and "
-            "its first call includes the start of CUDA. Short measurements suffer more."
-        ),
-    )
+    description = NO_SYNCHRONIZE
 
     def snippet(self, part: str, device: str) -> str:
         fixed = part == "fixed"

@@ -7,27 +7,15 @@ import warnings
 import torch
 
 from gpu_studio.core.device_name import is_cpu
-from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
+from gpu_studio.core.switcher.pitfalls import OLD_AMP_IMPORT
 from gpu_studio.engine.pitfalls.pitfall import Bench, count, error_of
 
 
 class OldAmpImport:
     """See `pitfall.Pitfall`."""
 
-    description = PitfallDescription(
-        name="old_amp_import",
-        title="The old name torch.cuda.amp",
-        shows="the new name",
-        sentence="autocast and GradScaler from torch.cuda.amp: a FutureWarning since PyTorch 2.4.",
-        why=(
-            "Mixed precision is no longer for CUDA only: the classes are in torch.amp, and you "
-            "tell them the device. The old names still work, warn at each use, and will be "
-            "removed."
-        ),
-        remedy='Use torch.amp.autocast("cuda") and torch.amp.GradScaler("cuda").',
-        source="Using torch with CUDA, 17.8",
-        remark="The chapter imports autocast and GradScaler by their old names.",
-    )
+    description = OLD_AMP_IMPORT
 
     def snippet(self, part: str, device: str) -> str:
         kind = device.partition(":")[0]

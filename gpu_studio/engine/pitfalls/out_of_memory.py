@@ -9,7 +9,8 @@ from torch import nn
 from gpu_studio.core.device_name import is_cpu, torch_module
 from gpu_studio.core.memory.allocator.blocks import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
-from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
+from gpu_studio.core.switcher.pitfalls import OUT_OF_MEMORY
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.device import accelerator_of, synchronize, total_bytes
 from gpu_studio.engine.pitfalls.pitfall import Bench, count, memory
@@ -30,20 +31,7 @@ _MODELLED = (
 class OutOfMemory:
     """See `pitfall.Pitfall`."""
 
-    description = PitfallDescription(
-        name="out_of_memory",
-        title="Running out of memory",
-        shows="a full card",
-        sentence="The batch grows until the card has no free memory: OutOfMemoryError.",
-        why=(
-            "For the backward pass, training keeps the output of every layer. Each output grows "
-            "with the batch; the weights do not. So half the batch needs nearly half the memory. "
-            "The same batch fits under torch.no_grad(), because PyTorch then frees a layer's input "
-            "as soon as its output exists."
-        ),
-        remedy="Train with a smaller batch; use torch.no_grad() when you do not train.",
-        source="Using torch with CUDA, 17.7; How can I run any code on my GPU, instead on CPU?",
-    )
+    description = OUT_OF_MEMORY
 
     def snippet(self, part: str, device: str) -> str:
         is_fixed = part == "fixed"

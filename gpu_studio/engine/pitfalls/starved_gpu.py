@@ -6,7 +6,8 @@ import re
 
 from gpu_studio.core.device_name import is_cpu, wait_line
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
+from gpu_studio.core.switcher.pitfalls import STARVED_GPU
 from gpu_studio.core.units import format_duration, format_percent
 from gpu_studio.engine.pitfalls.pitfall import Bench, seconds, share
 
@@ -17,24 +18,7 @@ _RESULT = re.compile(r"([\d.]+) s at work, ([\d.]+) s waiting")
 class StarvedGpu:
     """See `pitfall.Pitfall`. It runs a script, so the data loader starts as in a user's script."""
 
-    description = PitfallDescription(
-        name="starved_gpu",
-        title="Starving the GPU",
-        shows="a waiting card",
-        sentence="The data loader works inside the training loop, so the card waits for it.",
-        why=(
-            "Without workers, DataLoader prepares each batch in the training process, between two "
-            "steps. The faster the card, the larger the share of time it waits. Worker processes "
-            "prepare the next batches while the card computes. From pinned memory, PyTorch copies "
-            "them without stopping the CPU."
-        ),
-        remedy="Use DataLoader(…, num_workers=2, pin_memory=True) and .to(…, non_blocking=True).",
-        source="Using torch with CUDA, 17.7",
-        otherwise=(
-            "Worker processes cost time themselves. They do not help on a PC whose CPU is busy "
-            "with other work."
-        ),
-    )
+    description = STARVED_GPU
 
     def snippet(self, part: str, device: str) -> str:
         is_fixed, is_card = part == "fixed", not is_cpu(device)

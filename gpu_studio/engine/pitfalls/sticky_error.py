@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
+from gpu_studio.core.switcher.pitfalls import STICKY_ERROR
 from gpu_studio.engine.pitfalls.pitfall import Bench, count
 
 _ERROR = "error: "
@@ -16,20 +17,7 @@ _CPU_REMARK = (
 class StickyError:
     """See `pitfall.Pitfall`. It runs in a new process: a card's error would end the engine."""
 
-    description = PitfallDescription(
-        name="sticky_error",
-        title="An error that stays",
-        shows="a restart helps",
-        sentence="An index outside its table: on a card, everything after it fails as well.",
-        why=(
-            "A kernel that fails on the card breaks all of CUDA in its process: every "
-            "later call raises the same error, even an unrelated one. Calls are queued, so the "
-            "error may appear at a later line than the mistake. Nothing in the process can repair "
-            "this; the process has to end."
-        ),
-        remedy="Run the same lines on the CPU once: there the error names the cause and the line.",
-        source="PyTorch's error “device-side assert triggered”",
-    )
+    description = STICKY_ERROR
 
     def snippet(self, part: str, device: str) -> str:
         return _SCRIPT.format(device=device, look="" if part == "broken" else _LOOK)

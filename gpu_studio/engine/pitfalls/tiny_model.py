@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 
 from gpu_studio.core.device_name import wait_line
-from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
 from gpu_studio.core.switcher.pitfall_words import speed_words
+from gpu_studio.core.switcher.pitfalls import TINY_MODEL
 from gpu_studio.core.units import format_duration
 from gpu_studio.engine.pitfalls.pitfall import Bench, ratio, seconds
 
@@ -16,20 +17,7 @@ _ROWS = 256
 class TinyModel:
     """See `pitfall.Pitfall`."""
 
-    description = PitfallDescription(
-        name="tiny_model",
-        title="A model that is too small",
-        shows="a faster CPU",
-        sentence="Linear(10, 10), one sample at a time: the start takes longer than the work.",
-        why=(
-            "Each operation costs some microseconds before it computes anything: Python, PyTorch's "
-            "search for the right kernel and, on a card, the launch and the wait for its end. The "
-            "two hundred multiplications and additions take nanoseconds. So you measure the "
-            "overhead alone, and a card has more of it."
-        ),
-        remedy="Give it many samples in one call, or leave such a small model on the CPU.",
-        source="Using torch with CUDA, 17.7; When to move from CPU to GPU",
-    )
+    description = TINY_MODEL
 
     def snippet(self, part: str, device: str) -> str:
         wait = wait_line(device)

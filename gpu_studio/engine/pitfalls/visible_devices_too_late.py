@@ -9,7 +9,8 @@ import torch
 
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
+from gpu_studio.core.switcher.pitfalls import VISIBLE_DEVICES_TOO_LATE
 from gpu_studio.engine.device import accelerator_of
 from gpu_studio.engine.pitfalls.pitfall import Bench, ScriptEnd, count
 
@@ -27,25 +28,7 @@ _THREADS_STAND_IN = (
 class VisibleDevicesTooLate:
     """See `pitfall.Pitfall`. Both parts run in new processes, which read the variable again."""
 
-    description = PitfallDescription(
-        name="visible_devices_too_late",
-        title="CUDA_VISIBLE_DEVICES too late",
-        shows="no effect",
-        sentence="os.environ[…] is set after CUDA has started: it hides no card.",
-        why=(
-            "The driver reads the variable once, when CUDA starts in a process, at the first call "
-            "that needs it. A later change has no effect. That is why “Let PyTorch see only this "
-            "card” starts a new engine. In some versions of PyTorch, "
-            "torch.cuda.device_count() still follows the variable and is then wrong."
-        ),
-        remedy="Set it before the first import of torch, or in the shell that starts Python.",
-        source="When to move from CPU to GPU",
-        remark=(
-            "The document's switch_gpu() sets the variable after torch.cuda.is_available() and "
-            "device_count() were called. The switch is done by its next line, "
-            "torch.cuda.set_device()."
-        ),
-    )
+    description = VISIBLE_DEVICES_TOO_LATE
 
     def snippet(self, part: str, device: str) -> str:
         """Return the script that `run` starts.

@@ -9,12 +9,14 @@ import msgspec
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.placement_messages import ModelDescription
+from gpu_studio.core.switcher.models import CONVNET, LINEAR_10, LINEAR_1000, MLP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from torch import nn
+
+    from gpu_studio.core.messages.placement_messages import ModelDescription
 
 _SEED = 20250130
 
@@ -57,34 +59,19 @@ class BuiltInModel(msgspec.Struct, frozen=True, kw_only=True):
 
 MODELS = (
     BuiltInModel(
-        description=ModelDescription(
-            name="linear_10",
-            title="Linear(10, 10)",
-            sentence="The smallest layer to test a device with: 110 parameters.",
-        ),
+        description=LINEAR_10,
         code="torch.nn.Linear(10, 10)",
         input_shape=(8, 10),
         longest_sum=11,
     ),
     BuiltInModel(
-        description=ModelDescription(
-            name="linear_1000",
-            title="Linear(1000, 500)",
-            sentence="One layer of half a million parameters with a 1000 × 1000 input.",
-        ),
+        description=LINEAR_1000,
         code="torch.nn.Linear(1000, 500)",
         input_shape=(1000, 1000),
         longest_sum=1001,
     ),
     BuiltInModel(
-        description=ModelDescription(
-            name="convnet",
-            title="Small conv net",
-            sentence=(
-                "Classifies 32 × 32 images. Its batch norms also have buffers: numbers that are "
-                "not trained but have to move as well."
-            ),
-        ),
+        description=CONVNET,
         code="""torch.nn.Sequential(
     torch.nn.Conv2d(3, 16, 3, padding=1),
     torch.nn.BatchNorm2d(16),
@@ -101,11 +88,7 @@ MODELS = (
         longest_sum=145,
     ),
     BuiltInModel(
-        description=ModelDescription(
-            name="mlp",
-            title="Multi-layer perceptron",
-            sentence="Three layers for handwritten digits: 784 inputs, 10 outputs.",
-        ),
+        description=MLP,
         code="""torch.nn.Sequential(
     torch.nn.Linear(784, 256),
     torch.nn.ReLU(),

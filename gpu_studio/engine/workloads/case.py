@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import torch
 
-from gpu_studio.core.device_name import CPU, is_cpu
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.race_messages import RaceParameters  # noqa: TC001  # msgspec reads it
 from gpu_studio.core.packed_frame import PackedFrame  # noqa: TC001  # msgspec reads it
@@ -116,8 +116,7 @@ def make_case(
         raise _bad(f"“{cache[:20]}” is not a cache mode: choose {listed(CACHES, 'or')}.")
     if not description.runs_on(str(device)):
         raise _bad(
-            f"{description.name} does not run on {device}, only on "
-            f"{listed(_KINDS[kind] for kind in description.device_kinds)}."
+            f"{description.name} does not run on {device}, only on {description.kinds_text}."
         )
     for mode, is_wanted in (("cold", cache == "cold"), ("transfers", transfers)):
         refuse_mode(description, mode, is_wanted)
@@ -159,9 +158,6 @@ def dtype_eps(name: str) -> float:
 def has_tf32(case: Case) -> bool:
     """Return whether the case's device can compute in TF32."""
     return accelerator_of(case.device).has_tf32(case.device)
-
-
-_KINDS = {CPU: "the CPU", "cuda": "NVIDIA cards"}
 
 
 def _completed(description: WorkloadDescription, chosen: Mapping[str, str]) -> dict[str, str]:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
-from gpu_studio.core.tensors import DTYPES
+from gpu_studio.core.benchmark.workloads import CONV2D
 from gpu_studio.core.units import format_duration
 from gpu_studio.engine.device import accelerator_of, time_once
 from gpu_studio.engine.workloads.call import Call
@@ -57,32 +56,7 @@ class Conv2d(Workload):
     """A 3 × 3 convolution of images, and its gradients; see `workload.Workload`."""
 
     has_products = True
-    description = WorkloadDescription(
-        name="conv2d",
-        title="Convolution",
-        sentence=(
-            f"A 3 × 3 filter over images of {SIDE} × {SIDE} with {CHANNELS} channels, forward and "
-            "backward. cuDNN chooses among several algorithms, and some of them do not give the "
-            "same bits twice."
-        ),
-        dtypes=DTYPES,
-        sizes=(1, 2, 4, 8, 16, 32, 64),
-        throughput_unit="FLOP/s",
-        source="Chapter 17: Using torch with CUDA (17.9)",
-        options=(
-            WorkloadOption(
-                name="cudnn",
-                title="cuDNN",
-                sentence=(
-                    "benchmark tries the algorithms at the first call and keeps the fastest; "
-                    "deterministic allows only algorithms that repeat bit for bit."
-                ),
-                values=tuple(CHOICES),
-            ),
-        ),
-        size_title="Images per batch",
-        size_text="batch of {size}",
-    )
+    description = CONV2D
 
     def work(self, case: Case) -> Work:
         """Count one multiplication and addition per term, for the result and both gradients."""

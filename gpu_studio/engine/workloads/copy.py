@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from gpu_studio.core.benchmark.workloads import COPY
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.workloads.call import Call, FunctionCall
@@ -26,41 +26,7 @@ _LOOKS = 5
 class Copy(Workload):
     """One copy of a number of MiB; see `workload.Workload`."""
 
-    description = WorkloadDescription(
-        name="copy",
-        title="Copy",
-        sentence=(
-            "Copies memory and computes nothing. Everything that goes to a card or back passes "
-            "through the PCIe slot, which is far slower than the memory on either side."
-        ),
-        dtypes=("float32",),
-        sizes=(1, 4, 16, 64, 256),
-        throughput_unit="B/s",
-        options=(
-            WorkloadOption(
-                name="direction",
-                title="Direction",
-                sentence=(
-                    "d2d copies within the device's memory, h2d from CPU memory to the card, d2h "
-                    "back. Within a memory, the bytes read and written count; over PCIe, the bytes "
-                    "sent."
-                ),
-                values=tuple(sorted(_PARTS)),
-            ),
-            WorkloadOption(
-                name="memory",
-                title="CPU memory",
-                sentence=(
-                    "The card can read pinned memory directly. Pageable memory, the default, is "
-                    "first copied to a pinned buffer."
-                ),
-                values=("pageable", "pinned"),
-            ),
-        ),
-        size_title="MiB to copy",
-        size_text="{size} MiB",
-        refuses={"transfers": "copy already is a transfer: choose its direction instead."},
-    )
+    description = COPY
     small_up_to = 16
 
     def check(self, case: Case) -> None:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpu_studio.core.benchmark.claim import SAME_WITHIN
-from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.core.benchmark.workloads import CUSTOM_KERNEL
 from gpu_studio.core.statistics import median_interval
-from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_duration, format_ratio
 from gpu_studio.engine.device import accelerator, accelerator_of, accelerator_state
 from gpu_studio.engine.nvrtc import DriverModule, Nvrtc, why_no_compiler
@@ -45,33 +44,7 @@ _COMPARED_CALLS, _ROUNDS = 10, 9
 class CustomKernel(Workload):
     """One fused kernel for this work; see `workload.Workload`."""
 
-    description = WorkloadDescription(
-        name="custom_kernel",
-        title="A CUDA kernel of your own",
-        sentence=(
-            "The ten lines of “Element by element” as a single program for the graphics card, "
-            "compiled while you wait. The numbers go through memory once, not once per line."
-        ),
-        dtypes=DTYPES,
-        sizes=(64, 256, 512, 1024, 2048, 4096),
-        throughput_unit="B/s",
-        source="How can I switch from CPU to GPU PyTorch? (2025-01-30)",
-        options=(
-            WorkloadOption(
-                name="threads",
-                title="Threads per block",
-                sentence="The number of elements that one block of the kernel works on at once.",
-                values=("256", "64", "128", "512", "1024"),
-            ),
-        ),
-        device_kinds=("cuda",),
-        refuses={
-            "transfers": (
-                "custom_kernel works on matrices on the card: time the copies with the "
-                "workload copy."
-            ),
-        },
-    )
+    description = CUSTOM_KERNEL
 
     def skipped(self) -> str:
         """Return why no kernel can be compiled or run here; empty if it can."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from gpu_studio.core.benchmark.workloads import DATA_PARALLEL
 from gpu_studio.core.device_name import address_there
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.engine.device import accelerator, accelerator_of
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.proof import Verification
@@ -44,47 +44,7 @@ class DataParallel(Workload):
     """A shared training step; see `workload.Workload`."""
 
     has_products = True
-    description = WorkloadDescription(
-        name="data_parallel",
-        takes_turns=False,
-        title="One batch, several devices",
-        sentence=(
-            "Several cards, or several processes on the CPU, each learn from a part of the batch "
-            "and then agree on what they learned: worth it when a step takes longer than the "
-            "agreeing."
-        ),
-        dtypes=("float32",),
-        sizes=(64, 128, 256, 512, 1024, 2048),
-        throughput_unit="samples/s",
-        source=(
-            "Chapter 17: Using torch with CUDA (17.5) and How can I switch from CPU to GPU "
-            "PyTorch? (2025-01-30)"
-        ),
-        options=(
-            WorkloadOption(
-                name="way",
-                title="Way",
-                sentence=(
-                    "DataParallel is one program that splits each batch; DistributedDataParallel "
-                    "is a process for each device, started by torchrun on this PC."
-                ),
-                values=("DataParallel", "DistributedDataParallel"),
-            ),
-            WorkloadOption(
-                name="processes",
-                title="Cards or processes",
-                sentence="The number of cards that share the batch; on the CPU, of processes.",
-                values=("1", "2", "4"),
-            ),
-        ),
-        size_title="Samples in the whole batch",
-        size_text="batch of {size}",
-        refuses={
-            "transfers": "data_parallel always splits and copies every batch.",
-            "cold": "data_parallel uses several caches that the program cannot overwrite.",
-            "naive": "data_parallel has its own clock, in processes that are already synchronized.",
-        },
-    )
+    description = DATA_PARALLEL
     # Its processes take seconds to start: start them only once for the check.
     small_up_to = 1 << 30
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from gpu_studio.core.benchmark.workloads import DATALOADER
 from gpu_studio.core.device_name import wait_line
-from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.units import format_bytes, format_duration, format_percent
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work
-from gpu_studio.engine.workloads.feeding import DATA_SETS, LEARNING_RATE, WAYS, Feed
+from gpu_studio.engine.workloads.feeding import DATA_SETS, LEARNING_RATE, Feed
 from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.workload import Workload
 
@@ -38,54 +38,7 @@ class Dataloader(Workload):
     """An epoch of small batches; see `workload.Workload`."""
 
     has_products = True
-    description = WorkloadDescription(
-        name="dataloader",
-        takes_turns=False,
-        title="Feeding the device",
-        sentence=(
-            "A small network trains on a data set, batch by batch. The result splits the time into "
-            "loading the batches, copying them to the device, and computing."
-        ),
-        dtypes=("float32",),
-        sizes=(32, 64, 128, 256, 512, 1024),
-        throughput_unit="samples/s",
-        source=(
-            "How can I switch from CPU to GPU PyTorch? and How can a PyTorch model be moved to "
-            "the GPU? (2025-01-30)"
-        ),
-        options=(
-            WorkloadOption(
-                name="way",
-                title="Transfer method",
-                sentence="How the batches come to the device.",
-                values=WAYS,
-                meanings={
-                    "batch_by_batch": "a DataLoader copies each batch.",
-                    "whole_set": "the whole data set is already on the device.",
-                    "pinned": "from pinned memory, which a card can read directly.",
-                    "pinned_non_blocking": "the same, without waiting for the copy.",
-                },
-            ),
-            WorkloadOption(
-                name="num_workers",
-                title="Worker processes",
-                sentence="The number of processes that load batches; 0 means the program itself.",
-                values=("0", "1", "2", "4"),
-            ),
-            WorkloadOption(
-                name="data_set",
-                title="Data set",
-                sentence="10,000 samples of 100 numbers, or 1,000 of 10: one from each document.",
-                values=tuple(DATA_SETS),
-            ),
-        ),
-        size_title="Samples per batch",
-        size_text="batch of {size}",
-        refuses={
-            "transfers": "dataloader always copies every batch, and times the copies separately.",
-            "cold": "dataloader reads a whole data set, so its cache is neither hot nor cold.",
-        },
-    )
+    description = DATALOADER
 
     def work(self, case: Case) -> Work:
         """Count an epoch's operations and bytes; the throughput is in samples."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
-from gpu_studio.core.tensors import DTYPES
+from gpu_studio.core.benchmark.workloads import ELEMENTWISE
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.workload import TensorWorkload
@@ -82,29 +81,7 @@ class Elementwise(TensorWorkload):
     # For operands in [0, 1): each operation and each constant is off by at most half an eps of its
     # largest possible value. The statements add up to 39.6 halves, the fused form to under 26.
     tolerance_eps = 20.0
-    description = WorkloadDescription(
-        name="elementwise",
-        title="Element by element",
-        sentence=(
-            "Ten lines of additions and multiplications on whole matrices. There is little to "
-            "compute, so the memory's speed decides."
-        ),
-        dtypes=DTYPES,
-        sizes=(64, 128, 256, 512, 1024, 2048, 4096),
-        throughput_unit="B/s",
-        source="How can I run any code on my GPU, instead on CPU? by Radosław Śmigielski",
-        options=(
-            WorkloadOption(
-                name="form",
-                title="Style",
-                sentence=(
-                    "All ten statements, or only their final result, with as few passes over "
-                    "memory as PyTorch's operations allow."
-                ),
-                values=tuple(FORMS),
-            ),
-        ),
-    )
+    description = ELEMENTWISE
 
     def work(self, case: Case) -> Work:
         form = _form(case)

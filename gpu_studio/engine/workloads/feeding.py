@@ -72,7 +72,6 @@ DATA_SETS = {
     "10000x100": DataSet(samples=10_000, inputs=100, outputs=50, is_labelled=False),
     "1000x10": DataSet(samples=1_000, inputs=10, outputs=1, is_labelled=True),
 }
-WAYS = ("batch_by_batch", "whole_set", "pinned", "pinned_non_blocking")
 
 
 class Feed:

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.benchmark.ceilings import CALLS_PER_S
-from gpu_studio.core.messages.run_messages import WorkloadDescription
-from gpu_studio.core.tensors import DTYPES
+from gpu_studio.core.benchmark.workloads import LAUNCH
 from gpu_studio.core.units import format_duration
 from gpu_studio.engine.device import accelerator_of
 from gpu_studio.engine.workloads.case import Case, Work
@@ -31,19 +29,7 @@ _ROUNDS, _WAITS = 5, 30
 class Launch(TensorWorkload):
     """Changes the sign of a number in place; see `workload.TensorWorkload`."""
 
-    description = WorkloadDescription(
-        name="launch",
-        title="Launch overhead",
-        sentence=(
-            "Changes the sign of a single number. The time is almost only the cost of launching an "
-            "operation, which is part of every other time here."
-        ),
-        dtypes=DTYPES,
-        sizes=(1,),
-        throughput_unit=CALLS_PER_S,
-        size_title="Numbers in the tensor",
-        size_text="tensor of {size}",
-    )
+    description = LAUNCH
 
     def work(self, case: Case) -> Work:
         """Count a change of sign as one operation; each number is read and written."""

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
-from gpu_studio.core.tensors import DTYPES
+from gpu_studio.core.benchmark.workloads import LINEAR, TINY_LINEAR
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.proof import (
     BLOCK_SIDE,
@@ -33,7 +32,6 @@ from gpu_studio.engine.workloads.workload import TensorWorkload
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_SIZE_TITLE, _SIZE_TEXT = "Rows per batch", "batch of {size}"
 _LARGEST_BIAS = 3
 
 
@@ -117,20 +115,7 @@ x = torch.rand(size, {inputs}, device=device, dtype=dtype)
 class Linear(LinearLayer):
     """A layer with 1000 inputs and 500 outputs; see `LinearLayer`."""
 
-    description = WorkloadDescription(
-        name="linear",
-        title="One layer",
-        sentence=(
-            "A layer that turns 1000 numbers into 500, as in the middle of many models. With a few "
-            "rows, reading its weights takes the time; with a thousand rows, the arithmetic does."
-        ),
-        dtypes=DTYPES,
-        sizes=(1, 10, 100, 1000, 10000),
-        throughput_unit="FLOP/s",
-        source="How can I switch from CPU to GPU PyTorch? (2025-01-30), Example 1",
-        size_title=_SIZE_TITLE,
-        size_text=_SIZE_TEXT,
-    )
+    description = LINEAR
 
     def features(self, case: Case) -> tuple[int, int]:
         return 1000, 500
@@ -139,28 +124,7 @@ class Linear(LinearLayer):
 class TinyLinear(LinearLayer):
     """A layer with 10 inputs and 10 or 1 outputs; see `LinearLayer`."""
 
-    description = WorkloadDescription(
-        name="tiny_linear",
-        title="Tiny model",
-        sentence=(
-            "A layer that turns ten numbers into ten. Launching such a small operation takes "
-            "longer than the operation, so a GPU is slower until the batch is very large."
-        ),
-        dtypes=DTYPES,
-        sizes=(1, 8, 64, 512, 4096, 32768),
-        throughput_unit="FLOP/s",
-        source="When to move from CPU to GPU; Chapter 17: Using torch with CUDA",
-        options=(
-            WorkloadOption(
-                name="outputs",
-                title="Outputs",
-                sentence="The number of outputs for ten inputs.",
-                values=("10", "1"),
-            ),
-        ),
-        size_title=_SIZE_TITLE,
-        size_text=_SIZE_TEXT,
-    )
+    description = TINY_LINEAR
 
     def features(self, case: Case) -> tuple[int, int]:
         return 10, int(case.options["outputs"])

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.messages.run_messages import WorkloadDescription
-from gpu_studio.core.tensors import DTYPES
+from gpu_studio.core.benchmark.workloads import MATMUL
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.proof import (
     BLOCK_SIDE,
@@ -37,17 +36,7 @@ class Matmul(TensorWorkload):
 
     has_products = True
 
-    description = WorkloadDescription(
-        name="matmul",
-        title="Matrix product",
-        sentence=(
-            "One matrix times another. Each number is used many times, so the speed of the "
-            "arithmetic decides. Neural networks do mostly this."
-        ),
-        dtypes=DTYPES,
-        sizes=(64, 128, 256, 512, 1024, 2048, 4096),
-        throughput_unit="FLOP/s",
-    )
+    description = MATMUL
 
     def work(self, case: Case) -> Work:
         """Count one multiplication and addition per term, and each matrix moved only once."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from gpu_studio.core.benchmark.workloads import TRAIN_STEP
 from gpu_studio.core.device_name import wait_line
-from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work, dtype_eps, product_dtype
 from gpu_studio.engine.workloads.proof import Verification
@@ -63,44 +63,7 @@ class TrainStep(Workload):
     """A step of a network with three layers; see `workload.Workload`."""
 
     has_products = True
-    description = WorkloadDescription(
-        name="train_step",
-        title="Training step",
-        sentence=(
-            "A small network learns from one batch: forward, backward, optimizer. With automatic "
-            "mixed precision (AMP), it multiplies in 16 bits, which newer cards do several times "
-            "faster."
-        ),
-        dtypes=("float32",),
-        sizes=(32, 64, 128, 256, 512, 1024, 2048, 4096),
-        throughput_unit="FLOP/s",
-        source="Chapter 17: Using torch with CUDA (17.8)",
-        options=(
-            WorkloadOption(
-                name="amp",
-                title="AMP",
-                sentence="Automatic mixed precision: autocast, and GradScaler for float16.",
-                values=("off", "on"),
-            ),
-            WorkloadOption(
-                name="amp_dtype",
-                title="AMP computes in",
-                sentence=(
-                    "PyTorch's default is float16 on a card and bfloat16 on the CPU; without AMP, "
-                    "this option has no effect."
-                ),
-                values=("default", "float16", "bfloat16"),
-            ),
-        ),
-        size_title="Samples per batch",
-        size_text="batch of {size}",
-        refuses={
-            "transfers": (
-                "train_step uses a batch that is already on the device: the workload dataloader "
-                "shows the cost of feeding it."
-            ),
-        },
-    )
+    description = TRAIN_STEP
 
     def work(self, case: Case) -> Work:
         """Count the products of a step; each weight and activation is moved as often as needed."""

@@ -7,7 +7,9 @@ from gpu_studio.cli.answers import CommandEngine, Interrupt
 from gpu_studio.cli.bench_runs import BenchRuns
 from gpu_studio.cli.command import DONE, DOUBTFUL
 from gpu_studio.cli.screen import Progress
+from gpu_studio.core.benchmark import workloads
 from gpu_studio.core.benchmark.plan import Plan
+from gpu_studio.core.benchmark.workloads import CONV2D
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine
@@ -203,13 +205,14 @@ def test_a_run_that_goes_wrong_is_no_skipped_one(engines, type_in, kind, has_beg
     assert "skipped" not in line
 
 
-def test_the_list_has_sizes_options_and_what_cannot_run(type_in):
+def test_the_list_has_sizes_options_and_where_they_run_and_starts_no_engine(engines, type_in):
     status, output, errors = type_in("list")
     assert (status, errors) == (0, "")
-    assert conv2d().size_title in output
-    assert all(f"{size} pictures" in output for size in conv2d().sizes)
+    assert CONV2D.size_title in output
+    assert all(f"batch of {size}" in output for size in CONV2D.sizes)
     assert "--option cudnn=default|benchmark" in output
-    assert custom_kernel().skipped in output
+    assert "runs only on NVIDIA cards" in output
     _, output, _ = type_in("list", "--json")
     listed = [msgspec.convert(one, WorkloadDescription) for one in json.loads(output)["workloads"]]
-    assert listed == list(WORKLOADS)
+    assert tuple(listed) == workloads.WORKLOADS
+    assert engines.made == []

@@ -11,6 +11,7 @@ import psutil
 import pytest
 import torch
 
+from gpu_studio.core.benchmark.workloads import DATALOADER
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.engine_messages import Stop
 from gpu_studio.core.messages.run_messages import RunFinished, RunStopped, SamplesMeasured
@@ -18,7 +19,7 @@ from gpu_studio.core.protocol import encode
 from gpu_studio.engine.workloads import dataloader, feeding
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.dataloader import Dataloader
-from gpu_studio.engine.workloads.feeding import DATA_SETS, WAYS, Feed
+from gpu_studio.engine.workloads.feeding import DATA_SETS, Feed
 from tests.engine.answers import ask, run_request
 from tests.engine.engine_child import EngineChild
 from tests.patience import PATIENCE_S, outliving
@@ -28,6 +29,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:User
 CPU = torch.device("cpu")
 WORKLOAD = Dataloader()
 SMALL = {"data_set": "1000x10"}
+
+WAYS = DATALOADER.options[0].values
 
 
 def case_of(size: int = 32, **options: str) -> Case:
