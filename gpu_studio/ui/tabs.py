@@ -140,7 +140,7 @@ TABS = (
             pages.SEGMENTS: "Segment map",
             pages.FIT: "Will it fit?",
         },
-        opens=(".pickle", ".pkl", ".safetensors", ".gguf", ".txt", ".log"),
+        opens=(".pickle", ".pkl", ".safetensors", ".gguf", ".index.json", ".txt", ".log"),
     ),
     Tab(
         page=pages.CHECK,
@@ -182,10 +182,10 @@ def page_for_file(
     except SilentDriveError as error:
         message = f"{file_name(path)} cannot be opened: {error}."
         raise StudioError(FailureKind.FILE_REFUSED, message) from error
-    ending = path.suffix.lower()
-    if ending in tab_of(front).opens_in_front:
+    name = path.name.lower()
+    if name.endswith(tab_of(front).opens_in_front):
         return tab_of(front).recognized or front
-    return next((tab.page for tab in TABS if ending in tab.opens), None)
+    return next((tab.page for tab in TABS if name.endswith(tab.opens)), None)
 
 
 class PagedTab(TabContents):

@@ -99,6 +99,43 @@ def test_the_document_has_the_options_that_there_are():
     assert named == set(options_of(build_parser([*COMMANDS])))
 
 
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+_STARTS = re.compile(
+    rf"(?:(?:gpu-studio|(?:python3 packaging/|py packaging\\)bootstrap\.py run) )?"
+    rf"((?:{'|'.join(COMMANDS)})(?: [^`\n|#&;>]+)?)"
+)
+# What a document writes in place of a word of the reader's.
+_STANDING_FOR = {
+    "D": "cpu", "N": "8", "A,B": "cpu", "SHELL": "bash", "BUILD": "cpu", "TEXT": "", "SIZES": "64",
+    "NAME": "gt1030", "WORKLOAD": "matmul", "WHEELS": ".", "FOLDER": ".", "FILE": "out.json",
+}  # fmt: skip
+
+
+def commands_in(path):
+    """Yield the whole commands in a document: with more words than the names of its parts.
+
+    The options in a table's row belong to the command at its beginning.
+    """
+    text = path.read_text("utf-8")
+    quoted = [re.findall(r"`([^`\n]+)`", line) for line in text.splitlines()]
+    for first, *rest in (*filter(None, quoted), *re.findall(r"(?m)^ {4}(.+)$()", text)):
+        for option in ("", *(one for one in rest if re.match("--.* ", one))):
+            typed = _STARTS.fullmatch(f"{first.split('  ')[0].strip()} {option}".strip())
+            words = [_STANDING_FOR.get(word, word) for word in typed[1].split()] if typed else []
+            if len(words) > 2 and not {"…", "["}.intersection(typed[1]):
+                yield words
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_command_of_a_document_is_understood(path):
+    for words in commands_in(path):
+        assert read(words).run, words
+
+
+def test_the_documents_have_commands():
+    assert sum(len(list(commands_in(path))) for path in DOCUMENTS) > 20
+
+
 @pytest.mark.parametrize("parameter", parameters_of(RunWorkload), ids=lambda one: one.name)
 def test_the_document_says_what_a_setting_does_in_the_words_of_its_declaration(parameter):
     document = (ROOT / "docs" / "command-line.md").read_text("utf-8")

@@ -2,8 +2,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from gpu_studio.core.devices.cards import chip_of_card
+from gpu_studio.core.devices.gpu_chips import product_name
 from gpu_studio.core.telemetry import CHECKED, COUNTERS, Telemetry
 from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
+from gpu_studio.hardware.nvidia import nvidia
 from gpu_studio.hardware.nvidia.nvidia import NvidiaCard
 from gpu_studio.hardware.nvidia.nvml import Nvml, text_from
 from gpu_studio.hardware.pci import normal_bus_id
@@ -47,6 +50,27 @@ def test_every_fact_of_a_card_is_read():
     assert (card.display_active, card.compute_mode) == (True, "default")
     assert (card.ecc_enabled, card.mig_enabled) == (None, None)
     assert card.unreadable is None
+
+
+def test_a_processor_with_graphics_has_the_pcs_memory(monkeypatch):
+    """A GB10 (XuehaiPan/nvitop, issue 208): NVML says that it supports no memory information."""
+    ram = SimpleNamespace(total=127_600_748 << 10, available=100 << 30)
+    monkeypatch.setattr(nvidia.psutil, "virtual_memory", lambda: ram)
+    answers = {
+        "Name": "NVIDIA GB10", "CudaComputeCapability": (12, 1), "MemoryInfo": NVMLError(3),
+        ("MemoryInfo", 0x02000028): NVMLError(3),
+        "PciInfo": SimpleNamespace(busId=b"0000000F:01:00.0\0", pciDeviceId=0x2E12_10DE),
+    }  # fmt: skip
+    card = card_of(answers)
+    device = card.describe()
+    assert (device.pci_bus_id, device.pci_device_id) == ("0000000F:01:00.0", 0x2E12)
+    assert device.memory_total_bytes == device.shared_memory_bytes == ram.total
+    assert (device.is_integrated, device.dedicated_memory_bytes) == (True, 0)
+    assert chip_of_card(device).name == "GB20B"
+    assert product_name(0x10DE, 0x2E12) == "GB10"
+    assert card.read().memory_used_bytes == ram.total - ram.available
+    own = device_of(MemoryInfo=NVMLError(3), CudaComputeCapability=(12, 0))
+    assert own.is_integrated is None
 
 
 def test_every_sensor_of_a_card_is_read_in_its_unit():

@@ -193,8 +193,13 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def short_name(self) -> str:
-        """The name without the maker's words; unchanged if the card reports only a generic name."""
-        return short_name(self.name)
+        """The name without the maker's words; unchanged if the card reports only a generic name.
+
+        “Radeon Graphics” and “Intel Graphics” are names of many: they come with the chip.
+        """
+        name = short_name(self.name)
+        is_of_many = self.chip is not None and _NAME_OF_MANY.fullmatch(name) is not None
+        return f"{name} ({self.chip})" if is_of_many else name
 
 
 # "Core i7-8700K CPU @ 3.70GHz", "Ryzen 7 5700G with Radeon Graphics", "Ryzen 5 5600 6-Core
@@ -207,6 +212,8 @@ _SPARE_WORDS = re.compile(
 _MAKERS = ("NVIDIA ", "AMD ", "Intel ", "Intel(R) ")
 UUID_TAIL = 4
 _GENERIC_NAME = re.compile(r"\S+ card\b")
+_ONLY_GRAPHICS = re.compile(r"(?:AMD|Intel(?:\(R\))?) Graphics")
+_NAME_OF_MANY = re.compile(r"(?:AMD |Intel |NVIDIA )?(?:Radeon |U?HD |Arc )?Graphics")
 
 
 def without_maker(name: str) -> str:
@@ -227,7 +234,8 @@ def short_name(name: str) -> str:
     """Return a device's name in the form of `Device.short_name`."""
     if _GENERIC_NAME.match(name):
         return name
-    for word in ("(R)", "(TM)", *_MAKERS, "GeForce "):
+    makers = () if _ONLY_GRAPHICS.fullmatch(name) else _MAKERS
+    for word in ("(R)", "(TM)", *makers, "GeForce "):
         name = name.replace(word, "")
     return _SPARE_WORDS.sub("", " ".join(name.split())).strip()
 

@@ -453,6 +453,8 @@ def _shared_text(card: Device) -> str:
     if not card.is_integrated or own is None or shared is None:
         return ""
     most = format_bytes(shared)
+    if not own:
+        return f"It has no memory of its own: it shares the PC's {most}."
     return f"{format_bytes(own)} are set aside for it, and it may take up to {most} of your RAM."
 
 

@@ -112,6 +112,8 @@ def lists_gfx(listed: Iterable[str], chip: str) -> bool:
 
 
 _NAMES_FILE = "product_names.json"
+# NVIDIA's drivers call the laptop's cards since the RTX 30 and A series so; the list has “Mobile”.
+_MOBILE = re.compile(r"^(GeForce RTX [3-9]0\d0(?: Ti)?|RTX A\d{4}) (?:Max-Q|Mobile)\b.*")
 _WITH_REVISIONS = 0x1002  # AMD sells several products with one device id
 
 
@@ -135,7 +137,8 @@ def product_name(vendor_id: int, device_id: int, revision: int | None = None) ->
             return name
         if len(names := set(by_revision.values())) == 1:
             return names.pop()
-    return table.names.get(f"{vendor_id:04x}", {}).get(key, "")
+    name = table.names.get(f"{vendor_id:04x}", {}).get(key, "")
+    return _MOBILE.sub(r"\1 Laptop GPU", name)
 
 
 @cache

@@ -112,6 +112,7 @@ def read_error(text: str) -> ErrorReading:
     first = errors[0]
     kind = error_table().kinds[first.kind]
     words = sizes.words_of(first.letters, first.numbers) | _fact_words(facts, first)
+    words["line"] = last_error_line(text).rstrip(".")
     own_steps = own.steps_for(first.kind, kind.family) if own is not None else ()
     answer = FitAnswer(
         verdicts=(_verdict(first, kind, words),),
@@ -231,17 +232,18 @@ def _matches(letters: str) -> list[tuple[MessageForm, re.Match[str]]]:
     lower = letters.lower()
     if len(lower) != len(letters):
         lower = letters
-    every: list[tuple[int, int, MessageForm, re.Match[str]]] = []
+    every: list[tuple[int, bool, int, re.Match[str]]] = []
     for number, form in enumerate(error_table().forms):
         if any(anchor in lower for anchor in form.anchors):
+            is_general = form.rank in (Rank.GENERAL, Rank.LAST)
             for match in islice(form.pattern.finditer(letters), _MOST_MATCHES):
-                every.append((match.start(), number, form, match))
-    every.sort(key=lambda one: one[:2])
+                every.append((match.start(), is_general, number, match))
+    every.sort(key=lambda one: one[:3])
     kept: list[tuple[MessageForm, re.Match[str]]] = []
     end = 0
-    for start, _, form, match in every:
+    for start, _, number, match in every:
         if start >= end:
-            kept.append((form, match))
+            kept.append((error_table().forms[number], match))
             end = match.end()
     return kept
 
@@ -264,10 +266,4 @@ def _fact_words(facts: tuple[ToldFact, ...], found: _Found) -> dict[str, str]:
     version = int(groups.get("found", "0"))
     words["driver_cuda"] = f"{version // 1000}.{version % 1000 // 10}" if version else ""
     words["other_build"] = sizes.other_build(words["capability"])
-    words["words"] = _own_words(found.letters)
     return words
-
-
-def _own_words(part: str) -> str:
-    match = re.match(r"[A-Za-z]{3,40}?(?:error|ERROR)s?:?((?:[A-Z]+_)*[\w:]{3,60})", part)
-    return match[0][:60] if match else ""

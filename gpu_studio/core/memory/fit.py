@@ -145,8 +145,8 @@ class ModelFit(msgspec.Struct, frozen=True):
     def cache_bytes(self) -> int:
         """Keys and values of all texts, as wide as the weights in 16 or 32 bits; 0 if unknown."""
         config = self.network.config
-        numbers = config.cache_numbers if config is not None else 0
-        return self.batch * self.tokens * numbers * _TRAINED_BYTES.get(self._own_kind, 2)
+        numbers = config.cache_numbers(self.tokens) if config is not None else 0
+        return self.batch * numbers * _TRAINED_BYTES.get(self._own_kind, 2)
 
     @property
     def _own_kind(self) -> str:
@@ -209,11 +209,10 @@ class ModelFit(msgspec.Struct, frozen=True):
         where = " into the PC's RAM" if is_ram else ""
         of = "" if self.cache_bytes else " for its weights"
         verdicts = [self._verdict(f"The model{{}}{where}", self.inference, of)]
-        if not is_ram:
+        if not is_ram and not self.network.note:
             verdicts.append(self._training_verdict())
-        return FitAnswer(
-            tuple(verdicts), f"{network} {kind}.", tuple(self._steps()), self._details()
-        )
+        sentence = self.network.note or f"{network} {kind}."
+        return FitAnswer(tuple(verdicts), sentence, tuple(self._steps()), self._details())
 
     def _training_verdict(self) -> FitVerdict:
         need, what = self.training, f"Training with {self.plan}"
@@ -243,12 +242,16 @@ class ModelFit(msgspec.Struct, frozen=True):
         config, cache = self.network.config, _NO_CACHE
         texts = f"{counted(self.batch, 'text')} of {format_count(self.tokens)} tokens"
         if self.cache_bytes and config is not None:
-            numbers = format_count(config.cache_numbers)
-            cache = f"KV cache: {format_bytes(self.cache_bytes)}, {numbers} numbers for each token."
+            cache = f"KV cache: {format_bytes(self.cache_bytes)}. {config.cache_words}."
+            if config.state_numbers:
+                state = format_bytes(4 * self.batch * config.state_numbers)
+                cache += f" The state of the other layers is not included: about {state}."
         formula = "Activations often need the most."
         if self.has_activations:
             formula = f"Activations of {texts} by the formula of Korthikanti et al. 2022."
         count = f"{_count(self.network.parameters)} parameters, {texts}."
+        if not self.network.parameters:
+            return f"The number of parameters is not known. {texts}. {cache}"
         return f"{count} A line marks the end of the card. {cache} {formula}"
 
     def _steps(self) -> Iterator[Step]:
@@ -267,6 +270,8 @@ class ModelFit(msgspec.Struct, frozen=True):
     def _others(self) -> Iterator[tuple[str, ModelFit]]:
         """Yield other ways to use the network; some of them may need no less memory."""
         change, amp = msgspec.structs.replace, WITH_AMP if PLANS[self.plan].is_amp else ""
+        if not self.network.parameters:
+            return
         for texts in dict.fromkeys((self.batch // 2, 1)):
             if 0 < texts < self.batch:
                 yield f"A batch of {texts}", change(self, batch=texts)

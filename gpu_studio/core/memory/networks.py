@@ -23,6 +23,20 @@ _Amount = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 _Side = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_CONTEXT)]
 
 
+class CacheGroup(msgspec.Struct, frozen=True):
+    """Layers that keep the same of each token.
+
+    Attributes:
+        layers: how many.
+        numbers: keys and values of a token in one of them.
+        window: the tokens that they keep; 0 for all.
+    """
+
+    layers: _Side
+    numbers: _Side
+    window: _Side = 0
+
+
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A transformer's shape; 0 for what nothing says.
 
@@ -31,8 +45,10 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
         width, inner_width: the numbers of a token between the layers, and of one expert within.
         trained_context: the tokens that the model was made for.
         experts, experts_used: of each layer; 0 without experts.
+        state_numbers: what layers without keys and values keep of a text, whatever its length.
+        cache: what the layers keep, if it is not the keys and values of the whole context in all.
         is_tied: whether the output uses the weights of the input table.
-        is_plain: whether all layers keep the keys and values of the whole context.
+        is_plain: whether it is known what all layers keep.
     """
 
     layers: _Side = 0
@@ -45,16 +61,33 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     trained_context: _Side = 0
     experts: _Side = 0
     experts_used: _Side = 0
+    state_numbers: _Amount = 0
+    cache: tuple[CacheGroup, ...] = ()
     is_tied: bool = True
     is_plain: bool = True
 
+    def cache_numbers(self, tokens: int) -> int:
+        """Return the keys and values that all layers keep of a text; 0 if they are not known."""
+        return sum(
+            group.layers * group.numbers * min(tokens, group.window or tokens)
+            for group in self._groups
+        )
+
     @property
-    def cache_numbers(self) -> int:
-        """The keys and values of a token in all layers; 0 if they are not known."""
-        if not self.is_plain or not self.heads:
-            return 0
+    def _groups(self) -> tuple[CacheGroup, ...]:
+        if self.cache or not self.is_plain or not self.heads:
+            return self.cache
         head_width = self.key_width or self.width // self.heads
-        return 2 * self.layers * (self.key_heads or self.heads) * head_width
+        return (CacheGroup(self.layers, 2 * (self.key_heads or self.heads) * head_width),)
+
+    @property
+    def cache_words(self) -> str:
+        """What is kept of a token, in words; empty if it is not known."""
+        parts = []
+        for group in self._groups:
+            last = f" of the last {group.window} tokens" if group.window else ""
+            parts.append(f"{group.layers} layers keep {group.numbers} numbers a token{last}")
+        return ", ".join(parts)
 
 
 class Network(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +100,7 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
             `BITS`; else empty.
         is_packed: whether several weights share a number, so that only the bytes are right.
         has_experts: whether it is a mixture of experts.
+        note: what its file is, if it is not the weights themselves.
         config: its shape; None if nothing says it.
     """
 
@@ -76,6 +110,7 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     own_type: str = ""
     is_packed: bool = False
     has_experts: bool = False
+    note: str = ""
     config: ModelConfig | None = None
 
     def kept_bytes(self, kind: str) -> int:

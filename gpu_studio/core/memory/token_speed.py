@@ -24,11 +24,9 @@ _COPY, _COPY_MIB, _WITHIN, _MEASURING_S = "copy", 256, {"direction": "d2d"}, 1.0
 # A CPU also reads a line before it writes to it (McCalpin, STREAM: "write allocate"): its memory
 # moves three bytes where a copy counts two, and reading alone can be that much faster.
 _CPU_READS = 1.5
-_UNKNOWN = "The speed is not known: no configuration says which part of the weights a token uses."
-_OFTEN_HALF = (
-    "This is for one token a step, without guessing ahead. Programs often reach half of it; small "
-    "models and mixtures of experts less."
-)
+_UNKNOWN = "The speed is not known: nothing here says which part of the weights a token uses."
+_AHEAD = ", without guessing ahead (MTP, a draft model)"
+_OFTEN_HALF = "Programs often reach half of it; small models and mixtures of experts less."
 
 
 def bandwidth_request(device: str, run_id: str) -> RunWorkload:
@@ -57,7 +55,7 @@ def bandwidth_of(result: RunFinished) -> float | None:
 def step_bytes(fit: ModelFit) -> int | None:
     """Return the bytes that are read to write a token of each text; None if that is not known."""
     idle = _idle_parameters(fit.network)
-    if idle is None:
+    if idle is None or not fit.network.parameters:
         return None
     used = fit.network.parameters - idle
     return fit.weights_bytes * used // fit.network.parameters + fit.cache_bytes
@@ -111,6 +109,7 @@ def speed_words(
     )
     if fit.batch > 1:
         speed = f"{speed} for {format_count(fit.batch)} texts at once"
+    speed += _AHEAD
     if fit.inference.fits is False:
         speed = f"{speed}. What does not fit is read from the PC's RAM, which is slower"
     read = f"{format_rate(read_bytes / fit.batch, 'B')} read per token"

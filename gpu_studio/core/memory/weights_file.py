@@ -22,9 +22,16 @@ import msgspec
 
 from gpu_studio.core.child_question import Limits, ask_child
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.memory.layer_cache import (
+    FULL,
+    LINEAR,
+    cache_groups,
+    layer_kinds,
+    state_numbers,
+)
 from gpu_studio.core.memory.networks import MOST_PARAMETERS, ModelConfig, Network
 from gpu_studio.core.texts import file_name, plain_text
-from gpu_studio.core.units import format_bytes
+from gpu_studio.core.units import counted, format_bytes
 from gpu_studio.core.user_file import UnusableFileError, open_user_file
 
 if TYPE_CHECKING:
@@ -38,7 +45,7 @@ _HEAD_BYTES, _LONGEST_CONFIG_BYTES, _MOST_FILES = 9, 4 << 20, 1000
 MAGIC = b"GGUF"
 _LENGTH_BYTES, _LONGEST_JSON = 8, 100_000_000
 _LONGEST_GGUF = 256 << 20  # a large vocabulary takes 10 MB
-_STRING, _ARRAY = 8, 9
+_STRING, _ARRAY, _MOST_LAYERS = 8, 9, 1000
 _NUMBERS = {
     0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q",
     12: "<d",
@@ -46,6 +53,9 @@ _NUMBERS = {
 _GGUF_TYPES = {0: "F32", 1: "F16", 30: "BF16"}  # the others are quantized
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 _POINTER = b"version h"  # of Git LFS
+_POINTED_SIZE = re.compile(rb"^size (\d{1,18})\s*$", re.MULTILINE)
+_LONGEST_POINTER, _LONGEST_INDEX = 1024, 64 << 20
+_INDEX = ".index.json"
 _NUMBERED = re.compile(r"(.*)-(\d{5})-of-(\d{5})(\.[^.]+)", re.DOTALL)
 _OUTPUT = re.compile(r"(?:^|\.)(?:lm_head|embed_out|output|output_layer)\.weight$")
 _EXPERTS = re.compile(r"\.experts\.|\.ffn_\w+_exps\.")
@@ -70,18 +80,85 @@ def read_weights(path: Path) -> Network:
     Raises:
         StudioError: a file cannot be read, is damaged or forged, or lacks a part.
     """
+    if path.name.endswith(_INDEX):
+        return _of_index(path)
     shown = file_name(path)
-    head = _opened(path, lambda file, _size, _shown: file.read(_HEAD_BYTES))
-    if head == _POINTER:
-        refuse(f"{shown} is a pointer of Git LFS, not the file itself. Get it with “git lfs pull”.")
-    is_gguf = head.startswith(MAGIC)
-    if not is_gguf and head[8:] != b"{":  # behind its length
-        refuse(f"{shown} is neither a safetensors nor a GGUF file.")
-    parts = [_opened(part, read_gguf if is_gguf else read_safetensors) for part in _parts(path)]
-    config = config_of_gguf(parts[0].metadata)
-    if not is_gguf and (beside := path.with_name("config.json")).is_file():
-        config = _opened(beside, lambda file, *_: read_config(file.read(_LONGEST_CONFIG_BYTES)))
+    parts = [_opened(part, _read_part) for part in _parts(path)]
+    if pointers := [part for part in parts if part.is_pointer]:
+        return _pointed(path, parts, len(pointers))
+    is_gguf = _opened(path, lambda file, *_: file.read(len(MAGIC))) == MAGIC
+    config = config_of_gguf(parts[0].metadata) if is_gguf else _config_beside(path)
     return _network(shown, parts, config, is_gguf=is_gguf)
+
+
+def _read_part(file: BinaryIO, file_bytes: int, shown: str) -> FileHeader:
+    head = file.read(_HEAD_BYTES)
+    file.seek(0)
+    if head == _POINTER and (size := _POINTED_SIZE.search(file.read(_LONGEST_POINTER))):
+        return FileHeader({}, [], int(size[1]), is_pointer=True)
+    if head.startswith(MAGIC):
+        return read_gguf(file, file_bytes, shown)
+    if head[8:] != b"{":  # behind its length
+        refuse(f"{shown} is neither a safetensors nor a GGUF file.")
+    return read_safetensors(file, file_bytes, shown)
+
+
+def _config_beside(path: Path) -> ModelConfig | None:
+    beside = path.with_name("config.json")
+    if not beside.is_file():
+        return None
+    return _opened(beside, lambda file, *_: read_config(file.read(_LONGEST_CONFIG_BYTES)))
+
+
+def _pointed(path: Path, parts: list[FileHeader], pointers: int) -> Network:
+    """Return what a pointer of Git LFS says of the file that it stands for: its size."""
+    shown, size_bytes = file_name(path), sum(part.size_bytes for part in parts)
+    what = f"a file of {format_bytes(size_bytes)}"
+    if len(parts) > 1:
+        what = f"{pointers} of {len(parts)} files, together {format_bytes(size_bytes)}"
+    note = (
+        f"{shown} is a pointer of Git LFS for {what}, not the weights themselves. Get them with "
+        "“git lfs pull”."
+    )
+    return Network(name=shown, size_bytes=size_bytes, note=note, config=_config_beside(path))
+
+
+class _IndexMetadata(msgspec.Struct, frozen=True):
+    total_size: _Count = 0
+    total_parameters: _Count = 0
+
+
+class _Index(msgspec.Struct, frozen=True):
+    weight_map: dict[str, str]
+    metadata: _IndexMetadata = _IndexMetadata()
+
+
+def _of_index(path: Path) -> Network:
+    """Return the network of an index: of its parts next to it, or what it says itself."""
+    name = path.name.removesuffix(_INDEX)
+    stem, _, ending = name.rpartition(".")
+    for part in sorted(path.parent.glob("*")):
+        match = _NUMBERED.fullmatch(part.name)
+        if match is not None and (match[1], match[4]) == (stem, f".{ending}"):
+            return read_weights(part)
+    index = _opened(path, lambda file, *_: msgspec.json.decode(
+        file.read(_LONGEST_INDEX), type=_Index
+    ))  # fmt: skip
+    size_bytes, count = index.metadata.total_size, len(set(index.weight_map.values()))
+    if not size_bytes:
+        refuse(f"{file_name(path)} lists {count} files, none of which is here, and no size.")
+    note = (
+        f"{file_name(path)} lists {counted(count, 'file')} of weights, together "
+        f"{format_bytes(size_bytes)}. None of them is here."
+    )
+    config = _config_beside(path)
+    if config is not None:
+        has_output = any(map(_OUTPUT.search, index.weight_map))
+        config = msgspec.structs.replace(config, is_tied=not has_output)
+    return Network(
+        name=file_name(path), size_bytes=size_bytes, parameters=index.metadata.total_parameters,
+        has_experts=any(map(_EXPERTS.search, index.weight_map)), note=note, config=config,
+    )  # fmt: skip
 
 
 def _network(
@@ -152,11 +229,15 @@ class FileTensor(NamedTuple):
 
 
 class FileHeader(NamedTuple):
-    """What a file says: texts and numbers of its metadata, and all tensors with their bytes."""
+    """What a file says: its metadata, and all tensors with their bytes.
 
-    metadata: dict[str, str | float]
+    A pointer of Git LFS has only the size of the file that it stands for.
+    """
+
+    metadata: Mapping[str, Any]
     tensors: list[FileTensor]
     size_bytes: int
+    is_pointer: bool = False
 
 
 class _Described(msgspec.Struct, frozen=True):
@@ -212,7 +293,7 @@ def read_gguf(file: BinaryIO, file_bytes: int, shown: str) -> FileHeader:
     if version not in (2, 3):
         refuse(f"{shown} is a GGUF file of version {version}. Versions 2 and 3 can be read.")
     tensor_count, key_count = reader.number("<Q"), reader.number("<Q")
-    metadata: dict[str, str | float] = {}
+    metadata: dict[str, Any] = {}
     for _ in range(key_count):
         key, value = reader.text(), reader.value(reader.number("<I"))
         if value is not None:
@@ -252,15 +333,18 @@ class _GgufReader:
         """Return a text."""
         return self.take(self.number("<Q")).decode(errors="replace")
 
-    def value(self, kind: int) -> str | float | None:
-        """Return a value of a type; None for an array."""
+    def value(self, kind: int) -> str | float | list[float] | None:
+        """Return a value of a type; None for an array of texts, and for a long one."""
         if kind == _STRING:
             return self.text()
         if kind != _ARRAY:
             return self.number(_NUMBERS[kind])
         item, count = self.number("<I"), self.number("<Q")
         if item != _STRING:
-            self.take(count * struct.calcsize(_NUMBERS[item]))
+            size = struct.calcsize(_NUMBERS[item])
+            content = self.take(count * size)
+            if count <= _MOST_LAYERS:  # a value for each layer
+                return [one[0] for one in struct.iter_unpack(_NUMBERS[item], content)]
         else:
             for _ in range(count):
                 self.text()
@@ -287,13 +371,13 @@ _FIELDS = {
     "experts_used": ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k",
                      "expert_used_count"),
 }  # fmt: skip
-# With any of these, some layers keep something else than keys and values of the whole context.
+# With any of these, nothing here says what the layers keep.
 _NOT_PLAIN = re.compile(
-    r"is_encoder_decoder|(?:attention\.)?kv_lora_rank|num_kv_shared_layers|full_attn_idxs|\w*ssm.*|"
-    r"attention\.shared_kv_layers|(?:attention\.)?sliding_window|attention_chunk_size|state_size|"
-    r"mamba_\w+|linear_num_\w+|attn_layer_period|full_attention_interval|hybrid_\w+|wkv\..*|"
-    r"shortconv\..*|kda\..*|multi_query"
-)  # fmt: skip
+    r"is_encoder_decoder|(?:attention\.)?kv_lora_rank|full_attn_idxs|\w*ssm.*|(?:attention\.)?"
+    r"sliding_window|attention\.shared_kv_layers|num_kv_shared_layers|attention_chunk_size|"
+    r"state_size|mamba_\w+|attn_layer_period|hybrid_\w+|wkv\..*|shortconv\..*|kda\..*|multi_query|"
+    r"linear_num_\w+|full_attention_interval"
+)
 
 
 def read_config(text: bytes) -> ModelConfig | None:
@@ -310,7 +394,7 @@ def read_config(text: bytes) -> ModelConfig | None:
     return _config(fields)
 
 
-def config_of_gguf(metadata: Mapping[str, str | float]) -> ModelConfig | None:
+def config_of_gguf(metadata: Mapping[str, Any]) -> ModelConfig | None:
     """Return the shape in a GGUF file's metadata; None for values that cannot be."""
     prefix = f"{metadata.get('general.architecture', '')}."
     return _config({
@@ -320,19 +404,31 @@ def config_of_gguf(metadata: Mapping[str, str | float]) -> ModelConfig | None:
 
 def _config(fields: Mapping[str, Any]) -> ModelConfig | None:
     found = {
-        key: next((fields[name] for name in names if fields.get(name) is not None), 0)
+        key: next((_whole(fields[name]) for name in names if fields.get(name) is not None), 0)
         for key, names in _FIELDS.items()
     }
+    kinds = layer_kinds(fields, found["layers"])
     try:
-        return msgspec.convert(found | {"is_plain": _is_plain(fields)}, ModelConfig)
-    except msgspec.ValidationError:
+        groups = cache_groups(fields, kinds, found)
+        shape = found | {
+            "cache": groups,
+            "is_plain": bool(groups) or _is_plain(fields),
+            "state_numbers": state_numbers(fields) * kinds.count(LINEAR),
+        }
+        return msgspec.convert(shape, ModelConfig)
+    except (msgspec.ValidationError, *_DAMAGED):
         return None
+
+
+def _whole(value: Any) -> Any:
+    """Return a value; of one for each layer, the largest."""
+    return max(value, default=0) if isinstance(value, list) else value
 
 
 def _is_plain(fields: Mapping[str, Any]) -> bool:
     """Return whether all layers keep plain keys and values of the whole context."""
     types = fields.get("layer_types")
-    if types and (not isinstance(types, list) or set(map(str, types)) != {"full_attention"}):
+    if types and (not isinstance(types, list) or set(map(str, types)) != {FULL}):
         return False
     return not any(
         value and _NOT_PLAIN.fullmatch(name)

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from gpu_studio.core.devices.devices import (
     EXCLUSIVE_PROCESS,
     OPEN_NVIDIA_DRIVERS,
@@ -54,6 +56,9 @@ _ARCHITECTURES = {
     2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing", 7: "Ampere", 8: "Ada",
     9: "Hopper", 10: "Blackwell", 13: "Rubin",
 }  # fmt: skip
+# The compute capabilities of processors with graphics: Jetson's TX1 to Thor, and GB10. They have no
+# memory of their own, and NVML answers "not supported" (XuehaiPan/nvitop, issue 208).
+_SHARING = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (11, 0), (12, 1)})
 _COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: PROHIBITED, 3: EXCLUSIVE_PROCESS}
 # nvmlClocksEventReasons of nvml.h.
 _CLOCK_REASONS = {
@@ -275,7 +280,7 @@ def _sources_of(card: NvmlCard) -> Sources:
         "memory_temperature_c": lambda: _memory_celsius(card),
         "fan_percent": partial(number, "nvmlDeviceGetFanSpeed", most=_MOST_PERCENT_OF_A_FAN),
         ("utilization_percent", "memory_utilization_percent"): lambda: _utilization(card),
-        _MEMORY_FIELDS: lambda: card.memory()[1:],
+        _MEMORY_FIELDS: lambda: _memory(card)[1:],
         "pstate": partial(card.number, "nvmlDeviceGetPerformanceState", most=_MOST_PSTATE),
         "sm_clock_mhz": partial(number, "nvmlDeviceGetClockInfo", CLOCK_SM),
         "memory_clock_mhz": partial(number, "nvmlDeviceGetClockInfo", CLOCK_MEMORY),
@@ -367,9 +372,23 @@ def _base_clock_mhz(card: NvmlCard) -> float | None:
     return base_mhz
 
 
+def _capability(card: NvmlCard) -> tuple[int, int] | None:
+    return _pair(card.ask("nvmlDeviceGetCudaComputeCapability"))
+
+
+def _memory(card: NvmlCard) -> tuple[int | None, int | None, int | None, int | None]:
+    """Return a card's memory as `NvmlCard.memory`; that of the PC if it has none of its own."""
+    own = card.memory()
+    if own[0] is not None or _capability(card) not in _SHARING:
+        return own
+    ram = psutil.virtual_memory()
+    return ram.total, ram.total - ram.available, ram.available, None
+
+
 def _describe(card: NvmlCard) -> Device:
-    total_bytes, *_ = card.memory()
-    capability = _pair(card.ask("nvmlDeviceGetCudaComputeCapability"))
+    total_bytes, *_ = _memory(card)
+    capability = _capability(card)
+    is_sharing = capability in _SHARING
     cores = card.number("nvmlDeviceGetNumGpuCores", most=_MOST_CORES)
     architecture = _ARCHITECTURES.get(card.number("nvmlDeviceGetArchitecture") or 0)
     mode = card.number("nvmlDeviceGetComputeMode")
@@ -384,6 +403,9 @@ def _describe(card: NvmlCard) -> Device:
         name=card.text("nvmlDeviceGetName") or "NVIDIA card",
         uuid=card.text("nvmlDeviceGetUUID"),
         memory_total_bytes=total_bytes,
+        is_integrated=True if is_sharing else None,
+        dedicated_memory_bytes=0 if is_sharing else None,
+        shared_memory_bytes=total_bytes if is_sharing else None,
         compute_capability=compute_capability,
         architecture=architecture,
         driver_index=card.number("nvmlDeviceGetIndex"),

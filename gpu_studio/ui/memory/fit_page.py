@@ -50,7 +50,8 @@ _WAYS = (
 )  # fmt: skip
 _NETWORKS = (*NETWORK_NAMES, "11 million", "124 million", "1 billion", "7 billion", "70 billion")
 _FILES = (
-    "Models, histories, errors (*.safetensors *.gguf *.pickle *.pkl *.txt *.log);;All files (*)"
+    "Models, histories, errors (*.safetensors *.gguf *.index.json *.pickle *.pkl *.txt *.log);;"
+    "All files (*)"
 )
 _VIEWER = (
     "To see every tensor over time, drop the file on pytorch.org/memory_viz in a browser. It stays "

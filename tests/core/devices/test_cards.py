@@ -6,6 +6,7 @@ import pytest
 
 from gpu_studio.core.devices.card_colors import MOST_CARDS, with_cards
 from gpu_studio.core.devices.cards import chip_of, driver_branches, known_card
+from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.devices.gpu_chips import (
     chip_for_target,
     gfx_target,
@@ -119,6 +120,27 @@ def test_linux_number_of_a_target_is_llvms_name_of_it(version, target):
 )
 def test_a_card_has_the_name_under_which_it_is_sold(vendor_id, device_id, revision, name):
     assert product_name(vendor_id, device_id, revision) == name
+
+
+@pytest.mark.parametrize(
+    ("device_id", "name"),
+    [
+        (0x2F18, "GeForce RTX 5070 Ti Laptop GPU"), (0x2D19, "GeForce RTX 5060 Laptop GPU"),
+        (0x2438, "RTX A5500 Laptop GPU"), (0x1BA1, "GeForce GTX 1070 Mobile"),
+    ],
+)  # fmt: skip
+def test_a_laptops_card_has_the_name_that_its_driver_says(device_id: int, name: str):
+    assert product_name(0x10DE, device_id) == name
+
+
+def test_a_name_of_many_cards_comes_with_the_chip():
+    def shown(name: str, chip: str | None) -> str:
+        return Device(kind="cuda", name=name, chip=chip).short_name
+
+    assert shown("AMD Radeon(TM) Graphics", "Phoenix") == "Radeon Graphics (Phoenix)"
+    assert shown("Intel(R) Graphics", "Arrow Lake-S") == "Intel Graphics (Arrow Lake-S)"
+    assert shown("Intel(R) Graphics", None) == "Intel Graphics"
+    assert shown("AMD Radeon RX 6600", "Navi 23") == "Radeon RX 6600"
 
 
 @pytest.mark.parametrize(

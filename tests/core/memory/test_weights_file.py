@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.memory.networks import Network
-from gpu_studio.core.memory.weights_file import ask_network, read_weights
+from gpu_studio.core.memory.fit import ModelFit
+from gpu_studio.core.memory.modelled_cards import card_at
+from gpu_studio.core.memory.networks import AS_IN_FILE, Network
+from gpu_studio.core.memory.token_speed import step_bytes
+from gpu_studio.core.memory.weights_file import ask_network, read_config, read_weights
+from gpu_studio.core.notice import Tone
 from gpu_studio.process.child_call import ChildAnswer, call_child
 from tests.fakes.weights_files import (
     gguf_info,
@@ -63,7 +67,7 @@ def test_a_gguf_file_is_read_by_its_header(tmp_path: Path, version: int):
     assert network.own_type == ""  # PyTorch does not train in it
     assert network.config is not None
     assert (network.config.layers, network.config.heads) == (2, 8)
-    assert network.config.cache_numbers == 2 * 2 * 2 * 8
+    assert network.config.cache_numbers(3) == 3 * 2 * 2 * 2 * 8
     assert network.config.is_tied is False  # the output has weights of its own
 
 
@@ -100,10 +104,113 @@ def test_split_files_are_one_network(tmp_path: Path):
     assert "m-00001-of-00002.gguf is missing" in refusal(tmp_path / "m-00002-of-00002.gguf")
 
 
-def test_a_pointer_of_git_lfs_says_so(tmp_path: Path):
-    path = tmp_path / "model.safetensors"
-    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5368709120\n")
-    assert "git lfs pull" in refusal(path)
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{:064}\nsize {}\n"
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "m.gguf", "epoch_9.pth.tar"])
+def test_a_pointer_of_git_lfs_is_named_and_its_size_answers(tmp_path: Path, name: str):
+    """bryce-hoehn/Qwen3.5-18B-REAP-A3B-Coding has such a file."""
+    path = tmp_path / name
+    path.write_text(POINTER.format(0, 5_367_324_112))
+    network = read_weights(path)
+    assert network.size_bytes == 5_367_324_112
+    assert "git lfs pull" in network.note
+    assert fits(network, 6144)
+    assert not fits(network, 4096)
+
+
+def test_pointers_to_the_parts_of_a_model_count_together(tmp_path: Path):
+    for number in (1, 2):
+        path = tmp_path / f"m-{number:05}-of-00002.safetensors"
+        path.write_text(POINTER.format(number, 3 << 30))
+    (tmp_path / "config.json").write_text(json.dumps(SMALL))
+    network = read_weights(path)
+    assert network.size_bytes == 6 << 30
+    assert "2 of 2 files" in network.note
+    assert network.config is not None
+    assert network.config.layers == 32
+
+
+def test_an_index_without_its_parts_answers_by_its_size(tmp_path: Path):
+    path = tmp_path / "model.safetensors.index.json"
+    names = [f"model-{number:05}-of-00003.safetensors" for number in (1, 2, 3)]
+    weights = {"model.layers.0.mlp.experts.1.up.weight": names[0], "lm_head.weight": names[2]}
+    path.write_text(json.dumps({"metadata": {"total_size": 3 << 30}, "weight_map": weights}))
+    network = read_weights(path)
+    assert (network.size_bytes, network.has_experts) == (3 << 30, True)
+    assert "None of them is here" in network.note
+    assert fits(network, 4096)
+    for name in names:
+        write_safetensors(tmp_path / name, {name: ("F16", (8, 8))})
+    assert read_weights(path).parameters == 3 * 64
+    path.write_text('{"weight_map": {}}')
+    for name in names:
+        (tmp_path / name).unlink()
+    assert "no size" in refusal(path)
+
+
+def fits(network: Network, mib: int) -> bool | None:
+    answer = ModelFit(card_at(f"model:{mib}"), network, AS_IN_FILE).answer()
+    assert answer.sentence == network.note
+    assert len(answer.verdicts) == 1  # whether it can be trained is not known
+    return answer.verdicts[0].notice.tone is Tone.GOOD
+
+
+SMALL = {
+    "num_hidden_layers": 32, "num_attention_heads": 32, "hidden_size": 4096, "vocab_size": 32000,
+}  # fmt: skip
+QWEN = {
+    "num_hidden_layers": 40, "full_attention_interval": 4, "hidden_size": 2048,
+    "layer_types": (["linear_attention"] * 3 + ["full_attention"]) * 10,
+    "num_attention_heads": 16, "num_key_value_heads": 2, "head_dim": 256,
+    "linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4, "num_experts": 128,
+    "num_experts_per_tok": 8, "moe_intermediate_size": 512, "vocab_size": 248320,
+}  # fmt: skip
+
+
+def test_a_mixture_with_linear_layers_follows_from_its_configuration():
+    """The config.json of bryce-hoehn/Qwen3.5-18B-REAP-A3B-Coding."""
+    config = read_config(json.dumps(QWEN).encode())
+    assert config is not None
+    assert config.cache_numbers(1) == 10 * 2 * 256 * 2
+    assert config.state_numbers == 30 * 32 * 128 * 128
+    network = Network(parameters=18 * 10**9, has_experts=True, config=config)
+    fit = ModelFit(card_at("model:24576"), network, "16-bit")
+    assert fit.cache_bytes == 4096 * 10_240 * 2
+    idle = 40 * 120 * 3 * 2048 * 512
+    assert step_bytes(fit) == pytest.approx(2 * (18 * 10**9 - idle) + fit.cache_bytes, rel=1e-6)
+    assert "10 layers keep 1024 numbers a token" in fit.answer().details
+    assert "state" in fit.answer().details
+
+
+GEMMA = {
+    "general.architecture": "gemma4", "gemma4.block_count": 35, "gemma4.attention.head_count": 8,
+    "gemma4.attention.head_count_kv": 1, "gemma4.attention.key_length": 512,
+    "gemma4.attention.value_length": 512, "gemma4.attention.key_length_swa": 256,
+    "gemma4.attention.value_length_swa": 256, "gemma4.attention.sliding_window": 512,
+    "gemma4.attention.shared_kv_layers": 20, "gemma4.embedding_length": 1536,
+    "gemma4.attention.sliding_window_pattern": ([True] * 4 + [False]) * 7,
+}  # fmt: skip
+
+
+def test_layers_that_use_the_keys_of_others_keep_none(tmp_path: Path):
+    """As llama.cpp logs it: the first 15 layers keep a cache, of which 12 have a window."""
+    network = read_weights(write_gguf(tmp_path / "g.gguf", GEMMA, GGUF))
+    assert network.config is not None
+    for tokens in (100, 8192):
+        expected = 3 * 1024 * tokens + 12 * 512 * min(tokens, 512)
+        assert network.config.cache_numbers(tokens) == expected
+
+
+def test_types_that_are_not_known_are_counted_by_the_files_own_size(tmp_path: Path):
+    """ik_llama.cpp has types of its own, such as 144 and 156."""
+    infos = gguf_info("a", (256,), 144, 0) + gguf_info("b", (256, 4), 156, 160)
+    path = write_gguf(
+        tmp_path / "ik.gguf", LLAMA, {}, infos=infos, counts=(2, len(LLAMA)), data_bytes=1000
+    )
+    network = read_weights(path)
+    assert (network.parameters, network.size_bytes) == (256 * 5, 1000)
 
 
 def changed(change: Callable[[dict[str, Any]], None]) -> bytes:

@@ -188,7 +188,7 @@ def test_no_speed_before_the_bandwidth_is_measured(page, scripts, qtbot):
     scripts[RunWorkload] = measured
     qtbot.waitUntil(find(page, "memory.speed.measure").isEnabled)
     click(page, "memory.speed.measure")
-    qtbot.waitUntil(lambda: speed(page) == "At most 71.1 tokens a second on this card.")
+    qtbot.waitUntil(lambda: speed(page).startswith("At most 71.1 tokens a second on"))
     assert "40.0 GB/s over 562 MB" in folded(page, "memory.speed.detail")
     assert not sees(page, "memory.speed.measure")
 
