@@ -1,4 +1,4 @@
-"""Breaks the program in 40 places, one at a time, and says which of them its tests notice.
+"""Breaks the program in many places, one at a time, and says which of them its tests notice.
 
     python -m tests.breaks [--only N]
 

@@ -89,7 +89,7 @@ def test_each_break_still_has_its_place_and_its_tests(one) -> None:
     assert is_found(one)
     assert one.text != one.change
     assert all((ROOT / name.partition("::")[0]).exists() for name in one.tests)
-    assert len(breaks()) >= 40
+    assert len(breaks()) >= 60
 
 
 @pytest.mark.parametrize("is_kept", [True, False])

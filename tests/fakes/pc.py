@@ -27,18 +27,18 @@ class SteadySensors:
     trouble = None
 
     def __init__(self, inventory: Inventory | None, readings: Iterable[Reading] = ()) -> None:
-        self.calls: list[str] = []
+        self.is_paused: bool | None = None  # not asked yet
+        self.is_closed = False
         self.reads_programs: bool | None = None
         self._events: list[SensorEvent] = [*([inventory] if inventory else []), *readings]
         self._more = threading.Condition()
-        self._closed = False
 
     def readings(self) -> Iterator[SensorEvent]:
         taken = 0
         while True:
             with self._more:
-                self._more.wait_for(lambda: self._closed or taken < len(self._events))  # noqa: B023
-                if self._closed:
+                self._more.wait_for(lambda: self.is_closed or taken < len(self._events))  # noqa: B023
+                if self.is_closed:
                     return
                 event = self._events[taken]
             taken += 1
@@ -50,18 +50,17 @@ class SteadySensors:
             self._more.notify_all()
 
     def pause(self) -> None:
-        self.calls.append("pause")
+        self.is_paused = True
 
     def resume(self) -> None:
-        self.calls.append("resume")
+        self.is_paused = False
 
     def read_programs(self, *, wanted: bool) -> None:
         self.reads_programs = wanted
 
     def close(self) -> None:
-        self.calls.append("close")
         with self._more:
-            self._closed = True
+            self.is_closed = True
             self._more.notify_all()
 
 

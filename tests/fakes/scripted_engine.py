@@ -49,11 +49,11 @@ class ScriptedEngine(InProcessEngine):
         self.scripts = scripts
         self.environment = environment
         self.requests: list[Request] = []
-        self.calls: list[str] = []
+        self.was_stopped = self.was_abandoned = self.is_closed = False
         self.paused = threading.Event()
         self.wake = threading.Condition()
         self._passes = 0  # how many pauses the test lets end
-        self._stopped = self._abandoned = self._closed = False
+        self._stopped = self._abandoned = False
 
     def run(self, request: Request) -> Iterator[Event]:
         self.requests.append(request)
@@ -97,27 +97,24 @@ class ScriptedEngine(InProcessEngine):
 
     def stop(self) -> None:
         with self.wake:
-            self.calls.append("stop")
-            self._stopped = True
+            self._stopped = self.was_stopped = True
             self.wake.notify_all()
 
     def abandon(self) -> None:
         with self.wake:
-            self.calls.append("abandon")
-            self._abandoned = True
+            self._abandoned = self.was_abandoned = True
             self.wake.notify_all()
 
     def close(self) -> None:
         with self.wake:
-            self.calls.append("close")
-            self._closed = True
+            self.is_closed = True
             self.wake.notify_all()
         super().close()
 
     def _pause(self, pause: Pause) -> None:
         def is_over() -> bool:
             stopped = self._stopped and not pause.deaf
-            return self._passes > 0 or stopped or self._abandoned or self._closed
+            return self._passes > 0 or stopped or self._abandoned or self.is_closed
 
         with self.wake:
             self.paused.set()
@@ -128,7 +125,7 @@ class ScriptedEngine(InProcessEngine):
     def _ending(self, request: Request, item: Any) -> Event | None:
         """Return the early end of an answer: abandoned, or stopped between two calls."""
         with self.wake:
-            if self._abandoned or self._closed:
+            if self._abandoned or self.is_closed:
                 return EngineEnded(exit_code=None, stopped=True)
             hears = not isinstance(item, Pause) or not item.deaf
             if self._stopped and hears and isinstance(request, RunWorkload):

@@ -308,7 +308,7 @@ def test_the_engine_ends_before_its_build_is_repaired_and_starts_again(qtbot, pc
     pc.builds.repair("cpu")
     at_work(qtbot, pc, "cpu")
     assert pc.installer.calls == [("cpu", None, "repair")]
-    assert "close" in first.calls
+    assert first.is_closed
     assert pc.session.state is STATES.ABSENT
     pc.installer.finish(record("cpu"))
     qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
@@ -467,7 +467,7 @@ def test_an_outdated_build_works_while_the_new_one_comes(qtbot, pc_with):
     pc.installer.say(STAGES.FETCHED, 100, 100)
     qtbot.waitUntil(lambda: len(pc.installer.calls) == 2)
     assert pc.installer.calls[-1] == ("cpu", None, "install")
-    assert "close" in first.calls
+    assert first.is_closed
     assert pc.session.state is STATES.ABSENT
     pc.installer.finish(record("cpu"))
     qtbot.waitUntil(lambda: pc.session.state is STATES.READY)

@@ -114,7 +114,8 @@ def test_a_stop_between_calls_keeps_the_engine(
     wait_answered(qtbot, watcher, request)
     qtbot.waitUntil(lambda: session.state is EngineState.READY)
     assert watcher.types(request)[-1] is RunStopped
-    assert engines.latest.calls == ["stop"]
+    assert engines.latest.was_stopped
+    assert not engines.latest.was_abandoned
     assert len(engines.made) == 1
     assert watcher.descriptions == 1
 
@@ -132,7 +133,8 @@ def test_a_stop_in_a_long_call_abandons_the_engine_and_starts_a_fresh_one(
     wait_answered(qtbot, watcher, request)
     assert watcher.answer(request)[-1] == EngineEnded(exit_code=None, stopped=True)
     qtbot.waitUntil(lambda: session.state is EngineState.READY)
-    assert engines.made[0].calls == ["stop", "abandon", "close"]
+    assert engines.made[0].was_abandoned
+    assert engines.made[0].is_closed
     assert watcher.descriptions == 2
     assert watcher.losses == []
 
@@ -152,7 +154,7 @@ def test_closing_while_busy_leaves_no_thread(
     wait_paused(qtbot, engines)
     result = len(watcher.answers)
     session.close()
-    assert engines.latest.calls == ["close"]
+    assert engines.latest.is_closed
     assert not any(worker.isRunning() for worker in session.findChildren(Worker))
     session.close()
     session.submit(run_request("3"))

@@ -125,7 +125,7 @@ def test_a_lost_line_keeps_the_devices_and_connects_again(
     qtbot.waitUntil(lambda: attic.notice.action is Action.CONNECT_AGAIN)
     assert (attic.session.state, attic.is_shut) == (EngineState.ABSENT, False)
     assert len(other_pcs.engines.made) == 1, "no second engine is tried on a line that is lost"
-    assert other_pcs.sources[0].calls[-1] == "close"
+    assert other_pcs.sources[0].is_closed
     assert [row.label for row in ready_studio.board.rows][1:] == ["CPU · attic", "GT 1030 · attic"]
     assert addresses(ready_studio) == ["cpu", None, None]
     assert ready_studio.board.rows[2].reason == "The connection to attic was lost."

@@ -126,6 +126,7 @@ def test_what_a_link_leads_to_stays(temporary: Path):
     within = FamilyFolder()
     os.close(within._lock or 0)
     (within.path / "file").symlink_to(elsewhere / "owner.lock")
+    (within.path / "folder").symlink_to(elsewhere)
     remove_left_over()
     assert (elsewhere / "owner.lock").exists()
     assert not within.path.exists()

@@ -54,7 +54,7 @@ def test_the_first_card_is_checked_for_six_minutes(check: CardCheck, engines: En
     (request,) = requests_of(engines)
     own = next(engine for engine in engines.made if request in engine.requests)
     assert own is not programs_own
-    wait_until(lambda: "close" in own.calls)
+    wait_until(lambda: own.is_closed)
     assert (request.device, request.stages, request.round_s) == ("cuda:0", STAGE_NAMES, 360.0)
     assert request.plant is None
     assert (record.verdict, record.errors) == ("passed", 0)
@@ -99,7 +99,7 @@ def test_a_step_that_hears_no_stop_is_ended(
     check.stop()
     record = finish(check)
 
-    assert "abandon" in engine.calls
+    assert engine.was_abandoned
     assert record.verdict == "partial"
     assert not record.findings
 
@@ -129,7 +129,7 @@ def test_an_engine_that_a_driver_keeps_alive_is_left_behind(
 ) -> None:
     class Held(ScriptedEngine):
         def abandon(self) -> None:
-            self.calls.append("abandon")
+            self.was_abandoned = True
 
     engines.kind = Held
     engines.scripts[RunCheck] = deaf_in_compute
@@ -141,7 +141,7 @@ def test_an_engine_that_a_driver_keeps_alive_is_left_behind(
     check._expect_event()
     record = finish(check)
 
-    assert "abandon" in engine.calls
+    assert engine.was_abandoned
     assert record.verdict == "failed"
     assert "stopped answering" in record.sentence
     engine.go()
@@ -246,7 +246,7 @@ def test_a_reading_of_the_memory_does_not_hold_the_check_up(
     assert check.can_run
     check.start()
     assert finish(check).verdict == "passed"
-    assert "abandon" in engine.calls
+    assert engine.was_abandoned
 
 
 def test_an_experiment_with_the_memory_comes_first(check: CardCheck) -> None:

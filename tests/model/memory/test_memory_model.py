@@ -114,7 +114,7 @@ def test_the_lab_ends_with_the_program(qtbot, model, broken, engines):
     at_the_pause(qtbot, engines)
     created = list(engines.made)
     model.parent().close()
-    assert all("close" in engine.calls for engine in created if engine.requests)
+    assert all(engine.is_closed for engine in created if engine.requests)
 
 
 def test_nothing_is_asked_while_the_engine_works(model, engines, scripts, qtbot):

@@ -195,7 +195,7 @@ def test_it_ends_when_the_page_is_left_or_other_work_needs_the_card(
         qtbot.waitUntil(engines.made[0].paused.is_set)
         reply.stop()
     assert studio.lab.state is EngineState.ABSENT
-    qtbot.waitUntil(lambda: "close" in lab.calls)
+    qtbot.waitUntil(lambda: lab.is_closed)
     assert model.history.curve("upper")[1][-1] == 0
     assert not model.is_of_experiment
     idle(qtbot, studio)
@@ -269,4 +269,4 @@ def test_a_modelled_card_has_an_engine_that_stays(scripts, broken, engines, read
     assert (parts(model)["tensors"], parts(model)["holes"]) == (0, 1024)
     assert ready_studio.modelled.state is not EngineState.ABSENT
     assert modelled is not engines.latest, "each experiment begins in a fresh one"
-    assert "close" not in engines.latest.calls
+    assert not engines.latest.is_closed
