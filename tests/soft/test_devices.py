@@ -1,5 +1,6 @@
 import pytest
 
+from tests.soft.child import NoAnswerError
 from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.catalogue import GTX_1650, RTX_3060, RTX_4090
 
@@ -36,3 +37,35 @@ def test_cards_are_made_visible_by_uuid(length: int, soft_pc: MakePc, child: Mak
     cuda = one.run(IDENTITIES + "cuda")
     assert [uuid for uuid, _ in cuda] == [card.uuid for card in reversed(pc.cards)]
     assert one.run(COUNTS) == [2, 2]
+
+
+PREPARED = """
+import threading
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.memory_messages import ReadMemory
+from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.engine.dispatcher import Dispatcher
+dispatcher = Dispatcher(are_cards_asleep=lambda: True)
+def ask(request):
+    return list(dispatcher.run(request, threading.Event()))
+(described,) = ask(DescribeEngine(wakes_cards=False))
+described.cards_asleep
+"""
+WORK = """
+ask(ReadMemory(device="cpu"))
+run = RunWorkload(
+    run_id="1", workload="matmul", device="cpu", size=64, dtype="float32", budget_s=0.05
+)
+type(ask(run)[-1]).__name__
+"""
+
+
+def test_an_engine_with_sleeping_cards_calls_no_driver(soft_pc: MakePc, child: MakeChild) -> None:
+    pc = soft_pc(RTX_3060)
+    pc.fault("cuda*", hang=True)
+    pc.fault("nvml*", hang=True)
+    one = child(pc)
+    assert one.run(PREPARED) is True
+    assert one.run(WORK) == "RunFinished"
+    with pytest.raises(NoAnswerError):  # the first question to CUDA is one too many
+        one.run("ask(DescribeEngine())", timeout_s=3)
