@@ -25,7 +25,7 @@ from PySide6.QtGui import QFont, QFontMetrics, QIcon
 from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.resources import MissingResourceError, resource_path
-from gpu_studio.engine.client import ProcessEngine
+from gpu_studio.engine.client import ProcessEngine, QuickEngine
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 from gpu_studio.engine.recorded_engine import RecordedEngine
 from gpu_studio.hardware.client import SensorReader
@@ -89,6 +89,7 @@ def build_window(
     builds: BuildShelf | None = None,
     wheels: Path | None = None,
     sleep_blocker: SleepBlocker | None = None,
+    quick_factory: EngineFactory | None = None,
 ) -> MainWindow:
     """Return the whole window, not yet shown. It starts nothing before its first paint.
 
@@ -104,8 +105,14 @@ def build_window(
             this Python.
         wheels: a folder of wheels that the builds are installed from without a question.
         sleep_blocker: keeps the PC awake during long work; None lets it sleep.
+        quick_factory: makes the engine without PyTorch; a child process by default.
     """
     guard_overrides()
+
+    def quick(environment: EngineEnvironment) -> Engine:
+        uses_adapters = environment.visible_devices is None
+        return QuickEngine(log_path=log_path, uses_adapters=uses_adapters)
+
     used_settings = settings or Settings(_settings_path())
 
     def packages() -> Path | None:
@@ -117,6 +124,7 @@ def build_window(
         sensor_source or SensorReader(log_path=log_path),
         used_settings,
         modelled_factory=ModelledEngine,
+        quick_factory=quick_factory or quick,
         data_folder=data_folder,
         recorded_factory=lambda recording, speed: RecordedEngine(recording, speed=speed),
         cards_are_simulated=are_cards_simulated(),

@@ -127,6 +127,7 @@ class HeadlineModel(QObject):
         log_wanted(): the user wants to see the log.
         check_wanted(): the user wants to see the check.
         set_up_wanted(): the user wants to see the page that installs the engine.
+        quick_look_wanted(): the user wants a measurement without PyTorch.
         installation_wanted(str): the user wants to install this build of PyTorch.
         cards_wanted(): the user wants to use the cards that sleep.
     """
@@ -135,6 +136,7 @@ class HeadlineModel(QObject):
     log_wanted = Signal()
     check_wanted = Signal()
     set_up_wanted = Signal()
+    quick_look_wanted = Signal()
     installation_wanted = Signal(str)
     cards_wanted = Signal()
 
@@ -251,6 +253,8 @@ class HeadlineModel(QObject):
                 self.cards_wanted.emit()
             case Action.SET_UP | Action.SHOW_SET_UP:
                 self.set_up_wanted.emit()
+            case Action.MEASURE:
+                self.quick_look_wanted.emit()
             case Action.INSTALL:
                 self.installation_wanted.emit(headline.build_tag)
             case Action.SHOW_LOG:

@@ -39,7 +39,8 @@ class Studio(QObject):
 
     `pcs` has this PC and those that the user added; `session`, `lab`, `sensors` and `doctor` are
     those of this one. ``pc_port`` reaches others. `board` has the devices. `modelled` is the engine
-    of simulated cards, created by ``modelled_factory``; it costs nothing and stays.
+    of simulated cards, created by ``modelled_factory``; it costs nothing and stays. `quick` is the
+    one without PyTorch, created by ``quick_factory``; it runs only while it measures.
     ``data_folder`` is the folder of the results; None keeps them only in memory. `doctor` has the
     findings; `headlines` chooses the banner's sentence, `runs` marks the runs of the session.
     ``recorded_factory`` creates the engine that replays a recording; ``cards_are_simulated`` is
@@ -53,11 +54,13 @@ class Studio(QObject):
     Signals:
         destination_wanted(Destination): the user wants to see a page of the window.
         set_up_wanted(): the user wants to see the page that installs the engine.
+        quick_look_wanted(): the user wants a measurement without PyTorch.
         closing(): the program is ending: receivers finish their writing.
     """
 
     destination_wanted = Signal(Destination)
     set_up_wanted = Signal()
+    quick_look_wanted = Signal()
     closing = Signal()
 
     def __init__(
@@ -68,6 +71,7 @@ class Studio(QObject):
         parent: QObject | None = None,
         *,
         modelled_factory: EngineFactory | None = None,
+        quick_factory: EngineFactory | None = None,
         data_folder: Path | None = None,
         recorded_factory: RecordedFactory | None = None,
         cards_are_simulated: bool = False,
@@ -91,6 +95,7 @@ class Studio(QObject):
         self.session, self.lab = here.session, here.lab
         self.sensors, self.doctor = here.sensors, here.doctor
         self.modelled = EngineSession(modelled_factory or engine_factory, self)
+        self.quick = EngineSession(quick_factory or engine_factory, self)
         self.builds: Builds | None = None
         if build_store is not None and build_installer is not None:
             from gpu_studio.model.builds import Builds
@@ -104,6 +109,7 @@ class Studio(QObject):
         )
         self.headlines.cards_wanted.connect(self.wake_cards)
         self.headlines.set_up_wanted.connect(self.set_up_wanted)
+        self.headlines.quick_look_wanted.connect(self.quick_look_wanted)
         self.headlines.check_wanted.connect(self._show_check)
         self.runs = RunMarks(self.session, self.sensors, self)
         self.snippets = Snippets(self)
@@ -133,6 +139,7 @@ class Studio(QObject):
             self.builds.close()
         self.pcs.close()
         self.modelled.close()
+        self.quick.close()
 
     def go_to(
         self, page: PageId, *, device: str = "", path: Path | None = None, starts: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QEvent, Qt, Signal, Slot
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     )
 
     from gpu_studio.model.pages import PageId
+    from gpu_studio.model.quick_look import QuickLook
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.setup.setup_line import SetupLine  # 13 ms
     from gpu_studio.ui.theme import Theme
@@ -133,7 +135,10 @@ class MainWindow(QMainWindow):
         self.setMinimumSize(*_SMALLEST)
         self._restore()
         self._setup_page: QWidget | None = None
+        self._quick_page: QWidget | None = None
+        self._quick_look: QuickLook
         studio.set_up_wanted.connect(self.show_setup)
+        studio.quick_look_wanted.connect(self.show_quick_look)
         self.tabs.currentChanged.connect(self._turn_to)
         self._turn_to()
         if studio.builds is not None and not studio.builds.has_engine:
@@ -206,7 +211,7 @@ class MainWindow(QMainWindow):
         if event.key() != Qt.Key.Key_Escape:
             super().keyPressEvent(event)
         elif self.tabs.isHidden():
-            self._hide_setup()
+            self._stand_in(None)
         elif self._is_presented:
             self.present(is_presented=False)
         elif not self._code.isHidden():
@@ -321,28 +326,57 @@ class MainWindow(QMainWindow):
 
     def show_setup(self) -> None:
         """Show the page that installs the engine in the place of the tabs."""
-        builds, place = self._studio.builds, self.tabs.parentWidget()
-        column = place.layout() if place is not None else None
-        if builds is None or not isinstance(column, QVBoxLayout):
+        if self._studio.builds is None:
             return
         if self._setup_page is None:
             from gpu_studio.ui.setup.setup_page import SetupPage  # 15 ms
 
-            self._setup_page = TabScroll(SetupPage(self._studio, self._theme, self._hide_setup))
-            column.insertWidget(0, self._setup_page, 1)
-        self._swap_setup(is_shown=True)
+            page = SetupPage(self._studio, self._theme, partial(self._stand_in, None))
+            self._setup_page = self._added(page)
+        self._stand_in(self._setup_page)
 
-    def _hide_setup(self) -> None:
-        self._swap_setup(is_shown=False)
+    def show_quick_look(self) -> None:
+        """Measure without PyTorch, on a page in the place of the tabs."""
+        if self._quick_page is None:
+            from gpu_studio.model.quick_look import QuickLook
+            from gpu_studio.ui.setup.quick_page import QuickPage
 
-    def _swap_setup(self, *, is_shown: bool) -> None:
-        assert self._setup_page is not None
-        self.tabs.setVisible(not is_shown)
-        self._setup_page.setVisible(is_shown)
+            model = QuickLook(self._studio.quick, self._studio)
+            page = QuickPage(
+                model, self._studio.builds, self._theme, self._close_quick_look, self.show_setup
+            )
+            self._quick_page = self._added(page)
+            self._quick_look = model
+        self._stand_in(self._quick_page)
+        self._quick_look.measure()
+
+    def _close_quick_look(self) -> None:
+        """Lead back to where the measurement was asked for."""
+        self._quick_look.stop()
+        builds = self._studio.builds
+        if builds is not None and not builds.has_engine:
+            self.show_setup()
+        else:
+            self._stand_in(None)
+
+    def _added(self, page: QWidget) -> QWidget:
+        """Return a page that can stand in the place of the tabs, with its scroll bar."""
+        scrolling = TabScroll(page)
+        place = self.tabs.parentWidget()
+        column = place.layout() if place is not None else None
+        assert isinstance(column, QVBoxLayout)
+        column.insertWidget(0, scrolling, 1)
+        return scrolling
+
+    def _stand_in(self, page: QWidget | None) -> None:
+        """Show a page in the place of the tabs; None shows the tabs."""
+        for one in (self._setup_page, self._quick_page):
+            if one is not None:
+                one.setVisible(one is page)
+        self.tabs.setVisible(page is None)
         if self._line is not None:
-            self._line.set_wanted(not is_shown)
-        first = self._setup_page if is_shown else self.tabs
-        first.setFocus()
+            self._line.set_wanted(page is None)
+        (page or self.tabs).setFocus()
 
     def _turn_to(self) -> None:
         """Follow the tab in front with the code and the headline.

@@ -66,6 +66,8 @@ def fill_menus(
     if studio.builds is not None:
         set_up = pytorch.addAction("&Install or remove PyTorch…", studio.set_up_wanted.emit)
         set_up.setObjectName("menu.set_up")
+    quick = pytorch.addAction("&Measure without PyTorch", studio.quick_look_wanted.emit)
+    quick.setObjectName("menu.quick")
     about = bar.addMenu("&Help")
     about.addAction("&Words and how a time is measured", partial(_show_words, window))
     about.addSeparator()

@@ -229,18 +229,13 @@ class QuickCopy(QuickWork):
     description = WorkloadDescription(
         name="copy",
         title="Copy",
-        sentence="Copies memory and computes nothing, so the memory's speed decides.",
+        sentence=(
+            "Copies numbers within the device's memory and computes nothing, so the memory's speed "
+            "decides. The bytes read and written count."
+        ),
         dtypes=("float32",),
         sizes=(1, 4, 16, 64),
         throughput_unit="B/s",
-        options=(
-            WorkloadOption(
-                name="direction",
-                title="Direction",
-                sentence="d2d copies within the device's memory; the bytes read and written count.",
-                values=("d2d",),
-            ),
-        ),
         size_title="MiB to copy",
         size_text="{size} MiB",
     )

@@ -50,7 +50,7 @@ class SetupPage(Page):
 
     def __init__(self, studio: Studio, theme: Theme, close: Callable[[], object]) -> None:
         assert studio.builds is not None
-        self._builds, self._close = studio.builds, close
+        self._studio, self._builds, self._close = studio, studio.builds, close
         model = SetupModel(studio.builds, studio.sensors)
         super().__init__("setup", model, theme)
         model.setParent(self)
@@ -120,8 +120,12 @@ class SetupPage(Page):
             return builds.trouble is not None and bool(builds.trouble.link)
 
         return (
+            Press(self._measure_label, self._studio.quick_look_wanted.emit, primary=True,
+                  name="measure", tip="Without PyTorch and without a download",
+                  shown=lambda: not builds.has_engine and m.is_offer),
             Press(lambda: words.begin_label(builds), lambda: builds.begin(*builds.planned),
-                  primary=True, name="begin", shown=can_begin),
+                  primary=lambda: builds.has_engine or not m.is_offer, name="begin",
+                  shown=can_begin),
             Press("Not now", builds.decline_updates, name="not_now",
                   tip="The update stays on this page, and no line on the other pages offers it",
                   shown=lambda: words.is_update_offered(builds) and builds.has_engine
@@ -147,6 +151,10 @@ class SetupPage(Page):
             Press("Give up…", self._ask_to_give_up, link=True, name="give_up",
                   shown=lambda: builds.can_give_up),
         )  # fmt: skip
+
+    def _measure_label(self) -> str:
+        device = self.model.device
+        return "Measure this PC now" if device is None or device.is_cpu else "Measure my card now"
 
     def _build(self, family: str) -> Part:
         """Return the row of an installed build."""

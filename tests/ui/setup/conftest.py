@@ -42,7 +42,7 @@ def pc_with_all_pages(qtbot, engines, settings, monkeypatch):
     monkeypatch.setattr(engine_handover, "_SETTLE_MS", 1)
     collected = []
 
-    def make(store=None, inventory=None):
+    def make(store=None, inventory=None, quick_factory=None):
         store = store or FakeShelf()
         installer = ScriptedBuildInstaller(store)
         monkeypatch.setattr("gpu_studio.app.BuildInstallChild", lambda *_: installer)
@@ -51,6 +51,7 @@ def pc_with_all_pages(qtbot, engines, settings, monkeypatch):
             sensor_source=SteadySensors(inventory or gt_1030()),
             settings=settings,
             builds=store,
+            quick_factory=quick_factory,
         )
         collected.append(window)
         window.show()
