@@ -7,6 +7,7 @@ import torch
 
 from gpu_studio.core.devices.peaks import known_capabilities
 from gpu_studio.core.devices.published_builds import table_differences
+from gpu_studio.core.devices.start_errors import START_ERRORS
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.maker_builds import serves
 from gpu_studio.core.messages.engine_messages import DescribeEngine, StartError
@@ -14,7 +15,7 @@ from gpu_studio.core.messages.placement_messages import UseDevice
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.engine import device as devices
 from gpu_studio.engine import device as properties
-from gpu_studio.engine.accelerators.cuda import Cuda, explain_unavailable
+from gpu_studio.engine.accelerators.cuda import Cuda, explain_unavailable, start_code
 from gpu_studio.engine.device import resolve, torch_card
 from gpu_studio.engine.workloads.registry import WORKLOADS
 from tests.engine.answers import ask
@@ -139,11 +140,33 @@ def test_why_cuda_is_not_available(
     assert "cudaGetDeviceCount" not in sentence
 
 
+@pytest.mark.parametrize("number", START_ERRORS)
+def test_each_error_of_the_start_is_known_by_its_number(number: int):
+    assert start_code(f"Unexpected error from cudaGetDeviceCount(). Error {number}: any") == number
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("CUDA driver initialization failed, you might not have a CUDA gpu.", 3),
+        ("CUDA unknown error - this may be due to an incorrectly set up environment", 999),
+        ("Got 'out of memory' error while trying to initialize CUDA.", 2),
+        ("The NVIDIA driver on your system is too old (found version 11040)", 35),
+        ("(101) : invalid device ordinal", 101),
+        ("CUDA error: named symbol not found", 500),
+        ("Error 12345: whatever", None),
+        ("", None),
+    ],
+)
+def test_an_error_of_the_start_is_known_by_its_words(text: str, code: int | None):
+    assert start_code(text) == code
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [
         ("Error 804: forward compatibility was attempted on non supported HW", 804),
-        ("No CUDA GPUs are available", None),
+        ("Something else", None),
     ],
 )
 def test_the_error_of_the_start_is_a_value_of_its_own(

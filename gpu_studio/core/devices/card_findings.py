@@ -8,9 +8,11 @@ from gpu_studio.core.devices import nvidia
 from gpu_studio.core.devices.card_identity import identity_of
 from gpu_studio.core.devices.cards import disagreements, torch_card_of
 from gpu_studio.core.devices.devices import EXCLUSIVE_PROCESS, PROHIBITED
-from gpu_studio.core.devices.finding import Finding, newer_driver, restart
+from gpu_studio.core.devices.finding import Finding, continued, newer_driver, restart
 from gpu_studio.core.devices.link import widest_link
 from gpu_studio.core.devices.pc_facts import architecture_of
+from gpu_studio.core.devices.start_errors import GIVE_CARD
+from gpu_studio.core.devices.unused_cards import UnusedCards
 from gpu_studio.core.notice import Action
 from gpu_studio.core.texts import listed
 from gpu_studio.core.wheel_table import CPU_TAG
@@ -232,7 +234,14 @@ def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
         return  # what PyTorch can do with those is a finding of its own
     others = other_names(facts)
     sentence = "This PC has no NVIDIA card, so everything here runs on the CPU."
-    if facts.inventory.is_wsl:
+    case = UnusedCards(facts, ())
+    if case.is_boxed:
+        box = case.sandbox[0].upper() + case.sandbox[1:]
+        sentence = (
+            f"{box} shows no NVIDIA card, so everything here runs on the CPU. If the PC has one: "
+            f"{continued(case.step(GIVE_CARD).words)}"
+        )
+    elif facts.inventory.is_wsl:
         sentence = (
             "WSL shows no NVIDIA card, so everything here runs on the CPU. If Windows has one, "
             "install its driver in Windows, not in WSL."

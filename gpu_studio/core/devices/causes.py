@@ -13,6 +13,7 @@ from gpu_studio.core.devices import nvidia
 from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.devices.start_errors import (
     FABRIC_MANAGER,
+    GIVE_CARD,
     START_ERRORS,
     SWITCHED_CARDS,
     Advice,
@@ -104,25 +105,31 @@ _RESTART = {"any": Advice("Restart the PC.", "{restart}")}
 _SEE_LOG = {"any": Advice("Its reason is in the kernel's log.", "sudo dmesg | grep -i nvrm")}
 _OTHER_VERSION = {
     "any": Advice(
-        "Switch the PC off for a minute. If that does not help, try another driver version.",
-        "sudo dmesg | grep -i nvrm",
+        "Switch the PC off for a minute. If that does not help, try another driver version."
     )
 }
-_GIVE_CARD = {
-    "container": Advice(
-        "Start it again with --gpus all (Docker) or --device nvidia.com/gpu=all (Podman)."
-    ),
-    "any": Advice("Start the container with access to the card, or reinstall the driver."),
-}
 _GIVE_FILES = {
-    "container": Advice("Start it again with --device /dev/kfd --device /dev/dri."),
+    "apptainer": Advice("Start the container again with --rocm."),
+    "lxc": Advice("Add /dev/kfd and /dev/dri to its configuration."),
+    "kubernetes": Advice("Let the pod ask for the resource amd.com/gpu."),
+    "container": Advice("Start the container again with --device /dev/kfd --device /dev/dri."),
     "flatpak": Advice("Allow it all devices, for example in Flatseal."),
     "any": Advice("Use an installation outside of it."),
 }
-_GIVE_NODES = {**_GIVE_FILES, "container": Advice("Start it again with --device /dev/dri.")}
-_WITH_GROUP = Advice(
-    "Start the container again with --group-add and the number of the file's group."
-)
+_GIVE_NODES = {
+    **_GIVE_FILES,
+    "apptainer": Advice("Start the container again with --bind /dev/dri."),
+    "lxc": Advice("Add /dev/dri to its configuration."),
+    "kubernetes": Advice("Let the pod ask for the resource gpu.intel.com/xe."),
+    "container": Advice("Start the container again with --device /dev/dri."),
+}
+_GIVE_GROUP = {
+    "docker": Advice("Start the container again with --group-add and the file's group."),
+    "podman": Advice("Start the container again with --group-add keep-groups."),
+    "container": Advice("Let its user be in the file's group."),
+    "flatpak": _GIVE_FILES["flatpak"],
+    "any": _GIVE_FILES["any"],
+}
 
 
 def _of_files(code: str, begins: str, source: str) -> tuple[Row, ...]:
@@ -130,8 +137,8 @@ def _of_files(code: str, begins: str, source: str) -> tuple[Row, ...]:
     says = f"{begins}you may not open {{file_name}}."
     in_nixos = "On NixOS, add {group} to the groups of your user in its configuration."
     return (
-        Row(code, lambda c: c.is_boxed and c.file, says, {**_GIVE_FILES, "container": _WITH_GROUP},
-            source),
+        Row(code, lambda c: c.is_boxed and c.file,
+            f"{begins}{{sandbox}} may not open {{file_name}}.", _GIVE_GROUP, source),
         Row(code, lambda c: c.file and c.file.is_member, says,
             {"any": Advice("You are in the group {group}: log out and in for it to count.")},
             source),
@@ -157,6 +164,26 @@ OF_ANY_CARD = (
         "PCI Local Bus Specification: a slot without an answer reads as ones; e4s2022/e4s 25"),
 )  # fmt: skip
 
+# What the driver itself writes into the kernel's log about a card that it could not start.
+_OF_THE_LOG = (
+    Row("card_lost", _logs("fallen off the bus"),
+        "Your {names} has fallen off the bus, says the kernel.", _RESTART, "NVIDIA, XID 79"),
+    Row("no_driver", _logs("requires use of the NVIDIA open kernel modules"),
+        _NOT_TAKEN + "it needs the driver's open kernel module.",
+        {"any": Advice("Install the driver with the open module.", "{driver_page}")}, _OWN_LOG),
+    Row("no_driver", _logs("not supported by open nvidia.ko"),
+        _NOT_TAKEN + "it needs the driver's proprietary kernel module.",
+        {"any": Advice("Install the driver with that module.", "{driver_page}")}, _OWN_LOG),
+    Row("no_driver", _logs(r"\bBAR\d? is 0M|I/O region assigned .* is invalid"),
+        _HELD + ": it got no addresses (BAR) from the PC.",
+        {"any": Advice("In the BIOS, turn on “Above 4G Decoding”, or change Resizable BAR.")},
+        f"{_DRIVER_README}; {_OWN_LOG}"),
+    Row("no_driver", _logs(r"\bGSP\b"), _HELD + ": the processor on it (GSP) did not start.",
+        _OTHER_VERSION, _OPEN_ISSUES),
+    Row("no_driver", _logs("RmInitAdapter"), _HELD + " (RmInitAdapter failed).", _OTHER_VERSION,
+        _OPEN_ISSUES),
+)  # fmt: skip
+
 # NVML cannot be asked at all.
 OF_NVIDIAS_DRIVER = (
     Row("driver_library_mismatch", lambda c: c.has_two_versions,
@@ -169,36 +196,41 @@ OF_NVIDIAS_DRIVER = (
             {"flatpak": Advice("Outside of it, run “flatpak update”."), "any": _GIVE_FILES["any"]},
             "Flatpak: org.freedesktop.Platform.GL.nvidia has the version of the PC's driver"),
         Row("no_driver", lambda c: c.is_boxed and c.runs_module,
-            _NOT_READY + "its driver runs, but {sandbox} has no access to it.", _GIVE_CARD,
+            _NOT_READY + "its driver runs, but {sandbox} has no access to it.", GIVE_CARD,
             _TOOLKIT),
         Row("no_driver", lambda c: c.runs_module and c.knows_signs,
             _NOT_READY + "its driver runs, but the driver's library is missing.",
             {"any": Advice("Reinstall the NVIDIA driver.", "{install}")}, _DRIVER_GUIDE),
         Row("no_driver", lambda c: c.runs_module,
-            _NOT_READY + "its driver runs, but the driver's library is missing here.", _GIVE_CARD,
+            _NOT_READY + "its driver runs, but the driver's library is missing here.", GIVE_CARD,
             _TOOLKIT),
         Row("no_driver", _always, _NOT_READY + "{trouble}",
             {"any": Advice("{to_install}", "{install}")}, _DRIVER_GUIDE),
     ),
+    *_when(
+        lambda c: _is_on_linux(c) and c.driver.error_code == "no_permission",
+        *_of_files("no_driver", _NOT_READY, _DRIVER_GUIDE),
+        Row("no_driver", _always, _NOT_READY + "{trouble}",
+            {**GIVE_CARD,
+             "any": Advice("It needs access to the files /dev/nvidia*.", nvidia.SHOW_PERMISSIONS)},
+            _DRIVER_GUIDE),
+    ),
     Row("no_driver", lambda c: c.is_boxed and c.runs_module,
-        _NOT_READY + "its driver runs, but {sandbox} has no access to it.", _GIVE_CARD, _TOOLKIT),
+        _NOT_READY + "its driver runs, but {sandbox} has no access to it.", GIVE_CARD, _TOOLKIT),
     Row("no_driver", _is_boxed, _NOT_READY + "{trouble}",
         {"any": Advice("Start the driver on the PC itself.")}, _DRIVER_GUIDE),
     Row("no_driver", lambda c: c.facts.inventory.is_wsl, _NOT_READY + "{trouble}",
         {"any": Advice("It is the driver of Windows. Restart the PC.", "{restart}")},
         "NVIDIA, CUDA on WSL User Guide"),
     *_when(
-        lambda c: _is_on_linux(c) and c.driver.error_code == "no_permission",
-        *_of_files("no_driver", _NOT_READY, _DRIVER_GUIDE),
-        Row("no_driver", _always, _NOT_READY + "{trouble}",
-            {"any": Advice("It needs access to the files /dev/nvidia*.", nvidia.SHOW_PERMISSIONS)},
-            _DRIVER_GUIDE),
-    ),
-    *_when(
         lambda c: _is_on_linux(c) and c.driver.error_code == "not_running",
         Row("no_driver", _logs("key was rejected"),
             _NOT_READY + "Linux refuses the driver, because its key is not enrolled.",
             {"any": Advice("Enroll the key, or turn Secure Boot off.")}, _SIGNING),
+        *_OF_THE_LOG,
+        Row("no_driver", lambda c: c.runs_module and c.lacks_file("/dev/nvidiactl"),
+            _NOT_READY + "its module runs, but its device files are missing.",
+            {"any": Advice("Make them.", "sudo nvidia-modprobe -c 0 -u")}, _UVM),
         Row("no_driver", lambda c: c.facts.inventory.secure_boot,
             _NOT_READY + "{trouble} Secure Boot is on, and Linux then loads only signed drivers.",
             {"any": Advice("Start it. If it answers “Key was rejected by service”, enroll its key "
@@ -220,23 +252,8 @@ OF_NVIDIAS_DRIVER = (
 
 # NVML answers, but does not list a card that is on the bus.
 OF_NVIDIAS_CARD = (
-    Row("no_driver", _is_boxed, "Your {names} was not given to {sandbox}.", _GIVE_CARD, _TOOLKIT),
-    Row("card_lost", _logs("fallen off the bus"),
-        "Your {names} has fallen off the bus, says the kernel.", _RESTART, "NVIDIA, XID 79"),
-    Row("no_driver", _logs("requires use of the NVIDIA open kernel modules"),
-        _NOT_TAKEN + "it needs the driver's open kernel module.",
-        {"any": Advice("Install the driver with the open module.", "{driver_page}")}, _OWN_LOG),
-    Row("no_driver", _logs("not supported by open nvidia.ko"),
-        _NOT_TAKEN + "it needs the driver's proprietary kernel module.",
-        {"any": Advice("Install the driver with that module.", "{driver_page}")}, _OWN_LOG),
-    Row("no_driver", _logs(r"\bBAR\d? is 0M|I/O region assigned .* is invalid"),
-        _HELD + ": it got no addresses (BAR) from the PC.",
-        {"any": Advice("In the BIOS, turn on “Above 4G Decoding”, or change Resizable BAR.")},
-        f"{_DRIVER_README}; {_OWN_LOG}"),
-    Row("no_driver", _logs(r"\bGSP\b"), _HELD + ": the processor on it (GSP) did not start.",
-        _OTHER_VERSION, _OPEN_ISSUES),
-    Row("no_driver", _logs("RmInitAdapter"), _HELD + " (RmInitAdapter failed).", _OTHER_VERSION,
-        _OPEN_ISSUES),
+    Row("no_driver", _is_boxed, "Your {names} was not given to {sandbox}.", GIVE_CARD, _TOOLKIT),
+    *_OF_THE_LOG,
     Row("no_driver", lambda c: c.is_held_by_nvidia, _HELD + ".",
         {"any": Advice("Look in the kernel's log, switch the PC off for a minute, then try another "
                        "driver version.", "sudo dmesg | grep -i nvrm")}, _OPEN_ISSUES),
@@ -274,7 +291,7 @@ OF_CUDA = (
         lambda c: _is_on_linux(c) and c.code in (None, 3, 100, 304, 800, 999),
         Row("card_not_usable", _lacks("/dev/nvidia-uvm"),
             _CANNOT + "/dev/nvidia-uvm is missing, through which CUDA works.",
-            {"container": _GIVE_CARD["container"],
+            {**GIVE_CARD,
             "flatpak": Advice("Outside of it, run “sudo modprobe nvidia_uvm”."),
             "any": Advice("Load the module for it.", "sudo modprobe nvidia_uvm")}, _UVM),
         *_of_files("card_not_usable", _CANNOT, _UVM),
@@ -311,6 +328,8 @@ _HIDDEN = Row(
     "HIP, “GPU isolation”; Level Zero, “Affinity Mask”",
 )
 _AT_LAST = (
+    Row("card_not_usable", lambda c: c.is_alone, _CANNOT + "{because}",
+        {"any": Advice("", "{maker_page}")}, "torch.cuda.device_count, torch.xpu.device_count"),
     Row("card_not_usable", lambda c: _is_on_linux(c) and c.old_kernel, _CANNOT + "{old_kernel}.",
         {"any": Advice("Update the system.", "{maker_page}")}, "AMD, compatibility matrix"),
     Row("card_not_usable", _is_boxed, _CANNOT + "{because}",
@@ -341,7 +360,8 @@ OF_ROCM = (
             _CANNOT + "the driver amdgpu does not run (no /dev/kfd).",
             {"any": Advice("Load it.", "sudo modprobe amdgpu")}, _ROCM_GUIDE),
         *_of_files("card_not_usable", _CANNOT, _ROCM_GUIDE),
-        Row("card_not_usable", lambda c: c.knows_signs and not c.is_boxed and not c.old_kernel,
+        Row("card_not_usable",
+            lambda c: c.knows_signs and not (c.is_boxed or c.old_kernel or c.is_alone),
             _CANNOT + "{because}",
             {"any": Advice("Its device files are open. Compare card and Linux with AMD's list.",
                            "{maker_page}")}, _ROCM_GUIDE),
@@ -370,7 +390,7 @@ OF_XPU = (
             {"container": Advice("Use an image that has it.", "{maker_page}"),
              "any": Advice("Install it as this page says for your system.", "{maker_page}")},
             _XPU_GUIDE),
-        Row("card_not_usable", lambda c: c.signs.has_level_zero and not c.is_boxed,
+        Row("card_not_usable", lambda c: c.signs.has_level_zero and not (c.is_boxed or c.is_alone),
             _CANNOT + "{because}",
             {"any": Advice("Level Zero is there, but may be older than the card.",
                            "{maker_page}")}, _XPU_GUIDE),

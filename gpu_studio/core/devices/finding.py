@@ -152,7 +152,7 @@ OLDER_TORCH_PAGE = "https://pytorch.org/get-started/previous-versions/"
 
 def continued(text: str) -> str:
     """Return a sentence as it reads after a colon; acronyms keep their capitals."""
-    if text.split(" ", 1)[0] in ("The", "No", "This", "A", "You", "There"):
+    if text.split(" ", 1)[0] in ("The", "No", "This", "A", "You", "There", "Start", "Add", "Let"):
         return text[0].lower() + text[1:]
     return text
 

@@ -40,14 +40,15 @@ NEEDS = {
     ("Intel", "Linux"): "needs Intel's Level Zero (the package libze-intel-gpu1)",
     ("Intel", "Windows"): "needs Intel's newest graphics driver",
 }
-# The variables that hide cards: CUDA's, "GPU isolation techniques" of HIP, and Level Zero's
-# specification, "Affinity Mask". The last is the one that a command unsets.
+# The variables that hide cards: CUDA's, "GPU isolation techniques" of HIP, Level Zero's
+# specification, "Affinity Mask", and oneAPI DPC++'s "Environment Variables".
 _HIDING = {
     "rocm": ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
-    "xpu": ("ZE_AFFINITY_MASK",),
+    "xpu": ("ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR"),
 }
 MAKERS = {"cuda": "NVIDIA", "rocm": "AMD", "xpu": "Intel"}
 _MODULES = {"AMD": ("amdgpu",), "Intel": ("xe", "i915")}
+_SELECTOR = "ONEAPI_DEVICE_SELECTOR"
 _GROUP = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _SLOT = re.compile(r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\b", re.IGNORECASE)
 _WITH_XE = ("Xe2", "Xe3")
@@ -122,6 +123,11 @@ class UnusedCards:
         return self.facts.inventory.distribution
 
     @property
+    def is_alone(self) -> bool:
+        """Whether PyTorch uses other cards of the maker's: only what is of this card counts."""
+        return self.facts.engine is not None and self.facts.engine.cuda_available
+
+    @property
     def version(self) -> str:
         return self.driver.version or "in use"
 
@@ -139,7 +145,7 @@ class UnusedCards:
 
     @property
     def install(self) -> str:
-        return nvidia.install_driver(self.facts)
+        return self.driver_page if self.is_boxed else nvidia.install_driver(self.facts)
 
     @property
     def where(self) -> str:
@@ -159,7 +165,8 @@ class UnusedCards:
         if len(last) == 1:
             kinds = listed(sorted({architecture_of(card) or "" for card in old}))
             return f"Install NVIDIA driver {last.pop()}, the last for {kinds} cards."
-        own_tool = " with your system's driver tool" if self.is_on_linux else self.where
+        has_tool = self.is_on_linux and not self.is_boxed
+        own_tool = " with your system's driver tool" if has_tool else self.where
         return f"Install the NVIDIA driver{own_tool}."
 
     @property
@@ -182,7 +189,8 @@ class UnusedCards:
         """A variable that leaves no card to PyTorch; empty if none surely does."""
         variables = self.facts.inventory.variables
         for name in _HIDING.get(self.kind, ()):
-            if name in variables and hides_all(variables[name], len(self.cards)):
+            hides = hides_level_zero if name == _SELECTOR else hides_all
+            if name in variables and hides(variables[name], len(self.cards)):
                 return name
         return ""
 
@@ -320,7 +328,7 @@ class UnusedCards:
         if box in ("flatpak", "snap"):
             return (box, "any")
         if box:
-            return (*(("WSL container",) if wsl else ()), "container", "any")
+            return (*(("WSL container",) if wsl else ()), box, "container", "any")
         return ("WSL" if wsl else self.facts.system, "any")
 
     def step(self, steps: Mapping[str, Advice]) -> Advice:
@@ -401,3 +409,10 @@ def hides_all(value: str, count: int) -> bool:
     if not entries[0].lstrip("-").isdecimal():
         return False
     return not 0 <= int(entries[0]) < max(count, 1)
+
+
+def hides_level_zero(value: str, _count: int) -> bool:
+    """Return whether a choice of SYCL's devices leaves out Level Zero, PyTorch's way to Intel's."""
+    chosen = {term.partition(":")[0].strip() for term in value.split(";")} - {""}
+    wanted = {name for name in chosen if not name.startswith("!")}
+    return bool(wanted) and wanted.isdisjoint({"level_zero", "*"})

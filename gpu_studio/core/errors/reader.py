@@ -94,6 +94,12 @@ def kind_of(text: str) -> ErrorKind | None:
     return error_table().kinds[found[0].kind]
 
 
+def cuda_codes_of(text: str) -> tuple[int, ...]:
+    """Return each cudaError_t of which a short error is the message; none if it is not known."""
+    found = _errors_in(letters_of(text))
+    return found[0].form.codes if found else ()
+
+
 def read_error(text: str) -> ErrorReading:
     """Return what is known of the first error in any text: it causes those that follow.
 

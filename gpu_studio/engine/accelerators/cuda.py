@@ -13,9 +13,9 @@ import torch
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices.published_builds import advice_for
-from gpu_studio.core.devices.start_errors import START_ERRORS, start_code
+from gpu_studio.core.devices.start_errors import START_ERRORS
 from gpu_studio.core.error_table import Family
-from gpu_studio.core.errors.reader import family_of
+from gpu_studio.core.errors.reader import cuda_codes_of, family_of
 from gpu_studio.core.failure import first_line
 from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.resources import MissingResourceError
@@ -33,7 +33,9 @@ _BFLOAT16_PRODUCTS_FROM, _TF32_FROM = (7, 0), (8, 0)
 # torch.cuda._sleep counts clock cycles; every card's clock is below this.
 _FASTEST_CLOCK_HZ = 3.5e9
 _HEAD_START_S = 0.5e-3
-_OTHER_ERROR = re.compile(r"\bError (?P<code>\d+): (?P<words>[^\n]+)")
+_START_ERROR = re.compile(r"\bError (?P<code>\d+): (?P<words>[^\n]+)")
+# c10/cuda/CUDAFunctions.cpp: its own words for cudaErrorInitializationError and MemoryAllocation.
+_OWN_WORDS = {"CUDA driver initialization failed": 3, "'out of memory' error while trying": 2}
 # The driver's library as this process has it: on Linux, its file's name has its version.
 _LOADED_LIBRARY = re.compile(r"(/\S*/libcuda\.so[\d.]*)(?: \(deleted\))?$", re.MULTILINE)
 _LOADED_FILES = Path("/proc/self/maps")
@@ -270,12 +272,23 @@ def explain_unavailable(text: str, visible_devices: str | None) -> str:
     code = start_code(text)
     if code is not None:
         return f"CUDA could not start: {START_ERRORS[code].meaning} (error {code})."
-    other = _OTHER_ERROR.search(text)
+    other = _START_ERROR.search(text)
     if other is not None:
         words = other["words"].strip().rstrip(".")[:200]
         return f"CUDA could not start: error {other['code']}, {words}."
     reason = first_line(text, 200).rstrip(".") or "no reason given"
     return f"CUDA could not start: {reason}."
+
+
+def start_code(text: str) -> int | None:
+    """Return the number of CUDA's error in the text of a failed start, by itself or by its words.
+
+    None for what is not in the table of these errors.
+    """
+    named = _START_ERROR.search(text)
+    numbers = [int(named["code"])] if named is not None else []
+    numbers += [number for words, number in _OWN_WORDS.items() if words in text]
+    return next((one for one in (*numbers, *cuda_codes_of(text)) if one in START_ERRORS), None)
 
 
 def loaded_library(loaded_files: Path = _LOADED_FILES) -> str:

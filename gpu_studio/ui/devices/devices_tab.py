@@ -130,7 +130,7 @@ class OverviewPage(Page):
                     Press(lambda: m.verdict.action_label,
                           lambda: self._studio.headlines.act(m.verdict),
                           primary=True, name="verdict.action"),
-                    Press("Copy the command", self._copy_command, primary=True, icon="copy",
+                    Press(lambda: self._copy_label, self._copy_command, primary=True, icon="copy",
                           name="verdict.copy", shown=lambda: self._has_command),
                     Press(lambda: comparison.title,
                           lambda: self._studio.go_to(BENCHMARK, starts=True),
@@ -279,6 +279,11 @@ class OverviewPage(Page):
     def _has_command(self) -> bool:
         verdict = self.model.verdict
         return bool(verdict.command) and not verdict.action
+
+    @property
+    def _copy_label(self) -> str:
+        is_address = self.model.verdict.command.startswith("https://")
+        return "Copy the address" if is_address else "Copy the command"
 
     @property
     def _has_cure(self) -> bool:
