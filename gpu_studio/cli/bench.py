@@ -13,14 +13,13 @@ import msgspec
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli import bench_history, standard
-from gpu_studio.cli.answers import addresses, at_work, check_device
+from gpu_studio.cli.answers import at_work
 from gpu_studio.cli.bench_history import history, keep_run
 from gpu_studio.cli.bench_runs import (
     EXPORTS,
     BenchRuns,
     export,
     is_without_torch,
-    started_runs,
     verdicts,
 )
 from gpu_studio.cli.command import (
@@ -32,6 +31,7 @@ from gpu_studio.cli.command import (
     WrongUseError,
     did_you_mean,
 )
+from gpu_studio.cli.engines import addresses, check_device, started_engine, started_quick_engine
 from gpu_studio.cli.own_code import allowed_code
 from gpu_studio.cli.recorder import RECORDING, Recorder
 from gpu_studio.cli.screen import note, print_event, print_line, print_list
@@ -75,10 +75,9 @@ def _replay(options: argparse.Namespace, _log_path: Path) -> int:
     else:
         print_line()
     engine = RecordedEngine(recording, speed=math.inf if options.at_once else 1.0)
-    with at_work(engine) as work:
-        runs = BenchRuns(work, as_json=options.json)
+    with at_work(engine, is_json=options.json) as work:
+        runs = BenchRuns(work, msgspec.structs.replace(described, workloads=()))
         runs.size_texts = {run.request.workload: run.size_text for run in recording.runs}
-        runs.cards = {card.address: card for card in described.cards}
         runs.make_all([run.request for run in recording.runs])
     if options.save is not None:
         export(runs.runs, described, options.save)
@@ -111,14 +110,13 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     code = allowed_code(options.script, is_allowed=options.yes) if options.script else None
     files = types.by_ending(options.save)
     recorder = Recorder(log_path, as_json=options.json, path=files.pop(RECORDING, None))
-    finished = None if options.no_history else partial(keep_run, history())
+    finished = (lambda _: None) if options.no_history else partial(keep_run, history())
     if code is not None and options.without_pytorch:
         raise WrongUseError("Your own code needs PyTorch: leave out --without-pytorch.")
     without_torch = code is None and (options.without_pytorch or is_without_torch(options.device))
-    start = started_runs(
-        log_path, as_json=options.json, finished=finished, without_torch=without_torch
-    )
-    with start as (runs, described):
+    start = started_quick_engine if without_torch else started_engine
+    with start(log_path, is_json=options.json) as (work, described):
+        runs = BenchRuns(work, described, finished=finished)
         if code is None:
             workload, least_s = _find_workload(described, options.workload), 0.0
         else:

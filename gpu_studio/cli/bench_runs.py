@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from gpu_studio.cli.answers import (
-    CommandEngine,
-    has_engine,
-    started_engine,
-    started_quick_engine,
-)
+from gpu_studio.cli.answers import CommandEngine, RunPrinter
 from gpu_studio.cli.command import WrongUseError
+from gpu_studio.cli.engines import has_engine
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.own_code import opened_code, show_printed
 from gpu_studio.cli.screen import TerminalTable, complain, note, now, print_line
@@ -27,15 +22,12 @@ from gpu_studio.core.devices.adapters import is_adapter
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import (
     EngineDescribed,
-    EngineEnded,
-    RequestFailed,
     TorchCard,
     identity_at,
 )
 from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.run_messages import (
     OwnCode,
-    RunFailed,
     RunFinished,
     RunWorkload,
     WorkloadDescription,
@@ -54,31 +46,6 @@ _DISPENSABLE = ("samples", "of peak", "throughput", "spread", "dtype")
 _INDENT = " " * 16
 EXPORTS = (".csv", ".json", ".md")
 IN_DOUBT = "in doubt: "
-
-
-@contextmanager
-def started_runs(
-    log_path: Path,
-    *,
-    as_json: bool,
-    finished: Callable[[Run], None] | None,
-    without_torch: bool = False,
-) -> Iterator[tuple[BenchRuns, EngineDescribed]]:
-    """Start an engine for runs; see `BenchRuns`.
-
-    Args:
-        log_path: the file for its standard error.
-        as_json: see `BenchRuns`.
-        finished: likewise.
-        without_torch: whether NumPy and the graphics drivers do the work.
-    """
-    start = started_quick_engine if without_torch else started_engine
-    with start(log_path) as (work, described):
-        runs = BenchRuns(work, as_json=as_json, finished=finished)
-        runs.workloads = {one.name: one for one in described.workloads}
-        runs.size_texts = {name: one.size_text for name, one in runs.workloads.items()}
-        runs.cards = {card.address: card for card in described.cards}
-        yield runs, described
 
 
 def is_without_torch(devices: Sequence[str] | None) -> bool:
@@ -105,34 +72,31 @@ def is_without_torch(devices: Sequence[str] | None) -> bool:
     return True
 
 
-class BenchRuns:
-    """Makes the runs of plans and shows each one.
+class BenchRuns(RunPrinter):
+    """The runs of plans: a row for each, or its events.
 
     Args:
-        work: the engine that makes the runs; after Ctrl-C, no further run starts.
-        as_json: print every event instead of rows.
+        work: the engine that makes them; after Ctrl-C, no further run starts.
+        described: says which runs may take turns, how sizes are written, and what cards there are;
+            the runs of a recording do not take turns.
         finished: called with every finished run.
     """
 
     def __init__(
         self,
         work: CommandEngine,
+        described: EngineDescribed,
         *,
-        as_json: bool = False,
-        finished: Callable[[Run], None] | None = None,
+        finished: Callable[[Run], None] = lambda _: None,
     ) -> None:
-        self._work = work
-        self._as_json, self._finished = as_json, finished
+        super().__init__()
+        self._work, self._finished = work, finished
+        self._workloads = {one.name: one for one in described.workloads}
+        self.size_texts = {one.name: one.size_text for one in described.workloads}
+        self._cards = {card.address: card for card in described.cards}
         self._table = TerminalTable(_COLUMNS, _DISPENSABLE)
-        self._titled = ""
+        self._titled = self._number = ""
         self._printed: set[str] = set()
-        self.runs: list[Run] = []
-        self.workloads: Mapping[str, WorkloadDescription] = {}
-        """Which runs may take turns; those of a recording do not."""
-        self.size_texts: Mapping[str, str] = {}
-        """The size format of each workload, for messages before a run reports its own."""
-        self.cards: Mapping[str, TorchCard] = {}
-        """The cards by address, for the causes of a low share."""
         self.with_transfers = False
         """Whether copies were requested; a remark then says that the CPU needs none."""
         self.may_skip = False
@@ -144,11 +108,6 @@ class BenchRuns:
         failed = (run for run in self.runs if run.state is RunState.FAILED)
         is_done = all(self._is_skipped(run) and self._is_made_elsewhere(run) for run in failed)
         return self._work.exit_status(is_done=is_done, in_doubt=is_in_doubt(self.results))
-
-    @property
-    def results(self) -> list[RunFinished]:
-        """The results so far, oldest first."""
-        return [run.result for run in self.runs if run.result is not None]
 
     def _is_skipped(self, run: Run) -> bool:
         """Return whether a run was refused on a device that the user did not name."""
@@ -164,10 +123,13 @@ class BenchRuns:
 
     def open_code(self, code: OwnCode) -> tuple[WorkloadDescription, float]:
         """Return the user's own code as a workload, and the seconds that a run of it needs."""
-        opened = opened_code(self._work, code, as_json=self._as_json)
-        self.workloads = {**self.workloads, code.name: opened.workload}
-        self.size_texts = {**self.size_texts, code.name: opened.workload.size_text}
+        opened = opened_code(self._work, code)
+        self._workloads[code.name] = opened.workload
+        self.size_texts[code.name] = opened.workload.size_text
         return opened.workload, opened.least_s
+
+    def show(self, event: Event) -> None:
+        show_printed(event)
 
     def make(self, plan: RunPlan) -> None:
         """Make all runs of a plan, and the further runs that their results ask for."""
@@ -176,48 +138,47 @@ class BenchRuns:
             requests = plan.next_requests(self.results, len(self.runs) + 1)
 
     def make_all(self, requests: Sequence[RunWorkload]) -> bool:
-        """Make runs in order; return whether all were made."""
-        runs = [Run(request) for request in requests]
-        for run in runs:
-            run.size_text = self.size_texts.get(run.request.workload, run.size_text)
-            run.card = identity_at(run.request.device, self.cards.values())
-        workload = self.workloads.get(requests[0].workload) if requests else None
-        places = {run.request.run_id: place for place, run in enumerate(runs)}
+        """Make runs in order, also after an engine that ended; return whether Ctrl-C did not."""
+        workload = self._workloads.get(requests[0].workload) if requests else None
+        done = 0
         for group in in_turns(requests, workload):
-            if self._is_over():
-                return False
-            group_runs = [runs[places[request.run_id]] for request in group]
-            self.runs += group_runs
-            self._make(group_runs, f"{places[group[-1].run_id] + 1}/{len(requests)}")
-            if self._is_over():
-                for run in group_runs:
-                    note(f"Stopped after {counted(len(run.series), 'sample')} of {_title(run)}.")
-        return not self._is_over()
+            if self._work.interrupt.is_asked:
+                break
+            done += len(group)
+            self._number = f"{done}/{len(requests)}"
+            self._work.run([self.begin(group)], self)
+        return not self._work.interrupt.is_asked
 
-    def _is_over(self) -> bool:
-        return self._work.interrupt.is_asked
-
-    def _make(self, runs: Sequence[Run], number: str) -> None:
-        if not self._as_json and self._titled != runs[0].request.workload:
-            self._titled = runs[0].request.workload
+    def on_begun(self, run: Run) -> None:
+        run.size_text = self.size_texts.get(run.request.workload, run.size_text)
+        run.card = identity_at(run.request.device, self._cards.values())
+        if not self._work.is_json and self._titled != run.request.workload:
+            self._titled = run.request.workload
             self._printed.clear()
             print_line(f"{self._titled}, time per call")
             print_line(self._table.heading, style="dim")
-        for event, changed in self._work.made(runs, as_json=self._as_json):
-            show_printed(event, as_json=self._as_json, before=self._work.progress.clear)
-            for run in changed:
-                self._work.progress.show(f"{number}  {_progress_text(run)}")
-                self._note_failure(event, run)
-        finished = [(run, run.result) for run in runs if run.result is not None]
-        for run, result in finished:
-            if not self._as_json:
-                self._show(result)
-            if self._finished is not None:
+
+    def line(self, run: Run) -> str:
+        return f"{self._number}  {_progress_text(run)}"
+
+    def complaint(self, event: Event) -> str:
+        return ""
+
+    def end(self, last: Event) -> None:
+        for run in self._group:
+            if run.failure is not None:
+                skipped = "skipped. " if self._is_skipped(run) else ""
+                complain(f"{_title(run)}: {skipped}{run.failure.message}")
+            if run.result is not None:
+                if not self._work.is_json:
+                    self._show(run.result)
                 self._finished(run)
+            if self._work.interrupt.is_asked:
+                note(f"Stopped after {counted(len(run.series), 'sample')} of {_title(run)}.")
 
     def _show(self, result: RunFinished) -> None:
         self._table.print_row(_cells(result, self.results))
-        lines = [*remarks(result, self.cards.get(result.device))]
+        lines = [*remarks(result, self._cards.get(result.device))]
         if self.with_transfers and is_cpu(result.device):
             lines.append(_NO_TRANSFERS.format(compute=format_duration(result.median_s)))
         for line in lines:
@@ -225,12 +186,6 @@ class BenchRuns:
             if line not in self._printed or line not in result.details.findings:
                 print_line(f"{_INDENT}{line}", style="yellow" if line.startswith(IN_DOUBT) else "")
         self._printed.update(result.details.findings)
-
-    def _note_failure(self, event: Event, run: Run) -> None:
-        if isinstance(event, (RunFailed, RequestFailed, EngineEnded)) and run.failure:
-            self._work.progress.clear()
-            skipped = "skipped. " if self._is_skipped(run) else ""
-            complain(f"{_title(run)}: {skipped}{run.failure.message}")
 
 
 def remarks(result: RunFinished, card: TorchCard | None = None) -> Iterator[str]:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.answers import Patience, addresses, check_device, started_engine
+from gpu_studio.cli.answers import Patience, Printer
 from gpu_studio.cli.command import FAILED, Command, Option
 from gpu_studio.cli.data_folder import data_folder
+from gpu_studio.cli.engines import addresses, check_device, started_engine
 from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_event, print_line
 from gpu_studio.core.check.check_file import RECORD_ENDINGS, encode_record
@@ -55,10 +56,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpu_studio.cli.answers import CommandEngine
     from gpu_studio.core.check.check_record import CheckRecord
     from gpu_studio.core.messages.engine_messages import EngineDescribed
-    from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.messages.message import Event, Request
 
 _PAINTER = "gpu_studio.ui.check.record_document"
 _STYLES = {"passed": "green", "failed": "red"}
@@ -79,11 +79,14 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             message = "Another check is running on this PC: wait for its end, or stop it."
             raise StudioError(FailureKind.BAD_REQUEST, message)
         awake = SleepBlock("A check")
-        with awake, started_engine(log_path) as (work, described):
+        with awake, started_engine(log_path, is_json=options.json) as (work, described):
             if awake.is_held and not options.json:
                 note("This PC stays awake during the check.")
             run = CheckRun(_plan(options, described), now(), program=program_title())
-            _Terminal(run, work, folder, as_json=options.json).follow()
+            printer = _Printer(run, folder)
+            if not options.json:
+                print_line(printer.heading, style="dim")
+            work.run(printer.steps(), printer, printer.patience)
         with _noted_if_not_kept():
             folder.conclude(run.check_id, run.record(), run.fingerprint)
     if options.json:
@@ -128,52 +131,44 @@ def _noted_if_not_kept() -> Iterator[None]:
         note(str(error))
 
 
-class _Terminal:
+class _Printer(Printer):
     """A check on its way: its events on the screen, its state in the file.
 
     Args:
         run: the check.
-        work: the engine that makes the rounds; Ctrl-C stops the check.
         folder: keeps the state, and has the earlier results.
-        as_json: print every event.
     """
 
-    def __init__(
-        self, run: CheckRun, work: CommandEngine, folder: CheckFolder, *, as_json: bool
-    ) -> None:
-        self._run, self._work, self._folder = run, work, folder
-        self._as_json = as_json
+    def __init__(self, run: CheckRun, folder: CheckFolder) -> None:
+        self._run, self._folder = run, folder
         self._table = TerminalTable(_COLUMNS)
         self._saved_s: float | None = None
         self._has_warned = False
 
-    def follow(self) -> None:
-        """Run all rounds."""
+    @property
+    def heading(self) -> str:
+        """The line above the stages."""
+        return self._table.heading
+
+    @property
+    def patience(self) -> Patience:
+        """How long an engine may be silent: what a pause spoiled is made again."""
         run = self._run
-        patience = Patience(
+        return Patience(
             stop_s=_STOP_PATIENCE_S, silence_s=lambda: run.patience_s,
             farewell_s=_LONGEST_FAREWELL_S, on_stop=run.stop, on_silence=run.give_up,
             on_pause=self._on_pause,
         )  # fmt: skip
-        if not self._as_json:
-            print_line(self._table.heading, style="dim")
-        while (request := run.next_request()) is not None:
+
+    def steps(self) -> Iterator[Request]:
+        """Yield all rounds."""
+        while (request := self._run.next_request()) is not None:
             self._save()
-            for event in self._work.answers(request, patience):
-                run.apply(event)
-                if isinstance(event, CheckStarted):
-                    run.earlier = self._folder.earlier(run.fingerprint)
-                self._show(event)
-                is_due = self._saved_s is None or time.monotonic() >= self._saved_s + STATE_EVERY_S
-                if is_due or isinstance(event, CheckStageFinished):
-                    self._save()
-        self._work.progress.clear()
+            yield request
 
     def _on_pause(self, pause_s: float) -> None:
         self._run.pause(pause_s)
-        if not self._as_json:
-            self._work.progress.clear()
-            note(f"{paused_text(self._run.pauses[-1])}.")
+        note(f"{paused_text(self._run.pauses[-1])}.")
 
     def _save(self) -> None:
         self._saved_s, run = time.monotonic(), self._run
@@ -184,21 +179,31 @@ class _Terminal:
                 self._has_warned = True
                 note(str(error))
 
-    def _show(self, event: Event) -> None:
+    def apply(self, event: Event) -> str:
         run = self._run
-        if self._as_json:
-            print_event(_shared(event))
-        elif isinstance(event, CheckStageFinished):
-            self._work.progress.clear()
-            title = stage_title(event.stage, run.plan.device)
-            _, result, *rest = next(row for row in running_rows(run) if row[0] == title)
-            self._table.print_row([title, result[2:], *rest])  # not every terminal has signs
+        run.apply(event)
+        if isinstance(event, CheckStarted):
+            run.earlier = self._folder.earlier(run.fingerprint)
+        is_due = self._saved_s is None or time.monotonic() >= self._saved_s + STATE_EVERY_S
+        if is_due or isinstance(event, CheckStageFinished):
+            self._save()
         present = run.present
-        if present is not None:
-            self._work.progress.show(
-                f"{stage_title(present.name, run.plan.device)} {format_percent(present.fraction)}: "
-                f"{present.doing}. {counted(run.errors, 'error')} so far"
-            )
+        if present is None:
+            return ""
+        title, share = stage_title(present.name, run.plan.device), format_percent(present.fraction)
+        return f"{title} {share}: {present.doing}. {counted(run.errors, 'error')} so far"
+
+    def show(self, event: Event) -> None:
+        if isinstance(event, CheckStageFinished):
+            title = stage_title(event.stage, self._run.plan.device)
+            _, result, *rest = next(row for row in running_rows(self._run) if row[0] == title)
+            self._table.print_row([title, result[2:], *rest])  # not every terminal has signs
+
+    def as_json(self, event: Event) -> Event:
+        return _shared(event)
+
+    def complaint(self, event: Event) -> str:
+        return ""
 
 
 def _shared(event: Event) -> Event:

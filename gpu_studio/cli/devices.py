@@ -12,23 +12,20 @@ from pathlib import Path
 
 import msgspec
 
-from gpu_studio.cli.answers import (
+from gpu_studio.cli.answers import CommandEngine, Interrupt, at_work
+from gpu_studio.cli.command import DONE, FAILED, INTERRUPTED, JSON_OBJECT, Command, Option
+from gpu_studio.cli.engines import (
     GRAPHICS_DRIVER,
-    CommandEngine,
-    Interrupt,
     NoEngineError,
-    SensorWatch,
     addresses,
-    at_work,
     describe,
     describe_beside,
     new_engine,
-    read_inventory,
     started_quick_engine,
 )
-from gpu_studio.cli.command import DONE, FAILED, INTERRUPTED, JSON_OBJECT, Command, Option
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import LiveText, Progress, Typed, print_json, print_line
+from gpu_studio.cli.sensors import SensorWatch, read_inventory
 from gpu_studio.core.benchmark.quick_look import quick_look
 from gpu_studio.core.devices.adapters import adapter_lines, usual_adapters
 from gpu_studio.core.devices.devices import Device, Inventory
@@ -65,9 +62,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         progress.show("Asking PyTorch …")
         try:
             with at_work(new_engine(log_path)) as work:
-                description = describe_beside(
-                    inventory, work.engine, work.interrupt, wakes_cards=False
-                )
+                description = describe_beside(inventory, work, wakes_cards=False)
                 reads = _read_allocators(work, description)
         except StudioError as failure:
             error, is_missing = str(failure), isinstance(failure, NoEngineError)
@@ -98,7 +93,7 @@ def _adapters(inventory: Inventory, log_path: Path) -> tuple[tuple[Adapter, ...]
         return (), "Not asked, because that would wake a sleeping card."
     with at_work(QuickEngine(log_path=log_path)) as work:
         try:
-            found = describe(work.engine, work.interrupt, has_loaded=True, who=GRAPHICS_DRIVER)
+            found = describe(work, has_loaded=True, who=GRAPHICS_DRIVER)
         except StudioError as failure:
             return (), str(failure)
     return found.adapters, found.cuda_reason or ""
@@ -161,13 +156,10 @@ def _read_allocators(work: CommandEngine, description: EngineDescribed) -> dict[
     """
     reads = {}
     for address in description.card_addresses:
-        for event in work.answers(ReadMemory(device=address)):
-            if isinstance(event, MemoryRead):
-                reads[address] = msgspec.structs.replace(
-                    event,
-                    allocated_bytes=event.allocated_bytes or 0,
-                    reserved_bytes=event.reserved_bytes or 0,
-                )
+        read = work.answer(ReadMemory(device=address), MemoryRead)
+        reads[address] = msgspec.structs.replace(
+            read, allocated_bytes=read.allocated_bytes or 0, reserved_bytes=read.reserved_bytes or 0
+        )
     return reads
 
 
@@ -214,15 +206,14 @@ def show_first_look(log_path: Path) -> int:
         return _show_quick_look(log_path)
     with at_work(engine) as work:
         work.progress.show("Starting PyTorch …")
-        description = describe_beside(inventory, work.engine, work.interrupt)
+        description = describe_beside(inventory, work)
         work.progress.clear()
         _print_lines(summary_lines(inventory, description))
         _print_lines(finding_lines(inventory, description))
         print_line()
         from gpu_studio.cli.bench_runs import BenchRuns, verdicts  # 20 ms
 
-        runs = BenchRuns(work)
-        runs.cards = {card.address: card for card in description.cards}
+        runs = BenchRuns(work, msgspec.structs.replace(description, workloads=()))
         runs.make_all(
             [
                 _request(workload, size, device)
@@ -246,8 +237,7 @@ def _show_quick_look(log_path: Path) -> int:
     with started_quick_engine(log_path) as (work, described):
         if described.cuda_reason:
             print_line(described.cuda_reason)
-        runs = BenchRuns(work)
-        runs.workloads = {one.name: one for one in described.workloads}
+        runs = BenchRuns(work, described)
         requests = quick_look(described)
         for workload in dict.fromkeys(request.workload for request in requests):
             runs.make_all([one for one in requests if one.workload == workload])

@@ -9,17 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from gpu_studio.cli.answers import (
-    HeldEngineError,
-    Interrupt,
-    NoEngineError,
-    SensorWatch,
-    describe_beside,
-    new_engine,
-)
+from gpu_studio.cli.answers import CommandEngine, Interrupt
 from gpu_studio.cli.command import DONE, FAILED, JSON_OBJECT, Command, Option, WrongUseError
+from gpu_studio.cli.engines import HeldEngineError, NoEngineError, describe_beside, new_engine
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import Progress, Typed, print_json, print_line
+from gpu_studio.cli.sensors import SensorWatch
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.devices.facts import identity_line
 from gpu_studio.core.devices.finding import Finding, findings_value, is_usable
@@ -106,8 +101,9 @@ def identity_lines(
 def _ask_engine(inventory: Inventory, interrupt: Interrupt, log_path: Path) -> EngineDescribed:
     """Return the engine's description of itself."""
     try:
-        with closing(new_engine(log_path)) as engine:
-            return describe_beside(inventory, engine, interrupt)
+        engine = new_engine(log_path)
+        with closing(engine), Progress() as progress:
+            return describe_beside(inventory, CommandEngine(engine, interrupt, progress))
     except (HeldEngineError, NoEngineError):
         raise
     except StudioError as error:

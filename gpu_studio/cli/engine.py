@@ -12,7 +12,7 @@ from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.download import disk_trouble
 from gpu_studio.builds.shelf import BuildShelf, own_shelf, require_unused
 from gpu_studio.builds.wheel_folder import builds_in
-from gpu_studio.cli.answers import Interrupt, Stream, read_inventory
+from gpu_studio.cli.answers import Interrupt, Stream
 from gpu_studio.cli.command import (
     DONE,
     FAILED,
@@ -24,6 +24,7 @@ from gpu_studio.cli.command import (
 )
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.screen import Progress, complain, note, print_json, print_line
+from gpu_studio.cli.sensors import read_inventory
 from gpu_studio.core.builds.progress import ENDS, InstallProgress, InstallStage
 from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import Trouble, TroubleError, TroubleKind, format_size

@@ -7,10 +7,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpu_studio.cli.answers import Interrupt, read_inventory
+from gpu_studio.cli.answers import Interrupt
 from gpu_studio.cli.command import DONE, DOUBTFUL, FAILED, WrongUseError
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import Progress, Typed, print_json, print_line
+from gpu_studio.cli.sensors import read_inventory
 from gpu_studio.core.pythons.coverage import this_pc
 from gpu_studio.core.pythons.kernel import (
     LONGEST_S,

@@ -7,17 +7,15 @@ from pathlib import Path
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli import memory_fit, memory_replay
-from gpu_studio.cli.answers import at_work, new_engine
+from gpu_studio.cli.answers import Printer, at_work
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, OneOf, Option, WrongUseError
+from gpu_studio.cli.engines import new_engine
 from gpu_studio.cli.screen import (
-    Progress,
-    complain,
-    print_event,
     print_json,
     print_line,
     print_list,
 )
-from gpu_studio.core.engine import Engine, EngineEnvironment, describe_exit
+from gpu_studio.core.engine import Engine, EngineEnvironment
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.experiment import check_experiment
 from gpu_studio.core.memory.modelled_cards import (
@@ -28,7 +26,6 @@ from gpu_studio.core.memory.modelled_cards import (
 )
 from gpu_studio.core.memory.outcome import outcome_notice
 from gpu_studio.core.memory.presets import PRESETS
-from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
     MemoryRead,
@@ -61,15 +58,33 @@ def _engine_for(device: str, conf: str, log_path: Path) -> Engine:
 
 
 def _run_experiment(options: argparse.Namespace, log_path: Path) -> int:
-    request = _experiment(options)
+    request, printer = _experiment(options), _Printer()
+    engine = _engine_for(options.device, options.conf, log_path)
+    with at_work(engine, is_json=options.json) as work:
+        work.run([request], printer)
+    return work.exit_status(is_done=printer.is_done)
+
+
+class _Printer(Printer):
+    """The stages of an experiment, and how it ended."""
+
     is_done = False
-    with at_work(_engine_for(options.device, options.conf, log_path)) as work:
-        for event in work.answers(request):
-            is_done = isinstance(event, OomFinished)
-            if options.json and not isinstance(event, SegmentsRead):
-                print_event(event)
-            _show(event, work.progress, as_json=options.json)
-    return work.exit_status(is_done=is_done)
+
+    def apply(self, event: Event) -> str:
+        self.is_done = isinstance(event, OomFinished)
+        if not isinstance(event, MemoryRead) or event.allocated_bytes is None:
+            return ""
+        allocated, reserved = event.allocated_bytes, event.reserved_bytes or 0
+        return f"{format_bytes(allocated)} allocated, {format_bytes(reserved)} reserved"
+
+    def as_json(self, event: Event) -> Event | None:
+        return None if isinstance(event, SegmentsRead) else event
+
+    def show(self, event: Event) -> None:
+        if isinstance(event, StageBegan):
+            print_line(event.sentence)
+        elif isinstance(event, OomFinished):
+            _print_end(event)
 
 
 def _experiment(options: argparse.Namespace) -> RunMemoryExperiment:
@@ -95,30 +110,6 @@ def _experiment(options: argparse.Namespace) -> RunMemoryExperiment:
     except StudioError as error:
         raise WrongUseError(str(error)) from error
     return request
-
-
-def _show(event: Event, progress: Progress, *, as_json: bool) -> None:
-    match event:
-        case MemoryRead():
-            if event.allocated_bytes is not None and event.reserved_bytes is not None:
-                progress.show(
-                    f"{format_bytes(event.allocated_bytes)} allocated, "
-                    f"{format_bytes(event.reserved_bytes)} reserved"
-                )
-        case StageBegan():
-            progress.clear()
-            if not as_json:
-                print_line(event.sentence)
-        case OomFinished():
-            progress.clear()
-            if not as_json:
-                _print_end(event)
-        case RequestFailed():
-            progress.clear()
-            complain(event.failure.message)
-        case EngineEnded():
-            progress.clear()
-            complain(describe_exit(event.exit_code))
 
 
 def _print_end(finished: OomFinished) -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.answers import CommandEngine, at_work, new_engine
+from gpu_studio.cli.answers import CommandEngine, at_work
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, OneOf, Option, WrongUseError
+from gpu_studio.cli.engines import new_engine
 from gpu_studio.cli.memory_answer import print_answer
 from gpu_studio.cli.screen import note, print_json, print_line
 from gpu_studio.core.device_name import CPU, is_cpu
-from gpu_studio.core.engine import EngineEnvironment, describe_exit
+from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.fit import OPTIMIZERS, WITH_AMP, ModelFit
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at, is_modelled
@@ -35,7 +34,6 @@ from gpu_studio.core.memory.token_speed import (
     speed_words,
 )
 from gpu_studio.core.memory.weights_file import ask_network
-from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
     MemoryRead,
@@ -43,7 +41,7 @@ from gpu_studio.core.messages.memory_messages import (
     RunMemoryExperiment,
 )
 from gpu_studio.core.messages.message import Request
-from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
+from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.process.child_call import call_child
 
 _OPTIMIZERS = dict(zip(("adam", "adam_fused", "sgd_momentum", "sgd"), OPTIMIZERS, strict=True))
@@ -113,22 +111,6 @@ def _values(found: ModelFit) -> dict[str, object]:
     return values
 
 
-def _last(
-    work: CommandEngine, request: Request, is_answer: Callable[[Any], bool], failed: str
-) -> Any:
-    """Return the first answer that is one; raises `StudioError` with the reason if none is."""
-    for event in work.answers(request):
-        if work.interrupt.is_asked:
-            raise KeyboardInterrupt
-        if is_answer(event):
-            return event
-        if isinstance(event, (RequestFailed, RunFailed)):
-            raise StudioError(event.failure.kind, event.failure.message)
-        if isinstance(event, EngineEnded):
-            raise StudioError(FailureKind.ENGINE_ENDED, describe_exit(event.exit_code))
-    raise StudioError(FailureKind.INTERNAL, failed)
-
-
 def _as_it_is(work: CommandEngine, device: str) -> ModelledCardChoice:
     """Return a device's present state: its size, and the memory already in use."""
     request: Request = ReadMemory(device=CPU)
@@ -136,7 +118,7 @@ def _as_it_is(work: CommandEngine, device: str) -> ModelledCardChoice:
         plan = AllocationPlan(size=1, count=1)
         request = RunMemoryExperiment(preset="custom", device=device, plan=plan)
     failed = f"{device} does not report its memory."
-    read = _last(work, request, lambda event: isinstance(event, MemoryRead), failed)
+    read = work.answer(request, MemoryRead, failed=failed)
     if read.total_bytes is None or read.free_bytes is None:
         raise StudioError(FailureKind.INTERNAL, failed)
     used = read.total_bytes - read.free_bytes
@@ -148,7 +130,7 @@ def _measured(work: CommandEngine, device: str) -> float | None:
     work.progress.show(f"Measuring the bandwidth of {device}…")
     request = bandwidth_request(device, f"bandwidth-{device}")
     try:
-        result = _last(work, request, lambda event: isinstance(event, RunFinished), "no answer")
+        result = work.answer(request, RunFinished)
     except StudioError as error:
         note(f"The bandwidth of {device} cannot be measured: {error}")
         return None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-from gpu_studio.cli.answers import CommandEngine
+from gpu_studio.cli.answers import CommandEngine, Printer
 from gpu_studio.cli.command import WrongUseError
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.other_pc import TARGET
-from gpu_studio.cli.screen import note, print_event
+from gpu_studio.cli.screen import note
 from gpu_studio.core.benchmark.own_code import AllowedCode, question, read_own_code
 from gpu_studio.core.engine import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -60,36 +59,46 @@ def allowed_code(path: Path, *, is_allowed: bool) -> OwnCode:
     return code
 
 
-def opened_code(work: CommandEngine, code: OwnCode, *, as_json: bool) -> OwnCodeOpened:
+def opened_code(work: CommandEngine, code: OwnCode) -> OwnCodeOpened:
     """Return what there is to choose for a code; it runs once.
 
     Raises:
         StudioError: it cannot be run, or it failed; the sentence names the line.
     """
     work.progress.show(f"Running {code.name} once on the CPU …")
-    for event in work.answers(OpenOwnCode(code=code)):
-        show_printed(event, as_json=as_json, before=work.progress.clear)
-        match event:
-            case OwnCodeOpened():
-                work.progress.clear()
-                note(f"One run on the CPU took {format_duration(event.call_s)}.")
-                return event
-            case RequestFailed():
-                raise StudioError(event.failure.kind, f"{code.name}: {event.failure.message}")
-            case EngineEnded():
-                reason = "" if work.interrupt.is_asked else describe_exit(event.exit_code)
-                if not reason:
-                    raise KeyboardInterrupt
-                raise StudioError(FailureKind.OWN_CODE, f"{code.name}: {reason}")
+    printer = _Opening()
+    work.run([OpenOwnCode(code=code)], printer)
+    match printer.last:
+        case OwnCodeOpened() as opened:
+            note(f"One run on the CPU took {format_duration(opened.call_s)}.")
+            return opened
+        case RequestFailed(failure=failure):
+            raise StudioError(failure.kind, f"{code.name}: {failure.message}")
+        case EngineEnded(exit_code=exit_code) if not work.interrupt.is_asked:
+            raise StudioError(FailureKind.OWN_CODE, f"{code.name}: {describe_exit(exit_code)}")
     raise KeyboardInterrupt
 
 
-def show_printed(event: Event, *, as_json: bool, before: Callable[[], object]) -> None:
+class _Opening(Printer):
+    """The first run of a code: what it prints, and what became of it."""
+
+    last: Event | None = None
+
+    def show(self, event: Event) -> None:
+        show_printed(event)
+
+    def as_json(self, event: Event) -> Event | None:
+        return event if isinstance(event, OwnCodePrinted) else None
+
+    def complaint(self, event: Event) -> str:
+        return ""
+
+    def end(self, last: Event) -> None:
+        self.last = last
+
+
+def show_printed(event: Event) -> None:
     """Show what the code printed, beside the results."""
     if isinstance(event, OwnCodePrinted):
-        before()
-        if as_json:
-            print_event(event)
-        else:
-            for line in event.text.rstrip("\n").split("\n"):
-                note(f"  │ {plain_text(line)}")
+        for line in event.text.rstrip("\n").split("\n"):
+            note(f"  │ {plain_text(line)}")

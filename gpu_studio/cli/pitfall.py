@@ -6,11 +6,13 @@ import argparse
 from pathlib import Path
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.answers import addresses, started_engine
+from gpu_studio.cli.answers import Printer
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, Option, WrongUseError, did_you_mean
+from gpu_studio.cli.engines import addresses, started_engine
 from gpu_studio.cli.screen import print_line, print_list
 from gpu_studio.core.devices.access import usable_cards
 from gpu_studio.core.messages.engine_messages import EngineDescribed
+from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.pitfall_messages import (
     PitfallDescription,
     PitfallFinished,
@@ -26,19 +28,32 @@ _PART_TITLES = {"broken": "Broken", "fixed": "Fixed"}
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Run a pitfall's broken and fixed code; return the exit status."""
-    is_done = in_doubt = False
-    with started_engine(log_path) as (work, described):
-        pitfall = _find(options.name, described)
+    with started_engine(log_path, is_json=options.json) as (work, described):
+        printer = _Printer(_find(options.name, described))
         device = options.device or next(iter(usable_cards(described)), addresses(described)[0])
-        request = RunPitfall(name=options.name, device=device)
-        for event in work.printed_answers(request, as_json=options.json):
-            if isinstance(event, PitfallStarted):
-                work.progress.show(f"{pitfall.title}: {event.part} …")
-            elif isinstance(event, PitfallFinished):
-                is_done, in_doubt = True, is_disturbed(event.broken, event.fixed)
-                if not options.json:
-                    _print_all(pitfall, event)
-    return work.exit_status(is_done=is_done, in_doubt=in_doubt)
+        work.run([RunPitfall(name=options.name, device=device)], printer)
+    done = printer.finished
+    in_doubt = done is not None and is_disturbed(done.broken, done.fixed)
+    return work.exit_status(is_done=done is not None, in_doubt=in_doubt)
+
+
+class _Printer(Printer):
+    """The two parts of a pitfall."""
+
+    def __init__(self, pitfall: PitfallDescription) -> None:
+        self._pitfall = pitfall
+        self.finished: PitfallFinished | None = None
+
+    def apply(self, event: Event) -> str:
+        if isinstance(event, PitfallFinished):
+            self.finished = event
+        if isinstance(event, PitfallStarted):
+            return f"{self._pitfall.title}: {event.part} …"
+        return ""
+
+    def show(self, event: Event) -> None:
+        if isinstance(event, PitfallFinished):
+            _print_all(self._pitfall, event)
 
 
 def _list(options: argparse.Namespace, _log_path: Path) -> int:

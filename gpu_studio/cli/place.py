@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.answers import CommandEngine, read_inventory, started_engine
+from gpu_studio.cli.answers import Printer
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, Option, WrongUseError, did_you_mean
+from gpu_studio.cli.engines import started_engine
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import TerminalTable, print_line, print_list
+from gpu_studio.cli.sensors import read_inventory
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.link import Link, widest_link
 from gpu_studio.core.failure import StudioError
@@ -33,13 +36,54 @@ _COLUMNS = (
 
 def _move(options: argparse.Namespace, log_path: Path) -> int:
     """Move a built-in model or a file's tensors; return the exit status."""
-    with started_engine(log_path) as (work, described):
-        for number, device in enumerate((options.device, *options.then)):
-            request = _request(options.thing, device, options.dtype, described)
-            status = _perform(work, request, log_path, as_json=options.json, is_first=number == 0)
-            if status != DONE:
-                break
-        return status
+    with started_engine(log_path, is_json=options.json) as (work, described):
+        moves = [
+            _request(options.thing, device, options.dtype, described)
+            for device in (options.device, *options.then)
+        ]
+        printer = _Printer(log_path)
+        work.run(printer.steps(moves), printer)
+    return work.exit_status(is_done=printer.moves == len(moves))
+
+
+class _Printer(Printer):
+    """The tensors of each move, and what it did; a move that failed is the last one."""
+
+    def __init__(self, log_path: Path) -> None:
+        self._log_path = log_path
+        self._table = TerminalTable(_COLUMNS, ("bytes", "type", "shape"))
+        self._has_head = self._is_good = True
+        self._device = ""
+        self.moves = 0
+
+    def steps(self, moves: Sequence[PlaceModel]) -> Iterator[InspectFile | PlaceModel]:
+        """Yield what is in the file, then each move."""
+        if moves[0].path:
+            yield InspectFile(path=moves[0].path)
+        for move in moves:
+            if self._is_good:
+                self._has_head, self._device = False, move.device
+                yield move
+
+    def end(self, last: Event) -> None:
+        is_moved = isinstance(last, PlaceFinished) and last.same_output is True
+        self._is_good = is_moved or isinstance(last, FileInspected)
+        self.moves += is_moved
+
+    def show(self, event: Event) -> None:
+        match event:
+            case PlaceRow():
+                if not self._has_head:
+                    if self.moves:
+                        print_line()
+                    print_line(self._table.heading, style="dim")
+                    self._has_head = True
+                self._table.print_row(_cells(event))
+            case FileInspected():
+                print_line(describe_file(event))
+            case PlaceFinished():
+                print_line()
+                print_line(explain_move(event, _link(self._device, self._log_path)))
 
 
 def _list(options: argparse.Namespace, _log_path: Path) -> int:
@@ -67,56 +111,15 @@ def _request(thing: str, device: str, dtype: str, description: EngineDescribed) 
     return PlaceModel(path=str(path.absolute()), device=device, dtype=dtype)
 
 
-def _perform(
-    work: CommandEngine, request: PlaceModel, log_path: Path, *, as_json: bool, is_first: bool
-) -> int:
-    if not is_first and not as_json:
-        print_line()
-    if request.path and is_first:
-        last = _show(work, InspectFile(path=request.path), None, as_json=as_json)
-        if not isinstance(last, FileInspected):
-            return work.exit_status(is_done=False)
-    last = _show(work, request, log_path, as_json=as_json)
-    is_done = isinstance(last, PlaceFinished) and last.same_output is True
-    return work.exit_status(is_done=is_done)
-
-
-def _show(
-    work: CommandEngine,
-    request: PlaceModel | InspectFile,
-    log_path: Path | None,
-    *,
-    as_json: bool,
-) -> Event | None:
-    """Print the events as they arrive; return the last one."""
-    table, has_head = TerminalTable(_COLUMNS, ("bytes", "type", "shape")), False
-    last: Event | None = None
-    for last in work.printed_answers(request, as_json=as_json):
-        if as_json:
-            continue
-        match last:
-            case PlaceRow():
-                if not has_head:
-                    print_line(table.heading, style="dim")
-                    has_head = True
-                table.print_row(_cells(last))
-            case FileInspected():
-                print_line(describe_file(last))
-            case PlaceFinished():
-                print_line()
-                print_line(explain_move(last, _link(request, log_path)))
-    return last
-
-
-def _link(request: PlaceModel | InspectFile, log_path: Path | None) -> Link | None:
+def _link(device: str, log_path: Path) -> Link | None:
     """Return the link to the card of a move; None for the CPU or if it is unknown."""
-    if not isinstance(request, PlaceModel) or is_cpu(request.device) or log_path is None:
+    if is_cpu(device):
         return None
     try:
         inventory = read_inventory(log_path)
     except StudioError:
         return None
-    cards = [card for card in inventory.cards if card.address == request.device]
+    cards = [card for card in inventory.cards if card.address == device]
     return widest_link(cards[0]) if cards else None
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.answers import check_device, started_engine
+from gpu_studio.cli.answers import RunPrinter
 from gpu_studio.cli.bench_runs import IN_DOUBT
 from gpu_studio.cli.command import Command, Option, WrongUseError
+from gpu_studio.cli.engines import check_device, started_engine
 from gpu_studio.cli.recorder import RECORDING, Recorder, processor_name
 from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, complain, now, print_event, print_line
@@ -21,7 +22,7 @@ from gpu_studio.core.messages.race_messages import (
     FramesOpened,
     Showing,
 )
-from gpu_studio.core.messages.run_messages import RunInTurns, RunsEnded, RunWorkload
+from gpu_studio.core.messages.run_messages import RunsEnded, RunWorkload
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.race.contestant import (
     Contestant,
@@ -56,8 +57,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from gpu_studio.cli.answers import CommandEngine
     from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.core.race.verdict import Verdict
 
@@ -83,7 +84,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         raise WrongUseError(f"--frames is for a recording: name it, as --save race{RECORDING}.")
     with (
         SleepBlock("A race"),
-        started_engine(log_path) as (work, described),
+        started_engine(log_path, is_json=options.json) as (work, described),
     ):
         contestants = _contestants(options, picture, described)
         recorder = Recorder(log_path, as_json=options.json, path=saved.get(RECORDING))
@@ -97,8 +98,9 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             photo=photo.identity if photo is not None else "",
             showing=Showing(frames=shows, photo=photo) if shows or photo is not None else None,
         )
-        sides = _raced(work, requests, picture.size_text, as_json=options.json)
-    runs = [side.run for side in sides]
+        printer = _Printer(picture.size_text, len(requests))
+        work.run([printer.begin(requests)], printer)
+    sides, runs = printer.sides, printer.runs
     verdict = judge(picture, runs)
     for side in sides:
         side.label = contestant_name(side.run, runs)
@@ -148,35 +150,44 @@ def _contestants(
     return contestants
 
 
-def _raced(
-    work: CommandEngine, requests: Sequence[RunWorkload], size_text: str, *, as_json: bool
-) -> list[RaceSide]:
-    """Let the contestants take turns until all of them have ended; return them.
+class _Printer(RunPrinter):
+    """The contestants of a race on their way.
 
     Args:
-        work: the engine that makes the runs; after Ctrl-C, no other run starts.
-        requests: one for each contestant.
         size_text: how a size is written.
-        as_json: print every event.
+        count: of the contestants; many of them keep fewer frames each.
     """
-    most_bytes = min(MOST_BYTES, _MOST_FRAME_BYTES // len(requests))
-    sides = [RaceSide("", Run(one), RaceTrack(most_bytes=most_bytes)) for one in requests]
-    for side in sides:
-        side.run.size_text = size_text
-    for event in work.answers(RunInTurns(runs=tuple(requests))):
-        for number, side in enumerate(sides, 1):
+
+    def __init__(self, size_text: str, count: int) -> None:
+        super().__init__()
+        self._size_text = size_text
+        self._most_bytes = min(MOST_BYTES, _MOST_FRAME_BYTES // count)
+        self.sides: list[RaceSide] = []
+
+    def on_begun(self, run: Run) -> None:
+        run.size_text = self._size_text
+        self.sides.append(RaceSide("", run, RaceTrack(most_bytes=self._most_bytes)))
+
+    def apply(self, event: Event) -> str:
+        line = ""
+        for number, side in enumerate(self.sides, 1):
             run = side.run
             if run.apply(event):
                 side.track.add(event)
                 phase, share = run.phase or "starting", format_percent(run.progress)
-                work.progress.show(f"{number}  {contestant_name(run)}: {phase} {share}")
-        if as_json and not isinstance(event, (FramesOpened, FrameReady, RunsEnded)):
-            print_event(event)
-    work.progress.clear()
-    for side in sides:
-        if side.run.failure is not None:
-            complain(f"{contestant_name(side.run)}: {side.run.failure.message}")
-    return sides
+                line = f"{number}  {contestant_name(run)}: {phase} {share}"
+        return line
+
+    def as_json(self, event: Event) -> Event | None:
+        return None if isinstance(event, (FramesOpened, FrameReady, RunsEnded)) else event
+
+    def complaint(self, event: Event) -> str:
+        return ""
+
+    def end(self, last: Event) -> None:
+        for run in self.runs:
+            if run.failure is not None:
+                complain(f"{contestant_name(run)}: {run.failure.message}")
 
 
 def _conclude(

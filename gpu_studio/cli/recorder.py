@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from gpu_studio.cli.answers import read_inventory
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import note, now, print_event
+from gpu_studio.cli.sensors import read_inventory
 from gpu_studio.core.benchmark.recording_writer import (
     RecordedPc,
     described_for_others,

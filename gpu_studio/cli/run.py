@@ -11,10 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from gpu_studio.cli.answers import SensorWatch
 from gpu_studio.cli.command import DONE, Command, Option, WrongUseError
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import note, print_line
+from gpu_studio.cli.sensors import SensorWatch
 from gpu_studio.core.devices.devices import Inventory, Reading
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.switcher.program_start import (

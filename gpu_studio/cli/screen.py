@@ -31,6 +31,7 @@ SCHEMA = 1
 _LONGEST_LINE = 100
 _SHORTEST_LINE = 40
 _is_quiet = False
+_shown: Progress | None = None  # the progress line that other output has to erase first
 
 
 @contextmanager
@@ -72,12 +73,13 @@ class Progress:
         room = shutil.get_terminal_size().columns - 1
         text = plain(text)
         text = text if len(text) <= room else f"{text[: room - 1]}…"
+        global _shown
         self._stream.write("\r" + text.ljust(min(self._width, room)))
         self._stream.flush()
-        self._width = len(text)
+        self._width, _shown = len(text), self
 
     def clear(self) -> None:
-        """Erase the line before other output takes its place."""
+        """Erase the line; other output does so by itself."""
         if self.is_live and self._width:
             room = shutil.get_terminal_size().columns - 1
             self._stream.write("\r" + " " * min(self._width, room) + "\r")
@@ -189,6 +191,8 @@ def complain(text: str) -> None:
 
 
 def _write(stream: TextIO, text: str, style: str, indent: int | None) -> None:
+    if _shown is not None:
+        _shown.clear()
     line = plain(text)
     if not stream.isatty():
         stream.write(line + "\n")
@@ -214,6 +218,8 @@ def _console(stream: TextIO) -> Console:
 
 def print_bytes(line: bytes) -> None:
     """Write a line of JSON, always in UTF-8."""
+    if _shown is not None:
+        _shown.clear()
     sys.stdout.buffer.write(line)
     sys.stdout.buffer.flush()
 

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli.answers import (
-    CommandEngine,
-    addresses,
-    check_device,
-    read_inventory,
-    started_engine,
-)
+from gpu_studio.cli.answers import RunPrinter
 from gpu_studio.cli.bench_runs import is_in_doubt
 from gpu_studio.cli.command import DONE, JSON_OBJECT, Command, Option
 from gpu_studio.cli.data_folder import data_folder
+from gpu_studio.cli.engines import addresses, check_device, started_engine
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.saving import painted, save
-from gpu_studio.cli.screen import TerminalTable, complain, note, now, print_json, print_line
+from gpu_studio.cli.screen import TerminalTable, note, now, print_json, print_line
+from gpu_studio.cli.sensors import read_inventory
 from gpu_studio.core.benchmark.comparison import (
     compared_rows,
     compared_works,
@@ -45,6 +41,7 @@ from gpu_studio.core.benchmark.standard_record import (
     record_of,
     shared_json,
 )
+from gpu_studio.core.messages.message import Event, Request
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.texts import listed
 from gpu_studio.core.units import about_time
@@ -67,7 +64,10 @@ class ComparedRuns(msgspec.Struct, frozen=True, kw_only=True):
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     """Make a standard run; return the exit status."""
     inventory = read_inventory(log_path)
-    with SleepBlock("A measurement"), started_engine(log_path) as (work, described):
+    with (
+        SleepBlock("A measurement"),
+        started_engine(log_path, is_json=options.json) as (work, described),
+    ):
         devices = list(dict.fromkeys(options.device or addresses(described)))
         for device in devices:
             check_device(device, described)
@@ -77,9 +77,12 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
                 f"Standard {STANDARD} on {listed(plan.devices)}: "
                 f"{about_time(standard_s(devices))}. Leave the PC alone meanwhile."
             )
-        runs, is_complete = _make(plan, work, as_json=options.json)
+        printer = _Printer(plan)
+        is_complete = work.run(printer.steps(), printer) and printer.has_engine
+    if work.interrupt.is_asked:
+        note("Stopped. The results until then are kept.")
     record = record_of(
-        plan, runs, inventory=inventory, described=described, made_at=now(),
+        plan, printer.runs, inventory=inventory, described=described, made_at=now(),
         system=TARGET.system_name,
     )  # fmt: skip
     if record is None:
@@ -103,39 +106,36 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         is_picture = options.save.suffix.lower() == ".png"
         shared = shared_json(record).encode()
         save(options.save, painted(_PAINTER, encode_standard(record)) if is_picture else shared)
-    in_doubt = is_in_doubt([run.result for run in runs if run.result is not None])
-    return work.exit_status(is_done=is_complete, in_doubt=in_doubt)
+    return work.exit_status(is_done=is_complete, in_doubt=is_in_doubt(printer.results))
 
 
-def _make(plan: StandardPlan, work: CommandEngine, *, as_json: bool) -> tuple[list[Run], bool]:
-    """Make a plan's runs; return those that began, and whether all did.
+class _Printer(RunPrinter):
+    """The progress of a standard run.
 
-    The plan ends with its engine, and with Ctrl-C.
+    Args:
+        plan: what is made; it ends with its engine, and with Ctrl-C.
     """
-    runs: list[Run] = []
-    begun_s = time.perf_counter()
-    requests = plan.next_requests()
-    while requests:
-        group = [Run(request) for request in requests]
-        runs += group
-        for event, changed in work.made(group, as_json=as_json):
-            if changed:
-                work.progress.show(_progress_text(plan, changed[-1], begun_s))
-            if event.ends_engine:
-                work.progress.clear()
-                complain("PyTorch ended. The results until then are kept.")
-                return runs, False
-        if work.interrupt.is_asked:
-            note("Stopped. The results until then are kept.")
-            return runs, False
-        requests = plan.next_requests(len(runs) + 1)
-    return runs, True
 
+    def __init__(self, plan: StandardPlan) -> None:
+        super().__init__()
+        self._plan, self._begun_s = plan, time.perf_counter()
+        self.has_engine = True
 
-def _progress_text(plan: StandardPlan, run: Run, begun_s: float) -> str:
-    left = plan.left_words(time.perf_counter() - begun_s)
-    work = plan.work_words(run.request.run_id)
-    return f"{work} on {run.request.device}: {run.phase or 'starting'}; {left}"
+    def steps(self) -> Iterator[Request]:
+        """Yield all runs of the plan."""
+        while self.has_engine and (requests := self._plan.next_requests(len(self.runs) + 1)):
+            yield self.begin(requests)
+
+    def end(self, last: Event) -> None:
+        self.has_engine = not last.ends_engine
+
+    def line(self, run: Run) -> str:
+        left = self._plan.left_words(time.perf_counter() - self._begun_s)
+        work = self._plan.work_words(run.request.run_id)
+        return f"{work} on {run.request.device}: {run.phase or 'starting'}; {left}"
+
+    def complaint(self, event: Event) -> str:
+        return "PyTorch ended. The results until then are kept." if event.ends_engine else ""
 
 
 def _compare(options: argparse.Namespace, _log_path: Path) -> int:

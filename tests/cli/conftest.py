@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpu_studio.cli import answers
 from gpu_studio.cli import main as cli
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed
@@ -38,7 +37,8 @@ def engines_of(monkeypatch, tmp_path):
     def engines_of(scripts):
         engines = Engines(scripts)
         monkeypatch.setattr(
-            answers, "ProcessEngine", lambda environment, log_path: engines(environment)
+            "gpu_studio.cli.engines.ProcessEngine",
+            lambda environment, log_path: engines(environment),
         )
         monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
         monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
@@ -74,7 +74,9 @@ def started_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process
 def shared_engine(started_engine: ProcessEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the commands of this process ask the engine that has started already."""
     monkeypatch.setattr(started_engine, "close", lambda: None)
-    monkeypatch.setattr(answers, "ProcessEngine", lambda environment, log_path: started_engine)
+    monkeypatch.setattr(
+        "gpu_studio.cli.engines.ProcessEngine", lambda environment, log_path: started_engine
+    )
 
 
 @pytest.fixture

@@ -5,15 +5,11 @@ from pathlib import Path
 import pytest
 
 from gpu_studio.cli import answers as module
-from gpu_studio.cli.answers import (
-    HeldEngineError,
-    Interrupt,
-    answers,
-    check_device,
-    describe,
-    describe_beside,
-    read_inventory,
-)
+from gpu_studio.cli import engines, sensors
+from gpu_studio.cli.answers import CommandEngine, Interrupt, answers
+from gpu_studio.cli.engines import HeldEngineError, check_device, describe, describe_beside
+from gpu_studio.cli.screen import Progress
+from gpu_studio.cli.sensors import read_inventory
 from gpu_studio.core.devices.devices import (
     CardReading,
     Device,
@@ -38,6 +34,10 @@ REQUEST = RunWorkload(run_id="1", workload="matmul", device="cpu", size=64, dtyp
 
 def engine_with(script):
     return ScriptedEngine({RunWorkload: script, DescribeEngine: [described()]}, EngineEnvironment())
+
+
+def work_of(engine):
+    return CommandEngine(engine, Interrupt(), Progress())
 
 
 def test_an_answer_comes_whole_and_in_order():
@@ -108,7 +108,7 @@ def test_a_device_that_is_not_there_is_refused_with_those_that_are(cards, words)
 def test_an_engine_that_does_not_start_is_a_failure(last, words):
     engine = ScriptedEngine({DescribeEngine: [last]}, EngineEnvironment())
     with pytest.raises(StudioError, match=words) as raised:
-        describe(engine, Interrupt())
+        describe(work_of(engine))
     assert not isinstance(raised.value, HeldEngineError)
     assert not engine.was_stopped
 
@@ -139,7 +139,7 @@ class Reader:
 
 def inventory_of(monkeypatch, *script, hangs=False):
     kind = type("Scripted", (Reader,), {"script": script, "hangs": hangs})
-    monkeypatch.setattr(module, "SensorReader", kind)
+    monkeypatch.setattr(sensors, "SensorReader", kind)
     return read_inventory(Path("log"))
 
 
@@ -164,7 +164,7 @@ def test_an_inventory_without_a_reading_is_enough(monkeypatch):
 
 
 def test_a_driver_that_never_answers_is_a_failure(monkeypatch):
-    monkeypatch.setattr(module, "_SENSORS_PATIENCE_S", 0.05)
+    monkeypatch.setattr(sensors, "_SENSORS_PATIENCE_S", 0.05)
     with pytest.raises(StudioError, match="driver"):
         inventory_of(monkeypatch, hangs=True)
 
@@ -176,11 +176,11 @@ def test_a_reader_that_dies_at_once_is_a_failure_and_not_the_drivers(monkeypatch
 
 
 def test_an_engine_that_does_not_answer_is_told_of_and_given_up(monkeypatch, capsys):
-    monkeypatch.setattr(module, "_SLOW_START_S", 0.01)
-    monkeypatch.setattr(module, "_START_PATIENCE_S", 0.05)
+    monkeypatch.setattr(engines, "_SLOW_START_S", 0.01)
+    monkeypatch.setattr(engines, "_START_PATIENCE_S", 0.05)
     engine = ScriptedEngine({DescribeEngine: [Pause(deaf=True)]}, EngineEnvironment())
     with pytest.raises(HeldEngineError) as raised:
-        describe(engine, Interrupt())
+        describe(work_of(engine))
     assert "not answered yet" in capsys.readouterr().err
     assert "can be the reason" in str(raised.value), "nothing shows that it is the driver"
     assert engine.was_abandoned
@@ -192,7 +192,7 @@ def test_beside_a_silent_driver_no_engine_is_asked():
     silent = Inventory(devices=(cpu,), driver=Driver(error="It is silent.", is_silent=True))
     engine = engine_with([])
     with pytest.raises(HeldEngineError):
-        describe_beside(silent, engine, Interrupt())
+        describe_beside(silent, work_of(engine))
     assert engine.requests == []
 
 
@@ -200,23 +200,23 @@ BESIDE = Inventory(devices=(Device(kind="cpu", name="CPU"),), driver=Driver(vers
 
 
 def test_a_driver_is_given_less_time_than_the_loading_of_pytorch(monkeypatch):
-    monkeypatch.setattr(module, "_DRIVER_PATIENCE_S", 0.05)
+    monkeypatch.setattr(engines, "_DRIVER_PATIENCE_S", 0.05)
     loaded = MemoryRead(device="cpu", taken_at_s=0.0)
     scripts = {ReadMemory: [loaded], DescribeEngine: [Pause(deaf=True)]}
     engine = ScriptedEngine(scripts, EngineEnvironment())
     with pytest.raises(HeldEngineError):
-        describe_beside(BESIDE, engine, Interrupt())
+        describe_beside(BESIDE, work_of(engine))
     until(lambda: len(engine.requests) == 2)  # its thread may be late
     engine.close()
     assert engine.requests == [ReadMemory(device="cpu"), DescribeEngine()]
 
 
 def test_pytorch_that_does_not_load_is_not_the_drivers_fault(monkeypatch):
-    monkeypatch.setattr(module, "_LOAD_PATIENCE_S", 0.05)
+    monkeypatch.setattr(engines, "_LOAD_PATIENCE_S", 0.05)
     scripts = {ReadMemory: [Pause(deaf=True)], DescribeEngine: [described()]}
     engine = ScriptedEngine(scripts, EngineEnvironment())
     with pytest.raises(StudioError, match="PyTorch") as raised:
-        describe_beside(BESIDE, engine, Interrupt())
+        describe_beside(BESIDE, work_of(engine))
     engine.close()
     assert not isinstance(raised.value, HeldEngineError)
 
@@ -225,8 +225,8 @@ def test_an_engine_that_loads_in_time_gives_its_account():
     scripts = {ReadMemory: [MemoryRead(device="cpu", taken_at_s=0.0)],
                DescribeEngine: [described()]}  # fmt: skip
     engine = ScriptedEngine(scripts, EngineEnvironment())
-    assert describe_beside(BESIDE, engine, Interrupt()) == described()
+    assert describe_beside(BESIDE, work_of(engine)) == described()
     assert engine.requests[-1] == DescribeEngine(wakes_cards=True)
-    describe_beside(BESIDE, engine, Interrupt(), wakes_cards=False)
+    describe_beside(BESIDE, work_of(engine), wakes_cards=False)
     assert engine.requests[-1] == DescribeEngine(wakes_cards=False)
     assert not engine.was_stopped

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpu_studio.cli import answers, check
+from gpu_studio.cli import check
 from gpu_studio.cli import main as cli
 from gpu_studio.core.check import check_run
 from gpu_studio.core.check.check_file import read_record
@@ -44,7 +44,7 @@ def engines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engines:
         }
     )
     monkeypatch.setattr(
-        answers, "ProcessEngine", lambda environment, log_path: engines(environment)
+        "gpu_studio.cli.engines.ProcessEngine", lambda environment, log_path: engines(environment)
     )
     monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
     monkeypatch.setattr(check, "boot_mark", lambda: BOOT)

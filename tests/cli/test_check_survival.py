@@ -8,7 +8,7 @@ from typing import Any
 import psutil
 import pytest
 
-from gpu_studio.cli import answers
+from gpu_studio.cli import engines
 from gpu_studio.cli import main as cli
 from gpu_studio.core.check import check_run
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
@@ -72,7 +72,7 @@ def test_an_engine_that_is_held_is_a_pause_and_its_stage_runs_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(EngineThatIsHeld, "held", None)
-    monkeypatch.setattr(answers, "ProcessEngine", EngineThatIsHeld)
+    monkeypatch.setattr(engines, "ProcessEngine", EngineThatIsHeld)
     monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
     monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
     monkeypatch.setattr(check_run, "STEP_PATIENCE_S", PATIENCE_S)
@@ -82,7 +82,7 @@ def test_an_engine_that_is_held_is_a_pause_and_its_stage_runs_again(
     out = capsys.readouterr().out
     end = json.loads(out.splitlines()[-1])
     assert end["type"] == "check_finished"
-    assert (status, end["verdict"]) in ((0, "passed"), (1, "partial")), "a busy PC has less time"
+    assert (status, end["verdict"]) in ((0, "passed"), (3, "partial")), "a busy PC has less time"
     (record,) = CheckFolder(tmp_path / FOLDER_NAME).records()
     assert record.findings == ()
     assert len(record.pauses) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpu_studio.cli import doctor
-from gpu_studio.cli.answers import HeldEngineError
+from gpu_studio.cli.engines import HeldEngineError
 from gpu_studio.cli.main import main
 from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.devices.torch_facts import PcProbed

@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from gpu_studio.cli import answers, doctor, place
+from gpu_studio.cli import doctor, sensors
+from gpu_studio.cli.answers import CommandEngine
 from gpu_studio.cli.command import DONE, DOUBTFUL
 from gpu_studio.cli.main import main
 from gpu_studio.cli.other_pc import TARGET
@@ -40,8 +41,8 @@ def test_a_run_there_is_saved_here_with_the_pcs_name(on, tmp_path, capfd):
         (("--on", "attic", "engine"), "--on is for"),
         (
             ("--on", "attic", "memory", "oom", "--preset", "leak", "--device", "cuda:0",
-             "--save", "x"),
-            "snapshot",
+             "--save", "x.pickle"),
+            "--save is not for another PC",
         ),
     ],
 )  # fmt: skip
@@ -59,7 +60,7 @@ def test_a_pc_that_is_not_reached_is_a_sentence_with_what_to_do(on, monkeypatch,
 
 
 def test_sensors_there_that_never_answer_are_not_this_pcs_card(on, play, monkeypatch, capfd):
-    monkeypatch.setattr(answers, "_LINE_PATIENCE_S", 0.5)
+    monkeypatch.setattr(sensors, "_LINE_PATIENCE_S", 0.5)
     play("greet()\nif sys.argv[-1] == 'sensors': sys.stdin.read()")
     assert on("devices") == 1
     error = capfd.readouterr().err
@@ -86,9 +87,13 @@ sys.stdin.read()
     assert "files stay" in error
     assert "attic" in error
     devices = []
-    monkeypatch.setattr(
-        place, "_perform", lambda _work, request, *_, **__: devices.append(request.device) or 0
-    )
+
+    def run(_work, plan, printer, *_):
+        for request in plan:
+            devices.append(request.device)
+            printer.moves += 1
+
+    monkeypatch.setattr(CommandEngine, "run", run)
     assert on("place", "linear_10", "--device", "cpu", "--then", "cpu", "--json") == 0
     assert devices == ["attic/cpu"] * 2
 

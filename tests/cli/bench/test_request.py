@@ -123,7 +123,8 @@ def test_after_ctrl_c_nothing_else_begins(engines, capsys):
         yield from run_events(request)
 
     engines.scripts[RunWorkload] = script
-    runs = BenchRuns(CommandEngine(engines(EngineEnvironment()), interrupt, Progress()))
+    work = CommandEngine(engines(EngineEnvironment()), interrupt, Progress())
+    runs = BenchRuns(work, described())
     for dtypes in (("float32",), ("float16",)):
         runs.make(
             Plan(
