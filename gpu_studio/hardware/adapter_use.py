@@ -49,14 +49,15 @@ class AdapterUse:
         """
         held: dict[int, int | None] = {pid: own for pid, (own, _) in (self.processes or {}).items()}
         most = total_bytes if used_bytes is None else used_bytes
-        tolerance = _TOLERANCE * (total_bytes or most or 0)
-        while most is not None:
-            known = {pid: own for pid, own in held.items() if own}
-            excess = sum(known.values()) - most
-            if excess <= tolerance or not known:
-                break
-            alone = [pid for pid, own in known.items() if own + tolerance >= excess]
-            # The one without which the rest is nearest to what is in use.
-            wrong = min(alone or known, key=lambda pid: known[pid] if alone else -known[pid])
+        if most is None:
+            return held
+        tolerance = _TOLERANCE * (total_bytes or most)
+        known = sorted((pid for pid in held if held[pid]), key=lambda pid: held[pid] or 0)
+        excess = sum(held[pid] or 0 for pid in known) - most
+        while excess > tolerance and known:
+            # The smallest one that explains it all; if none does, the largest is wrong too.
+            enough = [pid for pid in known if (held[pid] or 0) + tolerance >= excess]
+            wrong = enough[0] if enough else known.pop()
+            excess -= held[wrong] or 0
             held[wrong] = None
         return held

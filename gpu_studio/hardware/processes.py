@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MOST_REMEMBERED = 2048
 _MEAN_OVER_S = 10.0
 _MOST_PARENTS = 12
-_PROC = "/proc"
+_HAS_PROC = os.path.isfile("/proc/self/stat")
 _START_FIELD = 19  # of /proc/PID/stat after the name in brackets: proc(5)
 # What /proc/PID/cgroup has of each engine of containers, and of a service of systemd.
 _CONTAINERS = (
@@ -143,9 +143,10 @@ class ProcessBook:
 def _began(pid: int) -> object:
     """Return when a process began, in the system's own form; None if nothing says it."""
     try:
-        if os.path.isdir(_PROC):
-            with open(f"{_PROC}/{pid}/stat", "rb") as file:
-                return file.read().rpartition(b")")[2].split()[_START_FIELD]
+        if _HAS_PROC:
+            with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+                text = file.read()
+            return text.rpartition(b")")[2].split(None, _START_FIELD + 1)[_START_FIELD]
         return psutil.Process(pid).create_time()
     except (psutil.Error, OSError, ValueError, IndexError):
         return None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 from gpu_studio.core.devices.card_colors import MOST_CARDS
 from gpu_studio.core.other_pc import LONGEST_NAME, OtherPc
+from gpu_studio.core.switcher.program_start import KeptStart  # noqa: TC001 - msgspec reads it
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.texts import plain_values
 from gpu_studio.core.user_file import UnusableFileError, read_own_file
@@ -33,6 +34,7 @@ LONGEST_TEXT = 1000
 _LARGEST_BYTES = 1 << 20
 _MOST_MODES = _MOST_PCS = 16
 _MOST_LESSONS = 100
+_MOST_STARTS = 8
 
 
 def _one_of(words: tuple[str, ...]) -> Meta:
@@ -57,6 +59,8 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     may_end_processes: bool = False
     lessons: Annotated[tuple[_LessonName, ...], Meta(max_length=_MOST_LESSONS)] = ()
     """The lessons that were done on this PC, by name."""
+    starts: Annotated[tuple[KeptStart, ...], Meta(max_length=_MOST_STARTS)] = ()
+    """The user's programs that were started on a card, the newest first."""
     window_geometry: str = ""
     tab: Annotated[str, Meta(max_length=LONGEST_TEXT)] = ""
     unsaved: Annotated[str, Meta(max_length=LONGEST_TEXT)] = ""

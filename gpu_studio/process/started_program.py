@@ -9,7 +9,6 @@ from __future__ import annotations
 import configparser
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 _PROGRAMS, _SCRIPTS = (".exe", ".com"), (".bat", ".cmd")
+# Desktop Entry Specification, "The Exec key": a word is bare, or quoted with escapes.
+_WORD, _ESCAPED = re.compile(r'"((?:[^"\\]|\\.)*)"|(\S+)'), re.compile(r"\\(.)")
 _FIELD = re.compile(r"%[fFuUdDnNickvm]")
 _SHELL_FAILED = 128  # and the signal's number, as shells have it
 
@@ -98,10 +99,19 @@ def _for_cmd(word: str) -> str:
 def _desktop_words(path: str) -> list[str]:
     parser = configparser.RawConfigParser(strict=False)
     parser.read_string(Path(path).read_text(encoding="utf-8"))
-    words = shlex.split(parser.get("Desktop Entry", "Exec"))
-    return [word for word in words if not _FIELD.fullmatch(word)]
+    line = parser.get("Desktop Entry", "Exec").replace("\\\\", "\\")
+    found = (
+        _ESCAPED.sub(r"\1", quoted) if quoted else bare for quoted, bare in _WORD.findall(line)
+    )
+    return [word.replace("%%", "%") for word in found if not _FIELD.fullmatch(word)]
 
 
 def shell_status(exit_code: int) -> int:
     """Return the exit status of a program as a shell tells it: 128 and the signal that ended it."""
     return exit_code if exit_code >= 0 else _SHELL_FAILED - exit_code
+
+
+def leave(child: subprocess.Popen[bytes]) -> None:
+    """Let a program go on alone: nobody waits for its end, and Python does not complain."""
+    if child.poll() is None:
+        child.returncode = 0

@@ -126,6 +126,7 @@ TABS = (
         contents="gpu_studio.ui.switcher.switcher_tab:SwitcherTab",
         parts={
             pages.SWITCH: "Switch",
+            pages.START: "Start a program",
             pages.LESSONS: "Lessons",
         },
     ),

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 from PySide6.QtWidgets import (
     QApplication,
+    QComboBox,
     QLineEdit,
     QPushButton,
     QRadioButton,
@@ -37,7 +38,7 @@ from gpu_studio.ui.memory.fit_page import FitPage
 from gpu_studio.ui.scroll_page import idle_work
 from gpu_studio.ui.tabs import TABS, Tab
 from tests.driving.memory import fill_card
-from tests.driving.window import find, wait_until
+from tests.driving.window import find, sees, wait_until
 from tests.fakes.check_answers import check_round
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.histories import TrainingHistory
@@ -200,6 +201,16 @@ def _move(window: QWidget) -> None:
     press(window, "switcher.move")
 
 
+def _plan_start(window: QWidget) -> None:
+    go(window, page_called("Start a program"))
+    find(window, "start.command", QComboBox).setCurrentText("ollama serve")
+    copy = find(window, "start.copy", QPushButton)
+    copy.click()
+    copy.menu().actions()[-1].trigger()
+    copy.menu().close()
+    wait_until(lambda: sees(window, "start.variables"))
+
+
 def _learn(window: QWidget) -> None:
     go(window, page_called("Lessons"))
     press(window, "switcher.lab.break")
@@ -231,7 +242,7 @@ def _run(window: QWidget, name: str) -> None:
 _USES = {
     "Race": _race,
     "Run": _benchmark, "time": _benchmark, "sizes": _benchmark, "History": _benchmark,
-    "Switch": _move, "Lessons": _learn,
+    "Switch": _move, "Start a program": _plan_start, "Lessons": _learn,
     "Now": _fill, "Segment map": _fill, "Will it fit?": _ask_what_fits,
     "Check": _check,
 }  # fmt: skip

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.devices.card_programs import CardState
 from gpu_studio.hardware import processes as processes_module
 from gpu_studio.hardware.card_reader import CardUnreadableError
-from gpu_studio.hardware.linux.fdinfo import CardClients
+from gpu_studio.hardware.linux.fdinfo import CardClients, Descriptors
 from gpu_studio.hardware.linux.kfd import computing_on, kfd_node
 from gpu_studio.hardware.linux.sys_tree import SysTree
 from gpu_studio.hardware.nvidia.nvidia import NvidiaCard
@@ -256,8 +256,8 @@ class Stage:
         node.mkdir(parents=True, exist_ok=True)
         (node / "properties").write_text("gfx_target_version 100302\nlocation_id 768\ndomain 0\n")
         (node / "gpu_id").write_text("4711\n")
-        clients = CardClients(slot, scene.is_integrated, proc, lambda: self.now_s)
-        clients._looked_at_s = None
+        descriptors = Descriptors(proc)
+        clients = CardClients(slot, scene.is_integrated, descriptors, lambda: self.now_s)
         worked: dict[tuple[int, str], int] = {}
 
         def read(programs, _second):
@@ -284,7 +284,7 @@ class Stage:
                     worked[key] = worked.get(key, 0) + int(percent * 1e7)
                     lines.append(f"drm-engine-{engine}: {worked[key]} ns")
                 (proc / str(one.pid) / "fdinfo/3").write_text("\n".join(lines))
-            clients._looked_at_s = None  # as after five seconds
+            descriptors._looked_at_s = None  # as after five seconds
             clients.read()
             tree = SysTree(sys_folder)
             return clients.processes(computing_on(tree, kfd_node(tree, "00000000:03:00.0")))

@@ -10,7 +10,7 @@ import pytest
 from gpu_studio.core.telemetry import ClockReason
 from gpu_studio.hardware.card_reader import CardUnreadableError
 from gpu_studio.hardware.linux.adapters import find_adapters
-from gpu_studio.hardware.linux.fdinfo import CardClients
+from gpu_studio.hardware.linux.fdinfo import CardClients, Descriptors
 from gpu_studio.hardware.linux.hwmon import Hwmon
 from gpu_studio.hardware.linux.reader import LinuxReader
 from gpu_studio.hardware.linux.sys_tree import SYSFS_VARIABLE, SysTree, sys_tree
@@ -270,7 +270,7 @@ def test_programs_on_a_card_and_their_load_come_from_fdinfo(tmp_path):
                 encoding="utf-8",
             )
     seconds = iter((1.0, 1.0, 3.0, 3.0))
-    clients = CardClients("0000:03:00.0", False, tmp_path, lambda: next(seconds))
+    clients = CardClients("0000:03:00.0", False, Descriptors(tmp_path), lambda: next(seconds))
     clients.read()
     assert clients.percent is None
     assert [(one.pid, one.kind, one.memory_bytes) for one in clients.processes()] == [

@@ -232,7 +232,9 @@ def is_inner(widget: QWidget) -> bool:
     return (
         widget.objectName().startswith("qt_")
         or isinstance(widget, QScrollBar)
-        or isinstance(widget.parentWidget(), (QAbstractItemView, QAbstractSpinBox, QGraphicsView))
+        or isinstance(
+            widget.parentWidget(), (QAbstractItemView, QAbstractSpinBox, QComboBox, QGraphicsView)
+        )
         or widget.window().windowType() is Qt.WindowType.Popup
     )
 

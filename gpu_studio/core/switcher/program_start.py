@@ -12,9 +12,11 @@ import re
 import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from gpu_studio.core.device_name import CPU
 from gpu_studio.core.texts import listed
@@ -29,7 +31,8 @@ _VENDORS = {"NVIDIA": _NVIDIA, "AMD": _AMD, "Intel": _INTEL}
 _NO_CARD = "-1"
 # A list of numbers for ggml: one that is no number is an empty list, while -1 is an error.
 _NO_VULKAN = "none"
-_SHORTEST_UUID = 4
+_SHORTEST_UUID, _LONGEST_COMMAND = 4, 2000
+_WINDOWS_WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 _ADDRESS = re.compile(r"(cuda|xpu):(\d{1,3})")
 # What cmd would take for its own outside of quotes.
 _CMD_SIGNS = frozenset(" \t&|<>^()%!,;='`")
@@ -44,6 +47,27 @@ class VulkanDevice(msgspec.Struct, frozen=True, kw_only=True):
     uuid: str = ""
     pci_bus_id: str | None = None
     is_software: bool = False
+
+
+class KeptStart(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that was started before: the command as it was typed, and the card's key."""
+
+    command: Annotated[str, Meta(max_length=_LONGEST_COMMAND)]
+    card: Annotated[str, Meta(max_length=200)] = CPU
+
+
+class Shortcut(NamedTuple):
+    """A file that starts a program with its variables.
+
+    Attributes:
+        name: suggested, with the suffix.
+        kind: for a dialog.
+        contents: what it contains.
+    """
+
+    name: str
+    kind: str
+    contents: bytes
 
 
 class StartTarget(NamedTuple):
@@ -205,7 +229,10 @@ def drawing_variables(
 
 
 def _sort_of(target: StartTarget) -> int | None:
-    return _VENDORS.get(target.card.maker) if target.card is not None else None
+    card = target.card
+    if card is None:
+        return None
+    return _NVIDIA if card.is_cudas else _VENDORS.get(card.maker)
 
 
 def _of(cards: Sequence[Device], maker: str) -> list[Device]:
@@ -247,6 +274,25 @@ def _selector(target: StartTarget, cards: Sequence[Device]) -> str:
     return f"{'cuda' if sort == _NVIDIA else 'hip'}:*;*:cpu"
 
 
+def split_command(text: str, system: str = sys.platform) -> list[str]:
+    """Return the words of a command as it is typed: quotes keep spaces, as in the system's shell.
+
+    Raises:
+        ValueError: a quote has no end, or there is no word.
+    """
+    if system != "win32":
+        words = shlex.split(text)
+    elif text.count('"') % 2:
+        message = "a quote has no end"
+        raise ValueError(message)
+    else:  # a backslash belongs to a path
+        words = [found.replace('"', "") for found in _WINDOWS_WORD.findall(text)]
+    if not words or not words[0]:
+        message = "there is no program in it"
+        raise ValueError(message)
+    return words
+
+
 # ── what is copied ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -275,3 +321,42 @@ def _in_cmd(word: str) -> str:
 def _in_powershell(word: str) -> str:
     doubled = word.replace("'", "''")
     return f"'{doubled}'"
+
+
+_NO_NAME = re.compile(r'[\\/:*?"<>|]+')
+_DESKTOP_SIGNS = re.compile(r'(["`$\\])')
+
+
+def shortcut(
+    variables: Mapping[str, str], command: Sequence[str], title: str, system: str = sys.platform
+) -> Shortcut:
+    """Return a file to open with two clicks, which starts a program with variables.
+
+    Args:
+        variables: what is set.
+        command: the program and its arguments.
+        title: the card's name.
+        system: a value of `sys.platform`.
+    """
+    is_windows = system == "win32"
+    program = (PureWindowsPath if is_windows else PurePosixPath)(command[0])
+    name = f"{_NO_NAME.sub(' ', program.stem)} on {_NO_NAME.sub(' ', title)}"
+    if is_windows:
+        starts = {".bat": "call ", ".cmd": "call ", ".lnk": 'start "" '}
+        line = starts.get(program.suffix.lower(), "") + " ".join(map(_in_cmd, command))
+        sets = [f'set "{key}={value}"' for key, value in variables.items()]
+        lines = ["@echo off", "chcp 65001 >nul", *(one.replace("%", "%%") for one in (*sets, line))]
+        text = "\r\n".join([*lines, ""])
+        return Shortcut(f"{name}.bat", "Batch file (*.bat)", text.encode())
+    words = ["env", *(f"{key}={value}" for key, value in variables.items()), *command]
+    lines = [
+        "[Desktop Entry]", "Type=Application", f"Name={name}",
+        f"Exec={' '.join(map(_in_desktop, words))}", "Terminal=true", "",
+    ]  # fmt: skip
+    return Shortcut(f"{name}.desktop", "Shortcut (*.desktop)", "\n".join(lines).encode())
+
+
+def _in_desktop(word: str) -> str:
+    """Return a word for Exec: quoted, and escaped once more as every text of such a file."""
+    quoted = _DESKTOP_SIGNS.sub(r"\\\1", word).replace("\\", "\\\\").replace("%", "%%")
+    return f'"{quoted}"'

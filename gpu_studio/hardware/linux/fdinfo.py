@@ -10,6 +10,7 @@ import os
 import re
 import time
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -30,8 +31,13 @@ _DRI = "/dev/dri/"
 _LONGEST_BYTES = 8192
 _LEAST_SPAN_S = 0.05
 _MEMORY = re.compile(r"drm-(resident|memory|total)-([a-z]+)(\d*)")
-_SIZE = re.compile(r"(\d{1,18})(?:\s+([KMG])iB)?")
-_UNITS = {None: 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_UNITS = {b"KiB": 1 << 10, b"MiB": 1 << 20, b"GiB": 1 << 30}
+_MOST_DIGITS = 20
+# The longer ones first.
+_FIELDS = {
+    "capacity": "drm-engine-capacity-", "busy_ns": "drm-engine-",
+    "total_cycles": "drm-total-cycles-", "cycles": "drm-cycles-",
+}  # fmt: skip
 # drm-usage-stats: "memory" is the old word of amdgpu for "resident".
 _BEST_FIRST = ("resident", "memory", "total")
 # The regions of a card's own memory, and those of the PC's: amdgpu, xe and i915.
@@ -51,6 +57,17 @@ class _Client:
     capacity: dict[str, int] = field(default_factory=dict)
     cycles: dict[str, int] = field(default_factory=dict)
     total_cycles: dict[str, int] = field(default_factory=dict)
+
+    def add(self, kind: str, name: str, word: str, value: bytes) -> None:
+        """Add a field as `_field_of` tells it; one without a number is left out."""
+        number = _number(value)
+        if number is None:
+            return
+        if kind == "memory":
+            by_word = self.memory.setdefault(name, {})
+            by_word[word] = by_word.get(word, 0) + number
+        else:
+            getattr(self, kind)[name] = number
 
     def has_used(self, engines: frozenset[str]) -> bool:
         """Return whether it ever worked on one of some engines."""
@@ -85,7 +102,7 @@ class CardClients:
     Args:
         slot: the card's address as fdinfo has it: ``0000:03:00.0``.
         is_integrated: whether the card's memory is the PC's.
-        proc: the folder of all processes.
+        descriptors: those of all cards.
         now_s: a monotonic clock.
     """
 
@@ -93,14 +110,12 @@ class CardClients:
         self,
         slot: str,
         is_integrated: bool,
-        proc: Path = PROC,
+        descriptors: Descriptors,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._slot, self._proc, self._now_s = slot.encode(), proc, now_s
+        self._slot, self._descriptors, self._now_s = slot.encode(), descriptors, now_s
         self._shared = frozenset() if is_integrated else _SHARED_REGIONS
         self._regions = _OWN_REGIONS | (_SHARED_REGIONS if is_integrated else frozenset())
-        self._looked_at_s: float | None = None
-        self._descriptors: list[tuple[int, str]] = []
         self._clients: dict[str, _Client] = {}
         self._read_at_s = 0.0
         self._kinds: dict[int, set[str]] = {}
@@ -115,12 +130,10 @@ class CardClients:
         now_s = self._now_s()
         if self._clients and now_s - self._read_at_s < _LEAST_SPAN_S:
             return
-        if self._looked_at_s is None or now_s - self._looked_at_s >= _LOOK_EVERY_S:
-            self._looked_at_s, self._descriptors = now_s, list(self._find())
         before, span_s = self._clients, now_s - self._read_at_s
         self._clients = {}
-        # One of another card is not read again until the descriptors are looked for again.
-        self._descriptors = [one for one in self._descriptors if self._add(*one)]
+        for pid, path in self._descriptors.of(self._slot, now_s):
+            self._add(pid, path)
         for client in self._clients.values():
             kinds = self._kinds.setdefault(client.pid, set())
             kinds |= {"compute"} if client.has_used(_COMPUTE_ENGINES) else set()
@@ -182,6 +195,51 @@ class CardClients:
         by_pid = {pid: 100 * max(own.values(), default=0.0) for pid, own in busy.items()}
         return min(100.0, 100 * max(engines.values())), by_pid
 
+    def _add(self, pid: int, path: str) -> None:
+        """Add the client of a descriptor if it is one of this card."""
+        data = _read(path)
+        fields = [line.partition(b":") for line in data.split(b"\n") if line.startswith(b"drm-")]
+        slot = next((value.strip() for name, _, value in fields if name == b"drm-pdev"), b"")
+        self._descriptors.slots[path] = slot = slot.lower()
+        if slot != self._slot:
+            return
+        # A descriptor that was passed on or copied is the same client.
+        own = next((value.strip() for name, _, value in fields if name == b"drm-client-id"), b"")
+        key = own.decode("ascii", "replace") or path
+        if key not in self._clients:
+            self._clients[key] = client = _Client(pid=pid)
+            for name, _, value in fields:
+                field_of = _field_of(name)
+                if field_of is not None:
+                    client.add(*field_of, value)
+
+
+class Descriptors:
+    """The open descriptors of all cards, which all cards share: most of what is open is none.
+
+    Args:
+        proc: the folder of all processes.
+    """
+
+    def __init__(self, proc: Path = PROC) -> None:
+        self._proc = proc
+        self._looked_at_s: float | None = None
+        self._all: list[tuple[int, str]] = []
+        self.slots: dict[str, bytes] = {}
+        """The card of each, once it was read."""
+
+    def of(self, slot: bytes, now_s: float) -> list[tuple[int, str]]:
+        """Return those of a card, and those that nobody has read yet.
+
+        Args:
+            slot: the card's address as fdinfo has it.
+            now_s: the time of a monotonic clock.
+        """
+        if self._looked_at_s is None or now_s - self._looked_at_s >= _LOOK_EVERY_S:
+            self._looked_at_s, self._all = now_s, list(self._find())
+            self.slots = {path: self.slots[path] for _, path in self._all if path in self.slots}
+        return [one for one in self._all if self.slots.get(one[1], slot) == slot]
+
     def _find(self) -> Iterator[tuple[int, str]]:
         """Yield the descriptors of a card of all processes that let this user see them."""
         try:
@@ -202,51 +260,37 @@ class CardClients:
                 if is_card:
                     yield pid, f"{self._proc}/{pid}/fdinfo/{name}"
 
-    def _add(self, pid: int, path: str) -> bool:
-        """Add the client of a descriptor; return False if it is one of another card."""
-        try:
-            with open(path, "rb") as file:
-                data = file.read(_LONGEST_BYTES)
-        except OSError:
-            return False
-        if self._slot not in data.lower():
-            return False
-        values = {
-            name: value.strip()
-            for name, _, value in (
-                line.partition(":") for line in data.decode("utf-8", "replace").splitlines()
-            )
-            if name.startswith("drm-")
-        }
-        if values.get("drm-pdev", "").lower().encode() != self._slot:
-            return False
-        # A descriptor that was passed on or copied is the same client.
-        key = values.get("drm-client-id", path)
-        if key in self._clients:
-            return True
-        client = self._clients[key] = _Client(pid=pid)
-        for name, value in values.items():
-            if name.startswith("drm-engine-capacity-"):
-                client.capacity[name.removeprefix("drm-engine-capacity-")] = _size(value) or 1
-            elif name.startswith("drm-engine-"):
-                client.busy_ns[name.removeprefix("drm-engine-")] = _first_number(value)
-            elif name.startswith("drm-total-cycles-"):
-                client.total_cycles[name.removeprefix("drm-total-cycles-")] = _first_number(value)
-            elif name.startswith("drm-cycles-"):
-                client.cycles[name.removeprefix("drm-cycles-")] = _first_number(value)
-            elif (memory := _MEMORY.fullmatch(name)) and (size := _size(value)) is not None:
-                region = memory[2] if memory[2] in _OWN_REGIONS | _SHARED_REGIONS else ""
-                by_word = client.memory.setdefault(region, {})
-                by_word[memory[1]] = by_word.get(memory[1], 0) + size
-        return True
+
+def _read(path: str) -> bytes:
+    """Return the beginning of a file; nothing if it is gone. A file object takes as long again."""
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        return os.read(file, _LONGEST_BYTES)
+    except OSError:
+        return b""
+    finally:
+        os.close(file)
 
 
-def _size(text: str) -> int | None:
-    found = _SIZE.fullmatch(text)
-    return int(found[1]) * _UNITS[found[2]] if found else None
+@lru_cache(512)
+def _field_of(name: bytes) -> tuple[str, str, str] | None:
+    """Return what a field is of: of which kind, of which engine or region, by which word."""
+    text = name.decode("ascii", "replace")
+    for kind, prefix in _FIELDS.items():
+        if text.startswith(prefix):
+            return kind, text.removeprefix(prefix), ""
+    memory = _MEMORY.fullmatch(text)
+    if memory is None or memory[2] not in _OWN_REGIONS | _SHARED_REGIONS:
+        return None
+    return "memory", memory[2], memory[1]
 
 
-def _first_number(text: str) -> int:
-    """Return the number before the unit: ``123 ns``."""
-    found = re.match(r"\d{1,20}", text)
-    return int(found[0]) if found else 0
+def _number(value: bytes) -> int | None:
+    """Return a number with its unit: ``123 ns``, ``4 KiB``."""
+    number, *unit = value.split()[:2] or [b""]
+    if not number.isdigit() or len(number) > _MOST_DIGITS:
+        return None
+    return int(number) * _UNITS.get(unit[0] if unit else b"", 1)

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices.devices import Driver
-from gpu_studio.core.devices.signs import lender_of
 from gpu_studio.hardware.card_reader import CardUnreadableError
 from gpu_studio.hardware.linux.adapters import find_adapters
 from gpu_studio.hardware.linux.card import LinuxCard
-from gpu_studio.hardware.linux.fdinfo import CardClients
+from gpu_studio.hardware.linux.fdinfo import CardClients, Descriptors
 from gpu_studio.hardware.linux.sys_tree import sys_tree
 
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ _LENT = (
 )
 _NO_DRIVER = "Linux has no driver loaded for this card, so nothing reads its sensors."
 _NOT_THERE = "There is no card in this slot."
+# What holds a card for others and reads nothing of it.
+_LENDERS = frozenset({"vfio-pci", "pci-stub", "xen-pciback", "uio_pci_generic"})
 
 
 class LinuxReader:
@@ -31,6 +32,7 @@ class LinuxReader:
     def __init__(self, tree: SysTree | None = None) -> None:
         self._tree = tree or sys_tree()
         self._cards: dict[str, LinuxCard] = {}
+        self._descriptors = Descriptors()
 
     def driver(self) -> Driver:
         return Driver(version=None if self._tree.is_copy else operating_system.release())
@@ -65,7 +67,7 @@ class LinuxReader:
     def _open(self, adapter: DisplayAdapter) -> LinuxCard:
         """Return the same card for the same slot: its power and its load need two readings."""
         driver = adapter.kernel_driver
-        if lender_of(driver):
+        if driver in _LENDERS:
             raise CardUnreadableError(_LENT.format(driver=driver), "not_served")
         if driver is None and not adapter.card:
             raise CardUnreadableError(_NO_DRIVER, "no_driver")
@@ -78,5 +80,5 @@ class LinuxReader:
             return LinuxCard(self._tree, adapter)
         card = LinuxCard(self._tree, adapter)
         slot = adapter.folder.rpartition("/")[2]
-        clients = CardClients(slot, bool(card.is_integrated))
+        clients = CardClients(slot, bool(card.is_integrated), self._descriptors)
         return LinuxCard(self._tree, adapter, clients, operating_system.release())

@@ -18,7 +18,7 @@ from gpu_studio.hardware.adapter_use import AdapterUse
 from gpu_studio.hardware.windows.d3dkmt import D3dkmtError, open_adapters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gpu_studio.hardware.windows.d3dkmt import KernelAdapter
 
@@ -90,6 +90,9 @@ class GraphicsCounters:
         self._uses: dict[str, AdapterUse] = {}
         self._counters: dict[str, ctypes.c_void_p] = {}
         self._query = ctypes.c_void_p()
+        self._rooms: dict[str, ctypes.Array[ctypes.c_char]] = {}
+        self._load_count = -1
+        self._tells_apart: dict[str, bool] = {}
         # Idle programs show no engine: what they did before is remembered while they are there.
         self._computed: dict[str, set[int]] = {}
         self._drew: dict[str, set[int]] = {}
@@ -138,39 +141,46 @@ class GraphicsCounters:
         return uses
 
     def _add_loads(self, uses: dict[str, AdapterUse]) -> None:
+        items = self._items(_LOAD)
+        if (
+            len(items) != self._load_count
+        ):  # the names of idle engines are read only if some are new
+            self._load_count, self._tells_apart = len(items), {}
+            for one, _ in _named(items):
+                is_so = _is_compute(one) or self._tells_apart.get(one.luid, False)
+                self._tells_apart[one.luid] = is_so
+        for luid, is_so in self._tells_apart.items():
+            uses[luid] = AdapterUse(tells_apart=is_so, busy_percent={})
         engines: dict[tuple[str, str], float] = {}
-        for one, percent in self._instances(_LOAD):
-            use = uses.setdefault(one.luid, AdapterUse())
-            is_compute = any(word in one.kind for word in _COMPUTE)
-            use.tells_apart = use.tells_apart or is_compute
-            if percent <= 0:
-                continue
-            place = (one.luid, one.engine)
+        for one, percent in _named(item for item in items if item[2] > 0):
+            if one.luid not in uses:  # its driver has started anew
+                uses[one.luid], self._load_count = AdapterUse(busy_percent={}), -1
+            use, place = uses[one.luid], (one.luid, one.engine)
             engines[place] = engines.get(place, 0.0) + percent
-            if one.pid < 0:
+            if one.pid < 0 or use.busy_percent is None:
                 continue
-            use.busy_percent = use.busy_percent or {}
             use.busy_percent[one.pid] = max(use.busy_percent.get(one.pid, 0.0), percent)
-            if is_compute:
+            if _is_compute(one):
                 use.computing.add(one.pid)
             elif one.kind.startswith(_DRAWS):
                 use.drawing.add(one.pid)
         for luid, use in uses.items():
             shares = [share for (of, _), share in engines.items() if of == luid]
             use.percent = min(100.0, max(shares, default=0.0))
-            use.busy_percent = use.busy_percent or {}
 
     def _add_sizes(self, uses: dict[str, AdapterUse]) -> None:
         for path, name in ((_OWN, "own_bytes"), (_SHARED, "shared_bytes")):
-            for one, size in self._instances(path):
+            for one, size in _named(self._items(path)):
                 if size >= 0:
                     use = uses.setdefault(one.luid, AdapterUse())
                     setattr(use, name, (getattr(use, name) or 0) + int(size))
         for place, path in enumerate((_OWN_OF_PROCESS, _SHARED_OF_PROCESS)):
-            for one, size in self._instances(path):
-                if one.pid >= 0 and size >= 0:
-                    use = uses.setdefault(one.luid, AdapterUse())
-                    use.processes = {} if use.processes is None else use.processes
+            items = self._items(path)
+            for use in uses.values() if items else ():
+                use.processes = use.processes or {}
+            for one, size in _named(item for item in items if item[2] > 0):
+                use = uses.setdefault(one.luid, AdapterUse(processes={}))
+                if one.pid >= 0 and use.processes is not None:
                     sizes = [*use.processes.get(one.pid, (0, 0))]
                     sizes[place] += int(size)
                     use.processes[one.pid] = (sizes[0], sizes[1])
@@ -182,25 +192,32 @@ class GraphicsCounters:
                 now |= known.get(luid, set()) & there
                 known[luid] = set(now)
 
-    def _instances(self, path: str) -> Iterator[tuple[_Instance, float]]:
-        """Yield the instances of a counter with their values; none if Windows does not say them."""
+    def _items(self, path: str) -> list[tuple[int, int, float]]:
+        """Return a counter's instances: where the name is, 0, and the value; none if not said."""
         counter = self._counters.get(path)
         if counter is None:
-            return
+            return []
         size_bytes, count = ctypes.c_uint32(0), ctypes.c_uint32(0)
         get = self._library.PdhGetFormattedCounterArrayW
         ends = (ctypes.byref(size_bytes), ctypes.byref(count))
         if get(counter, _AS_DOUBLE, *ends, None) & 0xFFFFFFFF != _MORE_DATA:
-            return
-        room = ctypes.create_string_buffer(size_bytes.value)
+            return []
+        self._rooms[path] = room = ctypes.create_string_buffer(size_bytes.value)  # has the names
         if get(counter, _AS_DOUBLE, *ends, room) != 0:
-            return
+            return []
         items = memoryview(room)[: count.value * _ITEM.size]
-        for name, status, value in _ITEM.iter_unpack(items):
-            if status in _VALID and name:
-                one = _instance_of(ctypes.wstring_at(name))
-                if one is not None:
-                    yield one, value
+        return [item for item in _ITEM.iter_unpack(items) if item[0] and item[1] in _VALID]
+
+
+def _named(items: Iterable[tuple[int, int, float]]) -> Iterator[tuple[_Instance, float]]:
+    for name, _, value in items:
+        one = _instance_of(ctypes.wstring_at(name))
+        if one is not None:
+            yield one, value
+
+
+def _is_compute(one: _Instance) -> bool:
+    return any(word in one.kind for word in _COMPUTE)
 
 
 COUNTERS = GraphicsCounters()

@@ -39,7 +39,7 @@ from gpu_studio.core.units import counted, format_count
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.latest import opening
 from gpu_studio.model.page_model import PageModel
-from gpu_studio.model.pages import SWITCH
+from gpu_studio.model.pages import START, SWITCH
 from gpu_studio.model.switcher.device_words import device_words
 from gpu_studio.model.text_rows import Cell
 
@@ -157,6 +157,19 @@ class SwitchModel(PageModel):
     @property
     def can_show_all(self) -> bool:
         return self._is_one_shown and self._is_quiet(self._session)
+
+    @property
+    def start_label(self) -> str:
+        """The label of the link to start a program on the device in use; empty without one."""
+        row = self.used
+        if row is None or row.pc:
+            return ""
+        return f"Start a program on this {'CPU' if row.is_cpu else 'card'}…"
+
+    def go_to_start(self) -> None:
+        """Open the page that starts a program there."""
+        row = self.used
+        self._studio.go_to(START, device=row.identity if row is not None else "")
 
     @property
     def code(self) -> str:

@@ -57,6 +57,7 @@ class SwitchPage(Page):
                          share_letters=_CARD_LETTERS, name="cards"),
                     Press(lambda: m.show_all_label, m.show_all, name="show_all",
                           enabled=lambda: m.can_show_all),
+                    Press(lambda: m.start_label, m.go_to_start, name="start", link=True),
                     Words(_ONLY, "muted", name="explained", shown=lambda: m.has_several_cards),
                     Box(
                         Heading("What to move"),

@@ -13,10 +13,13 @@ from gpu_studio.core.switcher.program_start import (
     VulkanDevice,
     drawing_variables,
     shell_lines,
+    shortcut,
+    split_command,
     start_variables,
     target_named,
     targets,
 )
+from gpu_studio.process.started_program import start_line
 
 
 def card(maker, name, bus, device_id, uuid=None, **changes):
@@ -221,3 +224,47 @@ def test_the_lines_for_windows_quote_as_their_shells_do():
         "$env:A='x;y'; $env:B='GPU-1'; & 'C:/My Tools/übung.exe' 'a b' 'say \"hi\"' '50%' 'a&b' "
         "'it''s' '$HOME' ''"
     )
+
+
+@pytest.mark.parametrize(
+    ("system", "text", "words"),
+    [
+        ("win32", r'"C:\My Tools\x.exe" "b c" d\e ""', [r"C:\My Tools\x.exe", "b c", r"d\e", ""]),
+        ("win32", r"C:\run.bat  --x=1 ümlaut", [r"C:\run.bat", "--x=1", "ümlaut"]),
+        ("linux", "'/my tools/x' a\\ b \"c d\"", ["/my tools/x", "a b", "c d"]),
+    ],
+)  # fmt: skip
+def test_a_typed_command_has_the_words_that_the_shell_would_see(system, text, words):
+    assert split_command(text, system) == words
+
+
+@pytest.mark.parametrize("system", ["win32", "linux"])
+@pytest.mark.parametrize("text", ["", "  ", '""', '"no end', '"" x'])
+def test_what_names_no_program_is_refused(system, text):
+    with pytest.raises(ValueError, match=r"no end|no program|No closing"):
+        split_command(text, system)
+
+
+def test_a_shortcut_of_linux_starts_the_same(tmp_path):
+    script = "import os, sys; print([*sys.argv[1:], os.environ['A']])"
+    made = shortcut({"A": "*:cpu;x"}, [sys.executable, "-c", script, *COMMAND], "RTX 3060", "linux")
+    path = tmp_path / made.name
+    path.write_bytes(made.contents)
+    assert made.name.endswith(" on RTX 3060.desktop")
+    assert start_line([str(path)], "linux") == [
+        "env", "A=*:cpu;x", sys.executable, "-c", script, *COMMAND,
+    ]  # fmt: skip
+    assert b' "50%%" "a&b" "it\'s" "\\\\$HOME" ""' in made.contents
+    if sys.platform != "win32":
+        said = subprocess.run(
+            start_line([str(path)]), capture_output=True, encoding="utf-8", check=True
+        )
+        assert said.stdout.strip() == repr([*COMMAND, "*:cpu;x"])
+
+
+def test_a_shortcut_of_windows_is_a_batch_file():
+    made = shortcut({"A": "x;y"}, [r"C:\My Tools\run 50%.bat", "a b"], "RTX 3060", "win32")
+    assert (made.name, made.kind) == ("run 50% on RTX 3060.bat", "Batch file (*.bat)")
+    assert made.contents.decode().split("\r\n") == [
+        "@echo off", "chcp 65001 >nul", 'set "A=x;y"', r'call "C:\My Tools\run 50%%.bat" "a b"', "",
+    ]  # fmt: skip
