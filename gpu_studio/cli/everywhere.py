@@ -83,7 +83,7 @@ def python_lines(one: Judged, mark: str) -> Iterator[str]:
     yield f"{mark} {place.program}: PyTorch {version}, {one.build}. {one.reason}".rstrip()
     yield f"          {place.folder}"
     if one.covers:
-        yield f"          has code for {cover_words(one)}"
+        yield f"          {cover_words(one)}"
     if line.text:
         yield Typed(f"          next: {line.text}")
     if line.cmd:

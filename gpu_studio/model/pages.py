@@ -22,6 +22,8 @@ class PageId(msgspec.Struct, frozen=True):
 
 
 DEVICES = PageId("devices")
+OVERVIEW = PageId("devices", "overview")
+PYTHONS = PageId("devices", "pythons")
 RACE = PageId("race")
 BENCHMARK = PageId("benchmark")
 RUN = PageId("benchmark", "run")

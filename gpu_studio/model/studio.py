@@ -10,7 +10,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.devices.device_board import DeviceBoard
 from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.headline import HeadlineModel
-from gpu_studio.model.pages import CHECK, DEVICES, Destination, Wakefulness
+from gpu_studio.model.pages import CHECK, OVERVIEW, Destination, Wakefulness
 from gpu_studio.model.pc import Pc
 from gpu_studio.model.pcs import Pcs
 from gpu_studio.model.run_marks import RunMarks
@@ -180,4 +180,4 @@ class Studio(QObject):
             description.visible_devices, description.build_kind, description.cards
         )
         if description.snippet:
-            self.snippets.show(description.snippet, DEVICES)
+            self.snippets.show(description.snippet, OVERVIEW)

@@ -69,6 +69,7 @@ class Tab(NamedTuple):
             The import is most of a tab's cost, so it waits until the tab is made.
         parts: the titles of its pages, in their order, if it has several.
         opens: the endings of files that are dropped on the window and opened here.
+        opens_folders: the page that opens a folder, if one of them does.
         opens_in_front: endings of another tab's that are opened here if this tab is in front.
         recognizes: tells from a file's contents that it belongs here, whatever its ending, as
             `check_file.has_record`; ``package.module:name``.
@@ -82,6 +83,7 @@ class Tab(NamedTuple):
     contents: str
     parts: Mapping[PageId, str] = MappingProxyType({})
     opens: tuple[str, ...] = ()
+    opens_folders: PageId | None = None
     opens_in_front: tuple[str, ...] = ()
     recognizes: str = ""
     recognized: PageId | None = None
@@ -94,6 +96,8 @@ TABS = (
         icon="card",
         keys="Ctrl+1",
         contents="gpu_studio.ui.devices.devices_tab:DevicesTab",
+        parts={pages.OVERVIEW: "Overview", pages.PYTHONS: "PyTorch on this PC"},
+        opens_folders=pages.PYTHONS,
     ),
     Tab(
         page=pages.RACE,
@@ -177,6 +181,8 @@ def page_for_file(
         StudioError: the file's drive does not answer.
     """
     try:
+        if path.is_dir():
+            return next(tab.opens_folders for tab in TABS if tab.opens_folders)
         for tab in TABS:
             if tab.recognizes and imported(tab.recognizes)(path, is_over):
                 return tab.recognized or tab.page

@@ -94,7 +94,7 @@ class WindowFiles(QObject):
         """Say why nothing of what was dropped or chosen is opened."""
         detail = (
             "It opens pictures and recordings for a race, standard runs, records of checks, and "
-            "histories of memory."
+            "histories of memory, and looks for PyTorch in a folder."
         )
         if len(paths) == 1:
             sentence = f"GPU Studio cannot open {file_name(paths[0])} here."

@@ -34,9 +34,11 @@ from gpu_studio.core.messages.placement_messages import (
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.pages import BENCHMARK
 from gpu_studio.model.studio import Studio
+from gpu_studio.ui.devices.pythons_page import PythonsPage
 from gpu_studio.ui.memory.fit_page import FitPage
 from gpu_studio.ui.scroll_page import idle_work
 from gpu_studio.ui.tabs import TABS, Tab
+from tests.core.pythons.made_pythons import make_venv, put_torch
 from tests.driving.memory import fill_card
 from tests.driving.window import find, sees, wait_until
 from tests.fakes.check_answers import check_round
@@ -185,6 +187,21 @@ def use_everything(window: QWidget) -> None:
         use(window, page)
 
 
+def _look_for_pytorch(window: QWidget) -> None:
+    """Look in a folder with Pythons of each kind that the page shows in another way."""
+    go(window, page_called("PyTorch on this PC"))
+    page = window.findChild(PythonsPage)
+    with tempfile.TemporaryDirectory() as folder:
+        for way, version, vision in (
+            ("ComfyUI/venv", "2.5.1+cpu", "0.20.1+cpu"), ("whisper/.venv", "2.7.1+cu126", ""),
+            ("FramePack/venv", "2.7.1+cu126", "0.20.1+cu124"), ("trainer/venv", "2.20.0+cu129", ""),
+        ):  # fmt: skip
+            put_torch(make_venv(Path(folder, way)), version, vision=vision)
+        page.model.look(Path(folder))
+        wait_until(lambda: page.model.verdicts)
+    settle()
+
+
 def _benchmark(window: QWidget) -> None:
     go(window, page_called("Run"))
     find(window, "benchmark.sizes", QLineEdit).setText("64, 512, 2048")
@@ -240,7 +257,7 @@ def _run(window: QWidget, name: str) -> None:
 
 
 _USES = {
-    "Race": _race,
+    "PyTorch on this PC": _look_for_pytorch, "Race": _race,
     "Run": _benchmark, "time": _benchmark, "sizes": _benchmark, "History": _benchmark,
     "Switch": _move, "Start a program": _plan_start, "Lessons": _learn,
     "Now": _fill, "Segment map": _fill, "Will it fit?": _ask_what_fits,

@@ -282,8 +282,9 @@ def with_names(name: str) -> Inventory:
 def test_nothing_moves_under_a_pressed_button(
     window: MainWindow, monkeypatch: pytest.MonkeyPatch, page: Page
 ) -> None:
-    for asks in ("getOpenFileName", "getOpenFileNames", "getSaveFileName", "getExistingDirectory"):
+    for asks in ("getOpenFileName", "getOpenFileNames", "getSaveFileName"):
         monkeypatch.setattr(QFileDialog, asks, lambda *_: ("", ""))
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: "")
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda _url: True)
     window.resize(1280, 800)
     go(window, page)

@@ -38,7 +38,7 @@ _NEWEST_CHIPS = ("ptl",)
 # The newest and the oldest compute capability that a CUDA can compile for: NVIDIA's release notes.
 _NEWEST_CODE = (((12, 8), (12, 99)), ((11, 8), (9, 0)), ((11, 1), (8, 6)), ((11, 0), (8, 0)))
 _OLDEST_CODE = (((13, 0), (7, 5)), ((12, 0), (5, 0)), ((11, 0), (3, 5)))
-_OWN_SERIES = re.compile(r"\d+\.\d+\.\d+(?:\.dev\d+)?(?:\+[a-z]+[\d.]*)?")
+_OWN_SERIES = re.compile(r"\d+\.\d+\.\d+(?:\.dev\d+)?(?:\+[a-z]+[\d.]*(?:\.with\.pypi\.cudnn)?)?")
 
 
 class PcCard(NamedTuple):

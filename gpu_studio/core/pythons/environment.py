@@ -126,7 +126,8 @@ def _environment(
     python = _interpreter(folder, kind, site, minor)
     home = _configured(config, "home")
     lost = ""
-    if python and os.path.lexists(python) and not os.path.exists(python):
+    is_stores = "WindowsApps" in python  # a link that only Windows itself can follow
+    if os.path.lexists(python) and not os.path.exists(python) and not is_stores:
         lost = os.path.realpath(python)
     elif home and os.path.isabs(home) and not os.path.isdir(home):
         lost = home
@@ -139,7 +140,7 @@ def _environment(
         python="" if not python.startswith("py ") and not os.path.lexists(python) else python,
         minor=minor,
         lost=lost,
-        has_pip="pip" in own or "pipx_shared.pth" in own or _borrows_pip(kind, config),
+        has_pip="pip" in own or "pipx_shared.pth" in own or _borrows_pip(kind, folder, config),
         is_managed=any(
             os.path.isfile(os.path.join(place, "EXTERNALLY-MANAGED"))
             for place in (stdlib, f"/usr/lib/python3.{minor}" if _is_posix(site) else stdlib)
@@ -154,10 +155,11 @@ def _is_posix(site: str) -> bool:
     return _VERSIONED.fullmatch(os.path.basename(os.path.dirname(site))) is not None
 
 
-def _borrows_pip(kind: PythonKind, config: str) -> bool:
+def _borrows_pip(kind: PythonKind, folder: str, config: str) -> bool:
     """Return whether pip may be in another folder of packages than PyTorch."""
     is_open = _configured(config, "include-system-site-packages").lower() == "true"
-    return kind in (PythonKind.USER, PythonKind.SYSTEM) or is_open
+    is_debians = folder == "/usr/local" and os.path.isdir("/usr/lib/python3/dist-packages/pip")
+    return kind in (PythonKind.USER, PythonKind.SYSTEM) or is_open or is_debians
 
 
 def _configured(config: str, key: str) -> str:

@@ -214,7 +214,8 @@ class _Search:
             self._take(folder, kind)
             if kind in (PythonKind.VENV, PythonKind.USER, PythonKind.EMBEDDED):
                 return []
-            folders = [name for name in folders if name in ("envs", "share", "opt", ".local")]
+            if depth:  # a home may have bin and lib as well
+                folders = [name for name in folders if name in ("envs", "share", "opt", ".local")]
             if os.path.basename(folder) == ".local":
                 folders = [name for name in names if name in ("share", "pipx", "opt")]
         elif os.path.basename(os.path.dirname(folder)) == _WHEELS:
@@ -232,11 +233,13 @@ class _Search:
         try:
             with os.scandir(folder) as entries:
                 for count, entry in enumerate(entries):
-                    if count >= _MOST_ENTRIES or (count % _LOOK_EVERY == 0 and self.is_over):
+                    if count >= _MOST_ENTRIES:
                         self.leave_out("more than 50,000 files in one folder", folder)
+                    if count >= _MOST_ENTRIES or (count % _LOOK_EVERY == 0 and self.is_over):
                         break
                     names.append(entry.name)
-                    if _is_folder(entry) and entry.name.lower() not in _SKIPPED:
+                    is_worth = entry.name.lower() not in _SKIPPED
+                    if is_worth and not entry.name.endswith("-info") and _is_folder(entry):
                         folders.append(entry.name)
         except PermissionError:
             self.leave_out("this user may not read it", folder)

@@ -257,9 +257,11 @@ def headline(found: Sequence[Judged], pc: ThisPc) -> str:
 
 
 def cover_words(one: Judged) -> str:
-    """Return whether it covers each card: ``RTX 3060 (8.6): yes``."""
-    words = {True: "yes", False: "no", None: "not known"}
-    return " · ".join(f"{label}: {words[has_code]}" for label, has_code in one.covers)
+    """Return which cards it covers: ``Has code for RTX 5090, not for GT 1030.``."""
+    starts = (("", True), ("not ", False), ("perhaps ", None))
+    cards = [(start, [card for card, has in one.covers if has is it]) for start, it in starts]
+    words = ", ".join(f"{start}for {listed(its)}" for start, its in cards if its)
+    return f"Has code {words}." if words else ""
 
 
 def left_out_lines(found: FoundPythons) -> list[str]:

@@ -7,34 +7,37 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.benchmark.standard_measurement import StandardMeasurement
 from gpu_studio.model.devices import programs
 from gpu_studio.model.devices.devices import DevicesModel
-from gpu_studio.model.pages import BENCHMARK, CHECK, HISTORY, LESSONS, NOW, RACE
+from gpu_studio.model.pages import BENCHMARK, CHECK, DEVICES, HISTORY, LESSONS, NOW, RACE
 from gpu_studio.model.run_queue import WorkState
 from gpu_studio.ui.devices.pc_part import STACKED, ToneSign, agrees, pc_part
 from gpu_studio.ui.devices.sensor_rows import SensorRows
 from gpu_studio.ui.page import Box, Columns, Each, Flow, Fold, Later, Own, Page, Stack
 from gpu_studio.ui.page_controls import Pick
 from gpu_studio.ui.page_parts import Heading, More, Press, ProgressBar, Rows, Words
-from gpu_studio.ui.parts import GAP, MARGIN
-from gpu_studio.ui.tabs import TabContents
+from gpu_studio.ui.scroll_page import LazyPage
+from gpu_studio.ui.tabs import PagedTab, tab_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from PySide6.QtWidgets import QWidget
+
     from gpu_studio.core.benchmark.standard_record import StandardRun
     from gpu_studio.model.headline import Headline
+    from gpu_studio.model.pages import Destination
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.devices.fact_grid import FactGrid
     from gpu_studio.ui.page import Part
     from gpu_studio.ui.standard_page import StandardPage
     from gpu_studio.ui.theme import Theme
 
+_PYTHONS = "gpu_studio.ui.devices.pythons_page:PythonsPage"
 _SIGN_LINES = 1.6
 _SPANS = (("Last minute", 60.0), ("Last 5 minutes", 300.0), ("Last 15 minutes", 900.0),
           ("Last hour", 3600.0))  # fmt: skip
@@ -47,19 +50,20 @@ _LOG_TIP = "Write every reading of all devices to a CSV file until you stop the 
 _WITHOUT_CARD = "Without a card, you can try:"
 
 
-class DevicesTab(TabContents):
-    """Holds the one page of the tab."""
+class DevicesTab(PagedTab):
+    """Its first page is about this PC, the second about the PyTorch of other programs."""
 
     def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.page = OverviewPage(studio, theme, self)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(MARGIN, GAP, MARGIN, MARGIN)
-        column.addWidget(self.page)
+        super().__init__(tab_of(DEVICES), studio, theme, parent)
+        self.page = OverviewPage(studio, theme)
+        self._pythons = LazyPage(_PYTHONS, studio, theme, parent=self)
+        self.add(self.page, self._pythons)
 
-    def present(self, *, is_presented: bool) -> None:
-        """Show only what a class looks at, or all again."""
-        self.page.present(is_presented=is_presented)
+    def go_to(self, destination: Destination) -> None:
+        """Bring a page in front, or look for PyTorch in a folder."""
+        super().go_to(destination)
+        if destination.path is not None:
+            self._pythons.make().model.look(destination.path)
 
 
 class OverviewPage(Page):
