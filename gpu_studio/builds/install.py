@@ -260,7 +260,10 @@ class BuildInstaller:
         with self._naming_room(family, plan):
             self._unpack(family, plan, paths)
         size_bytes = self._shelf.size_bytes(family)
-        record = BuildRecord(family, plan.torch_version, plan.python, size_bytes=size_bytes)
+        record = BuildRecord(
+            family, plan.torch_version, plan.python, size_bytes=size_bytes,
+            made_by=os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable),
+        )  # fmt: skip
         try:
             checked = self._test(family)
         except TroubleError:

@@ -6,6 +6,7 @@
     engines/cpu.json      its record, written last
     engines/downloads/    whole wheels and parts of wheels, until they are installed
     engines/wanted.json   the builds that the user asked for, and the one to use
+    engines/python-3.12/  the same for another Python of the user
     engines/setup.log
 """
 
@@ -32,6 +33,7 @@ from gpu_studio.core.builds.record import (
 )
 from gpu_studio.core.builds.trouble import TroubleError
 from gpu_studio.core.packages_folder import has_own_torch
+from gpu_studio.core.program_form import is_checkout
 from gpu_studio.core.user_file import UnusableFileError, read_own_text, try_lock, write_atomically
 from gpu_studio.core.wheel_table import load_table
 
@@ -283,7 +285,8 @@ def require_unused(shelf: BuildShelf, family: str, processes: Path = _PROCESSES)
 def own_shelf(data_folder: Callable[[], Path]) -> BuildShelf | None:
     """Return the builds that this program installs; None if PyTorch is a package of this Python.
 
-    The environment that the setup of a checkout makes has a folder for its builds.
+    The environment of a checkout has a folder for its builds, so a try of it leaves nothing in the
+    user's folder. Each Python of the user has builds of its own, which no other one replaces.
 
     Args:
         data_folder: Returns the user's data folder.
@@ -291,7 +294,20 @@ def own_shelf(data_folder: Callable[[], Path]) -> BuildShelf | None:
     of_checkout = Path(sys.prefix, ENGINES)
     if of_checkout.is_dir():
         return BuildShelf(of_checkout)
-    return None if has_own_torch() else BuildShelf(data_folder() / ENGINES)
+    if has_own_torch():
+        return None
+    if is_checkout():
+        return BuildShelf(of_checkout)
+    shared = data_folder() / ENGINES
+    own = shared / f"python-{OWN_PYTHON}"
+    return BuildShelf(own if own.is_dir() or _is_of_another(BuildShelf(shared)) else shared)
+
+
+def _is_of_another(shelf: BuildShelf) -> bool:
+    """Return whether a Python that is still there has builds on a shelf, and this one has none."""
+    records = shelf.records()
+    others = [one for one in records if one.python != shelf.python and os.path.exists(one.made_by)]
+    return bool(others) and len(others) == len(records)
 
 
 def extended(path: Path, system: str = sys.platform) -> str:

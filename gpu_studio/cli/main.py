@@ -44,6 +44,7 @@ COMMANDS = {
     "run": "start a program so that it uses one card and no other",
     "pitfall": "make a common mistake on purpose, and see the fix",
     "completion": "complete commands with Tab in your shell",
+    "manual": "print the manual page",
     "serve": "answer another PC that reaches this one over ssh",
 }
 # The reader has closed the pipe, as “| head” does. Windows reports "invalid argument" for it.

@@ -97,10 +97,8 @@ def own_program(
     if (home / INSTALLED_MARK).is_file():
         return Program(ProgramForm.INSTALLED, _starter_in(home), python)
     script = home.joinpath(*_SETUP_SCRIPT)
-    own = os.path.realpath(home / _ENVIRONMENT)
-    is_set_up = os.path.realpath(prefix) == own and script.is_file()
     has_torch = has_own_torch() and not Path(prefix, "engines").is_dir()
-    if is_set_up:
+    if is_checkout(home, prefix):
         start = f"{'py' if os.name == 'nt' else 'python3'} {_shortened(script)} run"
         return Program(ProgramForm.CHECKOUT, start, python, has_torch)
     found = shutil.which(_NAME)
@@ -111,6 +109,18 @@ def own_program(
     return Program(
         ProgramForm.OWN_ENVIRONMENT, start, python, has_torch, find_spec("pip") is not None
     )
+
+
+def is_checkout(home: Path = HOME, prefix: str | None = None) -> bool:
+    """Return whether this Python is the environment of a checkout, by its setup or by uv.
+
+    Args:
+        home: The folder that has the package ``gpu_studio``.
+        prefix: This Python's environment; `sys.prefix` if None.
+    """
+    own = os.path.realpath(home / _ENVIRONMENT)
+    here = os.path.realpath(sys.prefix if prefix is None else prefix)
+    return here == own and home.joinpath(*_SETUP_SCRIPT).is_file()
 
 
 OF_ANOTHER_PC = Program(ProgramForm.INSTALLED, _NAME, "python")

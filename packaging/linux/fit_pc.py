@@ -10,6 +10,16 @@ import os
 import sys
 
 NO_LIBRARIES, NO_PYTHON = 1, 2
+MACHINE = "x86_64"  # that of every compiled file in the package
+
+
+def unfit_machine():
+    """Return why no Python can run the package on this PC; None if one can."""
+    machine = os.uname().machine
+    if machine == MACHINE:
+        return None
+    told = "This GPU Studio is for PCs with an x86-64 processor; this one is {}."
+    return told.format(machine)
 
 
 def unfit_python():
@@ -69,7 +79,7 @@ def main():
     if sys.argv[1:] == ["compile"]:
         compile_modules(app)
         return 0
-    status, sentence = NO_PYTHON, unfit_python()
+    status, sentence = NO_PYTHON, unfit_machine() or unfit_python()
     if sentence is None and sys.argv[1:] == ["adopt"]:
         sentence = adopt(app)
     elif sentence is None and sys.argv[1:] == ["window"]:

@@ -82,25 +82,6 @@ _OVERRIDES = {
     "library-not-linked-against-libc": _WHEELS,
     "shared-library-lacks-prerequisites": _WHEELS,
 }
-_MANUAL = """.TH GPU\\-STUDIO 1 "{date}" "GPU Studio {version}"
-.SH NAME
-gpu-studio \\- see what your graphics card can do with PyTorch
-.SH SYNOPSIS
-.B gpu-studio
-.RI [ COMMAND " [" OPTIONS ]]
-.SH DESCRIPTION
-Without a command, the window opens. With one, the answer is printed:
-.B devices
-and
-.B doctor
-tell what the graphics cards are and whether PyTorch can use them,
-.B bench
-and
-.B race
-compare them with the processor.
-.B gpu-studio \\-\\-help
-lists all commands.
-"""
 
 
 class Kind(NamedTuple):
@@ -285,8 +266,9 @@ def _system_files(program: Program, app: Path, kind: Kind) -> Iterator[tuple[str
     yield f"{icons}/256x256/apps/{APP_ID}.png", (pictures / "gpu-studio.png").read_bytes()
     yield f"{documents}/changelog.gz", gzip.compress(told, 9, mtime=0)
     yield f"{documents}/copyright", copyright_file(app).encode()
-    manual = _MANUAL.format(date=history[0].date, version=program.version).encode()
-    yield "usr/share/man/man1/gpu-studio.1.gz", gzip.compress(manual, 9, mtime=0)
+    page = (program.root / "packaging" / "linux" / "gpu-studio.1").read_text(encoding="utf-8")
+    page = filled(page, {"DATE": history[0].date, "VERSION": program.version})
+    yield "usr/share/man/man1/gpu-studio.1.gz", gzip.compress(page.encode(), 9, mtime=0)
     rows = "".join(f"# {why}\ngpu-studio: {tag}\n" for tag, why in _OVERRIDES.items())
     yield "usr/share/lintian/overrides/gpu-studio", rows.encode()
 

@@ -96,8 +96,10 @@ def test_a_build_is_downloaded_unpacked_tested_and_recorded_last(
     assert bench.checked == [("cpu", True)]
     record = bench.shelf.record("cpu")
     assert record == BuildRecord(
-        "cpu", "9.1.0+cpu", OWN, size_bytes=bench.shelf.size_bytes("cpu"), note="It ran."
-    )
+        "cpu", "9.1.0+cpu", OWN, size_bytes=bench.shelf.size_bytes("cpu"), note="It ran.",
+        made_by=record.made_by,
+    )  # fmt: skip
+    assert os.path.samefile(record.made_by, getattr(sys, "_base_executable", sys.executable))
     assert (bench.shelf.folder("cpu") / "deeper.py").exists()
     assert bench.shelf.downloads_bytes() == 0  # the wheels are of no use any more
     fractions = [one.fraction for one in bench.reports]

@@ -209,6 +209,37 @@ def test_a_program_without_pytorch_has_its_builds_in_the_users_folder(tmp_path, 
     assert shelf.root == tmp_path / "data" / "engines"
 
 
+def test_two_pythons_of_a_user_do_not_replace_each_others_builds(tmp_path, monkeypatch):
+    monkeypatch.setattr(shelves, "has_own_torch", lambda: False)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    shared, other = tmp_path / "data" / "engines", tmp_path / "python3.1"
+
+    def own_root():
+        return own_shelf(lambda: tmp_path / "data").root
+
+    shelf = BuildShelf(shared, python="3.1")
+    (shelf.folder("cpu") / "torch").mkdir(parents=True)
+    record = BuildRecord("cpu", "2.13.0+cpu", "3.1", made_by=str(other))
+    shelf.write_record(record)
+    assert own_root() == shared, "the other Python is gone, and this one takes its place"
+    other.touch()
+    assert own_root() == shared / f"python-{shelves.OWN_PYTHON}"
+    shelf.write_record(record._replace(made_by=""))  # an older program's
+    assert own_root() == shared
+    own = BuildRecord("cu126", "2.13.0+cu126", shelves.OWN_PYTHON)
+    shelf.folder("cu126").mkdir()
+    shelf.write_record(own)
+    shelf.write_record(record)
+    assert own_root() == shared, "this Python has builds there already"
+
+
+def test_a_checkout_that_uv_runs_leaves_the_users_folder_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(shelves, "has_own_torch", lambda: False)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
+    monkeypatch.setattr(shelves, "is_checkout", lambda: True)
+    assert own_shelf(lambda: tmp_path / "data").root == tmp_path / ".venv" / "engines"
+
+
 def test_only_the_plan_of_this_version_and_python_is_one_that_the_user_began(tmp_path):
     shelf = BuildShelf(tmp_path, "2.13.0", "3.11")
     assert shelf.is_begun("cpu")  # asked for, and nothing was done yet

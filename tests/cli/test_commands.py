@@ -20,6 +20,7 @@ from gpu_studio.cli import devices
 from gpu_studio.cli import main as cli
 from gpu_studio.cli.command import DONE, DOUBTFUL
 from gpu_studio.cli.main import COMMANDS, _prepare_output, build_parser, main
+from gpu_studio.cli.manual import manual
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.parameter import parameters_of
@@ -149,6 +150,31 @@ def test_with_json_a_mistake_is_an_object_as_well(capsys):
     failure = json.loads(output)
     assert (failure["type"], failure["schema"], failure["kind"]) == ("failure", 1, "wrong_use")
     assert failure["message"] in errors
+
+
+PAGE = ROOT / "packaging" / "linux" / "gpu-studio.1"
+
+
+def test_the_manual_of_the_packages_is_that_of_the_declarations():
+    """Renew it with the lines of this test, if a command or an option changes."""
+    parser = build_parser([*COMMANDS], program="gpu-studio")
+    page = manual(parser, "@VERSION@", "@DATE@")
+    assert PAGE.read_text("utf-8") == page
+    plain = page.replace("\\-", "-")
+    assert all(f".SS {name}\n" in plain for name in (*COMMANDS, "bench run", "memory fit"))
+    assert all(option in plain for option in options_of(parser) if option != "--help")
+
+
+@pytest.mark.skipif(shutil.which("man") is None, reason="no man")
+def test_man_shows_the_manual_without_a_warning(typed):
+    status, page, _ = typed("manual")
+    assert status == 0
+    shown = subprocess.run(
+        ["man", "--warnings", "-l", "-"], input=page, capture_output=True, text=True, timeout=60,
+        env=os.environ | {"MANWIDTH": "100", "LC_ALL": "C.UTF-8"}, encoding="utf-8",
+    )  # fmt: skip
+    assert shown.stderr == ""
+    assert "--sweep LOW:HIGH" in shown.stdout
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -52,6 +53,19 @@ def test_a_supported_python_fits(
 
 
 @on_linux
+@pytest.mark.skipif(sys.platform == "win32", reason="Linux's package")
+def test_a_pc_of_another_architecture_gets_a_sentence_before_anything_is_loaded(
+    fit_pc: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(fit_pc.os, "uname", lambda: SimpleNamespace(machine="aarch64"))
+    for purpose in ("window", "command", "adopt"):
+        monkeypatch.setattr(fit_pc.sys, "argv", ["fit_pc.py", purpose])
+        assert fit_pc.main() == fit_pc.NO_PYTHON
+        assert capsys.readouterr().out == (
+            "This GPU Studio is for PCs with an x86-64 processor; this one is aarch64.\n"
+        )
+
+
 def test_the_supported_pythons_are_those_of_the_table(fit_pc: Any, root: Path) -> None:
     import json
 

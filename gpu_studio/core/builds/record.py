@@ -37,6 +37,7 @@ class BuildRecord(NamedTuple):
         size_bytes: The size of its folder after the installation.
         runs_on_card: Whether a kernel ran on a graphics card in the test.
         note: What the test said, or why it is broken; "" if nothing.
+        made_by: The path of that Python, without its environment; "" in older records.
     """
 
     family: str
@@ -46,6 +47,7 @@ class BuildRecord(NamedTuple):
     size_bytes: int = 0
     runs_on_card: bool = False
     note: str = ""
+    made_by: str = ""
 
     @property
     def is_ready(self) -> bool:
@@ -124,6 +126,7 @@ def record_from(text: str) -> BuildRecord | None:
             size_bytes=int(content["size_bytes"]),
             runs_on_card=bool(content["runs_on_card"]),
             note=str(content["note"]),
+            made_by=str(content.get("made_by", "")),
         )
     except (ValueError, KeyError, TypeError):
         return None

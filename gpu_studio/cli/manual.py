@@ -1,0 +1,99 @@
+"""``gpu-studio manual``: the manual page, from the same declarations as every ``--help``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from gpu_studio.cli.command import DONE, Command, CommandParser
+from gpu_studio.core.program_version import program_version
+
+STATUS = {
+    "0": "done; for doctor, PyTorch can use a card; for check, everything passed",
+    "1": "what you asked about failed",
+    "2": "wrong use",
+    "3": "done, but in doubt",
+    "130": "stopped by Ctrl-C",
+}
+_NOT_LISTED = (argparse._SubParsersAction, argparse._HelpAction)
+_VARIABLES = {"NO_COLOR": "if it is set, a terminal gets no colors"}
+
+
+def manual(parser: CommandParser, version: str, date: str = "") -> str:
+    """Return the manual page in the language of man(7).
+
+    Args:
+        parser: of all commands, complete.
+        version: the program's.
+        date: of the page; empty leaves it to man.
+    """
+    lines = [
+        f'.TH GPU\\-STUDIO 1 "{date}" "GPU Studio {_literal(version)}"',
+        ".SH NAME",
+        "gpu\\-studio \\- see what your graphics card can do with PyTorch",
+        ".SH SYNOPSIS",
+        ".B gpu\\-studio",
+        "[COMMAND [OPTIONS]]",
+        ".SH DESCRIPTION",
+        _literal(parser.description or ""),
+        ".SH OPTIONS",
+        *_options(parser),
+        *_rows([("-q, --quiet", "after a command: show no progress and no notes")]),
+        ".SH COMMANDS",
+        *_commands(parser, ""),
+        ".SH EXIT STATUS",
+        *_rows(STATUS.items()),
+        ".SH ENVIRONMENT",
+        *_rows(_VARIABLES.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _commands(parser: argparse.ArgumentParser, name: str) -> Iterator[str]:
+    """Yield what each command of a parser does, with its options and its parts."""
+    for action in parser._actions:
+        if not isinstance(action, argparse._SubParsersAction):
+            continue
+        for word, command in action.choices.items():
+            yield f".SS {_literal(f'{name} {word}'.strip())}"
+            yield _literal(command.description or "")
+            yield from _options(command)
+            yield from _commands(command, f"{name} {word}")
+
+
+def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    formatter = parser._get_formatter()
+    for action in parser._actions:
+        if isinstance(action, _NOT_LISTED) or action.dest == "quiet":
+            continue
+        value = "" if action.nargs == 0 else formatter._format_args(action, action.dest.upper())
+        name = ", ".join(action.option_strings)
+        yield from _rows([(f"{name} {value}".strip(), formatter._expand_help(action))])
+
+
+def _rows(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for name, sentence in rows:
+        yield from (".TP", f".B {_literal(name)}", _literal(sentence))
+
+
+def _literal(text: str) -> str:
+    """Return a text on one line, as man shows it letter by letter."""
+    plain = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{plain}" if plain[:1] in (".", "'") else plain
+
+
+def _run(_options: argparse.Namespace, _log_path: Path) -> int:
+    """Print the manual page; return the exit status."""
+    from gpu_studio.cli.main import COMMANDS, build_parser
+
+    sys.stdout.write(manual(build_parser([*COMMANDS], program="gpu-studio"), program_version()))
+    return DONE
+
+
+COMMAND = Command(
+    about="Print the manual page of gpu-studio, for man(1): gpu-studio manual | man -l -",
+    run=_run,
+    json="",
+)
