@@ -36,6 +36,7 @@ MEMORY = PageId("memory")
 NOW = PageId("memory", "now")
 SEGMENTS = PageId("memory", "segments")
 FIT = PageId("memory", "fit")
+ERROR = PageId("memory", "error")
 CHECK = PageId("check")
 
 

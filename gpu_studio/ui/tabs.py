@@ -144,6 +144,7 @@ TABS = (
             pages.NOW: "Now",
             pages.SEGMENTS: "Segment map",
             pages.FIT: "Will it fit?",
+            pages.ERROR: "Read an error",
         },
         opens=(".pickle", ".pkl", ".safetensors", ".gguf", ".index.json", ".txt", ".log"),
     ),

@@ -123,7 +123,7 @@ class Minute:
         self._look()
         self._open("Memory", "Segment map")
         self._open("Memory", "Will it fit?")
-        self._press("memory.fit.way.error")
+        self._open("Memory", "Read an error")
         self._press("memory.error.example")
         self._look()
 

@@ -242,7 +242,11 @@ def _fill(window: QWidget) -> None:
 
 def _ask_what_fits(window: QWidget) -> None:
     open_history(window)
-    find(window, "memory.fit.way.error", QRadioButton).click()
+    find(window, "memory.fit.way.file", QRadioButton).click()
+
+
+def _read_an_error(window: QWidget) -> None:
+    go(window, page_called("Read an error"))
     press(window, "memory.error.example")
 
 
@@ -261,5 +265,6 @@ _USES = {
     "Run": _benchmark, "time": _benchmark, "sizes": _benchmark, "History": _benchmark,
     "Switch": _move, "Start a program": _plan_start, "Lessons": _learn,
     "Now": _fill, "Segment map": _fill, "Will it fit?": _ask_what_fits,
+    "Read an error": _read_an_error,
     "Check": _check,
 }  # fmt: skip

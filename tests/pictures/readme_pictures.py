@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QMainWindow,
     QPushButton,
-    QRadioButton,
     QTabBar,
     QTableView,
     QToolButton,
@@ -131,7 +130,7 @@ class Photographer:
         self.wait(lambda: find(self._window, "memory.fit.verdict", QLabel).text())
         self.rest(300)
         self.take("memory-fit")
-        find(self._window, "memory.fit.way.error", QRadioButton).click()
+        pages.setCurrentIndex(3)
         self.press("memory.error.example")
         self.rest(500)
         self.take("memory-error")

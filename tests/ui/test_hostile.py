@@ -22,12 +22,11 @@ from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.benchmark.recording import AT_ONCE
-from gpu_studio.model.memory.fit_model import ERROR
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.model.pages import BENCHMARK, HISTORY
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.main_window import MainWindow
-from gpu_studio.ui.memory.fit_page import FitPage
+from gpu_studio.ui.memory.error_page import ErrorPage
 from tests.core.race.racing import CARD, over
 from tests.core.test_texts import hostile_json, hostile_record
 from tests.driving.memory import shown
@@ -176,17 +175,16 @@ def test_sensors_of_a_broken_driver_are_shown_in_every_tab(
 
 @pytest.mark.parametrize("number", [_LONG, f"{_LONG}.{_LONG}", "nan", "inf", "1e999", "-1", "0"])
 def test_an_error_with_strange_numbers_is_read_or_refused(qtbot, theme, ready_studio, number):
-    page = shown(qtbot, FitPage(MemoryModel(ready_studio, ready_studio), theme))
-    page.model.choose(way=ERROR)
-    before = text(page, "memory.fit.verdict")
+    page = shown(qtbot, ErrorPage(MemoryModel(ready_studio, ready_studio), theme))
+    before = text(page, "memory.error.verdict")
     page.model.paste(
         f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {number} GiB. GPU 0 has a "
         f"total capacity of {number} GiB of which {number} GiB is free. Of the allocated memory "
         f"{number} GiB is allocated by PyTorch, and {number} GiB is reserved by PyTorch."
     )
-    qtbot.waitUntil(lambda: text(page, "memory.fit.verdict") != before)
+    qtbot.waitUntil(lambda: text(page, "memory.error.verdict") != before)
     QCoreApplication.processEvents()
-    assert text(page, "memory.fit.verdict")
+    assert text(page, "memory.error.verdict")
 
 
 def drop_urls(window: MainWindow, urls: Sequence[QUrl]) -> None:

@@ -48,7 +48,7 @@ _LIBRARY = re.compile(
 )
 _ERROR_LINE = re.compile(
     r"^[ \t]{0,8}((?:[\w.]{1,80}(?:Error|Exception|Warning)|ERROR|Error|error|FATAL|fatal|panic)"
-    r"\b ?[:\]][^\n]{0,300})$",
+    r"\b ?[:\]][^\n]{0,300}|(?:[\w.-]{1,60}: )?(?:[Ff]ailed to|[a-z ]{1,40}error:) [^\n]{1,300})$",
     re.MULTILINE | re.ASCII,
 )
 

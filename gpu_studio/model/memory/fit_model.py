@@ -1,16 +1,13 @@
-"""“Will it fit?”: four ways to ask, and one form of answer."""
+"""“Will it fit?”: three ways to ask, and one form of answer."""
 
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.errors.log import MOST_READ_BYTES, decoded_text, told_lines
-from gpu_studio.core.errors.reader import read_error
-from gpu_studio.core.failure import Failure, FailureKind, StudioError
+from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.memory.allocator.options import checked_configuration
 from gpu_studio.core.memory.answer import FitAnswer, FitVerdict
 from gpu_studio.core.memory.fit import ModelFit
@@ -22,7 +19,6 @@ from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.texts import file_name
-from gpu_studio.core.user_file import UnusableFileError, read_user_file
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.latest import Latest, opening
 from gpu_studio.model.memory.memory_devices import choice_title
@@ -31,29 +27,23 @@ from gpu_studio.model.page_model import PageModel
 from gpu_studio.process.child_call import call_child
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from pathlib import Path
 
     from PySide6.QtCore import QObject
 
     from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.memory.memory_model import MemoryModel
 
-NUMBER, FILE, ERROR, HISTORY = "number", "file", "error", "history"
+NUMBER, FILE, HISTORY = "number", "file", "history"
 """The ways to ask."""
 OWN = "own"
 """The card with a memory of one's own choice."""
-LONGEST_TEXT = 200_000
 _AFTER_TYPING_MS = 200
 _GIB, _ROUNDED_TO = 1 << 30, 64 << 20
 _HISTORIES = (".pickle", ".pkl")
-_TEXTS = (".txt", ".log")
-_CUT = f"The text is too long. Only its last {LONGEST_TEXT:,} characters are used."
 _HINTS = {
     FILE: ("Will this model fit?", "Open a safetensors or GGUF file, or drop it here. Only its "
            "header is read."),
-    ERROR: ("Paste an error.", "Of ComfyUI, vLLM, llama.cpp, Ollama, whisper, PyTorch and others: "
-            "you will see what kind it is, what it says of your card, and what helps in that "
-            "program. It stays on this PC."),
     HISTORY: ("Would your training fit on another card?", "Open a history of PyTorch's memory from "
               "any PC. It is replayed here as on a card of any size, with any setting."),
 }  # fmt: skip
@@ -63,13 +53,12 @@ class FitChoices(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked.
 
     Attributes:
-        way: which of the others count: `NUMBER`, `FILE`, `ERROR` or `HISTORY`.
+        way: which of the others count: `NUMBER`, `FILE` or `HISTORY`.
         parameters: a known network, or its number of parameters as people write it, in a `dtype`.
         file: a model's file.
         plan: how to train: a key of `core.memory.fit.PLANS`.
         tokens: of each text; 0 for the usual number.
         batch: the number of texts at once.
-        text: an error.
         card: the identity of a device, or `OWN` for one with ``own_gib``.
         others_gib: what others hold of the card; 0 for what they hold now.
         conf: the allocator's options for a history.
@@ -82,7 +71,6 @@ class FitChoices(msgspec.Struct, frozen=True, kw_only=True):
     plan: str = "Adam"
     tokens: int = 0
     batch: int = 1
-    text: str = ""
     card: str = ""
     own_gib: float = 8.0
     others_gib: float = 0.0
@@ -104,11 +92,8 @@ class FitModel(PageModel):
         self._latest.succeeded.connect(self._on_answered)
         self._latest.failed.connect(self._on_failed)
         self._latest.delayed.connect(self._on_delayed)
-        self._reading = Latest(self)
-        self._reading.succeeded.connect(self.paste)
-        self._reading.failed.connect(self._on_failed)
-        self._asked: Path | str | None = None  # a model's file, or an error
-        self._found: Network | FitAnswer | None = None
+        self._asked: Path | None = None  # a model's file
+        self._found: Network | None = None
         self._trouble = Notice()
         self._last_card: ModelledCardChoice | None = None
         self._bandwidths: dict[str, float] = {}  # of this session, by the device's identity
@@ -126,20 +111,13 @@ class FitModel(PageModel):
     # ── asking ───────────────────────────────────────────────────────────────────────────────
 
     def open_file(self, path: Path) -> None:
-        """Ask about a file: a history, a text with an error, or a model's weights."""
+        """Ask about a file: a history, or a model's weights."""
         ending = path.suffix.lower()
         if ending in _HISTORIES:
             self.what_if.open(path)
             self.choose(way=HISTORY)
-        elif ending in _TEXTS:
-            self.choose(way=ERROR)
-            self._reading.ask(partial(_text_of, path))
         else:
             self.choose(way=FILE, file=path)
-
-    def paste(self, text: str) -> None:
-        """Ask about an error, or about its end if it is long."""
-        self.choose(text=text[-LONGEST_TEXT:])
 
     def see(self, *, is_seen: bool) -> None:
         """Follow the card's memory while the page is visible."""
@@ -159,11 +137,11 @@ class FitModel(PageModel):
 
     def close(self) -> None:
         """Answer no more, and wait for the threads."""
-        for latest in (self._latest, self._reading, self.what_if):
+        for latest in (self._latest, self.what_if):
             latest.close()
 
     def _ask(self) -> None:
-        """Ask what takes time: a model's file and an error once, a history for each card."""
+        """Ask what takes time: a model's file once, a history for each card."""
         if not self.is_seen:
             return
         chosen, card = self.choices, self._card
@@ -171,16 +149,14 @@ class FitModel(PageModel):
             self.what_if.ask(
                 card_bytes=card.total_bytes, other_bytes=card.context_bytes, conf=chosen.conf
             )
-        asked = {FILE: chosen.file, ERROR: chosen.text.strip() or None}.get(chosen.way)
+        asked = chosen.file if chosen.way == FILE else None
         if asked == self._asked:
             return
         self._asked, self._trouble = asked, Notice()
         if asked is None:
             self._latest.drop()
-        elif isinstance(asked, Path):
-            self._latest.ask(partial(ask_network, asked, call_child))
         else:
-            self._latest.ask(lambda _is_over: read_error(asked).answer)
+            self._latest.ask(partial(ask_network, asked, call_child))
 
     def _on_memory_changed(self) -> None:
         if self._card != self._last_card:
@@ -216,7 +192,7 @@ class FitModel(PageModel):
         others = min(round(self.choices.others_gib * _GIB), card.total_bytes)
         return msgspec.structs.replace(card, context_bytes=others)
 
-    def _on_answered(self, found: Network | FitAnswer) -> None:
+    def _on_answered(self, found: Network) -> None:
         self._found, self._trouble = found, Notice()
         self.changed.emit()
 
@@ -228,7 +204,7 @@ class FitModel(PageModel):
         self.changed.emit()
 
     def _on_delayed(self) -> None:
-        if isinstance(self._asked, Path):
+        if self._asked is not None:
             self._trouble = Notice(opening(self._asked))
             self.changed.emit()
 
@@ -277,11 +253,9 @@ class FitModel(PageModel):
     def trouble(self) -> Notice:
         """Why there is no answer, or what is being opened."""
         way = self.choices.way
-        if way == ERROR and len(self.choices.text) >= LONGEST_TEXT:
-            return Notice(_CUT, Tone.AMBER)
         if self.is_network_wrong:
             return Notice("Enter a number such as 7B, 350 M or 1,000,000.", Tone.FAILURE)
-        if way != ERROR and self._card is None:
+        if self._card is None:
             return Notice("This card's memory is not known yet.")
         if way != HISTORY:
             return self._trouble
@@ -307,8 +281,6 @@ class FitModel(PageModel):
             return _answer_of(fit, self._is_cpu)
         if way == HISTORY and self.what_if.history is not None:
             return self.what_if.answer
-        if self._asked is not None and way == ERROR and isinstance(self._found, FitAnswer):
-            return self._found
         if way not in _HINTS or (way == FILE and self.choices.file is not None):
             return FitAnswer((FitVerdict(),))
         headline, sentence = _HINTS[way]
@@ -373,12 +345,3 @@ class FitModel(PageModel):
 def _answer_of(fit: ModelFit, is_ram: bool) -> FitAnswer:
     """Return a model's answer; each part of the page asks for the same one."""
     return fit.answer(is_ram=is_ram)
-
-
-def _text_of(path: Path, is_over: Callable[[], bool]) -> str:
-    try:
-        text = decoded_text(read_user_file(path, MOST_READ_BYTES, is_over))
-        return told_lines(text, LONGEST_TEXT)
-    except UnusableFileError as error:
-        message = f"Cannot read {file_name(path)}: {error}."
-        raise StudioError(FailureKind.FILE_REFUSED, message) from error

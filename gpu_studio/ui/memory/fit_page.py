@@ -1,4 +1,4 @@
-"""Will it fit? From a number, a model's file, an error or a recorded history."""
+"""Will it fit? From a number, a model's file, or a recorded history."""
 
 from __future__ import annotations
 
@@ -6,53 +6,40 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QSignalBlocker, QSize
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QPlainTextEdit
-
-from gpu_studio.core.memory.allocator.blocks import card_full
 from gpu_studio.core.memory.fit import PLANS
 from gpu_studio.core.memory.networks import BITS, NETWORK_NAMES
 from gpu_studio.core.memory.replay.replay_call import SETTINGS
 from gpu_studio.core.memory.replay.what_if_words import DEFAULT_SETTING, RECORDING_SNIPPET
 from gpu_studio.core.memory.token_speed import MOST_BATCH
 from gpu_studio.model.memory.fit_model import (
-    ERROR,
     FILE,
     HISTORY,
-    LONGEST_TEXT,
     NUMBER,
     OWN,
     FitModel,
 )
 from gpu_studio.model.pages import FIT
-from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.page import Beside, Box, Columns, Flow, Fold, Own, Page, Stack
+from gpu_studio.ui.memory.verdict_part import verdict_part
+from gpu_studio.ui.page import Beside, Box, Columns, Flow, Fold, Page, Stack
 from gpu_studio.ui.page_controls import Number, Pick, Switch
 from gpu_studio.ui.page_parts import Heading, Press, Rows, Words
-from gpu_studio.ui.parts import letters
 from gpu_studio.ui.saving import ask_open_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from PySide6.QtCore import QMimeData
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.ui.page import Part
     from gpu_studio.ui.theme import Theme
 
-_MIB, _LINES = 1 << 20, 7
 _TITLED: dict[str, Any] = {"is_titled": True, "title_letters": 13}
 _WAYS = (
-    ("A number", NUMBER), ("A model file", FILE), ("An error", ERROR), ("A history", HISTORY),
+    ("A number", NUMBER), ("A model file", FILE), ("A history", HISTORY),
 )  # fmt: skip
 _NETWORKS = (*NETWORK_NAMES, "11 million", "124 million", "1 billion", "7 billion", "70 billion")
-_FILES = (
-    "Models, histories, errors (*.safetensors *.gguf *.index.json *.pickle *.pkl *.txt *.log);;"
-    "All files (*)"
-)
+_FILES = "Models, histories (*.safetensors *.gguf *.index.json *.pickle *.pkl);;All files (*)"
 _VIEWER = (
     "To see every tensor over time, drop the file on pytorch.org/memory_viz in a browser. It stays "
     "on your PC."
@@ -60,7 +47,7 @@ _VIEWER = (
 
 
 class FitPage(Page):
-    """Asks in one of four ways, and answers in one form.
+    """Asks in one of three ways, and answers in one form.
 
     Args:
         memory: the card that is chosen in the tab.
@@ -96,21 +83,12 @@ class FitPage(Page):
         return (
             Flow(
                 Press("Open file…", self._ask_file, name="fit.open",
-                      tip="A safetensors or GGUF file (with the config.json beside it), a history "
-                          "(.pickle), or a text with an error; nothing in it is executed"),
+                      tip="A safetensors or GGUF file (with the config.json beside it), or a "
+                          "history (.pickle); nothing in it is executed"),
                 Press("Record one", self._show_lines, name="what_if.record",
                       shown=self._in(HISTORY), tip="The lines that record your own script; for an "
                       "experiment, tick “Record a history” on the page Now"),
                 Words(lambda: m.file_words, "muted", wraps=False, name="fit.file"),
-            ),
-            Own(self._make_text, self._show_text, name="error.text", shown=self._in(ERROR),
-                stretch=1),
-            Flow(
-                Press("Paste", self._paste, name="error.paste"),
-                Press("Show example", self._show_example, name="error.example",
-                      tip="The error text for a full GT 1030, from a simulated card"),
-                Press("Clear", lambda: m.paste(""), name="error.clear"),
-                shown=self._in(ERROR),
             ),
             Flow(
                 Pick(of="parameters", title="Parameters", items=_NETWORKS, editable=True,
@@ -145,31 +123,6 @@ class FitPage(Page):
             ),
         )  # fmt: skip
 
-    def _make_text(self) -> QPlainTextEdit:
-        box = _ErrorText()
-        box.setAccessibleName("Text of the error")
-        box.setPlaceholderText("torch.OutOfMemoryError: CUDA out of memory. Tried to …")
-        box.setTabChangesFocus(True)
-        box.textChanged.connect(lambda: self.model.choose(text=box.toPlainText()))
-        return box
-
-    def _show_text(self, box: QPlainTextEdit) -> None:
-        text = self.model.choices.text
-        if box.toPlainText() != text:
-            with QSignalBlocker(box):
-                box.setPlainText(text)
-
-    def _paste(self) -> None:
-        self.model.paste(QGuiApplication.clipboard().text())
-
-    def _show_example(self) -> None:
-        """Insert the error text of the allocator's model for a full card."""
-        error = card_full(
-            tried_bytes=256 * _MIB, total_bytes=1996 * _MIB, free_bytes=140 * _MIB,
-            limit_bytes=None, allocated_bytes=1500 * _MIB, reserved_bytes=1600 * _MIB,
-        )  # fmt: skip
-        self.model.paste(f"torch.OutOfMemoryError: {error}")
-
     def _ask_file(self) -> None:
         if path := ask_open_path(self.window(), "Open a file", _FILES):
             self.model.open_file(Path(path))
@@ -185,8 +138,8 @@ class FitPage(Page):
         m, history = self.model, self._in(HISTORY)
         return (
             Columns(
-                self._verdict(0, "fit"),
-                self._verdict(1, "fit.training"),
+                verdict_part(self.theme, partial(m.verdict, 0), "fit"),
+                verdict_part(self.theme, partial(m.verdict, 1), "fit.training"),
                 presented=True,
             ),
             Words(lambda: m.answer.sentence, name="fit.sentence", presented=True),
@@ -208,33 +161,3 @@ class FitPage(Page):
                 label="Details", name="fit.more", shown=lambda: bool(m.answer.details),
             ),
         )  # fmt: skip
-
-    def _verdict(self, number: int, name: str) -> Part:
-        verdict = partial(self.model.verdict, number)
-        return Box(
-            Words(lambda: verdict().notice, "title", name=f"{name}.verdict"),
-            Own(lambda: TankBar(self.theme, name=f"memory.{name}.tank"),
-                lambda bar: bar.show_tank(verdict().tank), name=f"{name}.tank",
-                shown=lambda: verdict().tank is not None),
-            Words(lambda: verdict().told, "muted", name=f"{name}.told"),
-            tone=lambda: verdict().notice.tone,
-            shown=lambda: bool(verdict().notice.sentence),
-            name=f"{name}.answer",
-        )  # fmt: skip
-
-
-class _ErrorText(QPlainTextEdit):
-    """Keeps only the end of a long text: a log of 50 MB would block the window for minutes."""
-
-    def sizeHint(self) -> QSize:
-        """Return the room for some lines."""
-        return QSize(letters(self, 20), _LINES * self.fontMetrics().lineSpacing())
-
-    def minimumSizeHint(self) -> QSize:
-        """Return the room for some lines: a narrow page is as high as it needs."""
-        return self.sizeHint()
-
-    def insertFromMimeData(self, source: QMimeData) -> None:
-        """Insert the pasted or dropped text."""
-        self.insertPlainText(source.text()[-LONGEST_TEXT:])
-        self.ensureCursorVisible()

@@ -1,4 +1,4 @@
-"""The Memory tab: memory now with experiments, the segment map, and what fits."""
+"""The Memory tab: memory now with experiments, the segment map, what fits, and errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpu_studio.model.memory.memory_model import MemoryModel
-from gpu_studio.model.pages import FIT, MEMORY, SEGMENTS
+from gpu_studio.model.pages import ERROR, FIT, MEMORY, SEGMENTS
 from gpu_studio.ui.memory.now_page import NowPage
 from gpu_studio.ui.scroll_page import LazyPage
 from gpu_studio.ui.tabs import PagedTab, tab_of
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _SEGMENTS = "gpu_studio.ui.memory.segment_page:SegmentPage"
 _FIT = "gpu_studio.ui.memory.fit_page:FitPage"
+_ERROR = "gpu_studio.ui.memory.error_page:ErrorPage"
+_TEXTS = (".txt", ".log")
 
 
 class MemoryTab(PagedTab):
@@ -33,11 +35,12 @@ class MemoryTab(PagedTab):
         self._segments = LazyPage(_SEGMENTS, self.model, theme, parent=self)
         self._fit = LazyPage(_FIT, self.model, theme, parent=self)
         self._fit.created.connect(self._on_fit)
+        self._error = LazyPage(_ERROR, self.model, theme, parent=self)
         self._dropped = Path()
         now = NowPage(self.model, theme)
         now.segments_wanted.connect(lambda: self.pages.go_to(SEGMENTS))
         now.history_wanted.connect(self._open_file)
-        self.add(now, self._segments, self._fit)
+        self.add(now, self._segments, self._fit, self._error)
 
     def go_to(self, destination: Destination) -> None:
         """Bring a page in front, or open a file: a snapshot of one moment goes to the map."""
@@ -47,6 +50,10 @@ class MemoryTab(PagedTab):
             self._open_file(destination.path)
 
     def _open_file(self, path: Path) -> None:
+        if path.suffix.lower() in _TEXTS:
+            self.pages.go_to(ERROR)
+            self._error.make().model.open_file(path)
+            return
         self.pages.go_to(FIT)
         self._fit.make().model.open_file(path)
 

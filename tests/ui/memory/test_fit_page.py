@@ -1,4 +1,4 @@
-"""Will it fit? Asked with a number, a model's file, an error, or a recorded history."""
+"""Will it fit? Asked with a number, a model's file, or a recorded history."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ import pickle
 import re
 
 import pytest
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QComboBox,
     QDoubleSpinBox,
     QFileDialog,
     QLabel,
-    QPlainTextEdit,
     QSpinBox,
 )
 
-from gpu_studio.core.errors.reader import read_error
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.memory_messages import ReadMemory, RunMemoryExperiment
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
@@ -34,10 +31,6 @@ from tests.fakes.run_answers import finished
 from tests.fakes.weights_files import write_gguf, write_safetensors
 
 RATES = {"cuda:0": 40e9, "cpu": 20e9}
-FRAGMENTED = (
-    "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 3.95 GiB total "
-    "capacity; 3.01 GiB already allocated; 2.00 MiB free; 3.43 GiB reserved in total by PyTorch)"
-)
 
 
 @pytest.fixture
@@ -97,12 +90,6 @@ def speed(page) -> str:
 def folded(page, name: str) -> str:
     """Return a text of the details."""
     return plain(find(page, name, QLabel).text())
-
-
-def paste(page, words) -> None:
-    click(page, "memory.fit.way.error")
-    QGuiApplication.clipboard().setText(words)
-    click(page, "memory.error.paste")
 
 
 # ── a number ─────────────────────────────────────────────────────────────────────────────────────
@@ -245,70 +232,6 @@ def test_a_quantized_or_packed_file_is_for_use_only(page, qtbot, monkeypatch, tm
     assert [row[0] for row in table(page, "memory.fit.steps")] == ["A larger card"]
 
 
-# ── an error ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_an_error_becomes_a_verdict_with_its_bar_and_what_helps(page, qtbot):
-    paste(page, FRAGMENTED)
-    qtbot.waitUntil(lambda: verdict(page) == "Fragmented.")
-    tank = find(page, "memory.fit.tank", TankBar).tank
-    assert {part.key for part in tank.parts} >= {"tensors", "holes", "free", "not_told"}
-    assert "20 MiB" in text(page, "memory.fit.sentence")
-    assert "expandable_segments" in table(page, "memory.fit.steps")[0][0]
-    assert "two decimals" in text(page, "memory.fit.told")
-    assert not sees(page, "memory.fit.training.answer")
-    paste(page, "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`")
-    qtbot.waitUntil(lambda: "cuBLAS" in verdict(page))
-    assert not sees(page, "memory.fit.tank")
-
-
-@pytest.mark.parametrize("words", ["hello", "\0" * 50, "<b>CUDA</b> " * 1000])
-def test_any_other_text_gets_a_clear_sentence(page, qtbot, words):
-    paste(page, words)
-    qtbot.waitUntil(lambda: verdict(page) == "This error is not known here.")
-    assert not sees(page, "memory.fit.tank")
-
-
-def test_an_error_of_another_program_gets_that_programs_steps(page, qtbot):
-    error = "CUDA out of memory. Tried to allocate 20.00 MiB."
-    paste(page, f"!!! Exception during processing !!! {error}")
-    qtbot.waitUntil(lambda: verdict(page) == "Out of memory.")
-    assert table(page, "memory.fit.steps")[0][0] == "--lowvram"
-    assert "Printed by ComfyUI." in folded(page, "memory.fit.details")
-
-
-def test_the_example_is_one_and_clear_takes_it_away(page, qtbot):
-    click(page, "memory.fit.way.error")
-    assert verdict(page) == "Paste an error."
-    click(page, "memory.error.example")
-    example = find(page, "memory.error.text", QPlainTextEdit).toPlainText()
-    headline = plain(read_error(example).answer.verdicts[0].notice.sentence)
-    qtbot.waitUntil(lambda: verdict(page) == headline)
-    click(page, "memory.error.clear")
-    assert verdict(page) == "Paste an error."
-
-
-def test_of_a_long_log_only_the_end_is_pasted(page, qtbot, tmp_path):
-    box = find(page, "memory.error.text", QPlainTextEdit)
-    error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB."
-    for way in (lambda: paste(page, "step 1\n" * 100_000 + error), box.paste):
-        way()
-        assert len(box.toPlainText()) == 200_000
-        assert box.toPlainText().endswith(error)
-        assert "200,000" in text(page, "memory.fit.reason")
-        click(page, "memory.error.clear")
-        assert not sees(page, "memory.fit.reason")
-    log = tmp_path / "train.log"
-    log.write_text(error, encoding="utf-16")
-    page.model.open_file(log)
-    qtbot.waitUntil(lambda: box.toPlainText() == error)
-    assert not sees(page, "memory.fit.reason")
-    log.write_text("step 1\n" * 50_000 + error + "\nstep 2" * 50_000)
-    page.model.open_file(log)
-    qtbot.waitUntil(lambda: verdict(page) == "Out of memory.")
-    assert len(box.toPlainText()) < 1000
-
-
 # ── a history ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -383,11 +306,7 @@ def test_a_recorded_experiment_is_replayed(tab, path, scripts, studio, qtbot):
     assert tab.pages.front == FIT
 
 
-def test_a_dropped_file_opens_in_its_way(tab, path, tmp_path, qtbot):
-    log = tmp_path / "train.log"
-    log.write_text(FRAGMENTED)
-    tab.go_to(Destination(page=MEMORY, paths=(log,)))
-    qtbot.waitUntil(lambda: verdict(tab) == "Fragmented.")
+def test_a_dropped_file_opens_in_its_way(tab, path, qtbot):
     whole = pickle.loads(path.read_bytes()) | {"device_traces": []}
     path.write_bytes(pickle.dumps(whole))
     tab.go_to(Destination(page=MEMORY, paths=(path,)))

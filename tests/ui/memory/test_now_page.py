@@ -12,13 +12,10 @@ from gpu_studio.core.messages.memory_messages import (
     ReadMemory,
     RunMemoryExperiment,
 )
-from gpu_studio.model.memory import fit_model, segment_model
-from gpu_studio.model.memory.fit_model import ERROR as BY_ERROR
-from gpu_studio.model.memory.fit_model import FitModel
+from gpu_studio.model.memory import segment_model
 from gpu_studio.model.memory.segment_model import SegmentModel
-from gpu_studio.model.pages import FIT, SEGMENTS
+from gpu_studio.model.pages import SEGMENTS
 from gpu_studio.model.studio import Studio
-from gpu_studio.model.worker import Worker
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.memory import MIB, fill_card, run, start
@@ -294,21 +291,6 @@ def test_in_the_smallest_window_a_lesson_needs_no_scrolling(small_window, script
 @pytest.fixture
 def slow_work(monkeypatch):
     return SlowWork(monkeypatch)
-
-
-def test_the_end_waits_for_what_fits_and_asks_no_more(tab, studio, slow_work, monkeypatch, qtbot):
-    monkeypatch.setattr(fit_model, "read_error", slow_work)
-    start(tab, studio)
-    tab.pages.go_to(FIT)
-    fit = tab.findChild(FitModel)
-    fit.choose(way=BY_ERROR, text="CUDA out of memory")
-    qtbot.waitUntil(slow_work.has_begun.is_set)
-    studio.close()
-    assert slow_work.was_waited_for(fit)
-    slow_work.has_begun.clear()
-    fit.choose(text="CUDA error: out of memory")
-    qtbot.waitUntil(lambda: not fit.findChildren(Worker))
-    assert not slow_work.has_begun.is_set()
 
 
 def test_the_end_waits_for_a_snapshot(tab, studio, slow_work, monkeypatch, qtbot, tmp_path):
