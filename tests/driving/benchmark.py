@@ -9,16 +9,7 @@ from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.result_bars import ResultBars
 from gpu_studio.ui.trust_chip import TrustChip
-from tests.driving.window import (
-    click,
-    column,
-    find,
-    open_page,
-    plain,
-    text,
-    wait_until,
-    write,
-)
+from tests.driving.window import click, column, find, open_page, plain, text, wait_until, write
 
 
 def type_sizes(tab: QWidget, sizes: str) -> QLineEdit:

@@ -1,11 +1,7 @@
 """What a person does first in the Memory tab."""
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import (
-    QApplication,
-    QMessageBox,
-    QWidget,
-)
+from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from gpu_studio.model.pages import NOW, PageId

@@ -12,11 +12,7 @@ from gpu_studio.core.devices.devices import Reading
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.line_trouble import LineGreeting, LineProblem, LineTrouble
-from gpu_studio.core.messages.engine_messages import (
-    DescribeEngine,
-    EngineDescribed,
-    RequestFailed,
-)
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunFinished, RunStarted, RunWorkload
 from gpu_studio.core.other_pc import PLACES

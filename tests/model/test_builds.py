@@ -5,12 +5,7 @@ import pytest
 
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.record import Wanted
-from gpu_studio.core.builds.trouble import (
-    TroubleError,
-    build_in_use,
-    missing_runtime,
-    no_network,
-)
+from gpu_studio.core.builds.trouble import TroubleError, build_in_use, missing_runtime, no_network
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model import engine_handover

@@ -12,7 +12,7 @@ from gpu_studio.core.notice import Action, Tone
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.headline import HeadlineModel, headline_from
+from gpu_studio.model.headline import HeadlineModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, two_cards
 from tests.fakes.run_answers import run_events
@@ -176,13 +176,6 @@ def test_an_engine_that_cannot_start_says_why(qtbot, studio, engines, model):
     assert model.headline.action is Action.RESTART_ENGINE
 
 
-def test_a_button_that_is_not_there_does_nothing(qtbot, studio, engines, model):
-    start(qtbot, studio)
-    model.act()
-    assert studio.session.state.is_idle
-    assert len(engines.made) == 1
-
-
 @pytest.mark.parametrize(("inventory", "blames_driver"), [(gt_1030(), True), (cpu_only(), False)])
 def test_a_driver_that_was_not_asked_is_not_to_blame_for_silent_sensors(
     qtbot, studio, sensor_source, inventory, model, monkeypatch, blames_driver
@@ -226,13 +219,6 @@ def test_a_card_that_is_lost_is_reported_before_what_was_found(
     assert all(part in model.headline.sentence for part in ("GT 1030", "It was lost."))
     sensor_source.send(reading(inventory, 2.0))
     qtbot.waitUntil(lambda: model.headline.code == "build_without_cuda")
-
-
-def test_every_finding_has_a_tone_that_the_window_knows(qtbot, studio, model):
-    from gpu_studio.core.devices.findings import find
-
-    found = find(cpu_only(), described())
-    assert [headline_from(finding).tone for finding in found] == [Tone.PLAIN]
 
 
 class DyingSensors(SteadySensors):

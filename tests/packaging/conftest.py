@@ -1,7 +1,5 @@
 """What builds and starts the program is no package of it: its folders go on the path here."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

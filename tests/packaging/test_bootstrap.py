@@ -1,19 +1,15 @@
-from __future__ import annotations
-
 import ast
 import importlib.util
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import bootstrap
 import fit_pc
 import pytest
 import system_libraries
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 on_linux = pytest.mark.skipif(sys.platform == "win32", reason="a shell script stands in for uv")
 TOGETHER = ["-n", "auto", "--dist", "worksteal", "--max-worker-restart", "0"]

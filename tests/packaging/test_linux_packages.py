@@ -1,11 +1,9 @@
-from __future__ import annotations
-
 import io
 import json
 import subprocess
 import sys
 import tarfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from studio_build import linux_packages
@@ -19,9 +17,6 @@ from studio_build.linux_packages import (
     maintainer,
     write_deb,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="built on Linux alone")
 

@@ -1,17 +1,12 @@
-from __future__ import annotations
-
 import configparser
 import re
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from menu import APP_ID, OtherEntryError, add_to_menu, quoted, remove_from_menu
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="for Linux desktops")
 

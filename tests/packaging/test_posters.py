@@ -1,23 +1,17 @@
 """The posters of a race's pictures are what the engine draws."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import draw_posters
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from PySide6.QtGui import QImage
 
 from gpu_studio.core.race.pictures import LEARN, PICTURES, lake
 from gpu_studio.ui.race.race_lane import poster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from numpy.typing import NDArray
 
 NAMES = [picture.name for picture in PICTURES if picture is not LEARN]
 LARGEST_BYTES = 60_000

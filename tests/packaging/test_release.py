@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 import hashlib
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -12,18 +10,9 @@ import release
 from studio_build import starter
 from studio_build.address import absolute_links, address_of
 from studio_build.app_folder import program_of
-from studio_build.changes import (
-    Release,
-    appstream_releases,
-    debian_changelog,
-    newest,
-    releases_in,
-)
+from studio_build.changes import Release, appstream_releases, debian_changelog, newest, releases_in
 from studio_build.console import BuildError
 from studio_build.template import filled
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
-from __future__ import annotations
-
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from studio_build.console import BuildError
@@ -15,9 +13,6 @@ from studio_build.window_packages import (
 )
 
 from gpu_studio.builds.lock_file import read_lock
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("minor", range(10, 15))

@@ -9,12 +9,7 @@ import pytest
 from studio_build import python_for_windows, sizes, starter
 from studio_build.app_folder import Program
 from studio_build.console import BuildError
-from studio_build.windows_setup import (
-    install_script,
-    longest_folder,
-    removal_script,
-    setup_name,
-)
+from studio_build.windows_setup import install_script, longest_folder, removal_script, setup_name
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="built on Linux alone")
 

@@ -5,10 +5,7 @@ import pytest
 from gpu_studio.core.memory.replay.history import history_of
 from gpu_studio.core.memory.replay.what_if import what_if
 from gpu_studio.core.memory.snapshot_file import open_snapshot
-from gpu_studio.core.messages.memory_messages import (
-    AllocationPlan,
-    RunMemoryExperiment,
-)
+from gpu_studio.core.messages.memory_messages import AllocationPlan, RunMemoryExperiment
 from tests.core.memory.replay.test_history import CONFS
 from tests.soft.conftest import MakeChild, MakePc, StartEngine
 from tests.softcards.cards import MIB

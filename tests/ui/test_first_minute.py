@@ -117,17 +117,6 @@ def test_one_click_races_and_ends_with_a_sentence_and_two_pictures(
     assert gray(tab, "right") > 0
 
 
-def test_a_card_that_pytorch_cannot_use_is_not_compared(make_window, engines, qtbot):
-    without_pascal = described_with_cuda(
-        torch_version="2.13.0+cu130", cuda_build="13.0", arch_list=("sm_75", "sm_86")
-    )
-    window = make_window(gt_1030(), without_pascal)
-    assert "GPU" not in find(window, "devices.compare", QPushButton).text()
-    click(window, "devices.compare")
-    qtbot.waitUntil(lambda: len(requests_of(engines)) == 3)
-    assert {one.device for one in requests_of(engines)} == {"cpu"}
-
-
 def test_a_pc_without_a_card_is_offered_what_runs_in_the_window(make_window):
     window = make_window(cpu_only(), described())
     assert sees(window, "devices.compare")

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.app import build_window
-from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
+from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.program_form import typed
 from gpu_studio.model.engine_session import EngineState
@@ -231,20 +231,6 @@ def test_a_card_without_code_stops_no_tab_while_another_card_works(qtbot, make_w
         open_tab(window, title)
         assert window.banner.isHidden()
     assert "GT 1030" in text(window, "devices.verdict.sentence")
-
-
-def test_an_engine_that_will_not_live_can_be_asked_for_again(qtbot, make_window, engines):
-    good = engines.scripts[DescribeEngine]
-    engines.scripts[DescribeEngine] = [EngineEnded(exit_code=-6)]
-    window = make_window()
-    window.show()
-    session = studio_of(window).session
-    qtbot.waitUntil(lambda: session.state is EngineState.FAILED)
-    assert "crashed" in window.banner.sentence
-    engines.scripts[DescribeEngine] = good
-    window.findChild(QPushButton, "banner.action").click()
-    qtbot.waitUntil(lambda: session.state is EngineState.READY)
-    qtbot.waitUntil(lambda: window.banner.isHidden())
 
 
 def test_from_run_to_the_first_sample_no_hidden_page_has_work(qtbot, window, engines):

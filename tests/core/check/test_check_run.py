@@ -4,12 +4,7 @@ import msgspec
 import pytest
 
 from gpu_studio.core.check.check_record import CheckRecord, end_of
-from gpu_studio.core.check.check_run import (
-    START_PATIENCE_S,
-    STEP_PATIENCE_S,
-    CheckPlan,
-    CheckRun,
-)
+from gpu_studio.core.check.check_run import START_PATIENCE_S, STEP_PATIENCE_S, CheckPlan, CheckRun
 from gpu_studio.core.check.stages import (
     CHECK_MINUTES,
     STAGES,

@@ -12,11 +12,7 @@ from gpu_studio.core.memory import snapshot_file
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
-from gpu_studio.core.memory.snapshot_file import (
-    UnsafePickleError,
-    open_snapshot,
-    read_snapshot,
-)
+from gpu_studio.core.memory.snapshot_file import UnsafePickleError, open_snapshot, read_snapshot
 
 MIB = 1 << 20
 

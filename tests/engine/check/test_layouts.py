@@ -1,11 +1,12 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
+from gpu_studio.core.messages.check_messages import CheckFinding
 from gpu_studio.core.units import format_count
 from gpu_studio.engine.check import known_answers, layouts
 from gpu_studio.engine.check.known_answers import KNOWN, Operands
@@ -13,14 +14,7 @@ from gpu_studio.engine.check.known_work import LAYOUTS, laid_out, wide
 from gpu_studio.engine.check.layouts import DTYPES, OPERATIONS, layout_works, operands
 from tests.engine.check.stage_runs import CPU, TickingClock, follow, run_for
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch import Tensor
-
-    from gpu_studio.core.messages.check_messages import CheckFinding
-
-    Broken = Callable[..., Tensor]
+Broken = Callable[..., Tensor]
 
 
 def found(

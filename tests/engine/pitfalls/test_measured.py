@@ -10,12 +10,7 @@ import pytest
 import torch
 
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed, RunPitfall
-from gpu_studio.engine.pitfalls import (
-    float16_on_old_card,
-    no_synchronize,
-    starved_gpu,
-    tiny_model,
-)
+from gpu_studio.engine.pitfalls import float16_on_old_card, no_synchronize, starved_gpu, tiny_model
 from gpu_studio.engine.pitfalls.pitfall import Bench, ScriptEnd
 from gpu_studio.engine.pitfalls.registry import find_pitfall
 from gpu_studio.process.steady_memory import glibc_version

@@ -1,23 +1,18 @@
 """A check over an engine that answers from a script."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpu_studio.model.check.card_check import CardCheck
+from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from tests.driving.window import wait_until
 from tests.fakes.check_answers import checking_engines
 from tests.fakes.pc import SteadySensors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from gpu_studio.model.settings import Settings
-    from tests.fakes.scripted_engine import Engines
+from tests.fakes.scripted_engine import Engines
 
 
 @pytest.fixture

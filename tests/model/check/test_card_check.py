@@ -1,30 +1,24 @@
 """A check in the window: what runs, what is kept, and what a bad card does to it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpu_studio.core.check import check_run
 from gpu_studio.core.check.check_folder import CheckFolder
+from gpu_studio.core.check.check_record import CheckRecord
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckStageBegan, RunCheck
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.model.check import card_check
+from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.model.engine_session import EngineState
 from tests.driving.window import wait_until
 from tests.fakes.check_answers import answer_with, check_round, requests_of, wrong_bit
 from tests.fakes.other_pcs import line_lost
 from tests.fakes.pc import two_cards
-from tests.fakes.scripted_engine import Pause, ScriptedEngine
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from gpu_studio.core.check.check_record import CheckRecord
-    from gpu_studio.model.check.card_check import CardCheck
-    from tests.fakes.scripted_engine import Engines
+from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
 
 with_cards = pytest.mark.parametrize("inventory", [two_cards()])
 pytestmark = with_cards

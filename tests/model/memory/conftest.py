@@ -1,7 +1,5 @@
 """The memory of a GT 1030 as the window knows it, with an engine that answers from a script."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine

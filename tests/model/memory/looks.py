@@ -1,7 +1,5 @@
 """What the tests of the memory model look at, and the experiments they run."""
 
-from __future__ import annotations
-
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from gpu_studio.model.memory.now_model import NowModel
 from tests.fakes.memory_answers import memory_read

@@ -1,7 +1,5 @@
 """A device's memory over time, on a clock that waits while nothing happens, and as a tank."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpu_studio.core.devices.devices import GpuProcess

@@ -1,7 +1,5 @@
 """Whose memory is looked at, what the engine reads of it, and giving the cache back."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpu_studio.core.devices.access import Obstacle

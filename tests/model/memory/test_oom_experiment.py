@@ -1,7 +1,5 @@
 """What an experiment came to, and its engine: it stays until the card is needed."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,9 +1,7 @@
 """Which question about a history is asked when, with a child that answers when it is let."""
 
-from __future__ import annotations
-
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from PySide6.QtCore import QObject, Signal
@@ -20,9 +18,6 @@ from gpu_studio.core.memory.replay.replay_call import (
 from gpu_studio.core.memory.replay.what_if import WhatIf
 from gpu_studio.model.memory import what_if_model
 from gpu_studio.model.memory.what_if_model import WhatIfModel
-
-if TYPE_CHECKING:
-    from functools import partial
 
 GIB = 1 << 30
 FITS = WhatIf(

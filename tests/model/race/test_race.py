@@ -9,12 +9,11 @@ from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
 from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.model.pc import Pc
 from gpu_studio.model.race.race import Race
-from gpu_studio.model.run_queue import WorkState
 from gpu_studio.model.studio import Studio
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.other_pcs import OtherPcs
 from tests.fakes.pc import two_cards
-from tests.fakes.race_answers import race_run, race_seconds
+from tests.fakes.race_answers import race_run
 from tests.fakes.scripted_engine import Engines
 
 with_cards = pytest.mark.parametrize("inventory", [two_cards()])
@@ -38,15 +37,6 @@ def requests_of(engines: Engines) -> list[RunWorkload]:
 def with_a_card(racing: Engines) -> Engines:
     racing.scripts[DescribeEngine] = [described_with_cuda(device_count=2)]
     return racing
-
-
-@pytest.mark.usefixtures("with_a_card")
-@with_cards
-def test_with_a_card_the_cpu_races_it(race: Race, inventory: Inventory) -> None:
-    assert [entry.contestant for entry in race.chosen] == [
-        Contestant(device="cpu"), Contestant(device="cuda:0"),
-    ]  # fmt: skip
-    assert inventory.cards[0].short_name in race.notice.detail
 
 
 @pytest.mark.usefixtures("with_a_card")
@@ -77,39 +67,6 @@ def test_a_single_core_races_two_precisions(
     left, right = (entry.contestant for entry in race.chosen)
 
     assert left.dtype != right.dtype
-
-
-def test_the_clock_stands_where_both_sides_are_known(
-    qtbot: QtBot, race: Race, racing: Engines
-) -> None:
-    racing.scripts[RunWorkload] = lambda _engine, request: race_run(request, pause_after=4)
-    race.start()
-    qtbot.waitUntil(lambda: racing.latest.paused.is_set())
-    qtbot.waitUntil(lambda: len(race.sides[0].track.frames) == 5)
-    left, right = race.sides
-    assert right.run.state is RunState.WAITING
-    assert left.track.last.elapsed_s > race.now_s == 0.0
-
-    racing.latest.go()
-    qtbot.waitUntil(lambda: len(right.track.frames) == 5)
-
-    assert left.run.state is RunState.FINISHED
-    assert race.now_s == right.track.last.elapsed_s
-    shown, beside = race.moment(("cpu", "cpu")).lanes()
-    assert shown.share < beside.share, "one thread is the slower"
-    assert "Finishes at" in shown.state
-    assert right.label in race.notice.sentence
-    racing.latest.go()
-    qtbot.waitUntil(lambda: race.verdict is not None)
-
-
-def test_at_the_end_both_show_the_moment_the_first_one_finished(qtbot: QtBot, race: Race) -> None:
-    run(qtbot, race)
-    slow, fast = race.sides
-
-    assert race.now_s == fast.end_s == race_seconds(fast.run.request)
-    shares = [side.track.at(race.now_s).progress for side in (slow, fast)]
-    assert shares == [pytest.approx(0.5), 1]
 
 
 def test_the_lever_stops_a_race_and_runs_the_last_size(
@@ -168,20 +125,6 @@ def test_a_race_that_is_over_can_be_watched_again(qtbot: QtBot, race: Race) -> N
 
     assert not race.is_replaying
     assert race.now_s == finish_s
-
-
-def test_a_stop_keeps_the_frames_so_far(qtbot: QtBot, race: Race, racing: Engines) -> None:
-    racing.scripts[RunWorkload] = lambda _engine, request: race_run(request, pause_after=4)
-    race.start()
-    qtbot.waitUntil(lambda: racing.latest.paused.is_set())
-    race.choose(picture="grow")
-    assert race.picture.name == race.raced.name
-    race.stop()
-    qtbot.waitUntil(lambda: race.state is WorkState.IDLE)
-    assert len(race.sides[0].track.frames) == 5
-    assert race.verdict.finished.leader is None
-    assert race.leaders == {}
-    assert race.moment(("cpu", "cpu")).lanes()[0].state == "Stopped"
 
 
 def test_another_choice_brings_the_question_back(qtbot: QtBot, race: Race) -> None:

@@ -1,26 +1,20 @@
 """The check's tab over an engine that answers from a script."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.model.check import card_check
+from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.check.check_tab import CheckTab
+from gpu_studio.ui.theme import Theme
 from tests.fakes.check_answers import checking_engines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.model.settings import Settings
-    from gpu_studio.ui.theme import Theme
-    from tests.fakes.pc import SteadySensors
-    from tests.fakes.scripted_engine import Engines
+from tests.fakes.pc import SteadySensors
+from tests.fakes.scripted_engine import Engines
 
 
 @pytest.fixture(autouse=True)

@@ -1,22 +1,26 @@
 """The Check tab as a person sees and drives it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QPushButton, QTableView, QTabWidget
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.check.check_file import encode_record, read_record
 from gpu_studio.core.check.check_folder import CheckFolder
 from gpu_studio.core.check.stages import PLANTED_FAULTS, PLANTED_MARK
 from gpu_studio.model.pages import CHECK
+from gpu_studio.model.studio import Studio
+from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.tabs import TABS
+from gpu_studio.ui.theme import Theme
 from gpu_studio.ui.trust_chip import TrustChip
 from tests.driving.pages import settle
 from tests.driving.window import (
@@ -36,17 +40,7 @@ from tests.driving.window import (
 from tests.fakes.check_answers import answer_with, hot_card, requests_of, wrong_bit
 from tests.fakes.check_records import check_record, check_until
 from tests.fakes.pc import two_cards
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.check.check_tab import CheckTab
-    from gpu_studio.ui.theme import Theme
-    from tests.fakes.scripted_engine import Engines, ScriptedEngine
+from tests.fakes.scripted_engine import Engines, ScriptedEngine
 
 with_cards = pytest.mark.parametrize("inventory", [two_cards()])
 

@@ -1,7 +1,5 @@
 """The Memory tab over a GT 1030 and an engine that answers from a script."""
 
-from __future__ import annotations
-
 import pytest
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine

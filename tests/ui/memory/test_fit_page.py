@@ -1,7 +1,5 @@
 """Will it fit? Asked with a number, a model's file, or a recorded history."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import re

@@ -1,7 +1,5 @@
 """Every experiment through the tab, on a modelled GT 1030 with the real model behind it."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QToolButton
 

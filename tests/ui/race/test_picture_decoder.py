@@ -17,15 +17,7 @@ from gpu_studio.core.race.picture_file import (
 )
 from gpu_studio.ui.race import picture_decoder
 from gpu_studio.ui.race.picture_decoder import decode, picture_of
-from tests.hostile_pictures import (
-    HOSTILE,
-    bmp,
-    flat_webp,
-    gif,
-    gray_jpeg,
-    png_bomb,
-    riff,
-)
+from tests.hostile_pictures import HOSTILE, bmp, flat_webp, gif, gray_jpeg, png_bomb, riff
 
 pytestmark = pytest.mark.usefixtures("qapp")
 

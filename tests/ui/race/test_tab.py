@@ -437,12 +437,6 @@ def test_neither_the_race_nor_its_result_moves_anything_in_a_small_window(
     assert places() == wide
 
 
-def test_another_tab_can_start_the_race(tab: RaceTab) -> None:
-    tab.go_to(Destination(page=RACE, starts=True))
-    wait_over(tab)
-    assert tab.race.verdict.finished.leader == 1
-
-
 def test_beside_other_programs_no_winner_is_named(tab: RaceTab, engines: Engines) -> None:
     engines.scripts[RunWorkload] = lambda _engine, request: race_run(
         request, **(kept_busy(race_seconds(request) / 800) if request.race.threads else {})
