@@ -18,8 +18,7 @@ from gpu_studio.core.messages.engine_messages import (
     RequestFailed,
     TorchCard,
 )
-from tests.fakes.check_answers import answer_with, check_round, requests_of, wrong_bit
-from tests.fakes.check_records import check_until
+from tests.fakes.check_answers import answer_with, check_round, check_until, requests_of, wrong_bit
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.scripted_engine import Engines, Pause
 

@@ -14,7 +14,7 @@ from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.protocol import encode, encode_all
 from gpu_studio.core.race.contestant import Contestant
 from tests.core.race.racing import CARD, CPU, over, samples
-from tests.fakes.check_records import check_record
+from tests.fakes.check_answers import check_record
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import batch, started
 

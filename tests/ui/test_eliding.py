@@ -2,10 +2,10 @@ import itertools
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint
-from PySide6.QtGui import QFont, QFontDatabase, QHelpEvent
+from PySide6.QtGui import QFont, QFontDatabase, QHelpEvent, Qt, QTextDocument
 from PySide6.QtWidgets import QApplication, QHeaderView, QPushButton, QToolTip, QVBoxLayout, QWidget
 
-from gpu_studio.model.text_rows import TextRows
+from gpu_studio.model.text_rows import TextRows, plain_tip, rich_tip
 from gpu_studio.ui.eliding import ElidedText, ElidingCombo, RoomText
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import Text, keep_room, table
@@ -182,3 +182,35 @@ def test_the_room_of_a_hidden_control_can_be_kept(buttons, make, qtbot):
     buttons[0].hide()
     QApplication.processEvents()
     assert buttons[1].x() == before
+
+
+def shown_tip(tip: str) -> str:
+    """What a tool tip shows of a text, as QToolTip's label decides by itself."""
+    if not Qt.mightBeRichText(tip):
+        return tip
+    document = QTextDocument()
+    document.setHtml(tip)
+    return document.toPlainText()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NVIDIA GeForce GT 1030\nidle",
+        "<b>card</b>",
+        "a\n<img src='file:///etc/hostname'>\nb",
+        "&lt;b&gt; & <br>",
+        "&lt;b&gt; alone",
+        "layer.0 & layer.1",
+    ],
+)
+def test_a_tip_shows_every_text_as_it_is(text: str) -> None:
+    assert shown_tip(plain_tip(text)) == text
+
+
+def test_what_is_no_html_stays_as_it_is() -> None:
+    assert plain_tip("a & b\nc > d") == "a & b\nc > d"
+
+
+def test_lines_stay_lines() -> None:
+    assert shown_tip(rich_tip(["<a>", "b"])) == "<a>\nb"

@@ -23,8 +23,7 @@ from gpu_studio.core.messages.check_messages import CheckVitalsRead, StageOutcom
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.record_json import LARGEST_RECORD_BYTES
 from gpu_studio.core.telemetry import Telemetry
-from tests.fakes.check_answers import COVERAGE, GT_1030, wrong_bit
-from tests.fakes.check_records import check_record
+from tests.fakes.check_answers import COVERAGE, GT_1030, check_record, wrong_bit
 from tests.fakes.hostile_files import hostile_records
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"

@@ -9,7 +9,7 @@ import pytest
 from gpu_studio.core.check.check_folder import CheckFolder, is_same_boot
 from gpu_studio.core.check.check_record import CheckRecord, Interruption
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
-from tests.fakes.check_records import check_until
+from tests.fakes.check_answers import check_until
 
 KEEPS_AND_WAITS = """
 import sys, pathlib, msgspec

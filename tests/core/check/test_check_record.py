@@ -34,8 +34,14 @@ from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.pause import Pause
 from tests.core.check.test_check_file import record
-from tests.fakes.check_answers import check_round, hot_card, wrong_bit
-from tests.fakes.check_records import STARTED_AT, check_record, check_until
+from tests.fakes.check_answers import (
+    STARTED_AT,
+    check_record,
+    check_round,
+    check_until,
+    hot_card,
+    wrong_bit,
+)
 
 
 def found(severity: Severity, kind: FindingKind = "wrong_result") -> CheckFinding:

@@ -29,8 +29,7 @@ from gpu_studio.core.messages.check_messages import (
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.message import Event
 from gpu_studio.core.telemetry import Telemetry
-from tests.fakes.check_answers import COVERAGE, GT_1030, check_round, wrong_bit
-from tests.fakes.check_records import run_round
+from tests.fakes.check_answers import COVERAGE, GT_1030, check_round, run_round, wrong_bit
 
 CUDA_ERROR = RequestFailed(
     failure=Failure(

@@ -29,7 +29,7 @@ from gpu_studio.engine.check.check_round import CheckRound, checked_card, ecc_te
 from gpu_studio.engine.check.stage_run import StageRun
 from gpu_studio.engine.dispatcher import Dispatcher
 from tests.engine.check.stage_runs import TickingClock, few_works
-from tests.fakes.check_records import STARTED_AT
+from tests.fakes.check_answers import STARTED_AT
 
 
 def short_stages(monkeypatch: pytest.MonkeyPatch, **during: Callable[[StageRun], None]) -> None:

@@ -21,8 +21,7 @@ from gpu_studio.ui.check.record_document import RecordDocument, png_of_record
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.theme import Theme
 from tests.driving.window import find
-from tests.fakes.check_answers import wrong_bit
-from tests.fakes.check_records import check_record, check_until
+from tests.fakes.check_answers import check_record, check_until, wrong_bit
 
 with_qt = pytest.mark.usefixtures("qapp")
 HOSTILE = '</script><img src="http://example.org/x"> & "quoted"'

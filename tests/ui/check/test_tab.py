@@ -37,8 +37,14 @@ from tests.driving.window import (
     text,
     wait_until,
 )
-from tests.fakes.check_answers import answer_with, hot_card, requests_of, wrong_bit
-from tests.fakes.check_records import check_record, check_until
+from tests.fakes.check_answers import (
+    answer_with,
+    check_record,
+    check_until,
+    hot_card,
+    requests_of,
+    wrong_bit,
+)
 from tests.fakes.pc import two_cards
 from tests.fakes.scripted_engine import Engines, ScriptedEngine
 
