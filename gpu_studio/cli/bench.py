@@ -31,7 +31,13 @@ from gpu_studio.cli.command import (
     WrongUseError,
     did_you_mean,
 )
-from gpu_studio.cli.engines import addresses, check_device, started_engine, started_quick_engine
+from gpu_studio.cli.engines import (
+    addresses,
+    check_device,
+    started_engine,
+    started_quick_engine,
+    why_no_card,
+)
 from gpu_studio.cli.own_code import allowed_code
 from gpu_studio.cli.recorder import RECORDING, Recorder
 from gpu_studio.cli.screen import note, print_event, print_line, print_list
@@ -271,8 +277,8 @@ def _devices_for(
         if workload.runs_on(device) and (device in usual or not is_adapter(device))
     ]
     if not usable:
-        reason = description.cuda_reason or "PyTorch cannot use any card here."
-        raise StudioError(FailureKind.NO_SUCH_DEVICE, f"{workload.name} needs a card: {reason}")
+        message = f"{workload.name} needs a card: {why_no_card(description)}"
+        raise StudioError(FailureKind.NO_SUCH_DEVICE, message)
     return sorted(chosen or usable, key=lambda device: not is_cpu(device))
 
 

@@ -162,12 +162,18 @@ def addresses(described: EngineDescribed) -> list[str]:
     return [address_at(described.pc, CPU), *described.card_addresses, *adapters]
 
 
+def why_no_card(described: EngineDescribed) -> str:
+    """Return why no card can be used, and what says what to do about it."""
+    reason = described.cuda_reason or "PyTorch cannot use any card here."
+    return f"{reason} “{typed('gpu-studio doctor')}” says what to do."
+
+
 def check_device(device: str, described: EngineDescribed) -> None:
     """Raise `StudioError` if an engine cannot use this device."""
     available = addresses(described)
     if device not in available:
         verb = "is" if len(available) == 1 else "are"
-        reason = f" {described.cuda_reason}" if described.cuda_reason else ""
+        reason = f" {why_no_card(described)}" if described.cuda_reason else ""
         message = f"There is no {device[:20]} here; there {verb} {', '.join(available)}.{reason}"
         raise StudioError(FailureKind.NO_SUCH_DEVICE, message)
 

@@ -69,6 +69,20 @@ def test_nothing_is_claimed_of_an_empty_system(tmp_path):
     assert not signs.has_level_zero
 
 
+def test_what_the_kernel_could_load_and_was_told_not_to_is_read(tmp_path):
+    written(tmp_path, {
+        "usr/lib/modules/6.8.0/modules.dep":
+            "kernel/drivers/gpu/drm/xe/xe.ko.zst: kernel/a.ko.zst\n"
+            "updates/dkms/nvidia-uvm.ko: updates/dkms/nvidia.ko\nextra/fixed.ko:",
+        "usr/lib/modules/6.8.0/modules.builtin": "kernel/drivers/gpu/drm/i915/i915.ko\n",
+        "proc/cmdline": "quiet nomodeset modprobe.blacklist=nouveau,amdgpu root=xe\n",
+    })  # fmt: skip
+    signs = signs_of(tmp_path, {}, "6.8.0")
+    assert signs.installed == ("nvidia_uvm", "xe", "i915")
+    assert signs.options == ("nomodeset", "modprobe.blacklist=nouveau,amdgpu")
+    assert signs_of(tmp_path, {}, "6.9.0").installed is None
+
+
 def test_level_zero_is_found_where_a_variable_says(tmp_path):
     written(tmp_path, {"own/libze_intel_gpu.so.1": ""})
     assert signs_of(tmp_path, {"LD_LIBRARY_PATH": f":{tmp_path / 'own'}"}).has_level_zero

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.devices import nvidia
+from gpu_studio.core.devices.evidence import evidence_of
 from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.devices.start_errors import (
     FABRIC_MANAGER,
@@ -44,7 +45,7 @@ class Row(NamedTuple):
         return Finding(
             code=self.code,
             sentence=" ".join(filter(None, (case.filled(self.says), step.words))),
-            evidence=case.evidence,
+            evidence=evidence_of(case),
             command=step.command,
             device_uuid=cards[0].identity if case.is_of_one else None,
         )
@@ -97,6 +98,7 @@ _DRIVER_README = "NVIDIA, Linux driver README, “Known Issues”"
 _OPEN_ISSUES = "NVIDIA/open-gpu-kernel-modules issues 789 and 935"
 _SIGNING = "Linux, Documentation/admin-guide/module-signing.rst"
 _PCI = "Linux, Documentation/PCI/pci.rst"
+_OPTIONS = "Linux, Documentation/admin-guide/kernel-parameters.txt"
 _OWN_LOG = "the driver's own message in the kernel's log"
 _UVM = "NVIDIA, Linux driver README, “nvidia-modprobe”; flatpak/flatpak issue 6047"
 _ROCM_GUIDE = "AMD, ROCm on Linux, “Prerequisites”; ROCm/legacy-rocm-build issue 3071"
@@ -228,6 +230,13 @@ OF_NVIDIAS_DRIVER = (
             _NOT_READY + "Linux refuses the driver, because its key is not enrolled.",
             {"any": Advice("Enroll the key, or turn Secure Boot off.")}, _SIGNING),
         *_OF_THE_LOG,
+        Row("no_driver", lambda c: c.options,
+            "{subject}: Linux was started with {options}, which keeps its driver away.",
+            {"any": Advice("Take that out of the kernel's options.")}, _OPTIONS),
+        Row("no_driver", lambda c: c.is_not_installed,
+            "{subject}: its driver has no module for Linux {release}.",
+            {"any": Advice("Reinstall the driver, which builds it, or start the Linux before.",
+                           "{install}")}, _DRIVER_GUIDE),
         Row("no_driver", lambda c: c.runs_module and c.lacks_file("/dev/nvidiactl"),
             _NOT_READY + "its module runs, but its device files are missing.",
             {"any": Advice("Make them.", "sudo nvidia-modprobe -c 0 -u")}, _UVM),
@@ -312,10 +321,16 @@ _FIRMWARE = _when(
 # Linux has no driver for a card of AMD's or Intel's.
 OF_LINUX = (
     *_FIRMWARE,
+    Row("no_driver", lambda c: c.options,
+        "Linux was started with {options}, which keeps the driver of your {names} away.",
+        {"any": Advice("Take that out of the kernel's options.")}, _OPTIONS),
     Row("no_driver", lambda c: c.modules,
         "The driver {modules} runs, but has not taken your {names}.",
         {"any": Advice("A newer Linux may know it. Its reason is in the kernel's log.",
                        "sudo dmesg")}, _PCI),
+    Row("no_driver", lambda c: c.is_not_installed,
+        "This Linux has no module {module_to_load}, the driver of your {names}.",
+        {"any": Advice("Use a kernel of your system that has it.")}, _PCI),
     Row("no_driver", _always, "Linux has loaded no driver for your {names}.",
         {"any": Advice("Load it. If that fails, this Linux may be older than the card.",
                        "sudo modprobe {module_to_load}")}, _PCI),

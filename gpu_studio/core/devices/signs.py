@@ -46,15 +46,20 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     """The marks of a Linux system.
 
     ``sandbox`` is a key of `SANDBOXES`, empty on the PC itself. ``files`` are the device files that
-    are there, ``modules`` the graphics drivers in the running kernel. ``nvidia_module`` is the
-    first line of /proc/driver/nvidia/version. ``has_level_zero``: the part of Intel's driver that
-    computes is in one of the usual folders. ``kernel_log`` are the kernel's complaints about its
-    graphics drivers; empty also where this user may not read them.
+    are there, ``modules`` the graphics drivers in the running kernel, ``installed`` those that this
+    kernel could load, None if that is not known. ``release`` is the kernel's, ``options`` are what
+    it was started with that keeps such drivers away. ``nvidia_module`` is the first line of
+    /proc/driver/nvidia/version. ``has_level_zero``: the part of Intel's driver that computes is in
+    one of the usual folders. ``kernel_log`` are the kernel's complaints about its graphics drivers;
+    empty also where this user may not read them.
     """
 
     sandbox: str = ""
     files: tuple[DeviceFile, ...] = ()
     modules: tuple[str, ...] = ()
+    installed: tuple[str, ...] | None = None
+    options: tuple[str, ...] = ()
+    release: str = ""
     nvidia_module: str = ""
     has_level_zero: bool | None = None
     kernel_log: tuple[str, ...] = ()

@@ -92,11 +92,6 @@ START_ERRORS: dict[int, Meaning] = {
         {"any": Advice("Update the driver{where}.", "{driver_page}")},
         _API,
     ),
-    36: Meaning(
-        "the NVIDIA driver is too old for this PyTorch",
-        {"any": Advice("Update the driver{where}.", "{driver_page}")},
-        _API,
-    ),
     46: Meaning(
         "the card is taken by another program, or closed to programs by its compute mode",
         {"any": Advice("Look at the programs on it and at its compute mode.", "nvidia-smi")},
@@ -118,12 +113,7 @@ START_ERRORS: dict[int, Meaning] = {
         _API,
     ),
     302: Meaning(
-        "a part of the driver's library is missing or of another version",
-        {**GIVE_CARD, "any": _REINSTALL},
-        _API,
-    ),
-    303: Meaning(
-        "a part of the driver's library could not be loaded",
+        "a part of the driver's library is missing, or could not be loaded",
         {**GIVE_CARD, "any": _REINSTALL},
         _API,
     ),
@@ -175,7 +165,14 @@ START_ERRORS: dict[int, Meaning] = {
     803: Meaning(
         "the driver's library and its kernel module do not match",
         {
-            **GIVE_CARD,
+            "lxc": Advice(
+                "Install the driver's library of version {version} in the container, without its "
+                "kernel module."
+            ),
+            "container": Advice(
+                "Take libcuda out of the image, and start it with access to the card: that brings "
+                "the PC's own."
+            ),
             "flatpak": Advice("Outside of it, run “flatpak update”."),
             "WSL": Advice(
                 "If a Linux driver of NVIDIA's is installed in WSL, remove it: the one of Windows "
@@ -201,27 +198,7 @@ START_ERRORS: dict[int, Meaning] = {
         f"{_API}; HorizonRobotics/GUMP issue 1; lllyasviel/Fooocus issue 2169",
     ),
     805: Meaning(
-        "NVIDIA's MPS service does not answer",
-        _MPS,
-        _API,
-    ),
-    806: Meaning(
-        "NVIDIA's MPS service does not answer",
-        _MPS,
-        _API,
-    ),
-    807: Meaning(
-        "NVIDIA's MPS service is not ready",
-        _MPS,
-        _API,
-    ),
-    808: Meaning(
-        "NVIDIA's MPS service has too many programs",
-        _MPS,
-        _API,
-    ),
-    809: Meaning(
-        "NVIDIA's MPS service has too many programs",
+        "NVIDIA's MPS service does not answer, or has too many programs",
         _MPS,
         _API,
     ),
@@ -241,6 +218,8 @@ START_ERRORS: dict[int, Meaning] = {
     ),
 }
 START_ERRORS |= dict.fromkeys((214, 700, 702, 719), _STOPPED)
+START_ERRORS |= {36: START_ERRORS[35], 303: START_ERRORS[302]}
+START_ERRORS |= dict.fromkeys(range(806, 811), START_ERRORS[805])
 
 # Cards of PCs with NVSwitch, whose Fabric Manager has to run before CUDA: NVIDIA, "Fabric Manager
 # for NVIDIA NVSwitch Systems".

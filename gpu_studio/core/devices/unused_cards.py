@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices import nvidia
-from gpu_studio.core.devices.devices import CUDA_BUILD
 from gpu_studio.core.devices.finding import continued, restart
 from gpu_studio.core.devices.gpu_chips import gpu_chip
+from gpu_studio.core.devices.hiding_variables import hiding_variable
 from gpu_studio.core.devices.pc_facts import architecture_of
 from gpu_studio.core.devices.signs import SANDBOXES, Signs
 from gpu_studio.core.devices.start_errors import Advice
@@ -40,20 +40,14 @@ NEEDS = {
     ("Intel", "Linux"): "needs Intel's Level Zero (the package libze-intel-gpu1)",
     ("Intel", "Windows"): "needs Intel's newest graphics driver",
 }
-# The variables that hide cards: CUDA's, "GPU isolation techniques" of HIP, Level Zero's
-# specification, "Affinity Mask", and oneAPI DPC++'s "Environment Variables".
-_HIDING = {
-    "rocm": ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
-    "xpu": ("ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR"),
-}
 MAKERS = {"cuda": "NVIDIA", "rocm": "AMD", "xpu": "Intel"}
 _MODULES = {"AMD": ("amdgpu",), "Intel": ("xe", "i915")}
-_SELECTOR = "ONEAPI_DEVICE_SELECTOR"
 _GROUP = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
+_FILE = re.compile(r"/dev/[A-Za-z0-9/_-]{1,40}")
 _SLOT = re.compile(r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\b", re.IGNORECASE)
+_NO_MODESETTING = "nomodeset"
 _WITH_XE = ("Xe2", "Xe3")
 _LIBRARY_VERSION = re.compile(r"libcuda\.so\.(\d{3}\.\d+(?:\.\d+)?)$")
-_LONGEST_TEXT = 200
 
 
 class UnusedCards:
@@ -187,12 +181,7 @@ class UnusedCards:
     @property
     def hidden_by(self) -> str:
         """A variable that leaves no card to PyTorch; empty if none surely does."""
-        variables = self.facts.inventory.variables
-        for name in _HIDING.get(self.kind, ()):
-            hides = hides_level_zero if name == _SELECTOR else hides_all
-            if name in variables and hides(variables[name], len(self.cards)):
-                return name
-        return ""
+        return hiding_variable(self.kind, self.facts.inventory.variables, len(self.cards))
 
     @property
     def hidden_value(self) -> str:
@@ -210,11 +199,13 @@ class UnusedCards:
     @property
     def file(self) -> DeviceFile | None:
         """The first device file of the cards that this user may not open."""
-        return next((one for one in self._files() if not one.may_open), None)
+        return next((one for one in self.files() if not one.may_open), None)
 
     @property
     def file_name(self) -> str:
-        return self.file.name if self.file is not None else ""
+        """Its name, which is also part of a command: another PC may send any text."""
+        name = self.file.name if self.file is not None else ""
+        return name if _FILE.fullmatch(name) else "/dev"
 
     @property
     def group(self) -> str:
@@ -227,8 +218,33 @@ class UnusedCards:
         return listed([one for one in _MODULES.get(self.maker, ()) if one in self.signs.modules])
 
     @property
+    def options(self) -> str:
+        """What the kernel was started with that keeps the driver of the cards away."""
+        names = ("nvidia",) if self.maker == "NVIDIA" else _MODULES.get(self.maker, ())
+        return listed(
+            [
+                one
+                for one in self.signs.options
+                if (one == _NO_MODESETTING and self.maker != "NVIDIA")
+                or any(name in one for name in names)
+            ]
+        )
+
+    @property
+    def is_not_installed(self) -> bool:
+        """Whether the running kernel has no module for the cards; False if that is not known."""
+        installed = self.signs.installed
+        wanted = {self.module_to_load, "xe" if self.maker == "Intel" else ""}
+        return installed is not None and wanted.isdisjoint(installed)
+
+    @property
+    def release(self) -> str:
+        return self.signs.release
+
+    @property
     def module_to_load(self) -> str:
-        return "amdgpu" if self.maker == "AMD" else ("xe" if self.needs_xe else "i915")
+        of_intel = "xe" if self.needs_xe else "i915"
+        return {"NVIDIA": nvidia.KERNEL_DRIVER, "AMD": "amdgpu"}.get(self.maker, of_intel)
 
     @property
     def needs_xe(self) -> bool:
@@ -251,7 +267,8 @@ class UnusedCards:
     @property
     def need(self) -> str:
         """What the maker's software needs here, as a sentence."""
-        return f"{PLATFORMS.get(self.maker, 'CUDA')} {NEEDS[self.maker, self.facts.system]}."
+        needs = NEEDS.get((self.maker, self.facts.system))
+        return f"{PLATFORMS[self.maker]} {needs}." if needs else ""
 
     @property
     def maker_page(self) -> str:
@@ -311,7 +328,7 @@ class UnusedCards:
     def is_held_by_nvidia(self) -> bool:
         return any(card.kernel_driver == nvidia.KERNEL_DRIVER for card in self.cards)
 
-    def _files(self) -> list[DeviceFile]:
+    def files(self) -> list[DeviceFile]:
         signs = self.signs
         if self.maker == "NVIDIA":
             return signs.files_at("/dev/nvidia")
@@ -339,80 +356,3 @@ class UnusedCards:
     def filled(self, text: str) -> str:
         """Return a text with the names in braces replaced by what they stand for."""
         return re.sub(r"\{(\w+)\}", lambda found: str(getattr(self, found[1])), text)
-
-    @property
-    def evidence(self) -> str:
-        """All that is known of the case, in the terms of the system."""
-        facts, driver, signs = self.facts, self.driver, self.signs
-        parts = [self._engine_words(), driver.evidence if self.maker == "NVIDIA" else ""]
-        if self.maker == "NVIDIA":
-            kind = {True: " (open)", False: " (proprietary)", None: ""}[signs.is_open_module]
-            version = driver.version or signs.nvidia_version
-            parts += [
-                f"kernel module {version}{kind}"
-                if version and self.is_on_linux
-                else f"driver {version}"
-                if version
-                else "",
-                f"library {driver.library_version}" if driver.library_version else "",
-            ]
-        parts += [self._card_words(card) for card in self.cards]
-        if self.knows_signs:
-            parts.append(listed([one.words for one in self._files()]) or self._missing_words())
-        parts.append(f"in {self.sandbox}" if self.is_boxed else "")
-        parts.append("WSL 2, with the driver of Windows" if facts.inventory.is_wsl else "")
-        variables = facts.inventory.variables
-        parts += [
-            f"{name} is “{variables[name]}”"
-            for name in (*_HIDING.get(self.kind, ()), "HSA_OVERRIDE_GFX_VERSION")
-            if name in variables and self.kind != CUDA_BUILD
-        ]
-        own = "NVRM|nvidia" if self.maker == "NVIDIA" else "amdgpu|kfd|i915|xe"
-        line = self.logged(own)
-        parts.append(f"the kernel's log: “{line}”" if line else "")
-        return "; ".join(part for part in parts if part) or "the system shows no such card"
-
-    def _engine_words(self) -> str:
-        engine = self.facts.engine
-        if engine is None or not self.reason:
-            return ""
-        words = f"torch {engine.torch_version}, built for {engine.built_for}"
-        if self.error is not None:
-            text, library = self.error.text[:_LONGEST_TEXT], self.error.library
-            words += f"; PyTorch says “{text}”" if text else ""
-            words += f"; it loaded {library}" if library else ""
-        return words
-
-    def _card_words(self, card: Device) -> str:
-        number = f"{card.pci_device_id:04x}" if card.pci_device_id is not None else "unknown"
-        held = f", driven by {card.kernel_driver}" if card.kernel_driver else ""
-        revision = ", revision ff" if card.is_off_bus else ""
-        where = f"{card.short_name} at {card.pci_bus_id or 'an unknown slot'}, device id {number}"
-        return f"{where}{held}{revision}"
-
-    def _missing_words(self) -> str:
-        if self.facts.inventory.is_wsl:
-            return "" if self.signs.files_at("/dev/dxg") else "no /dev/dxg"
-        names = {"NVIDIA": "/dev/nvidia*", "AMD": "/dev/kfd and /dev/dri/renderD*"}
-        return f"no {names.get(self.maker, '/dev/dri/renderD*')}"
-
-
-def hides_all(value: str, count: int) -> bool:
-    """Return whether a list of cards to show surely names none of them.
-
-    It is empty, or begins with a number that is not below their count, after which CUDA, HIP and
-    Level Zero take no further entry. A name that is no number may be one of them.
-    """
-    entries = [entry.strip().partition(".")[0] for entry in value.split(",")]
-    if not any(entries):
-        return True
-    if not entries[0].lstrip("-").isdecimal():
-        return False
-    return not 0 <= int(entries[0]) < max(count, 1)
-
-
-def hides_level_zero(value: str, _count: int) -> bool:
-    """Return whether a choice of SYCL's devices leaves out Level Zero, PyTorch's way to Intel's."""
-    chosen = {term.partition(":")[0].strip() for term in value.split(";")} - {""}
-    wanted = {name for name in chosen if not name.startswith("!")}
-    return bool(wanted) and wanted.isdisjoint({"level_zero", "*"})

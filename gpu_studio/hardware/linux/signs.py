@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpu_studio.core import operating_system
 from gpu_studio.core.devices.signs import DeviceFile, Signs
 from gpu_studio.core.texts import plain_text
 from gpu_studio.hardware.cpu import text_of
@@ -31,6 +32,13 @@ _MARKS = (
 )  # fmt: skip
 _MANAGERS = ("run/host/container-manager", "run/systemd/container")
 _KNOWN_MANAGERS = {"docker": "docker", "podman": "podman", "lxc": "lxc", "lxc-libvirt": "lxc"}
+_MODULE_PLACES = ("", "usr", "run/booted-system/kernel-modules")
+_MODULE_FILE = re.compile(r"^\S*/([\w-]+)\.ko\S*?(?::|$)", re.MULTILINE)
+# Linux, Documentation/admin-guide/kernel-parameters.txt; modprobe.d(5).
+_OPTIONS = re.compile(
+    r"(?<!\S)(?:nomodeset|(?:modprobe\.|module_)blacklist=\S*(?:nvidia|amdgpu|i915|xe)\S*"
+    r"|(?:amdgpu|i915|xe)\.modeset=0)(?!\S)"
+)
 _LEVEL_ZERO = "libze_intel_gpu.so.1"
 _LIBRARY_FOLDERS = (
     "usr/lib/x86_64-linux-gnu", "usr/lib64", "usr/lib", "usr/local/lib", "lib/x86_64-linux-gnu",
@@ -45,18 +53,24 @@ _COMPLAINT = re.compile(
 _MOST_RECORDS, _MOST_BYTES, _MOST_COMPLAINTS, _LONGEST = 20_000, 8192, 12, 160
 
 
-def signs_of(root: Path = ROOT, environment: Mapping[str, str] = os.environ) -> Signs:
+def signs_of(
+    root: Path = ROOT, environment: Mapping[str, str] = os.environ, release: str | None = None
+) -> Signs:
     """Return the marks of a system.
 
     Args:
         root: its root folder.
         environment: the variables of this process.
+        release: that of the running kernel; this PC's if None.
     """
-    sandbox = sandbox_of(root, environment)
+    release = operating_system.release() if release is None else release
     return Signs(
-        sandbox=sandbox,
+        sandbox=sandbox_of(root, environment),
+        release=release,
         files=tuple(_device_files(root)),
         modules=tuple(name for name in _MODULES if (root / "sys/module" / name).is_dir()),
+        installed=_installed(root, release),
+        options=tuple(_OPTIONS.findall(text_of(root / "proc/cmdline"))),
         nvidia_module=plain_text(text_of(root / "proc/driver/nvidia/version").partition("\n")[0]),
         has_level_zero=_has_level_zero(root, environment),
         kernel_log=tuple(complaints(root / "dev/kmsg")),
@@ -103,6 +117,19 @@ def complaints(path: Path) -> list[str]:
     finally:
         os.close(descriptor)
     return found
+
+
+def _installed(root: Path, release: str) -> tuple[str, ...] | None:
+    """Return the graphics drivers that a kernel can load; None without its lists: modules.dep(5).
+
+    In a container there are none, or another kernel's.
+    """
+    folders = (root / place / "lib/modules" / release for place in _MODULE_PLACES)
+    lists = [text_of(one / name) for one in folders for name in ("modules.dep", "modules.builtin")]
+    if not any(lists):
+        return None
+    names = {name.replace("-", "_") for text in lists for name in _MODULE_FILE.findall(text)}
+    return tuple(name for name in _MODULES if name in names)
 
 
 def _device_files(root: Path) -> Iterator[DeviceFile]:

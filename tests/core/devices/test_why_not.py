@@ -12,9 +12,9 @@ from gpu_studio.core.devices.causes import ROWS, Row
 from gpu_studio.core.devices.devices import Device, Driver
 from gpu_studio.core.devices.finding import KINDS
 from gpu_studio.core.devices.findings import find
+from gpu_studio.core.devices.hiding_variables import hides_all, hides_level_zero
 from gpu_studio.core.devices.signs import SANDBOXES, DeviceFile, Signs, lender_of
 from gpu_studio.core.devices.start_errors import START_ERRORS
-from gpu_studio.core.devices.unused_cards import hides_all, hides_level_zero
 from gpu_studio.core.messages.engine_messages import EngineDescribed, StartError, TorchCard
 from gpu_studio.core.program_form import Program, ProgramForm
 from tests.core.devices.doctor_facts import CPU_ENGINE, ENGINE, RTX_3060, changed, pc, probe
@@ -192,6 +192,11 @@ SCENES = [
     scene("AMD: a group that no shell may see", NAVI, engine=ROCM, code="card_not_usable",
           signs=signs(file("/dev/kfd", may_open=False, group="a; rm -rf ~"), NODE),
           command="ls -l /dev/kfd", words="may not open"),
+    scene("AMD: a file that no shell may see", NAVI, engine=ROCM, code="card_not_usable",
+          signs=signs(file("/dev/kfd; rm -rf ~", may_open=False), NODE), command="ls -l /dev",
+          never="rm -rf"),
+    scene("AMD on a system that is not known", NAVI, engine=ROCM, system="FreeBSD",
+          code="card_not_usable", words="no HIP GPUs are available"),
     scene("AMD: no /dev/kfd, amdgpu runs", NAVI, engine=ROCM,
           signs=signs(NODE, modules=("amdgpu",)), code="card_not_usable",
           words="without its part for computing", command="", never="modprobe"),
@@ -217,6 +222,14 @@ SCENES = [
           changed(NAVI, kernel_driver=None, unreadable="No.", unreadable_code="no_driver"),
           engine=ROCM, signs=signs(), code="no_driver", words="Linux has loaded no driver for your",
           command="sudo modprobe amdgpu"),
+    scene("AMD: nomodeset", changed(NAVI, kernel_driver=None, unreadable="No.",
+                                    unreadable_code="no_driver"),
+          engine=ROCM, signs=signs(options=("nomodeset",)), code="no_driver", command="",
+          words="started with nomodeset, which keeps the driver of your"),
+    scene("AMD: a kernel without amdgpu", changed(NAVI, kernel_driver=None, unreadable="No.",
+                                                  unreadable_code="no_driver"),
+          engine=ROCM, signs=signs(installed=("i915",)), code="no_driver", command="",
+          words="has no module amdgpu"),
     scene("AMD: hidden by a variable", NAVI, engine=ROCM, signs=signs(KFD, NODE),
           variables={"HIP_VISIBLE_DEVICES": "3"}, code="hidden_by_environment",
           words="HIP_VISIBLE_DEVICES is “3”", command="unset HIP_VISIBLE_DEVICES"),
@@ -334,7 +347,21 @@ SCENES = [
           evidence="library 580.95.05"),
     scene("NVIDIA: versions differ in a container", unstarted("GeForce RTX 3060", 0x2503, "nvidia"),
           driver=UPDATED, engine=cuda(803), signs=signs(**DOCKER), command="",
-          code="driver_library_mismatch", words="with --gpus all", never="Restart"),
+          code="driver_library_mismatch", words="brings the PC's own", never="Restart"),
+    scene("NVIDIA: versions differ in LXC", unstarted("GeForce RTX 3060", 0x2503, "nvidia"),
+          driver=UPDATED, engine=cuda(803), signs=signs(sandbox="lxc"), command="",
+          code="driver_library_mismatch", words="library of version 570.86.15 in the container"),
+    scene("NVIDIA: a new kernel without the module", unstarted("GeForce RTX 3060", 0x2503),
+          driver=STOPPED, engine=cuda(None), signs=signs(installed=("nouveau", "amdgpu")),
+          distribution="ubuntu", code="no_driver", words="has no module for Linux",
+          command="sudo ubuntu-drivers install", never="modprobe"),
+    scene("NVIDIA: nomodeset is no reason", unstarted("GeForce RTX 3060", 0x2503),
+          driver=STOPPED, engine=cuda(None), code="no_driver", words="Start the driver",
+          signs=signs(installed=("nvidia",), options=("nomodeset",)), never="nomodeset"),
+    scene("NVIDIA: left out by the kernel's options", unstarted("GeForce RTX 3060", 0x2503),
+          driver=STOPPED, engine=cuda(None), code="no_driver", command="",
+          signs=signs(installed=("nvidia",), options=("modprobe.blacklist=nvidia",)),
+          words="started with modprobe.blacklist=nvidia, which keeps"),
     scene("NVIDIA: no addresses", unlisted("GeForce RTX 4090", 0x2684), engine=cuda(None),
           signs=signs(kernel_log=("NVRM: BAR1 is 0M @ 0x0 (PCI:0000:03:00.0)",)), code="no_driver",
           words="Above 4G Decoding", command=""),
