@@ -40,7 +40,6 @@ class Meaning(NamedTuple):
 _API = "NVIDIA, CUDA Runtime API, cudaError_t"
 _RESTART = Advice("Restart the PC.", "{restart}")
 _REINSTALL = Advice("Reinstall the NVIDIA driver.", "{driver_page}")
-_ON_THE_PC = Advice("Look at the driver outside of {sandbox}, on the PC itself.")
 GIVE_CARD = {
     "docker": Advice("Start the container again with --gpus all."),
     "podman": Advice("Start the container again with --device nvidia.com/gpu=all."),
@@ -83,6 +82,7 @@ START_ERRORS: dict[int, Meaning] = {
             "WSL": Advice(
                 "Take folders named “stubs” out of LD_LIBRARY_PATH.", 'echo "$LD_LIBRARY_PATH"'
             ),
+            "Windows": Advice("Take folders named “stubs” out of the variable Path."),
             "any": Advice("Take folders named “stubs” out of LD_LIBRARY_PATH."),
         },
         _API,
@@ -148,7 +148,8 @@ START_ERRORS: dict[int, Meaning] = {
         "the driver does not permit it to this user",
         {
             "Linux": Advice("It needs access to the files /dev/nvidia*.", "ls -l /dev/nvidia*"),
-            "any": _ON_THE_PC,
+            **GIVE_CARD,
+            "any": _RESTART,
         },
         _API,
     ),

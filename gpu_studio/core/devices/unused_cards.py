@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices import nvidia
@@ -89,8 +90,10 @@ class UnusedCards:
 
     @property
     def names(self) -> str:
-        """The cards: ``RTX 3090 and GT 1030``; words for cards that the system does not show."""
-        return listed([card.short_name for card in self.cards]) or f"{self.maker} card"
+        """The cards: ``2 × RTX 3090 and GT 1030``; words for what the system does not show."""
+        counts = Counter(card.short_name for card in self.cards)
+        names = [f"{count} × {name}" if count > 1 else name for name, count in counts.items()]
+        return listed(names) or f"{self.maker} card"
 
     @property
     def subject(self) -> str:
