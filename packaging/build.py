@@ -61,13 +61,17 @@ def build_linux(out: Path, wheels: Path | None, work: Path, is_fast: bool) -> li
         say(sizes.table(app))
         return app
 
+    def packed(app: Path, kind: linux_packages.Kind) -> Path:
+        return linux_packages.write_deb(program, finished(app), out, kind, manual, is_fast)
+
     say("Three folders, each compressed (minutes)…")
-    older = finished(app_folder.make_linux(program, wheels, work, app_folder.DEBIAN_MINOR - 1))
-    made = [linux_packages.write_deb(program, older, out, linux_packages.SELF_CONTAINED, is_fast)]
-    newer = finished(app_folder.make_on_debian(program, wheels, work))
-    made.append(linux_packages.write_deb(program, newer, out, linux_packages.ON_DEBIAN, is_fast))
     portable = finished(app_folder.make_linux(program, wheels, work))
-    return [*made, linux_packages.write_tar(program, portable, out, is_fast)]
+    manual = linux_packages.manual_of(program, portable)
+    made = [linux_packages.write_tar(program, portable, out, is_fast)]
+    older = app_folder.make_linux(program, wheels, work, app_folder.DEBIAN_MINOR - 1)
+    made.append(packed(older, linux_packages.SELF_CONTAINED))
+    newer = app_folder.make_on_debian(program, wheels, work)
+    return [*made, packed(newer, linux_packages.ON_DEBIAN)]
 
 
 def main() -> int:

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gpu_studio.cli.command import DONE, Command, CommandParser
-from gpu_studio.core.program_version import program_version
+from gpu_studio.cli.command import DONE, Command
+from gpu_studio.core.program_version import program_title
 
 STATUS = {
     "0": "done; for doctor, PyTorch can use a card; for check, everything passed",
@@ -21,16 +21,13 @@ _NOT_LISTED = (argparse._SubParsersAction, argparse._HelpAction)
 _VARIABLES = {"NO_COLOR": "if it is set, a terminal gets no colors"}
 
 
-def manual(parser: CommandParser, version: str, date: str = "") -> str:
-    """Return the manual page in the language of man(7).
+def manual(date: str = "") -> str:
+    """Return the manual page in the language of man(7); without a date, man shows none."""
+    from gpu_studio.cli.main import COMMANDS, build_parser
 
-    Args:
-        parser: of all commands, complete.
-        version: the program's.
-        date: of the page; empty leaves it to man.
-    """
+    parser = build_parser([*COMMANDS], program="gpu-studio")
     lines = [
-        f'.TH GPU\\-STUDIO 1 "{date}" "GPU Studio {_literal(version)}"',
+        f'.TH GPU\\-STUDIO 1 "{date}" "{_literal(program_title())}"',
         ".SH NAME",
         "gpu\\-studio \\- see what your graphics card can do with PyTorch",
         ".SH SYNOPSIS",
@@ -86,9 +83,7 @@ def _literal(text: str) -> str:
 
 def _run(_options: argparse.Namespace, _log_path: Path) -> int:
     """Print the manual page; return the exit status."""
-    from gpu_studio.cli.main import COMMANDS, build_parser
-
-    sys.stdout.write(manual(build_parser([*COMMANDS], program="gpu-studio"), program_version()))
+    sys.stdout.write(manual())
     return DONE
 
 

@@ -2,6 +2,7 @@ import io
 import json
 import subprocess
 import sys
+import sysconfig
 import tarfile
 from pathlib import Path
 
@@ -19,6 +20,9 @@ from studio_build.linux_packages import (
 )
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="built on Linux alone")
+
+
+MANUAL = b".TH GPU\\-STUDIO 1\n"
 
 
 @pytest.fixture
@@ -50,8 +54,20 @@ def _entries(package: Path) -> dict[str, tarfile.TarInfo]:
         return {one.name: one for one in archive.getmembers()}
 
 
+def test_the_manual_is_asked_of_the_program_that_is_packed(root: Path, tmp_path: Path) -> None:
+    site = tmp_path / "lib" / "python{}.{}".format(*sys.version_info[:2]) / "site-packages"
+    site.mkdir(parents=True)
+    here = sysconfig.get_path("purelib")
+    (site / "program.pth").write_text(f"{root}\n{here}\n", encoding="utf-8")
+    page = linux_packages.manual_of(Program(root, "0.1.0", 1700000000), tmp_path).decode("utf-8")
+    assert page.startswith(".TH GPU")
+    assert "--sweep" in page.replace("\\-", "-")
+    with pytest.raises(BuildError, match=r"3\.10 to 3\.14"):
+        linux_packages.manual_of(Program(root, "0.1.0", 1), tmp_path / "nothing")
+
+
 def test_the_deb_has_what_dpkg_wants(root: Path, app: Path, tmp_path: Path) -> None:
-    deb = write_deb(Program(root, "0.1.0", 1700000000), app, tmp_path, SELF_CONTAINED, True)
+    deb = write_deb(Program(root, "0.1.0", 1700000000), app, tmp_path, SELF_CONTAINED, MANUAL, True)
     assert deb.name == "gpu-studio_0.1.0_amd64.deb"
     subprocess.run(["dpkg-deb", "--control", deb, tmp_path / "control"], check=True)
     files = {path.name: path.read_text() for path in (tmp_path / "control").iterdir()}
@@ -75,7 +91,7 @@ def test_two_builds_give_the_same_bytes(root: Path, app: Path, tmp_path: Path) -
         (tmp_path / name).mkdir()
         collected.append(
             [
-                write_deb(program, app, tmp_path / name, ON_DEBIAN, True).read_bytes(),
+                write_deb(program, app, tmp_path / name, ON_DEBIAN, MANUAL, True).read_bytes(),
                 linux_packages.write_tar(program, app, tmp_path / name, True).read_bytes(),
             ]
         )
@@ -123,7 +139,7 @@ def test_links_to_the_packages_of_debian_stay_inside_usr(
 ) -> None:
     (app / "packages").mkdir()
     (app / "packages" / "numpy").symlink_to("/usr/lib/python3/dist-packages/numpy")
-    deb = write_deb(Program(root, "0.1.0", 1), app, tmp_path, ON_DEBIAN, True)
+    deb = write_deb(Program(root, "0.1.0", 1), app, tmp_path, ON_DEBIAN, MANUAL, True)
     entries = _entries(deb)
     link = entries["./usr/lib/gpu-studio/packages/numpy"]
     assert (link.issym(), link.linkname) == (True, "../../python3/dist-packages/numpy")
@@ -131,7 +147,9 @@ def test_links_to_the_packages_of_debian_stay_inside_usr(
 
 def test_a_package_that_takes_too_much_is_not_made(root: Path, app: Path, tmp_path: Path) -> None:
     with pytest.raises(BuildError, match="on the disk"):
-        write_deb(Program(root, "0.1.0", 1), app, tmp_path, ON_DEBIAN._replace(largest=100), True)
+        write_deb(
+            Program(root, "0.1.0", 1), app, tmp_path, ON_DEBIAN._replace(largest=100), MANUAL, True
+        )
 
 
 def test_the_setups_own_list_of_libraries_is_declared() -> None:
