@@ -13,6 +13,8 @@ from PySide6.QtCore import QObject, Signal
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gpu_studio.core.messages.run_messages import OwnCode
+
 
 class PageId(msgspec.Struct, frozen=True):
     """A tab of the window, or a page of a tab that has several."""
@@ -43,13 +45,14 @@ CHECK = PageId("check")
 class Destination(msgspec.Struct, frozen=True, kw_only=True):
     """A page to bring to the front, and what happens there.
 
-    ``device`` is the identity of the device to choose, ``paths`` the files to open; ``starts``
-    begins the page's work at once.
+    ``device`` is the identity of the device to choose, ``paths`` the files to open, ``code`` the
+    user's own code; ``starts`` begins the page's work at once.
     """
 
     page: PageId
     device: str = ""
     paths: tuple[Path, ...] = ()
+    code: OwnCode | None = None
     starts: bool = False
 
     @property

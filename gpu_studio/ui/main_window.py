@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.notice import Action
-from gpu_studio.model.pages import CHECK, DEVICES, Destination
+from gpu_studio.model.pages import CHECK, DEVICES, RUN, Destination
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
 from gpu_studio.ui.icons import icon
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         QShowEvent,
     )
 
+    from gpu_studio.core.messages.run_messages import OwnCode
     from gpu_studio.model.pages import PageId
     from gpu_studio.model.quick_look import QuickLook
     from gpu_studio.model.studio import Studio
@@ -107,6 +108,7 @@ class MainWindow(QMainWindow):
         self._code = CodeDrawer(studio.snippets, theme, self.tabs)
         self._code.setVisible(studio.settings.choices.code_drawer)
         self._code.opened_or_closed.connect(self._keep_code_drawer)
+        self._code.own_code_entered.connect(self._time_own_code)
         # After the drawer: its button is before the pages in Tab order.
         self._pages[self._last_tab()].make()
         while not tabs_after_paint and (page := self._unmade()) is not None:
@@ -456,6 +458,9 @@ class MainWindow(QMainWindow):
         """Return the place of the tab that was in front last time, or the first place."""
         last = self._studio.settings.choices.tab
         return next((place for place, tab in enumerate(TABS) if tab.page.tab == last), 0)
+
+    def _time_own_code(self, code: OwnCode) -> None:
+        self._go_to(Destination(page=RUN, code=code))
 
     def _keep_code_drawer(self, is_open: bool) -> None:
         self._studio.settings.change(code_drawer=is_open)

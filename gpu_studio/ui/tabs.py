@@ -89,6 +89,8 @@ class Tab(NamedTuple):
     recognized: PageId | None = None
 
 
+CODE = ".py"
+"""The ending of a user's own code."""
 TABS = (
     Tab(
         page=pages.DEVICES,
@@ -118,6 +120,7 @@ TABS = (
         keys="Ctrl+3",
         contents="gpu_studio.ui.benchmark.benchmark_tab:BenchmarkTab",
         parts={pages.RUN: "Run", pages.HISTORY: "History"},
+        opens=(CODE,),
         opens_in_front=(".jsonl", ".json"),
         recognizes="gpu_studio.core.benchmark.standard_file:has_standard",
         recognized=pages.HISTORY,

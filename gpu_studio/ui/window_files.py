@@ -59,7 +59,7 @@ class WindowFiles(QObject):
         """Ask for a file, and open it."""
         kinds = " ".join(f"*{ending}" for tab in TABS for ending in tab.opens)
         chosen = ask_open_path(
-            self._window, "Open a file", f"Pictures, recordings, records, histories ({kinds})"
+            self._window, "Open a file", f"Pictures, code, recordings, records, histories ({kinds})"
         )
         if chosen:
             self._open((Path(chosen),))
@@ -93,8 +93,8 @@ class WindowFiles(QObject):
     def _refuse(self, paths: tuple[Path, ...]) -> None:
         """Say why nothing of what was dropped or chosen is opened."""
         detail = (
-            "It opens pictures and recordings for a race, standard runs, records of checks, and "
-            "histories of memory, and looks for PyTorch in a folder."
+            "It opens pictures and recordings for a race, your own code (.py), standard runs, "
+            "records of checks, and histories of memory, and looks for PyTorch in a folder."
         )
         if len(paths) == 1:
             sentence = f"GPU Studio cannot open {file_name(paths[0])} here."

@@ -2,8 +2,9 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMainWindow, QPlainTextEdit, QTabWidget, QWidget
+from PySide6.QtWidgets import QMainWindow, QPlainTextEdit, QPushButton, QTabWidget, QWidget
 
+from gpu_studio.core.benchmark.own_code import EXAMPLES
 from gpu_studio.model.pages import BENCHMARK, DEVICES
 from gpu_studio.ui.code_drawer import CodeDrawer
 from gpu_studio.ui.tabs import tab_of
@@ -98,3 +99,36 @@ def test_what_torchrun_has_to_start_is_not_said_to_run_as_it_stands(window, stud
     assert "processes" in started_by_torchrun
     studio.snippets.show("import torch\n", DEVICES)
     assert text(window, "code.note") not in ("", started_by_torchrun)
+
+
+def test_own_code_is_pasted_here_and_the_pages_code_comes_back(window, studio, qtbot):
+    studio.snippets.show("print(1)\n", DEVICES)
+    click(window, "code.open")
+    click(window, "code.own")
+    assert code(window) == ""
+    assert not find(window, "code.own.run").isEnabled()
+    find(window, "code", QPlainTextEdit).setPlainText("x = 2")
+    studio.snippets.show("print(3)\n", DEVICES)
+    assert code(window) == "x = 2"
+    drawer = find(window, "code.drawer", CodeDrawer)
+    with qtbot.waitSignal(drawer.own_code_entered) as entered:
+        click(window, "code.own.run")
+    assert entered.args[0].text == "x = 2"
+    assert not sees(window, "code.drawer")
+    click(window, "code.open")
+    assert code(window) == "x = 2"
+    click(window, "code.own")
+    assert code(window) == "print(3)\n"
+
+
+def test_each_example_is_ready_to_open(window):
+    click(window, "code.open")
+    click(window, "code.own")
+    menu = find(window, "code.own.examples", QPushButton).menu()
+    menu.aboutToShow.emit()
+    seen = set()
+    for action in menu.actions():
+        action.trigger()
+        seen.add(code(window))
+    assert len(seen) == len(EXAMPLES)
+    assert all("torch" in text for text in seen)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import OwnCode
+from gpu_studio.core.resources import resource_path
 from gpu_studio.core.texts import file_name
 from gpu_studio.core.user_file import (
     UnusableFileError,
@@ -27,6 +28,18 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1 << 20
 PASTED = "Pasted code"
+EXAMPLES = (
+    ("An example to begin with", "template"),
+    ("A picture (Mandelbrot)", "picture"),
+    ("A tensor and Linear(1000, 500): How can I switch from CPU to GPU PyTorch?", "linear"),
+    ("Batches of a DataLoader: How can I switch from CPU to GPU PyTorch?", "batches"),
+    ("crunch_the_numbers: How can I run any code on my GPU? (Radosław Śmigielski)", "crunch"),
+    ("Mixed precision: Chapter 17, Using torch with CUDA", "amp"),
+    ("DataParallel: Chapter 17, Using torch with CUDA", "data_parallel"),
+    ("A training loop: How can a PyTorch model be moved to the GPU?", "training"),
+    ("A model moved to the card: When to move from CPU to GPU", "move"),
+)
+"""What is ready to open: its title, with that of the document that it is about, and its file."""
 _ALLOWED = "allowed-code.txt"
 _MOST_ALLOWED = 1000
 _FENCE = re.compile(r"^\s*(```|~~~)")
@@ -52,6 +65,11 @@ def own_code(text: str, name: str = PASTED, path: str = "") -> OwnCode:
     """Return a text as code."""
     version = hashlib.sha256(text.encode(errors="replace")).hexdigest()
     return OwnCode(name=name, text=text, version=version[:8], path=path)
+
+
+def example(name: str) -> str:
+    """Return the text of an example; raises `MissingResourceError` without its file."""
+    return resource_path(f"examples/{name}.txt").read_text(encoding="utf-8")
 
 
 def whole_text(text: str) -> str:

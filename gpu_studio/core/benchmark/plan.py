@@ -112,11 +112,13 @@ def in_turns(
         requests: in their order, of one workload.
         workload: its description; None if it is unknown.
     """
-    if workload is None or not workload.takes_turns:
-        return [(request,) for request in requests]
+    waiting = tuple(requests)
+    is_own = bool(waiting) and waiting[0].code is not None
+    if not is_own and (workload is None or not workload.takes_turns):
+        return [(request,) for request in waiting]
     # A sustained run has its device to itself.
     work = itertools.groupby(
-        requests,
+        waiting,
         key=lambda one: one.run_id if one.sustained else (one.size, one.dtype, pc_of(one.device)),
     )
     return [tuple(group) for _, group in work]

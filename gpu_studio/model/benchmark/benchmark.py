@@ -251,7 +251,7 @@ class Benchmark(QObject):
         if self.state.is_busy:
             return
         self._source = source
-        self._plan = plan if source is None else None
+        self._plan = plan if source is None or source.recording is None else None
         self._steps = _Steps(plan, self._studio.pcs, source, self._next_number)
         self.notice = Notice()
         self._queue.start(self._steps.next_step, self._studio.session)
@@ -264,7 +264,7 @@ class Benchmark(QObject):
     def run_again(self) -> None:
         """Repeat the last plan; does nothing while one runs, or after a recording."""
         if self._plan is not None:
-            self.start(self._plan)
+            self.start(self._plan, self._source)
 
     def stop(self) -> None:
         """Stop the current run and drop the waiting ones; all samples are kept."""

@@ -17,12 +17,13 @@ from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.parameter import parameters_of
 from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
 from gpu_studio.model.benchmark.explained import Explained, explained
+from gpu_studio.model.benchmark.own_code import OwnCodeModel
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.benchmark.results_table import ResultsTable, facts_of
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.model.pages import RUN
-from gpu_studio.model.run_queue import WorkState
+from gpu_studio.model.run_queue import RunSource, WorkState
 from gpu_studio.model.settings import Choices as Kept
 from gpu_studio.model.text_rows import rich_tip
 
@@ -104,13 +105,16 @@ class RunModel(PageModel):
         self.outcome = Notice()
         self._typed: dict[str, tuple[str, dict[str, str]]] = {}
         self._verdict: tuple[object, Notice] = (None, Notice())
+        self.own = OwnCodeModel(studio, self)
+        self.own.read.connect(self._on_code_read)
+        self.own.opened.connect(self._on_code_opened)
         history.ghost_changed.connect(self._on_ghost_changed)
         history.notified.connect(self.on_notified)
         studio.session.engine_described.connect(self._on_engine_described)
         benchmark.plan_changed.connect(self._on_plan_changed)
         self.follow(
             benchmark.plan_changed, studio.session.state_changed, studio.session.engine_described,
-            studio.board.changed,
+            studio.board.changed, self.own.changed,
         )  # fmt: skip
         self._on_engine_described()
 
@@ -155,6 +159,8 @@ class RunModel(PageModel):
         workload = self.workload
         if workload is None:
             return Notice()
+        if self.is_own:
+            return self.own.note
         if workload.skipped:
             return Notice(workload.skipped, Tone.AMBER)
         return Notice("" if workload.runs_on(CPU) else "This workload runs on GPUs only.")
@@ -231,6 +237,8 @@ class RunModel(PageModel):
         """The chosen plan."""
         chosen, workload = self.choices, self.workload
         settings = {TIME.name: self._time_s} | dict.fromkeys(self._modes, True)
+        if self.is_own and self._time_s == TIME.default:
+            settings[TIME.name] = max(self._time_s, self.own.least_s)
         usable = (
             row.address
             for row in self.devices
@@ -247,6 +255,7 @@ class RunModel(PageModel):
                 for one in SETTINGS
                 if one.name in settings
             },
+            code=self.own.code if self.is_own else None,
         )
 
     # ── what runs ────────────────────────────────────────────────────────────────────────────
@@ -270,7 +279,7 @@ class RunModel(PageModel):
     @property
     def is_busy(self) -> bool:
         """Whether a plan is on its way."""
-        return self.benchmark.state.is_busy
+        return self.benchmark.state.is_busy or self.own.is_opening
 
     @property
     def can_run(self) -> bool:
@@ -280,13 +289,21 @@ class RunModel(PageModel):
     @property
     def can_stop(self) -> bool:
         """Whether there is something to stop."""
-        return self.benchmark.state is WorkState.RUNNING
+        return self.benchmark.state is WorkState.RUNNING or self.own.is_opening
+
+    def stop(self) -> None:
+        """Stop the plan, or the first run of the user's own code."""
+        if self.own.is_opening:
+            self.own.give_up()
+        else:
+            self.benchmark.stop()
 
     @property
     def can_find_crossover(self) -> bool:
         """Whether two devices can be compared at more and more sizes."""
         devices = self.plan.devices
-        return self.can_run and CPU in devices and len(devices) > 1
+        has_sizes = not self.is_own or len(self.own.workload.sizes) > 1
+        return self.can_run and has_sizes and CPU in devices and len(devices) > 1
 
     @property
     def has_stopped_engine(self) -> bool:
@@ -299,9 +316,14 @@ class RunModel(PageModel):
 
     def run(self) -> None:
         """Start the chosen plan, and keep the choices for the next start of the program."""
-        if self.can_run:
-            self._keep()
-            self._start(self.plan)
+        if not self.can_run:
+            return
+        if self.is_own and not (self.own.is_opened and self.own.may_run):
+            self.on_begun()
+            self.own.open()
+            return
+        self._keep()
+        self._start(self.plan)
 
     def find_crossover(self) -> None:
         """Measure from the smallest to the largest size, then closer to where the winner changes.
@@ -335,6 +357,8 @@ class RunModel(PageModel):
         """Repeat the last plan."""
         if self.benchmark.can_run_again:
             self.on_begun()
+            if self.is_own:
+                self.own.start_engine()
             self.benchmark.run_again()
 
     def on_begun(self) -> None:
@@ -345,10 +369,16 @@ class RunModel(PageModel):
 
     def _start(self, plan: RunPlan) -> None:
         self.on_begun()
-        self.benchmark.start(plan)
+        if self.is_own:
+            self.own.start_engine()
+            self.benchmark.start(plan, RunSource(self.own.session))
+        else:
+            self.benchmark.start(plan)
 
     def _keep(self) -> None:
         plan = self.plan
+        if self.is_own:  # the next start of the program has no such workload
+            return
         self._studio.settings.change(
             workload=plan.workload,
             sizes=self.choices.sizes,
@@ -372,6 +402,8 @@ class RunModel(PageModel):
     @property
     def hero(self) -> Hero:
         """What stands over the curves."""
+        if self.is_own and self.own.failure:
+            return Hero("Your code does not run yet", self.own.failure, has_failed=True)
         return hero_of(
             self.benchmark,
             self._studio.board.rows,
@@ -391,12 +423,14 @@ class RunModel(PageModel):
     @property
     def status(self) -> str:
         """What runs and how long it takes, or what Run would do."""
+        if self.own.is_opening:
+            return "Running your code once on the CPU…"
         return self.benchmark.sentence if self.is_busy else self._idle_sentence
 
     @property
     def brief_status(self) -> Notice:
         """The same in a few words, or what became of a file."""
-        left = self.benchmark.left or self.benchmark.sentence
+        left = self.status if self.own.is_opening else self.benchmark.left or self.status
         words = self.outcome.sentence or (left if self.is_busy else self.problem or self._planned)
         return Notice(words, self.outcome.tone)
 
@@ -452,6 +486,20 @@ class RunModel(PageModel):
         needs = f"{seconds:.0f}\u202fs" if seconds < 90 else f"{seconds / 60:.0f}\u202fmin"
         return f"{count} {'run' if count == 1 else 'runs'}, about {needs}"
 
+    @property
+    def is_own(self) -> bool:
+        """Whether the user's own code is chosen."""
+        return self.own.code is not None and self.choices.workload == self.own.code.name
+
+    @property
+    def own_findings(self) -> str:
+        """What the user's own code falls into, a sentence a line, by its latest results."""
+        if not self.is_own:
+            return ""
+        ours = [one for one in self.benchmark.results if one.workload == self.choices.workload]
+        found = (line for one in reversed(ours) for line in one.details.findings)
+        return "\n".join(dict.fromkeys(found))
+
     def select(self, run: Run | None) -> None:
         """Show one run alone; None shows the latest of each device."""
         self.selected = run
@@ -472,6 +520,8 @@ class RunModel(PageModel):
         if description is None:
             return
         self.workloads = {workload.name: workload for workload in description.workloads}
+        if self.own.code is not None:
+            self.workloads[self.own.code.name] = self.own.workload
         if self.workloads and self.choices.workload not in self.workloads:
             self.choose(workload=next(iter(self.workloads)))
 
@@ -481,7 +531,33 @@ class RunModel(PageModel):
             self.front_wanted.emit()
         self.changed.emit()
 
+    def _on_code_read(self) -> None:
+        """Choose the code of a file, and run it if it was allowed before."""
+        self._choose_code()
+        self.front_wanted.emit()
+        if self.own.may_run:
+            self.run()
+
+    def _on_code_opened(self) -> None:
+        """Go on with the sizes and the precision that the first run has told."""
+        self._choose_code()
+        self.changed.emit()
+        self.run()
+
+    def _choose_code(self) -> None:
+        workload = self.own.workload
+        self.workloads[workload.name] = workload
+        self._typed.pop(workload.name, None)
+        self.choose(workload=workload.name)
+        self.choose(
+            sizes=", ".join(map(str, workload.sizes)),
+            dtypes=dict.fromkeys(workload.dtypes, True),
+            options={},
+        )
+
     def _on_plan_changed(self) -> None:
+        if not self.is_busy:
+            self.own.end()
         if self.selected not in self.benchmark.runs:
             self.selected = None
         self._show_code()

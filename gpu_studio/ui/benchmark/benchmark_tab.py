@@ -10,7 +10,7 @@ from gpu_studio.model.benchmark.run_model import RunModel
 from gpu_studio.model.pages import BENCHMARK, HISTORY, RUN
 from gpu_studio.ui.benchmark.run_page import RunPage
 from gpu_studio.ui.scroll_page import LazyPage
-from gpu_studio.ui.tabs import PagedTab, tab_of
+from gpu_studio.ui.tabs import CODE, PagedTab, tab_of
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
@@ -40,7 +40,11 @@ class BenchmarkTab(PagedTab):
     def go_to(self, destination: Destination) -> None:
         """Compare the CPU and the cards, or open files."""
         super().go_to(destination)
-        if destination.paths:
+        if destination.code is not None:
+            self.model.own.choose(destination.code)
+        elif destination.path is not None and destination.path.suffix.lower() == CODE:
+            self.model.own.open_file(destination.path)
+        elif destination.paths:
             self._show_history()
             self._history.open_files(destination.paths)
         if destination.starts:

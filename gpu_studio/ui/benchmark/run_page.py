@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtWidgets import QToolButton
+from PySide6.QtGui import QFontDatabase
+from PySide6.QtWidgets import QPlainTextEdit, QToolButton
 
 from gpu_studio.core.benchmark.options import explain_option, value_words
 from gpu_studio.core.notice import Tone
+from gpu_studio.core.texts import plain_text
 from gpu_studio.model.benchmark.run_model import SETTINGS, SHOWN_DTYPES, TIME
 from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
 from gpu_studio.ui.benchmark.hero_line import HeroLine
@@ -49,8 +51,25 @@ if TYPE_CHECKING:
 
 _PLOT_SHARE = 0.52  # of the window's height, at least
 _SIDE_LETTERS = 32
+_PANE_LINES = 8
 _SWITCHES = [one for one in SETTINGS if one.is_switch]
 _SIZES_TIP = "For example 512, 1024, 2048; or 64..4096 for every doubling. Enter runs."
+
+
+def _pane() -> QPlainTextEdit:
+    pane = QPlainTextEdit()
+    pane.setReadOnly(True)
+    pane.setTabChangesFocus(True)
+    pane.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+    pane.setAccessibleName("What your code printed")
+    pane.setFixedHeight(_PANE_LINES * pane.fontMetrics().lineSpacing())
+    return pane
+
+
+def _show_printed(pane: QPlainTextEdit, text: str) -> None:
+    shown = "\n".join(plain_text(line) for line in text.rstrip("\n").split("\n"))
+    if pane.toPlainText() != shown:
+        pane.setPlainText(shown)
 
 
 class RunPage(Page):
@@ -158,7 +177,7 @@ class RunPage(Page):
                         tip=lambda: m.problem or "Time every chosen combination",
                     ),
                     Press(
-                        "Stop", m.benchmark.stop, name="stop", icon="stop", key="stop",
+                        "Stop", m.stop, name="stop", icon="stop", key="stop",
                         enabled=lambda: m.can_stop,
                     ),
                 ),
@@ -206,7 +225,7 @@ class RunPage(Page):
                 of="sizes", title="Sizes", name="options.sizes", tip=_SIZES_TIP, is_titled=True,
                 wrong=lambda: bool(m.mistake), entered=m.run, shown=lambda: self.is_narrow,
             ),
-            Each(lambda: m.workload.options if m.workload else (), self._option),
+            Each(lambda: m.workload.options if m.workload and not m.is_own else (), self._option),
             Heading("Precision"),
             Flow(*map(self._dtype, SHOWN_DTYPES), name="dtype"),
             Pick(
@@ -287,6 +306,16 @@ class RunPage(Page):
                     shown=lambda: m.choices.view == "sizes", presented=True,
                 ),
                 name="plots", stretch=1,
+            ),
+            Box(
+                Words("Your code", role="title"),
+                Words(lambda: m.own_findings, name="own.findings"),
+                Words("Printed", role="muted", shown=lambda: m.own.printed),
+                Own(
+                    _pane, lambda pane: _show_printed(pane, m.own.printed),
+                    shown=lambda: m.own.printed, name="own.printed",
+                ),
+                name="own", shown=lambda: m.is_own and (m.own.printed or m.own_findings),
             ),
             Box(
                 Fold(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gpu_studio.core.benchmark.own_code import EXAMPLES, example, own_code
 from gpu_studio.core.messages.own_code_messages import OwnCodeOpened
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from tests.engine.accelerators import test_makers
@@ -49,6 +50,14 @@ def test_what_no_stand_in_can_do_runs_on_the_cpu(cpu, title):
     code = STRANGERS[title]
     finished = cpu.ask(run_of(code, **choices(code, cpu)))[-1]
     assert isinstance(finished, RunFinished), finished
+
+
+@pytest.mark.parametrize(("title", "name"), EXAMPLES, ids=[name for _, name in EXAMPLES])
+def test_each_example_runs(cpu, title, name):
+    code = own_code(example(name))
+    finished = cpu.ask(run_of(code, **choices(code, cpu)))[-1]
+    assert isinstance(finished, RunFinished), finished
+    assert finished.verified
 
 
 @pytest.mark.parametrize("title", FAULTS)
