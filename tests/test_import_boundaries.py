@@ -174,7 +174,7 @@ ROOMS = {
         "switcher": set(),
         "pitfalls": set(),
         "check": set(),
-        "quick": {"benchmark"},
+        "quick": {"benchmark", "check"},
         # The engine's account of itself lists what there is.
         "devices": {"workloads", "switcher", "pitfalls"},
     },

@@ -11,9 +11,15 @@ import msgspec
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import Patience, Printer
-from gpu_studio.cli.command import FAILED, Command, Option
+from gpu_studio.cli.command import FAILED, Command, Option, WrongUseError
 from gpu_studio.cli.data_folder import data_folder
-from gpu_studio.cli.engines import addresses, check_device, started_engine
+from gpu_studio.cli.engines import (
+    addresses,
+    check_device,
+    has_engine,
+    started_engine,
+    started_quick_engine,
+)
 from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_event, print_line
 from gpu_studio.core.check.check_file import RECORD_ENDINGS, encode_record
@@ -35,9 +41,11 @@ from gpu_studio.core.check.stages import (
     in_order,
     stage_title,
     stages_for,
+    stages_of,
 )
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import usable_cards
+from gpu_studio.core.devices.adapters import is_adapter, usual_adapters
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import (
     STAGE_NAMES,
@@ -79,7 +87,9 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             message = "Another check is running on this PC: wait for its end, or stop it."
             raise StudioError(FailureKind.BAD_REQUEST, message)
         awake = SleepBlock("A check")
-        with awake, started_engine(log_path, is_json=options.json) as (work, described):
+        without = options.device is not None and is_adapter(options.device)
+        start = started_quick_engine if without or not has_engine() else started_engine
+        with awake, start(log_path, is_json=options.json) as (work, described):
             if awake.is_held and not options.json:
                 note("This PC stays awake during the check.")
             run = CheckRun(_plan(options, described), now(), program=program_title())
@@ -102,16 +112,28 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
 
 
 def _plan(options: argparse.Namespace, described: EngineDescribed) -> CheckPlan:
-    device = options.device or next(iter(usable_cards(described)), addresses(described)[0])
+    device = options.device or _usual_device(described)
     check_device(device, described)
+    stages = options.stage or [
+        name for name in stages_for(options.minutes) if name in stages_of(device)
+    ]
+    if lacking := [name for name in stages if name not in stages_of(device)]:
+        there = listed(stages_of(device), "or")
+        raise WrongUseError(f"There is no stage {lacking[0]} without PyTorch: choose {there}.")
     if options.device is None and is_cpu(device):
         note("PyTorch can use no card here, so the check runs on the CPU.")
     return CheckPlan(
         device=device,
         minutes=options.minutes,
-        stages=in_order(options.stage or stages_for(options.minutes)),
+        stages=in_order(stages),
         plant=options.plant,
     )
+
+
+def _usual_device(described: EngineDescribed) -> str:
+    """Return the device to check if none is named: a card, or else the CPU."""
+    cards = [*usable_cards(described), *(one.address for one in usual_adapters(described.adapters))]
+    return next(iter(cards), addresses(described)[0])
 
 
 def _tell_cut_off(folder: CheckFolder) -> None:

@@ -221,7 +221,7 @@ def _dispatcher(arguments: Sequence[str]) -> Dispatcher | QuickDispatcher:
     if QUICK in arguments:
         from gpu_studio.engine.quick.dispatcher import QuickDispatcher
 
-        return QuickDispatcher(cpu_name(), uses_adapters=CPU_ALONE not in arguments)
+        return QuickDispatcher(cpu_name(), EngineSensor(), uses_adapters=CPU_ALONE not in arguments)
     return Dispatcher(EngineSensor(), cpu_name=cpu_name(), are_cards_asleep=are_all_cards_asleep)
 
 

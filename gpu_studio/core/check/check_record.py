@@ -201,7 +201,7 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """The result in a sentence or two; it claims no more than was tested."""
         address = self.device.address
-        share = _memory_share(self.coverage, address)
+        share = _memory_share(self.coverage, self.device)
         tested = _listed(stage_title(one.name, address) for one in self.stages if one.has_tested)
         if self.verdict == "passed":
             return f"No errors found{share}. Tested: {tested}. Passing cannot rule out every fault."
@@ -221,7 +221,7 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def next_action(self) -> str:
         """The one next action."""
-        is_of_cpu = is_cpu(self.device.address)
+        is_of_cpu = self.device.is_of_cpu
         if self.planted is not None:
             return "Run the check again without the fault made on purpose."
         if self.verdict == "failed":
@@ -327,7 +327,7 @@ def end_of(result: CheckRecord) -> Notice:
     verdict = result.verdict
     if verdict == "failed":
         is_lost = any(one.kind == "card_lost" for one in result.of("error"))
-        lost = "Check crashed" if is_cpu(result.device.address) else "Card failed"
+        lost = "Check crashed" if result.device.is_of_cpu else "Card failed"
         is_first = is_lost and result.errors <= 1
         return Notice(lost if is_first else errors_text(result.errors), Tone.FAILURE)
     if not result.has_tested:
@@ -347,12 +347,12 @@ def errors_text(count: int) -> str:
 # ── sentences ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _memory_share(coverage: MemoryCoverage | None, address: str) -> str:
+def _memory_share(coverage: MemoryCoverage | None, device: CheckedDevice) -> str:
     """Return the share of all memory that was tested, in words; empty if none was."""
     if coverage is None or not 0 < coverage.tested_bytes <= coverage.total_bytes:
         return ""
     whole = format_bytes(coverage.total_bytes)
-    if is_cpu(address):
+    if device.is_of_cpu:
         return f", with {format_bytes(coverage.tested_bytes)} of {whole} of RAM tested"
     share = format_percent(coverage.tested_bytes / coverage.total_bytes)
     return f", with {share} of all {whole} of video memory tested"
@@ -375,7 +375,7 @@ def _failure(result: CheckRecord) -> str:
         also = f" Before that, {format_count(before)} {were} found." if before > 0 else ""
         return f"{lost.sentence}{also}"
     if _is_nothing_right(result):
-        is_of_cpu = is_cpu(result.device.address)
+        is_of_cpu = result.device.is_of_cpu
         what, why = ("CPU", "PyTorch") if is_of_cpu else ("card", "the driver or PyTorch")
         return f"Nothing this {what} computed was right: more likely {why} than the {what}."
     first = errors[0].sentence if errors else ""

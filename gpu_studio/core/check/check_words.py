@@ -17,10 +17,11 @@ from gpu_studio.core.check.stages import (
     stage_title,
     stage_words,
     stages_for,
+    stages_of,
 )
-from gpu_studio.core.device_name import is_cpu, name_at, pc_of
+from gpu_studio.core.device_name import name_at, pc_of
+from gpu_studio.core.devices.adapters import is_adapter
 from gpu_studio.core.devices.devices import short_name
-from gpu_studio.core.messages.check_messages import STAGE_NAMES
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.pause import pause_text
 from gpu_studio.core.units import (
@@ -105,7 +106,7 @@ def record_title(record: CheckRecord) -> str:
 
 def device_line(device: CheckedDevice) -> str:
     """Return a device with its memory: ``GeForce GT 1030, 1.95 GiB``."""
-    is_card = not is_cpu(device.address)
+    is_card = not device.is_of_cpu
     name = device.name.removeprefix("NVIDIA ") if is_card else short_name(device.name)
     if device.memory_total_bytes is None:
         return name
@@ -159,7 +160,7 @@ def _trust(record: CheckRecord) -> Iterator[str]:
             f"The UUID of the checked card ends in {tail}: compare that with what the seller's PC "
             "shows in GPU Studio (Devices, All facts) or prints after “nvidia-smi -L”."
         )
-    elif not is_cpu(record.device.address):
+    elif not record.device.is_of_cpu:
         yield "It does not say which copy of the card was checked: it has no part of a UUID."
     yield _FRESH
 
@@ -168,16 +169,16 @@ def _limits(record: CheckRecord) -> Iterator[str]:
     """Yield what a record cannot rule out, the most important first."""
     address, coverage = record.device.address, record.coverage
     ran = [stage.name for stage in record.stages if stage.has_tested]
-    missing = [stage_title(name, address) for name in STAGE_NAMES if name not in ran]
+    missing = [stage_title(name, address) for name in stages_of(address) if name not in ran]
     if missing:
         yield f"Faults that these stages find, which did not run: {', '.join(missing)}."
     if coverage is not None and coverage.total_bytes > coverage.tested_bytes:
         rest = format_bytes(coverage.total_bytes - coverage.tested_bytes)
         kind, why = "memory", "the system and other programs used it, or the check kept it free"
-        if is_cpu(address):
+        if record.device.is_of_cpu:
             kind, why = "RAM", "a check takes a quarter of what is free, or what it has time for"
         yield f"Faults in {rest} of the {format_bytes(coverage.total_bytes)} of {kind}: {why}."
-    if is_cpu(address):
+    if record.device.is_of_cpu:
         yield "Everything about the PC's graphics cards: this was a check of its CPU and RAM."
     elif record.highest_hotspot_c is None and record.has_tested:
         yield "Old thermal paste under the chip: this card reported no hot spot."
@@ -186,7 +187,7 @@ def _limits(record: CheckRecord) -> Iterator[str]:
         if misses[1:2].islower():  # a name in capitals keeps them
             misses = misses[0].lower() + misses[1:]
         yield f"{words.title}: {misses}"
-    if not is_cpu(address):
+    if not record.device.is_of_cpu:
         yield _LOOKS
 
 
@@ -318,7 +319,7 @@ def _stage_row(
 
 def plan_text(address: str) -> str:
     """Return what each stage tests, and what it cannot find."""
-    every = (stage_words(name, address) for name in STAGE_NAMES)
+    every = (stage_words(name, address) for name in stages_of(address))
     return "\n\n".join(f"{one.title}. {one.tests} Cannot find: {one.misses}" for one in every)
 
 
@@ -342,7 +343,7 @@ def _device_facts(device: CheckedDevice) -> Iterator[tuple[str, str]]:
     """Yield what a buyer compares with the card in the hand: name, memory, driver."""
     memory = device.memory_total_bytes
     size = "" if memory is None else format_bytes(memory)
-    if is_cpu(device.address):
+    if device.is_of_cpu:
         yield from (("Processor", device.name), ("RAM", size))
     else:
         unknown = "Not known: this program does not know what a card of this name has."
@@ -354,7 +355,8 @@ def _device_facts(device: CheckedDevice) -> Iterator[tuple[str, str]]:
         yield "UUID ends in", device.uuid_tail
         yield "Video memory", size
     yield "Error correction", device.ecc
-    yield "PyTorch", device.torch_version or "unknown"
+    unused = "not used" if is_adapter(device.address) else "unknown"
+    yield "PyTorch", device.torch_version or unused
     yield "This check", device.untested
 
 
@@ -363,7 +365,7 @@ def _check_facts(record: CheckRecord) -> Iterator[tuple[str, str]]:
     rounds = f", {record.rounds} rounds" if record.rounds > 1 else ""
     yield "Length", f"{length_text(record.minutes)}; ran for {clock_text(record.seconds)}{rounds}"
     if record.coverage is not None:
-        own = ", in this program's own RAM" if is_cpu(record.device.address) else ""
+        own = ", in this program's own RAM" if record.device.is_of_cpu else ""
         tested, free = record.coverage.tested_bytes, record.coverage.free_bytes
         share = format_percent(min(tested / free, 1.0) if free else 0.0)
         of_free = f"{format_bytes(tested)} of {format_bytes(free)} free ({share})"
@@ -381,7 +383,7 @@ def _sensor_facts(record: CheckRecord) -> Iterator[tuple[str, str]]:
         base = f" (base clock {_amount(device, device.base_clock_mhz, 'MHz')})"
     heat = _amount(device, record.highest_temperature_c, "°C")
     yield "Highest temperature", f"{heat}{slowdown}"
-    if not is_cpu(device.address):
+    if not device.is_of_cpu:
         yield "Highest hot spot", _amount(device, record.highest_hotspot_c, "°C")
         memory = _amount(device, record.highest_memory_temperature_c, "°C")
         yield "Highest memory temperature", memory
@@ -391,7 +393,7 @@ def _sensor_facts(record: CheckRecord) -> Iterator[tuple[str, str]]:
 
 
 def _missing(device: CheckedDevice) -> str:
-    return f"not reported by this {'PC' if is_cpu(device.address) else 'card'}"
+    return f"not reported by this {'PC' if device.is_of_cpu else 'card'}"
 
 
 def _amount(device: CheckedDevice, value: float | None, unit: str) -> str:

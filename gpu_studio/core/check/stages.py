@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.devices.adapters import is_adapter
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, PlantKind, StageName
 
 if TYPE_CHECKING:
@@ -111,6 +112,23 @@ _BY_NAME |= {
     "steps": CheckStage(name="steps", title="Load in steps"),
     "cool": CheckStage(name="cool", title="Cool down"),
 }
+_BY_ADAPTER: dict[StageName, CheckStage] = {
+    "compute": CheckStage(
+        name="compute",
+        title="Compute",
+        tests="Exact products of whole numbers, ten statements on each number, and copies, again "
+        "and again, compared with NumPy's.",
+        misses="Faults in units that these shaders do not use: graphics, video, ray tracing.",
+    ),
+    "memory": CheckStage(
+        name="memory",
+        title="Memory",
+        tests="Patterns in as much memory as the driver gives, up and down, with a rest before "
+        "they are read: addresses, random words, walking ones, and the inverse of each.",
+        misses="Memory that other programs hold or the driver does not give, and errors rarer than "
+        "one in this time.",
+    ),
+}
 OPTIONAL_STAGE: StageName = "layouts"
 """About PyTorch more than about the card: a check of one minute has no time for it."""
 
@@ -127,9 +145,16 @@ def stage_title(name: StageName, address: str) -> str:
     return stage_words(name, address).title
 
 
+def stages_of(address: str) -> tuple[StageName, ...]:
+    """Return the stages that there are for a device; without PyTorch, they are fewer."""
+    return tuple(_BY_ADAPTER) if is_adapter(address) else STAGE_NAMES
+
+
 def stage_words(name: StageName, address: str) -> CheckStage:
     """Return a stage with the words for a device."""
     stage = _BY_NAME[name]
+    if is_adapter(address):
+        return _BY_ADAPTER.get(name, stage)
     if not is_cpu(address):
         return stage
     return msgspec.structs.replace(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.device_name import DeviceName
+from gpu_studio.core.device_name import address_there
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _VENDORS = {"NVIDIA": 0x10DE, "AMD": 0x1002, "Intel": 0x8086}
 
 def is_adapter(address: str) -> bool:
     """Return whether an address names an adapter: ``vulkan:0``."""
-    return DeviceName.parse(address).kind in ADAPTER_KINDS
+    return address_there(address).partition(":")[0] in ADAPTER_KINDS
 
 
 def usual_adapters(adapters: Sequence[Adapter]) -> list[Adapter]:

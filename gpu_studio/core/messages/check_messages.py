@@ -14,6 +14,7 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.message import (
     Amount,
     Bytes,
@@ -107,8 +108,8 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     ``contradiction`` says where the card's name and its parts disagree, empty if they agree.
     ``agreement`` says what agrees with the name, empty if nothing could be compared.
     ``ecc`` is a sentence on the memory's own error correction. ``untested`` is a sentence if nobody
-    has run this program on such a card. ``is_laptop``: the PC has a battery. None means "not
-    reported".
+    has run this program on such a card. ``is_laptop``: the PC has a battery. ``is_software``: it is
+    an adapter that computes on the CPU. None means "not reported".
     """
 
     address: str
@@ -130,6 +131,12 @@ class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
     uuid_tail: ShortText = ""
     untested: Text = ""
     is_laptop: bool = False
+    is_software: bool = False
+
+    @property
+    def is_of_cpu(self) -> bool:
+        """Whether the CPU does its work, itself or as a software adapter."""
+        return self.is_software or is_cpu(self.address)
 
 
 class MemoryCoverage(msgspec.Struct, frozen=True, kw_only=True):

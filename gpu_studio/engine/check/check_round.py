@@ -1,43 +1,26 @@
-"""A round of a check: the stages one after the other, as events."""
+"""A round of a check by PyTorch: its stages, and the facts of the device."""
 
 from __future__ import annotations
 
-import hashlib
-import time
 from typing import TYPE_CHECKING
 
 import msgspec
 import torch
 
-from gpu_studio.core.check.check_record import loss_finding, stage_verdict
-from gpu_studio.core.check.stages import SPARE_TIME_OF, SPARE_TIME_TO, in_order, stage_budget_s
 from gpu_studio.core.device_name import CPU, is_cpu
 from gpu_studio.core.devices.card_identity import identity_of
 from gpu_studio.core.devices.cards import known_card, silicon_text
 from gpu_studio.core.devices.devices import uuid_tail
 from gpu_studio.core.devices.finding import untested_sentence
-from gpu_studio.core.messages.check_messages import (
-    CheckedDevice,
-    CheckFindingMade,
-    CheckProgressed,
-    CheckRoundFinished,
-    CheckStageBegan,
-    CheckStageFinished,
-    CheckStarted,
-    CheckVitalsRead,
-    RunCheck,
-    StageName,
-)
-from gpu_studio.core.messages.engine_messages import RequestFailed
-from gpu_studio.core.telemetry import CHECKED, Telemetry
+from gpu_studio.core.messages.check_messages import CheckedDevice
+from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.core.units import format_count
 from gpu_studio.engine.check.compute import compute
-from gpu_studio.engine.check.heat import HeatWatch
 from gpu_studio.engine.check.layouts import layouts
 from gpu_studio.engine.check.link import link
 from gpu_studio.engine.check.load import load
 from gpu_studio.engine.check.memory import memory
-from gpu_studio.engine.check.stage_run import StageRun
+from gpu_studio.engine.check.staged_round import StagedRound
 from gpu_studio.engine.device import (
     accelerator_of,
     card_name,
@@ -50,159 +33,46 @@ from gpu_studio.engine.device import (
 from gpu_studio.engine.faults import failure_of
 
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator
 
     from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.failure import Failure
+    from gpu_studio.core.messages.check_messages import StageName
     from gpu_studio.core.messages.engine_messages import TorchCard
-    from gpu_studio.core.messages.message import Event
-    from gpu_studio.engine.sensor import Sensor
-
-_LEAST_SHARE = 0.5
-_FINGERPRINT_DIGITS = 16
-_PROGRESS_EVERY_S = 0.1
-
+    from gpu_studio.engine.check.stage_run import StageRun
 
 STAGES: dict[StageName, Callable[[StageRun], Generator[str, None, bool]]] = {
     "load": load, "compute": compute, "layouts": layouts, "memory": memory, "link": link,
 }  # fmt: skip
 
 
-class CheckRound:
-    """Answers one `RunCheck`.
+class CheckRound(StagedRound):
+    """See `staged_round.StagedRound`."""
 
-    Args:
-        request: the round.
-        stop: set by any thread to end it between two steps.
-        sensor: reads the card; None if there is no sensor.
-        cpu_name: the name of this PC's CPU.
-        clock: the seconds of a clock that never goes back.
-    """
+    stages = STAGES
 
-    def __init__(
-        self,
-        request: RunCheck,
-        stop: threading.Event,
-        *,
-        sensor: Sensor | None = None,
-        cpu_name: str = "CPU",
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
-        self._request = request
-        self._stop = stop
-        self._sensor = sensor
-        self._cpu_name = cpu_name
-        self._clock = clock
-        self._begun_s = clock()
-        self._facts: CheckedDevice | None = None
-        self._uuid: str | None = None
-        self._heat = HeatWatch()
-        self._spare_s = 0.0
-        self._doing = ""
-        self._readings_sent = self._findings_sent = 0  # of the present stage
+    def _opened(self) -> CheckedDevice:
+        self._device = resolve(self._request.device)
+        accelerator_of(self._device).use(self._device)
+        self._uuid = uuid_of(self._device)
+        return self._checked_device(self._device)
 
-    def events(self) -> Iterator[Event]:
-        """Yield the events of the round.
+    def _prove(self) -> None:
+        prove_kernels(self._device)
 
-        Raises:
-            Exception: the card or PyTorch failed so that no other stage can run.
-        """
-        request = self._request
-        device = resolve(request.device)
-        accelerator_of(device).use(device)
-        self._uuid = uuid_of(device)
-        self._facts = self._checked_device(device)
-        yield CheckStarted(device=self._facts, fingerprint=fingerprint_of(self._uuid))
-        prove_kernels(device)  # after it: a card without code has a record, too
-        for name in in_order(request.stages):
-            if self._stop.is_set():
-                break
-            yield from self._stage(name, device)
-        yield CheckRoundFinished(is_stopped=self._stop.is_set())
+    def _failure_of(self, error: Exception) -> Failure:
+        return failure_of(error)
 
-    def _stage(self, name: StageName, device: torch.device) -> Iterator[Event]:
-        request = self._request
-        planned_s = stage_budget_s(name, request.round_s)
-        if name == SPARE_TIME_TO:
-            # Other programs may have made the stages before it late.
-            planned_s = max(planned_s + self._spare_s, _LEAST_SHARE * planned_s)
-        yield CheckStageBegan(stage=name, planned_s=planned_s)
-        run = StageRun(
-            name, device, planned_s, plant_kind=request.plant, stop=self._stop, read=self._read,
-            clock=self._clock, seed=request.round, facts=self._facts, offset_s=self._elapsed_s,
-        )  # fmt: skip
-        self._doing, self._readings_sent, self._findings_sent = "", 0, 0
-        is_whole = False
-        failure: Failure | None = None
-        try:
-            is_whole = yield from self._follow(run)
-        except Exception as error:
-            failure = failure_of(error)
-            if failure.fatal:
-                yield self._progress(run)  # it names the step that failed
-                raise
-        # Outside the except block, the error and the tensors in its frames are gone.
-        if failure is not None:
-            ended = RequestFailed(failure=failure)
-            run.findings.append(loss_finding(ended, name, address=request.device))
-            accelerator_of(device).empty_cache()
-        left_s = planned_s - run.elapsed_s
-        if name == SPARE_TIME_OF or left_s < 0:
-            self._spare_s += left_s
-        self._heat.end_stage(run)
-        yield from self._news(run)
-        errors = sum(found.count for found in run.findings if found.severity == "error")
-        yield CheckStageFinished(
-            stage=name, verdict=stage_verdict(
-                run.findings, has_tested=bool(run.tested), is_complete=is_whole
-            ),
-            tested=run.tested, errors=max(run.errors, errors), seconds=run.elapsed_s,
-            coverage=run.coverage,
-        )  # fmt: skip
-
-    def _follow(self, run: StageRun) -> Generator[Event, None, bool]:
-        """Yield the events of a stage until it ends; return whether it tested everything."""
-        steps, told_s = STAGES[run.stage](run), -_PROGRESS_EVERY_S
-        while True:
-            try:
-                self._doing = next(steps)
-            except StopIteration as end:
-                return bool(end.value)
-            run.vitals()
-            yield from self._news(run)
-            if run.elapsed_s >= told_s + _PROGRESS_EVERY_S:
-                told_s = run.elapsed_s
-                yield self._progress(run)
-
-    def _news(self, run: StageRun) -> Iterator[Event]:
-        """Yield the readings and findings that were not told yet."""
-        for one in run.readings[self._readings_sent :]:
-            at_s = run.offset_s + one.at_s
-            yield CheckVitalsRead(elapsed_s=at_s, vitals=one)
-        for found in run.findings[self._findings_sent :]:
-            yield CheckFindingMade(finding=found)
-        self._readings_sent, self._findings_sent = len(run.readings), len(run.findings)
-
-    def _progress(self, run: StageRun) -> CheckProgressed:
-        share = run.elapsed_s / run.planned_s if run.planned_s else 1.0
-        return CheckProgressed(
-            stage=run.stage, fraction=min(share, 1.0),
-            doing=self._doing, tested=run.tested, errors=run.errors, elapsed_s=self._elapsed_s,
-            coverage=run.coverage,
-        )  # fmt: skip
-
-    @property
-    def _elapsed_s(self) -> float:
-        return self._clock() - self._begun_s
-
-    def _read(self) -> Telemetry | None:
-        identity = self._identity
-        return self._sensor.read(identity, CHECKED) if self._sensor and identity else None
+    def _recover(self) -> None:
+        accelerator_of(self._device).empty_cache()
 
     @property
     def _identity(self) -> str | None:
         return CPU if is_cpu(self._request.device) else self._uuid
+
+    @property
+    def _target(self) -> torch.device:
+        return self._device
 
     def _checked_device(self, device: torch.device) -> CheckedDevice:
         identity = self._identity
@@ -238,17 +108,6 @@ def checked_device(
         memory_total_bytes=facts.memory_total_bytes or total_bytes(device),
         untested=untested_sentence(accelerator_of(device).maker),
     )
-
-
-def fingerprint_of(uuid: str | None) -> str:
-    """Return a name for this copy of a card that cannot be turned back into its UUID.
-
-    Args:
-        uuid: PyTorch's name of the card; None for the CPU.
-    """
-    if uuid is None:
-        return CPU
-    return hashlib.sha256(uuid.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
 
 
 def checked_card(card: Device, address: str, torch_card: TorchCard | None = None) -> CheckedDevice:

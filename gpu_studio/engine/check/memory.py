@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 import torch
 
+from gpu_studio.core.check.bits import wrong_bits
 from gpu_studio.core.check.stages import is_enough, ram_bytes, reserve_bytes
 from gpu_studio.core.messages.check_messages import MemoryCoverage
 from gpu_studio.core.units import format_bytes, format_count, format_percent
@@ -61,7 +62,6 @@ _ROW_SHIFT, _ROW_STEPS = 7, 512 + 64 + 8 + 1
 # Of the stage's time: each cell rests with one value and with the other.
 _REST_SHARES = {"addresses": 0.12, "inverted addresses": 0.04}
 _LONGEST_REST_S, _LOOK_S = 15.0, 0.25
-_MOST_NAMED = 8  # wrong bits of a word
 # SplitMix64 (Sebastiano Vigna, public domain): its two multipliers, as signed numbers.
 _MIX_1, _MIX_2 = 0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64)
 
@@ -359,28 +359,6 @@ class TestedMemory:
         last.copy_(torch.from_numpy(before))
         more = np.count_nonzero(after != known) - np.count_nonzero(before != known)
         return bool(counted - clean == more)
-
-
-def wrong_bits(seen: Words, expected: Words, first_byte: int) -> tuple[int, str]:
-    """Return how many bits of words from an address on are wrong, and which, in words."""
-    difference = seen ^ expected
-    wrong = np.flatnonzero(difference)
-    if not len(wrong):
-        return 0, ""
-    first, last = (first_byte + _WORD_BYTES * int(at) for at in wrong[[0, -1]])
-    to_one, to_zero = _ones(difference & seen), _ones(difference & expected)
-    every = int(np.bitwise_or.reduce(difference))
-    bits = [str(bit) for bit in range(64) if every >> bit & 1]
-    which = f"{len(bits)} of 64" if len(bits) > _MOST_NAMED else ", ".join(bits)
-    return to_one + to_zero, (
-        f"from {format_bytes(first)} to {format_bytes(last + _WORD_BYTES - 1)} of the tested part: "
-        f"{format_count(to_one)} went from 0 to 1, {format_count(to_zero)} from 1 to 0. "
-        f"The first is at byte {first:#x}; bits of a word: {which}"
-    )
-
-
-def _ones(words: Words) -> int:
-    return int(np.unpackbits(words.view(np.uint8)).sum())
 
 
 def _report_ecc_errors(run: StageRun) -> None:

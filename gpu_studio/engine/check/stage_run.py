@@ -6,11 +6,11 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
-import torch
 
 from gpu_studio.core.check.stages import HIGHEST_C, LOWEST_C, OVERTIME_S
 from gpu_studio.core.device_name import is_cpu
@@ -24,19 +24,17 @@ from gpu_studio.core.messages.check_messages import (
     StageName,
 )
 from gpu_studio.core.telemetry import ClockReason, Telemetry
-from gpu_studio.engine.device import accelerator_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import torch
     from torch import Tensor
 
 _VITALS_EVERY_S = 1.0
 _MOST_OF_A_KIND = 5
 _TF32_FROM = (8, 0)
 _SHORT_REST_S = 0.05
-# A complex number of 16 bytes is two whole numbers.
-_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
 _HOT_C, _FAR_TOO_HOT_C = 97.0, 105.0
 _LATE_FROM_S, _LOW_MHZ = 13.0, 300.0
 _SLOW_MEMORY = 1.25
@@ -87,9 +85,15 @@ class StageRun:
         self._begun_s = self.clock()
         self._looked_s: float | None = None
         self._kinds: Counter[FindingKind] = Counter()
-        self.generator = torch.Generator().manual_seed(self.seed)
         # PyTorch's own generator is under test where the CPU is.
         self.numbers = np.random.default_rng(self.seed)
+
+    @cached_property
+    def generator(self) -> torch.Generator:
+        """PyTorch's random numbers."""
+        import torch
+
+        return torch.Generator().manual_seed(self.seed)
 
     @property
     def is_stopped(self) -> bool:
@@ -125,6 +129,8 @@ class StageRun:
     @property
     def has_tf32(self) -> bool:
         """Whether the device has tensor cores for TF32."""
+        from gpu_studio.engine.device import accelerator_of
+
         capability = accelerator_of(self.device).capability(self.device)
         return capability is not None and capability >= _TF32_FROM
 
@@ -138,6 +144,8 @@ class StageRun:
 
     def synchronize(self) -> None:
         """Wait until the device has done its work."""
+        from gpu_studio.engine.device import accelerator_of
+
         accelerator_of(self.device).synchronize(self.device)
 
     def vitals(self, *, at_once: bool = False) -> Telemetry | None:
@@ -214,10 +222,14 @@ class Plant:
             return
         if key is not None:
             before, self._before[key] = self._before.get(key), now.clone()
+        import torch
+
         flat = now.view(-1)
         count = flat.numel()
         if self.kind == "bit" or (self.kind == "edge" and after_rest):
-            bits = flat.view(_INTEGERS[flat.element_size()])
+            # A complex number of 16 bytes is two whole numbers.
+            name = f"int{8 * min(flat.element_size(), 8)}"
+            bits = flat.view(getattr(torch, name))
             one = bits[count // 3 : count // 3 + 1]
             one.copy_(one.cpu() ^ (1 << 3))
         elif self.kind == "stuck" and before is not None:

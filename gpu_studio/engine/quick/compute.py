@@ -167,9 +167,13 @@ class Compute:
             source = self._resolved
         encoder.copy_buffer_to_buffer(source, 0, self._fence, 0, 16)
 
+    def is_own(self, error: Exception) -> bool:
+        """Return whether an error is of wgpu."""
+        return isinstance(error, self._wgpu.GPUError)
+
     def explained(self, error: Exception) -> Exception:
         """Return an error of wgpu as a sentence."""
-        if isinstance(error, StudioError) or not isinstance(error, self._wgpu.GPUError):
+        if isinstance(error, StudioError) or not self.is_own(error):
             return error
         text, name = str(error), self.adapter.title
         if isinstance(error, self._wgpu.GPUOutOfMemoryError) or "memory" in text.lower():

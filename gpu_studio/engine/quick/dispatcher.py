@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError, failure_from
+from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed, RequestFailed
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
 from gpu_studio.engine.benchmark.turns import TurnsClock, check_turns, in_turns
 from gpu_studio.engine.quick.adapters import find_adapters
+from gpu_studio.engine.quick.check import QuickCheck
 from gpu_studio.engine.quick.compute import AdapterLostError, Compute
 from gpu_studio.engine.quick.run import QuickRun
 from gpu_studio.engine.quick.work import QUICK_WORKS, core_count
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.engine.quick.adapters import FoundAdapter
+    from gpu_studio.engine.sensor import Sensor
 
 
 class QuickDispatcher:
@@ -31,11 +34,14 @@ class QuickDispatcher:
 
     Args:
         cpu_name: the name of this PC's CPU.
+        sensor: reads the CPU during a check of a software adapter; None if there is no sensor.
         uses_adapters: whether to ask the graphics drivers for what they can compute on.
     """
 
-    def __init__(self, cpu_name: str = "CPU", *, uses_adapters: bool = True) -> None:
-        self._cpu_name, self._uses_adapters = cpu_name, uses_adapters
+    def __init__(
+        self, cpu_name: str = "CPU", sensor: Sensor | None = None, *, uses_adapters: bool = True
+    ) -> None:
+        self._cpu_name, self._sensor, self._uses_adapters = cpu_name, sensor, uses_adapters
         self._found: list[FoundAdapter] | None = None
         self._opened: dict[str, Compute] = {}
 
@@ -72,6 +78,10 @@ class QuickDispatcher:
                 clock, name = TurnsClock(), os.urandom(8).hex()
                 runs = [self._run(run, stop, name, clock) for run in request.runs]
                 yield from in_turns(list(map(self._guarded, request.runs, runs)))
+            case RunCheck():
+                one = QuickCheck(request, stop, sensor=self._sensor, cpu_name=self._cpu_name)
+                one.open_adapter = self._open
+                yield from one.events()
             case _:
                 message = "This needs PyTorch, which is not installed."
                 raise StudioError(FailureKind.BAD_REQUEST, message)

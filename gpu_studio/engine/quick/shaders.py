@@ -126,6 +126,57 @@ fn main(
 )
 
 
+_PATTERN = (
+    _PLACE
+    + """
+// The kind, the place of the first word, the seed, and the bits to turn round.
+@group(0) @binding(1) var<storage, read> what: array<u32>;
+
+fn pattern(i: u32) -> u32 {
+  var word = i + what[1];
+  if (what[0] == 1u) {
+    word += what[2] * 2654435761u;
+    word = (word ^ (word >> 16u)) * 0x7feb352du;
+    word = (word ^ (word >> 15u)) * 0x846ca68bu;
+    word = word ^ (word >> 16u);
+  } else if (what[0] == 2u) {
+    word = 1u << ((word + (word >> 5u) + what[2]) & 31u);
+  }
+  return word ^ what[3];
+}
+"""
+)
+PATTERN_WRITE = (
+    _COUNTED
+    + _PATTERN
+    + """
+@group(0) @binding(2) var<storage, read_write> words: array<u32>;
+
+@compute @workgroup_size(256)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+  count(id);
+  let i = place(id, groups);
+  if (i < arrayLength(&words)) { words[i] = pattern(i); }
+}
+"""
+)
+PATTERN_READ = (
+    _COUNTED
+    + _PATTERN
+    + """
+@group(0) @binding(2) var<storage, read> words: array<u32>;
+@group(0) @binding(3) var<storage, read_write> wrong: array<atomic<u32>>;
+
+@compute @workgroup_size(256)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+  count(id);
+  let i = place(id, groups);
+  if (i < arrayLength(&words) && words[i] != pattern(i)) { atomicAdd(&wrong[0], 1u); }
+}
+"""
+)
+
+
 def shader(text: str, dtype: str, size: int = 0) -> str:
     """Return a shader for numbers of a type.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _ADDS = (
-    "PyTorch adds training steps, the full check of the card, memory and lessons. It downloads "
+    "PyTorch adds training steps, the full check of the card, races and lessons. It downloads "
     "{size}, which takes minutes."
 )
 
@@ -59,6 +59,9 @@ class QuickPage(Page):
             Flow(
                 Press("Measure again", m.measure, name="again", primary=True,
                       shown=lambda: not m.is_at_work),
+                Press("Test its memory", m.check_memory, name="memory",
+                      tip="Patterns in as much memory as the driver gives, for 20 seconds",
+                      shown=lambda: m.can_check),
                 Press("Stop", m.stop, name="stop", shown=lambda: m.is_at_work),
                 Press("Back", self._close, name="close", link=True),
             ),
@@ -70,6 +73,7 @@ class QuickPage(Page):
                 Words(lambda: m.second_verdict, name="second"),
                 Words(lambda: m.trust.sentence, "muted", name="trust",
                       tip=lambda: m.trust.detail),
+                Words(lambda: m.memory, name="memory_result"),
                 Words(lambda: m.lack, name="lack"),
                 name="hero",
             ),

@@ -43,7 +43,7 @@ def short_stages(monkeypatch: pytest.MonkeyPatch, **during: Callable[[StageRun],
             yield f"step {number}"
         return not run.is_stopped
 
-    monkeypatch.setattr(check_round, "STAGES", dict.fromkeys(STAGE_NAMES, steps))
+    monkeypatch.setattr(CheckRound, "stages", dict.fromkeys(STAGE_NAMES, steps))
 
 
 def request(**changes: Any) -> RunCheck:

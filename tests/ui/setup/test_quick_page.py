@@ -4,11 +4,13 @@ import pytest
 from PySide6.QtWidgets import QPushButton
 
 from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import Adapter, DescribeEngine, RequestFailed
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Action, action_label
 from gpu_studio.model import quick_look
 from tests.driving.window import click, find, sees, text, wait_until
+from tests.fakes.check_answers import check_round, wrong_bit
 from tests.fakes.descriptions import described
 from tests.fakes.pc import cpu_only
 from tests.fakes.run_answers import run_events
@@ -119,3 +121,15 @@ def test_with_pytorch_the_page_is_a_menu_away_and_leads_back_to_the_tabs(pc_with
 
 def test_the_finding_about_a_card_without_a_build_has_the_button():
     assert action_label(Action.MEASURE) == "Measure without PyTorch"
+
+
+def test_one_click_further_the_memory_is_tested(window, quick):
+    def script(_engine, request):
+        return check_round(request, findings={"memory": (wrong_bit(),)})
+
+    quick.scripts[RunCheck] = script
+    measure(window)
+    click(window, "quick.memory")
+    wait_until(lambda: sees(window, "quick.again") and sees(window, "quick.memory_result"))
+    assert text(window, "quick.memory_result").startswith("Memory: 1 error found.")
+    assert text(window, "quick.headline").startswith("The Radeon RX 580")
