@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.child_question import Limits, ask_child
-from gpu_studio.core.pythons.environment import Environment, PythonKind, environments_in, kind_of
+from gpu_studio.core.pythons.environment import (
+    Environment,
+    PythonKind,
+    closed_sites,
+    environments_in,
+    kind_of,
+)
 from gpu_studio.core.pythons.program_name import program_of
 from gpu_studio.core.texts import plain_text
 
@@ -258,7 +264,10 @@ class _Search:
                 self._sites.add(site)
                 name = program_of(one.folder, self._home, sys.prefix)
                 self._environments.append(_sendable(one, name))
-        self._without += not has_torch
+        closed = closed_sites(folder, kind)
+        for site in closed:
+            self.leave_out("this user may not read it", site)
+        self._without += not has_torch and not closed
 
 
 def _sendable(one: Environment, name: str) -> Environment:
