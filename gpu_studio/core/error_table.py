@@ -48,8 +48,9 @@ class Rank(Enum):
     """How much a form says."""
 
     CAUSE = "cause"
+    WORDS = "words"  # “out of memory”, and no more
     GENERAL = "general"  # something failed
-    LAST = "last"  # words alone
+    LAST = "last"  # other words alone
     HARMLESS = "harmless"
 
 

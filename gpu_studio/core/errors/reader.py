@@ -31,6 +31,7 @@ from gpu_studio.core.texts import listed
 UNKNOWN = "not_known"
 """The kind of a text that has no form of the table."""
 _MOST_MATCHES = 200
+_ERROR = re.compile(r"[a-z](?:Error|Exception):|Traceback\(mostrecentcalllast\)", re.ASCII)
 _PYTORCH = "PyTorch"
 _PYTORCH_MARKS = re.compile(
     r"torch|(?:CUDA|HIP|XPU)outofmemory\.|MPSbackend|(?:CUDA|HIP)kernelerrors|DataLoaderworker"
@@ -221,6 +222,8 @@ def _errors_in(letters: str) -> list[_Found]:
     matches = _matches(letters)
     ranks = {form.rank for form, _ in matches}
     best = next((rank for rank in Rank if rank in ranks), None)
+    if best is Rank.HARMLESS and _names_an_error(letters, [match for _, match in matches]):
+        return []
     kept = [(form, match) for form, match in matches if form.rank is best]
     ends = [*(match.start() for _, match in kept), len(letters)][1:]
     found: list[_Found] = []
@@ -233,6 +236,13 @@ def _errors_in(letters: str) -> list[_Found]:
     return found
 
 
+def _names_an_error(letters: str, harmless: list[re.Match[str]]) -> bool:
+    """Return whether a text names an error beside its harmless notes."""
+    ends = [0, *(match.end() for match in harmless)]
+    begins = [*(match.start() for match in harmless), len(letters)]
+    return any(_ERROR.search(letters, end, begin) for end, begin in zip(ends, begins, strict=True))
+
+
 def _matches(letters: str) -> list[tuple[MessageForm, re.Match[str]]]:
     """Return what matches, from the beginning; nothing begins within an earlier match."""
     lower = letters.lower()
@@ -241,7 +251,7 @@ def _matches(letters: str) -> list[tuple[MessageForm, re.Match[str]]]:
     every: list[tuple[int, bool, int, re.Match[str]]] = []
     for number, form in enumerate(error_table().forms):
         if any(anchor in lower for anchor in form.anchors):
-            is_general = form.rank in (Rank.GENERAL, Rank.LAST)
+            is_general = form.rank in (Rank.WORDS, Rank.GENERAL, Rank.LAST)
             for match in islice(form.pattern.finditer(letters), _MOST_MATCHES):
                 every.append((match.start(), is_general, number, match))
     every.sort(key=lambda one: one[:3])

@@ -245,10 +245,13 @@ def _unsafe(path: str) -> StudioError:
         _log.warning("%s has no list of names: %s", path, error)
         names = []
     if names:
+        name = plain_text(names[0])[:60]
+        what = "That is no tensor and may be code"
+        if name.rpartition(".")[2][:1].isupper():  # as in a whole saved model, or its settings
+            name, what = f"the class {name}", "A class is no tensor, and its code may run"
         return _refused(
-            f"{_shown(path)} asks for {plain_text(names[0])[:60]}. That is no tensor and may be "
-            "code: PyTorch's safe reader (weights_only) does not open it, and none of it has run. "
-            f"{_SAVE}"
+            f"{_shown(path)} asks for {name}. {what}: PyTorch's safe reader (weights_only) does "
+            f"not open it, and none of it has run. {_SAVE}"
         )
     return _refused(
         f"{_shown(path)} was refused by PyTorch's safe reader (weights_only). It is cut off, "

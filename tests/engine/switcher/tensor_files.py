@@ -1,5 +1,6 @@
 """Files of tensors: good ones, and a corpus of bad ones with the words of their refusal."""
 
+import argparse
 import io
 import pickle
 import struct
@@ -179,6 +180,10 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: with_pickle(b"\x80\x04\x8c\x05posix\x8c\x06system\x93\x8c\x02id\x85R."), _BY_TORCH,
     ),
     "a whole model": (lambda: saved(torch.nn.Linear(2, 2)), "model.state_dict()"),
+    "a class": (
+        lambda: saved({"w": torch.ones(1), "args": argparse.Namespace(lr=0.1)}),
+        "asks for the class argparse.Namespace",
+    ),
     "a NumPy array": (lambda: saved({"w": torch.ones(1), "n": np.ones(4)}), "asks for numpy"),
     "an entry of a tensor": (entry_of_a_tensor, _BY_TORCH),
     "an attribute of a class": (attribute_of_a_class, _BY_TORCH),
