@@ -132,6 +132,20 @@ def test_the_end_comes_also_while_paused():
     assert list(stream) == []
 
 
+def test_programs_are_read_only_as_long_as_they_are_wanted_and_then_at_once():
+    commands, sensors = Commands(), ScriptedSensors()
+    stream = events(sensors, commands, 0.001)
+    next(stream)
+    commands.want_programs(wanted=False)
+    next(stream)
+    assert not sensors.wants_programs
+    stream = events(sensors, commands, PATIENCE_S)
+    next(stream)
+    commands.want_programs(wanted=True)  # nobody waits for the next second
+    next(stream)
+    assert sensors.wants_programs
+
+
 def test_a_new_inventory_comes_only_with_new_facts():
     commands, sensors = Commands(), ScriptedSensors(outdated=[False, True, True])
     stream = events(sensors, commands, 0.001)

@@ -216,3 +216,15 @@ def test_the_end_of_a_closed_reader_is_no_silence(qtbot, make, monkeypatch):
         sensors.start()
     with qtbot.assertNotEmitted(sensors.silence_changed, wait=50):
         sensors.close()
+
+
+def test_programs_are_read_while_a_part_of_the_window_shows_them(make):
+    source = SteadySensors(gt_1030())
+    sensors = make(source)
+    sensors.want_programs("devices", True)
+    assert source.reads_programs
+    sensors.want_programs("memory", True)
+    sensors.want_programs("devices", False)
+    assert source.reads_programs, "the other part still shows them"
+    sensors.want_programs("memory", False)
+    assert not source.reads_programs

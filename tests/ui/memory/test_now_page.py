@@ -1,10 +1,12 @@
 """Memory now: experiments from their sliders to their outcome, and giving memory back."""
 
+import msgspec
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QComboBox, QMessageBox, QSlider
 
 from gpu_studio.app import build_window
+from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.core.memory.outcome import outcome_notice
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import (
@@ -225,6 +227,28 @@ def test_without_a_context_the_numbers_are_the_drivers(tab, scripts, studio, sen
     assert "by the driver" in text(tab, "memory.free_of")
     assert not find(tab, "memory.empty_cache").isEnabled()
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
+
+
+def test_what_spilled_has_its_mark_and_an_amber_line_while_it_lasts(
+    tab, scripts, studio, sensor_source, qtbot
+):
+    scripts[ReadMemory] = [no_context()]
+    start(tab, studio)
+    full = {"memory_used_bytes": 2000 * MIB, "memory_free_bytes": 48 * MIB}
+    now = reading(gt_1030(), **full)
+    ollama = GpuProcess(
+        pid=7, name="ollama.exe", memory_bytes=1500 * MIB, shared_bytes=900 * MIB, busy_percent=80.0
+    )
+    (card,) = now.cards
+    card = msgspec.structs.replace(card, processes=(ollama,))
+    sensor_source.send(msgspec.structs.replace(now, cards=(card,)))
+    qtbot.waitUntil(lambda: list(parts(tab)) == ["others", "free", "spilled"])
+    assert parts(tab)["spilled"] == 900
+    assert "ollama.exe" in {one.label for one in find(tab, "memory.tank", TankBar).tank.parts}
+    assert plain(text(tab, "memory.spilled")).startswith("ollama.exe spilled 900 MiB")
+    sensor_source.send(reading(gt_1030(), 1.0))
+    qtbot.waitUntil(lambda: not sees(tab, "memory.spilled"))
+    assert "spilled" not in parts(tab)
 
 
 @pytest.mark.parametrize("inventory", [cpu_only()])
