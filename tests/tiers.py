@@ -10,7 +10,7 @@ import pytest
 
 SLOW = Path(__file__).with_name("slow.txt")
 # Of the time of all tests, so that a list that is measured on a busy PC is the same one.
-_QUICK_SHARE = 1 / 3
+_QUICK_SHARE = 1 / 4
 _HEAD = """\
 # The slowest tests, in seconds for all their cases: `bootstrap.py test --quick` leaves them out.
 # Written by `bootstrap.py test --measure`; a test that is not here is quick.
