@@ -1,7 +1,7 @@
 """Errors as people report them, each with what is right to say of it.
 
 `reports.json` quotes the lines that matter, with the report that has them; those of the source
-“invented” are of the same kinds, with other cards, numbers and surroundings.
+“invented” are of the same kinds: the programs' own words, with other cards, numbers, surroundings.
 """
 
 import json
