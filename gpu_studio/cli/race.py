@@ -9,13 +9,19 @@ from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import RunPrinter
 from gpu_studio.cli.bench_runs import IN_DOUBT
 from gpu_studio.cli.command import Command, Option, WrongUseError
-from gpu_studio.cli.engines import check_device, started_engine
+from gpu_studio.cli.engines import (
+    check_device,
+    has_engine,
+    started_engine,
+    started_quick_engine,
+)
 from gpu_studio.cli.recorder import RECORDING, Recorder, processor_name
 from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, complain, now, print_event, print_line
 from gpu_studio.core.benchmark.run import Run, RunState
-from gpu_studio.core.device_name import address_at, address_there, is_cpu
+from gpu_studio.core.device_name import CPU, address_at, address_there, is_cpu
 from gpu_studio.core.devices.access import usable_cards
+from gpu_studio.core.devices.adapters import is_adapter, usual_adapters
 from gpu_studio.core.messages.race_messages import (
     MOST_CONTESTANTS,
     FrameReady,
@@ -82,9 +88,11 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     saved = types.by_ending(options.save)
     if options.frames and RECORDING not in saved:
         raise WrongUseError(f"--frames is for a recording: name it, as --save race{RECORDING}.")
+    without = any(map(is_adapter, options.device or ()))
+    start = started_quick_engine if without or not has_engine() else started_engine
     with (
         SleepBlock("A race"),
-        started_engine(log_path, is_json=options.json) as (work, described),
+        start(log_path, is_json=options.json) as (work, described),
     ):
         contestants = _contestants(options, picture, described)
         recorder = Recorder(log_path, as_json=options.json, path=saved.get(RECORDING))
@@ -129,6 +137,8 @@ def _contestants(
         (address_at(described.pc, address_there(one.device)), one.threads)
         for one in usual_contestants(usable_cards(described), described.cpu_threads)
     ]
+    if described.adapters:
+        pairs = [(CPU, None), (usual_adapters(described.adapters)[0].address, None)]
     if options.device is not None or options.threads is not None:
         named = options.device or tuple(dict.fromkeys(device for device, _ in pairs))
         if options.threads and not any(map(is_cpu, named)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,14 +115,14 @@ class Compute:
         return np.frombuffer(self.device.queue.read_buffer(buffer), dtype)
 
     def batch(
-        self, bound: BoundShader, calls: int, *, is_each_submitted: bool
+        self, bounds: Sequence[BoundShader], calls: int, *, is_each_submitted: bool
     ) -> tuple[float, float]:
         """Dispatch a shader several times; return the seconds by its own clock, and by the wall.
 
         Both are the wall's where the adapter has no clock, or one that cannot be right.
 
         Args:
-            bound: the shader.
+            bounds: the shader; of several, each follows the one before it.
             calls: how often.
             is_each_submitted: whether each dispatch goes to the driver by itself.
         """
@@ -134,12 +133,16 @@ class Compute:
                 encoder = self.device.create_command_encoder()
                 writes = self._writes(number == 0, number == len(times) - 1)
                 asked = encoder.begin_compute_pass(**writes)
+                bound = bounds[0]
                 bound.begin(asked)
-                for _ in repeat(None, 1 if is_each_submitted else calls):
+                for turn in range(1 if is_each_submitted else calls):
+                    if len(bounds) > 1:
+                        bound = bounds[turn % len(bounds)]
+                        bound.begin(asked)
                     asked.dispatch_workgroups(*bound.groups)
                 asked.end()
                 if number == len(times) - 1:
-                    self._end(encoder, bound)
+                    self._end(encoder, bounds[0])
                 self.device.queue.submit([encoder.finish()])
             self._fence.map_sync("READ")
             wall_s = time.perf_counter() - start_s

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,10 +12,12 @@ from gpu_studio.core.failure import FailureKind, StudioError, failure_from
 from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed, RequestFailed
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
+from gpu_studio.engine.benchmark.race_timing import FinishLine
 from gpu_studio.engine.benchmark.turns import TurnsClock, check_turns, in_turns
 from gpu_studio.engine.quick.adapters import find_adapters
 from gpu_studio.engine.quick.check import QuickCheck
 from gpu_studio.engine.quick.compute import AdapterLostError, Compute
+from gpu_studio.engine.quick.race import QuickRace
 from gpu_studio.engine.quick.run import QuickRun
 from gpu_studio.engine.quick.work import QUICK_WORKS, core_count
 
@@ -72,11 +73,11 @@ class QuickDispatcher:
             case DescribeEngine():
                 yield self._described()
             case RunWorkload():
-                yield from self._run(request, stop, "", TurnsClock())
+                yield from self._run(request, stop, "", TurnsClock(), FinishLine())
             case RunInTurns():
                 check_turns(request)
-                clock, name = TurnsClock(), os.urandom(8).hex()
-                runs = [self._run(run, stop, name, clock) for run in request.runs]
+                clock, name, line = TurnsClock(), os.urandom(8).hex(), FinishLine()
+                runs = [self._run(run, stop, name, clock, line) for run in request.runs]
                 yield from in_turns(list(map(self._guarded, request.runs, runs)))
             case RunCheck():
                 one = QuickCheck(request, stop, sensor=self._sensor, cpu_name=self._cpu_name)
@@ -87,10 +88,18 @@ class QuickDispatcher:
                 raise StudioError(FailureKind.BAD_REQUEST, message)
 
     def _run(
-        self, request: RunWorkload, stop: threading.Event, turns: str, clock: TurnsClock
+        self,
+        request: RunWorkload,
+        stop: threading.Event,
+        turns: str,
+        clock: TurnsClock,
+        line: FinishLine,
     ) -> Iterator[Event | None]:
-        make = partial(QuickRun, cpu_name=self._cpu_name, turns=turns, clock=clock)
-        yield from make(request, stop, self._open).events()
+        kind = QuickRun if request.race is None else QuickRace
+        run = kind(
+            request, stop, self._open, cpu_name=self._cpu_name, turns=turns, clock=clock, line=line
+        )
+        yield from run.events()
 
     def _described(self) -> EngineDescribed:
         """Describe what there is; without an adapter, the CPU alone."""

@@ -55,10 +55,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpu_studio.core.messages.message import Event
+    from gpu_studio.core.messages.race_messages import RaceOutcome
     from gpu_studio.core.messages.run_messages import RunWorkload
+    from gpu_studio.engine.benchmark.race_timing import FinishLine
     from gpu_studio.engine.benchmark.turns import TurnsClock
     from gpu_studio.engine.quick.compute import Compute
-    from gpu_studio.engine.quick.work import QuickCall, QuickWork
+    from gpu_studio.engine.quick.work import GrowWork, QuickCall, QuickWork
 
 _WARM_AGAIN_S = 0.05
 _SHORT_ROUND_S = 0.2
@@ -79,6 +81,7 @@ class QuickRun:
         cpu_name: the name of this PC's CPU.
         turns: the name of the runs that take turns with this one; empty if it is alone.
         clock: the time of their samples.
+        line: where their race ends.
     """
 
     def __init__(
@@ -90,10 +93,11 @@ class QuickRun:
         cpu_name: str,
         turns: str,
         clock: TurnsClock,
+        line: FinishLine,
     ) -> None:
         self._request, self._stop = request, stop
         self._open_adapter, self._cpu_name = open_adapter, cpu_name
-        self._turns, self._clock = turns, clock
+        self._turns, self._clock, self._line = turns, clock, line
         self._began_s = time.perf_counter()
         self._compute: Compute | None = None
         self._alarm = SleepAlarm()
@@ -167,7 +171,6 @@ class QuickRun:
             "a cold cache": request.cache != "hot",
             "copies in each call": request.transfers,
             "a naive stopwatch": request.naive,
-            "a race": request.race is not None,
         }
         if wanted := [mode for mode, is_wanted in modes.items() if is_wanted]:
             message = f"This is possible only with PyTorch: {listed(wanted)}."
@@ -254,7 +257,7 @@ class QuickRun:
         self._check_stop()
         if is_first:
             self._warm_up_s = time.perf_counter() - start_s
-            self._calls = choose_calls(call, _nothing, call_s, self._stop.is_set)
+            self._calls = choose_calls(call, nothing, call_s, self._stop.is_set)
             self._plan_rounds(call_s)
         return call_s
 
@@ -320,7 +323,15 @@ class QuickRun:
         middle_s = quantile(sorted(self._samples_s), 0.5)
         return wanted is not None and (high - low) / 2 <= wanted * middle_s
 
-    def _finished(self, work: QuickWork, options: dict[str, str]) -> RunFinished:
+    def _finished(
+        self,
+        work: QuickWork | GrowWork,
+        options: dict[str, str],
+        *,
+        slices_s: tuple[float, ...] = (),
+        outcome: RaceOutcome | None = None,
+        curves: dict[str, tuple[float, ...]] | None = None,
+    ) -> RunFinished:
         request, samples_s, starts = self._request, self._samples_s, self._starts
         summary, checked = summarize(samples_s), self._checked
         assert summary is not None
@@ -335,7 +346,7 @@ class QuickRun:
             median_s=summary.median_s,
             iqr_s=summary.iqr_s,
             ci95_s=interval_of_rounds(samples_s, starts if len(starts) > 1 else ()),
-            rounds_s=round_medians(samples_s, starts),
+            rounds_s=slices_s or round_medians(samples_s, starts),
             samples=summary.samples,
             calls_per_sample=self._calls,
             throughput=counted.amount / summary.median_s,
@@ -351,7 +362,12 @@ class QuickRun:
                 computed_in="float32" if request.workload == "matmul" else request.dtype,
                 cpu_threads=core_count() if is_of_cpu else None,
             ),
-            details=RunDetails(findings=self._remarks(), bytes_per_call=counted.bytes_moved),
+            details=RunDetails(
+                findings=self._remarks(),
+                bytes_per_call=counted.bytes_moved,
+                curves=curves or {},
+            ),
+            outcome=outcome,
             verified=checked.verified,
             verification=checked.sentence,
             doubts=self._doubts(),
@@ -378,9 +394,14 @@ class QuickRun:
         is_busy = self._watch.other_processes
         return {"busy CPU": "other programs kept the CPU busy"} if is_busy else {}
 
-    def _phase(self, phase: str, expected_call_s: float | None = None) -> RunPhaseChanged:
+    def _phase(
+        self, phase: str, expected_call_s: float | None = None, finish_steps: int | None = None
+    ) -> RunPhaseChanged:
         return RunPhaseChanged(
-            run_id=self._request.run_id, phase=phase, expected_call_s=expected_call_s
+            run_id=self._request.run_id,
+            phase=phase,
+            expected_call_s=expected_call_s,
+            finish_steps=finish_steps,
         )
 
     def _check_stop(self) -> None:
@@ -389,7 +410,7 @@ class QuickRun:
         self._alarm.check()
 
 
-def _nothing() -> None:
+def nothing() -> None:
     """Stand for the call of a stopwatch that brings its own."""
 
 

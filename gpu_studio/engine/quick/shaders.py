@@ -6,6 +6,8 @@ driver dropped is noticed.
 
 from __future__ import annotations
 
+from gpu_studio.core.race import gray_scott
+
 TILE = 64
 """The side of the square of products that one group of a matrix product computes."""
 GROUP = 256
@@ -175,6 +177,46 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 }
 """
 )
+
+
+# Both substances of a cell; each thread makes one, and the picture has no edges.
+_GROW = (
+    _COUNTED
+    + """
+@group(0) @binding(1) var<storage, read> now: array<vec2<f32>>;
+@group(0) @binding(2) var<storage, read_write> next: array<vec2<f32>>;
+
+@compute @workgroup_size(16, 16)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  count(id);
+  if (id.x >= WIDTHu || id.y >= HEIGHTu) { return; }
+  let up = ((id.y + HEIGHTu - 1u) % HEIGHTu) * WIDTHu;
+  let down = ((id.y + 1u) % HEIGHTu) * WIDTHu;
+  let row = id.y * WIDTHu;
+  let left = (id.x + WIDTHu - 1u) % WIDTHu;
+  let right = (id.x + 1u) % WIDTHu;
+  let cell = now[row + id.x];
+  let around = now[up + id.x] + now[down + id.x] + now[row + left] + now[row + right] - 4.0 * cell;
+  let reaction = cell.x * cell.y * cell.y;
+  let u = cell.x + (SPREAD_U * around.x - reaction + FEED * (1.0 - cell.x));
+  let v = cell.y + (SPREAD_V * around.y + reaction - KILLED * cell.y);
+  next[row + id.x] = vec2<f32>(u, v);
+}
+"""
+)
+
+
+def grow(width: int, height: int) -> str:
+    """Return the shader of a step of the growing pattern."""
+    numbers = {
+        "WIDTH": str(width), "HEIGHT": str(height), "SPREAD_U": f"{gray_scott.SPREAD_U}",
+        "SPREAD_V": f"{gray_scott.SPREAD_V}", "KILLED": f"{gray_scott.FEED + gray_scott.KILL}",
+        "FEED": f"{gray_scott.FEED}",
+    }  # fmt: skip
+    code = _GROW
+    for name, number in numbers.items():
+        code = code.replace(name, number)
+    return code
 
 
 def shader(text: str, dtype: str, size: int = 0) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from gpu_studio.core.benchmark.ceilings import CALLS_PER_S
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.core.race.pictures import GROW, wide_height
 from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.core.units import format_bytes, format_duration
 from gpu_studio.engine.quick import shaders
@@ -152,7 +153,7 @@ class AdapterCall(QuickCall):
     def time(self, call: object, calls: int) -> tuple[float, float]:
         self.calls += calls
         is_each = self._work.is_each_submitted
-        return self._compute.batch(self._shader, calls, is_each_submitted=is_each)
+        return self._compute.batch([self._shader], calls, is_each_submitted=is_each)
 
     def result(self) -> NDArray[Any]:
         found = self._compute.read(self._result, str(self._dtype))
@@ -456,6 +457,17 @@ class QuickLaunch(QuickWork):
         if found[0] != expected:
             return Checked(False, f"the number is {found[0]:g}, not {expected:g}")
         return Checked(True, "exact in every bit: all of 1 number")
+
+
+class GrowWork:
+    """What a step of the growing pattern moves: see `race`."""
+
+    description = GROW
+
+    def count(self, size: int, dtype: str) -> Counted:
+        """Return the work of a step; each number comes from the memory once, and goes there."""
+        moved = 4.0 * ITEM_BYTES[dtype] * size * wide_height(size)
+        return Counted(moved, moved, int(moved))
 
 
 QUICK_WORKS: tuple[QuickWork, ...] = (

@@ -9,23 +9,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
+from gpu_studio.core.race import gray_scott
 from gpu_studio.core.race.pictures import GROW, wide_height
 from gpu_studio.engine.workloads.case import Case, Work
-from gpu_studio.engine.workloads.drawing import Drawing, Picture, gradient
+from gpu_studio.engine.workloads.drawing import Drawing, Picture
 from gpu_studio.engine.workloads.proof import Verification, within_rounding
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
-_SPREAD_U, _SPREAD_V = 0.16, 0.08
-_FEED, _KILL = 0.035, 0.06
 _SNIPPET_STEPS = 2000
-CHECKED_STEPS = 10
+_LOST = gray_scott.FEED + gray_scott.KILL
 # The CPU computes the reference in float64, however fast the card is.
 _STEPS_OF_LARGE = 2
 # Of each substance: four shifted copies, three sums, the reaction; and both results.
@@ -34,12 +33,6 @@ _PASSES = 24
 _NUMBERS_MOVED = 78
 _TENSORS = 10
 _OPERATIONS = 22
-# A step rounds each number about 12 times by half an eps, and the spreading keeps errors at their
-# size. Measured on the CPU: up to 1.4 eps a step in every dtype.
-_EPS_PER_STEP = 6.0
-DEFAULT_SEEDS = ((0.5, 0.5), (0.28, 0.35), (0.7, 0.3), (0.35, 0.72), (0.72, 0.7))
-# The side of a seed as a share of the picture's height.
-_SEED_SHARE = 1 / 20
 
 
 class Grow(Picture):
@@ -65,9 +58,9 @@ class Grow(Picture):
 
     def verify(self, case: Case) -> Verification:
         """Compare both substances after some steps with the same steps in float64 on the CPU."""
-        steps = CHECKED_STEPS if case.size <= self.small_up_to else _STEPS_OF_LARGE
+        steps = gray_scott.CHECKED_STEPS if case.size <= self.small_up_to else _STEPS_OF_LARGE
         compared = (f"all of {case.size} × {wide_height(case.size)} after {steps} steps",)
-        allowed = _EPS_PER_STEP * steps * float(torch.finfo(case.dtype).eps)
+        allowed = gray_scott.EPS_PER_STEP * steps * float(torch.finfo(case.dtype).eps)
         return within_rounding(difference(case, steps), allowed, compared)
 
     def snippet(self, case: Case) -> str:
@@ -75,10 +68,10 @@ class Grow(Picture):
             size=case.size,
             device=case.address,
             dtype=case.dtype_name,
-            spread_u=_SPREAD_U,
-            spread_v=_SPREAD_V,
-            feed=_FEED,
-            kill=_KILL,
+            spread_u=gray_scott.SPREAD_U,
+            spread_v=gray_scott.SPREAD_V,
+            feed=gray_scott.FEED,
+            kill=gray_scott.KILL,
             height=wide_height(case.size),
             steps=_SNIPPET_STEPS,
             wait=wait_line(case.address),
@@ -105,8 +98,8 @@ class GrowDrawing(Drawing):
     def __call__(self) -> object:
         u, v = self.u, self.v
         reaction = u * v * v
-        self.u = u + (_SPREAD_U * _around(u) - reaction + _FEED * (1 - u))
-        self.v = v + (_SPREAD_V * _around(v) + reaction - (_FEED + _KILL) * v)
+        self.u = u + (gray_scott.SPREAD_U * _around(u) - reaction + gray_scott.FEED * (1 - u))
+        self.v = v + (gray_scott.SPREAD_V * _around(v) + reaction - _LOST * v)
         self._steps += 1
         return self.v
 
@@ -116,10 +109,7 @@ class GrowDrawing(Drawing):
     def pixels(self) -> NDArray[np.uint8]:
         """Return the second substance in colors; a large picture leaves cells out."""
         stride = -(-self._case.size // LARGEST_FRAME_SIDE)
-        shown = self.v[::stride, ::stride].float().nan_to_num(0.0).clamp(0, _BRIGHTEST)
-        levels = (shown * (255 / _BRIGHTEST)).to(torch.uint8).cpu().numpy()
-        colors: NDArray[np.uint8] = _PALETTE[levels]
-        return colors
+        return gray_scott.colors(self.v[::stride, ::stride].float().cpu().numpy())
 
     def _proof(self) -> torch.Tensor:
         return self.v[:1]
@@ -127,16 +117,8 @@ class GrowDrawing(Drawing):
 
 def planted(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
     """Return both substances before the first step: float64 on the CPU, shape (height, width)."""
-    width, height = case.size, wide_height(case.size)
-    u = torch.ones(height, width, dtype=torch.float64)
-    v = torch.zeros(height, width, dtype=torch.float64)
-    half = max(2, round(height * _SEED_SHARE / 2))
-    for across, down in DEFAULT_SEEDS:
-        column, row = int(across * (width - 1)), int(down * (height - 1))
-        rows = slice(max(0, row - half), row + half)
-        columns = slice(max(0, column - half), column + half)
-        u[rows, columns], v[rows, columns] = 0.5, 0.25
-    return u, v
+    state = torch.from_numpy(gray_scott.planted(case.size))
+    return state[..., 0].contiguous(), state[..., 1].contiguous()
 
 
 def difference(case: Case, steps: int) -> float:
@@ -163,16 +145,6 @@ def _around(substance: torch.Tensor) -> torch.Tensor:
         - 4 * substance
     )
 
-
-# The second substance stays below this.
-_BRIGHTEST = 0.4
-
-
-# The color of each level: dark green to light.
-_PALETTE = gradient(
-    ((10, 26, 34), (0, 96, 92), (0, 158, 115), (240, 228, 66), (255, 255, 240)),
-    np.linspace(0, 1, 256),
-)
 
 _SNIPPET = """\
 import time

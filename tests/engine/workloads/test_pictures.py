@@ -11,7 +11,8 @@ import torch
 
 from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
-from gpu_studio.engine.workloads import grow, learn, paint
+from gpu_studio.core.race import gray_scott
+from gpu_studio.engine.workloads import learn, paint
 from gpu_studio.engine.workloads.case import Case
 from gpu_studio.engine.workloads.drawing import Picture
 from gpu_studio.engine.workloads.grow import GrowDrawing
@@ -213,7 +214,7 @@ def test_the_pattern_grows():
         drawing()
     after = int((drawing.v > 0.1).sum())
     assert after > 3 * before
-    assert float(drawing.v.max()) < grow._BRIGHTEST * 1.1
+    assert float(drawing.v.max()) < gray_scott.BRIGHTEST * 1.1
 
 
 @every
