@@ -236,15 +236,20 @@ def _setting(one: Parameter) -> Option:
         kind = {"action": "store_const", "const": on, "default": off}
         return Option(one.flag, _literal(one.sentence), dest=one.name, **kind)
 
+    if not one.unit:
+        words = [value for value in one.offered if value is not None]
+        return Option(one.flag, one.sentence, dest=one.name, choices=words, default=one.default)
+    scale = _UNITS_S[one.unit]
+
     def value_of(text: str) -> float:
-        value = seconds(text)
+        value = seconds(text) / scale
         if refusal := one.refusal(value):
             raise ArgumentTypeError(refusal)
-        return value
+        return type(one.default)(value)  # type: ignore[no-any-return]
 
     sentence = f"{one.sentence.rstrip('.')} (default: {one.default:g} {one.unit})."
     return Option(
-        one.flag, sentence, dest=one.name, metavar=one.unit.upper(), type=value_of,
+        one.flag, sentence, dest=one.name, metavar="S" if one.unit == "s" else "T", type=value_of,
         default=one.default,
     )  # fmt: skip
 

@@ -203,9 +203,9 @@ def _plans(
         code: the user's own, if that is the workload.
         least_s: the time of a run that a slow one needs, where no other was typed.
     """
+    if options.time == _USUAL_TIME_S:
+        options.time = max(least_s, _USUAL_TIME_S)
     settings = _settings(options, workload)
-    if settings["budget_s"] == _USUAL_TIME_S:
-        settings["budget_s"] = max(least_s, _USUAL_TIME_S)
     devices = _devices_for(workload, options.device, description)
     plans: list[RunPlan] = []
     for dtype in _dtypes(options.dtype, workload):

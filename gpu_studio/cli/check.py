@@ -35,9 +35,6 @@ from gpu_studio.core.check.check_words import (
     when_line,
 )
 from gpu_studio.core.check.stages import (
-    CHECK_MINUTES,
-    NORMAL_MINUTES,
-    PLANTED_FAULTS,
     in_order,
     stage_title,
     stages_for,
@@ -115,7 +112,7 @@ def _plan(options: argparse.Namespace, described: EngineDescribed) -> CheckPlan:
     device = options.device or _usual_device(described)
     check_device(device, described)
     stages = options.stage or [
-        name for name in stages_for(options.minutes) if name in stages_of(device)
+        name for name in stages_for(options.time) if name in stages_of(device)
     ]
     if lacking := [name for name in stages if name not in stages_of(device)]:
         there = listed(stages_of(device), "or")
@@ -124,9 +121,8 @@ def _plan(options: argparse.Namespace, described: EngineDescribed) -> CheckPlan:
         note("PyTorch can use no card here, so the check runs on the CPU.")
     return CheckPlan(
         device=device,
-        minutes=options.minutes,
         stages=in_order(stages),
-        plant=options.plant,
+        **types.chosen(options, CheckPlan, "check"),
     )
 
 
@@ -264,32 +260,13 @@ def _save(path: Path, record: CheckRecord) -> None:
     save(path, painted(_PAINTER, text) if is_picture else text)
 
 
-_LENGTHS = {60.0 * minutes: minutes for minutes in CHECK_MINUTES}
-
-
-def _length(text: str) -> int:
-    """Return the minutes of a check."""
-    minutes = _LENGTHS.get(types.seconds(text))
-    if minutes is None:
-        allowed = listed([f"{one}min" for one in CHECK_MINUTES], "or")
-        raise argparse.ArgumentTypeError(f"“{text[:20]}” is no length of a check: choose {allowed}")
-    return minutes
-
-
 _OPTIONS = (
     types.CARD_OR_CPU,
-    Option(
-        "--time", "1min is a glance, 6min the usual check, 480min (8h) overnight (default: 6min)",
-        metavar="T", type=_length, dest="minutes", default=NORMAL_MINUTES,
-    ),
+    *types.settings(CheckPlan, "check"),
     Option(
         "--stage", f"only these: {', '.join(STAGE_NAMES)} (default: all; in one minute, all but "
         "layouts)",
         metavar="S[,S…]", type=types.some_of(STAGE_NAMES),
-    ),
-    Option(
-        "--plant", "make a fault on purpose, to see it found",
-        choices=[one.kind for one in PLANTED_FAULTS],
     ),
     types.save(
         "write the record to show it to a buyer, as a picture with curves that has the record "

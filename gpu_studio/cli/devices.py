@@ -26,7 +26,7 @@ from gpu_studio.cli.engines import (
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import LiveText, Progress, Typed, print_json, print_line
 from gpu_studio.cli.sensors import SensorWatch, read_inventory
-from gpu_studio.core.benchmark.quick_look import quick_look
+from gpu_studio.core.benchmark.quick_look import first_look, quick_look
 from gpu_studio.core.devices.adapters import adapter_lines, usual_adapters
 from gpu_studio.core.devices.devices import Device, Inventory
 from gpu_studio.core.devices.facts import PcSnapshot, bytes_text, celsius_text, percent_text
@@ -35,13 +35,9 @@ from gpu_studio.core.devices.report import card_table, pc_value, report_text
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.engine_messages import Adapter, EngineDescribed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
-from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.program_form import typed
 from gpu_studio.engine.client import QuickEngine
 
-_WORKLOADS = ("elementwise", "matmul")
-_SIZES = (128, 512, 2048)
-_BUDGET_S = 0.5
 _WATCH_S = 1.0
 _HOW_TO_GET_THE_WINDOW = (
     "The window shows live curves and your card's memory: start GPU Studio on a desktop, or "
@@ -214,14 +210,7 @@ def show_first_look(log_path: Path) -> int:
         from gpu_studio.cli.bench_runs import BenchRuns, verdicts  # 20 ms
 
         runs = BenchRuns(work, msgspec.structs.replace(description, workloads=()))
-        runs.make_all(
-            [
-                _request(workload, size, device)
-                for workload in _WORKLOADS
-                for size in _SIZES
-                for device in addresses(description)
-            ]
-        )
+        runs.make_all(first_look(addresses(description)))
     print_line()
     for sentence in verdicts(runs.results):
         print_line(sentence)
@@ -250,17 +239,6 @@ def _show_quick_look(log_path: Path) -> int:
 
 def _how_to_get_the_window() -> str:
     return _HOW_TO_GET_THE_WINDOW.format(help=typed("gpu-studio --help"))
-
-
-def _request(workload: str, size: int, device: str) -> RunWorkload:
-    return RunWorkload(
-        run_id=f"{workload}-{size}-{device}",
-        workload=workload,
-        device=device,
-        size=size,
-        dtype="float32",
-        budget_s=_BUDGET_S,
-    )
 
 
 _WATCH = Option(

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from gpu_studio.core.texts import listed
+
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
@@ -25,6 +27,7 @@ class Parameter:
         title: its name in a form.
         sentence: what it does.
         offered: the values that a form offers. Two of them are a switch: off and on.
+        names: those values in words, where they do not speak for themselves.
         unit: of a number, as ``s``.
         low: what a number has to exceed.
         high: the largest number.
@@ -41,6 +44,7 @@ class Parameter:
     title: str
     sentence: str
     offered: tuple[Any, ...] = (False, True)
+    names: tuple[str, ...] = ()
     unit: str = ""
     low: float = 0.0
     high: float = 0.0
@@ -60,6 +64,11 @@ class Parameter:
         """Whether it is switched on or off."""
         return len(self.offered) == 2
 
+    @property
+    def items(self) -> list[tuple[str, Any]]:
+        """The offered values with their names, as a form's list wants them."""
+        return list(zip(self.names, self.offered, strict=True))
+
     def is_on(self, work: object) -> bool:
         """Return whether a request or a result has it switched on."""
         return self.is_switch and getattr(work, self.field, self.default) == self.offered[1]
@@ -70,10 +79,10 @@ class Parameter:
 
     def refusal(self, value: Any) -> str:
         """Return why a value cannot be, as a sentence; empty if it can."""
-        if self.is_switch:
+        if not self.high:
             # A number between off and on, as a file may have, is a choice as well.
-            is_known = value in self.offered or isinstance(self.offered[1], float)
-            allowed = " or ".join(map(str, self.offered))
+            is_known = value in self.offered or isinstance(self.offered[-1], float)
+            allowed = f"{listed([*map(str, self.offered)], 'or')} {self.unit}".strip()
         else:
             is_known = isinstance(value, (int, float)) and self.low < value <= self.high
             allowed = f"more than {self.low:g} and at most {self.high:g} {self.unit}".strip()

@@ -21,6 +21,7 @@ from gpu_studio.cli import main as cli
 from gpu_studio.cli.command import DONE, DOUBTFUL
 from gpu_studio.cli.main import COMMANDS, _prepare_output, build_parser, main
 from gpu_studio.cli.manual import manual
+from gpu_studio.core.check.check_run import CheckPlan
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.parameter import parameters_of
@@ -137,11 +138,13 @@ def test_the_documents_have_commands():
     assert sum(len(list(commands_in(path))) for path in DOCUMENTS) > 20
 
 
-@pytest.mark.parametrize("parameter", parameters_of(RunWorkload), ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "parameter", [*parameters_of(RunWorkload), *parameters_of(CheckPlan)], ids=lambda one: one.name
+)
 def test_the_document_says_what_a_setting_does_in_the_words_of_its_declaration(parameter):
     document = (ROOT / "docs" / "command-line.md").read_text("utf-8")
-    flag = f"{parameter.flag} {parameter.unit.upper()}".strip()
-    assert f"| `{flag}` | {parameter.sentence} |\n" in document
+    value = {"s": " S", "min": " T"}.get(parameter.unit, "")
+    assert f"| `{parameter.flag}{value}` | {parameter.sentence} |\n" in document
 
 
 def test_with_json_a_mistake_is_an_object_as_well(capsys):
@@ -318,7 +321,10 @@ def test_devices_can_be_watched_until_ctrl_c(environment, options):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows always has a display")
 def test_without_a_display_the_terminal_does_the_main_job(environment):
-    small = "from gpu_studio.cli import devices as f; f._SIZES, f._BUDGET_S = (8, 64), 0.01"
+    small = (
+        "from gpu_studio.core.benchmark import quick_look as f; "
+        "f.FIRST_LOOK_SIZES, f.FIRST_LOOK_S = (8, 64), 0.01"
+    )
     program = f"{small}; import runpy; runpy.run_module('gpu_studio', run_name='__main__')"
     done = subprocess.run(
         [sys.executable, "-c", program],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
@@ -21,7 +21,15 @@ from gpu_studio.core.check.check_record import (
     stage_verdict,
     worse,
 )
-from gpu_studio.core.check.stages import in_order, round_count, round_s, stage_budget_s
+from gpu_studio.core.check.stages import (
+    CHECK_MINUTES,
+    NORMAL_MINUTES,
+    PLANTED_FAULTS,
+    in_order,
+    round_count,
+    round_s,
+    stage_budget_s,
+)
 from gpu_studio.core.device_name import address_at, is_cpu, pc_of
 from gpu_studio.core.messages.check_messages import (
     MOST_FINDINGS,
@@ -49,6 +57,7 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
     PositiveCount,
     Seconds,
 )
+from gpu_studio.core.parameter import Parameter
 from gpu_studio.core.pause import MOST_PAUSES, Pause
 from gpu_studio.core.telemetry import Telemetry
 
@@ -72,9 +81,30 @@ class CheckPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The check that was asked for."""
 
     device: str
-    minutes: PositiveCount
+    minutes: Annotated[
+        PositiveCount,
+        Parameter(
+            name="time",
+            title="Length of the check",
+            sentence="1min is a glance, 6min the usual check, 8h overnight.",
+            offered=CHECK_MINUTES,
+            names=("1 minute", "6 minutes", "Overnight"),
+            unit="min",
+            work=("check",),
+        ),
+    ] = NORMAL_MINUTES
     stages: tuple[StageName, ...] = STAGE_NAMES
-    plant: PlantKind | None = None
+    plant: Annotated[
+        PlantKind | None,
+        Parameter(
+            name="plant",
+            title="Fault to make on purpose",
+            sentence="Make a fault on purpose, to see what a broken card looks like.",
+            offered=(None, *(fault.kind for fault in PLANTED_FAULTS)),
+            names=("No fault", *(fault.title for fault in PLANTED_FAULTS)),
+            work=("check",),
+        ),
+    ] = None
 
 
 class StageTrack(msgspec.Struct, kw_only=True):

@@ -137,8 +137,7 @@ class QuickRun:
         options = self._admitted(work)
         yield RunStarted(
             run_id=request.run_id,
-            **{**request.parameters, "options": options},
-            budget_s=request.budget_s,
+            **{**request.settings, "options": options},
             size_text=work.description.size_text,
             turns=self._turns,
         )
@@ -267,8 +266,8 @@ class QuickRun:
             return
         may_stop = request.stop_at_relative_interval is not None
         longest_s = _SHORT_ROUND_S if may_stop else math.inf
-        rounds = planned_rounds(request.budget_s, call_s, longest_s)
-        self._round_s = request.budget_s / rounds
+        rounds = planned_rounds(request.timed_s, call_s, longest_s)
+        self._round_s = request.timed_s / rounds
 
     def _time(self, call: QuickCall) -> Iterator[Event]:
         """Take samples for one round; send them at the run's pace."""

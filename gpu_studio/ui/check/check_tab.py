@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QVBoxLayout
 
 from gpu_studio.core.check.check_file import RECORD_ENDINGS
+from gpu_studio.core.check.check_run import CheckPlan
 from gpu_studio.core.check.check_words import breakable, plan_text, record_title
-from gpu_studio.core.check.stages import (
-    GLANCE_MINUTES,
-    NORMAL_MINUTES,
-    OVERNIGHT_MINUTES,
-    PLANTED_FAULTS,
-)
 from gpu_studio.core.notice import Notice
+from gpu_studio.core.parameter import parameters_of
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.ui.check.check_curves import CheckCurves, lanes_of
 from gpu_studio.ui.check.record_document import save_record
@@ -38,10 +34,6 @@ if TYPE_CHECKING:
     from gpu_studio.ui.page import Part
     from gpu_studio.ui.theme import Theme
 
-_LENGTHS = (
-    ("1 minute", GLANCE_MINUTES), ("6 minutes", NORMAL_MINUTES), ("Overnight", OVERNIGHT_MINUTES),
-)  # fmt: skip
-_FAULTS = (("No fault", None), *((fault.title, fault.kind) for fault in PLANTED_FAULTS))
 _ENDINGS = " ".join(f"*{ending}" for ending in RECORD_ENDINGS)
 _RECORDS = f"Records of a check ({_ENDINGS});;All files (*)"
 _MOST_OFFERED = 20
@@ -63,11 +55,9 @@ class CheckPage(Page):
             Flow(
                 Pick(of="device", title="Device to check", name="device", least_letters=16,
                      items=lambda: m.device_items, enabled=is_free),
-                Pick(of="minutes", title="Length of the check", name="minutes", items=_LENGTHS,
-                     least_letters=9, enabled=is_free),
-                Pick(of="plant", title="Fault to make on purpose", name="plant", items=_FAULTS,
-                     least_letters=9, enabled=is_free,
-                     tip="Make a fault on purpose, to see what a broken card looks like"),
+                *(Pick(of=one.field, title=one.title, name=one.field, items=one.items,
+                       least_letters=9, enabled=is_free, tip=one.sentence)
+                  for one in parameters_of(CheckPlan)),
                 Press("Run check", m.start, name="run", primary=True, icon="shield", key="run",
                       enabled=lambda: m.can_run),
                 Press("Stop check", m.stop, name="stop", icon="stop", key="stop",
