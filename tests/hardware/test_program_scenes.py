@@ -86,6 +86,12 @@ SCENES = {
     "AMD draws": always(WIN, CHROME, COMFY.at(load={})),
     "AMD spills": always(WIN, COMFY.at(own=7900, shared=2048), total=8192),
     "AMD idle": always(WIN, COMFY.at(load={}), COMFY.at(pid=41, name="other.exe", own=10)),
+    "AMD worked, then idle": then(
+        WIN,
+        *[(COMFY.at(own=5000),)] * 4,
+        *[(COMFY.at(own=5000, load={}),)] * 12,
+        total=8192,
+    ),
     "no engine for computing": always(WIN, CHROME),
     "integrated instead of the card": always(WIN, COMFY, is_integrated=True, total=16384),
     "integrated beside the card": always(

@@ -9,6 +9,7 @@ from gpu_studio.core.memory.tank import (
     tank_of_error,
     tank_of_ram,
     tank_of_sensors,
+    with_programs,
 )
 from gpu_studio.core.messages.memory_messages import MemoryRead
 from gpu_studio.core.telemetry import Telemetry
@@ -123,3 +124,11 @@ def test_an_error_that_names_processes_reports_more():
     assert sizes(tank_of_error(numbers)) == {
         "others": 200, "not_told": 96, "context": 60, "tensors": 1400, "holes": 100, "free": 140,
     }  # fmt: skip
+
+
+def test_programs_that_say_more_than_is_in_use_get_no_more_than_that():
+    tank = tank_of_sensors(Telemetry(memory_used_bytes=600), 1000)
+    named = with_programs(tank, [("a", 500), ("b", 400), ("c", 50)], 0)
+    assert [(part.label, part.size_bytes) for part in named.parts] == [
+        ("a", 500), ("b", 100), ("Free", 400),
+    ]  # fmt: skip
