@@ -224,8 +224,6 @@ def _show_quick_look(log_path: Path) -> int:
     from gpu_studio.cli.bench_runs import BenchRuns, verdicts  # 20 ms
 
     with started_quick_engine(log_path) as (work, described):
-        if described.cuda_reason:
-            print_line(described.cuda_reason)
         runs = BenchRuns(work, described)
         requests = quick_look(described)
         for workload in dict.fromkeys(request.workload for request in requests):

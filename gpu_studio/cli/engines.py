@@ -152,6 +152,8 @@ def started_quick_engine(
                 note(str(error))
                 continue
             work.progress.clear()
+            if described.cuda_reason:  # what is missing, and what to install
+                note(described.cuda_reason)
             yield work, described
             return
 
