@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import linecache
 import sys
-from contextlib import nullcontext
 from functools import lru_cache, partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -66,7 +65,6 @@ class OwnProgram:
         self.has_work = "work" in self._parts.functions
         if not self.has_work and not self._parts.does_something:
             raise StudioError(FailureKind.OWN_CODE, _nothing_to_do(self._parts.functions))
-        self._uses_torch_cuda = "cuda" in self.text or "DataParallel" in self.text
         self._sets_default = "set_default_device" in self.text
         self._space: dict[str, Any] = {}
         if self.has_work:
@@ -151,26 +149,32 @@ class OwnProgram:
 
         Where the code asks `torch.cuda`, it meets the device.
         """
-        watch, enter = WATCH, stand_in.enter
+        watch, side = WATCH, stand_in.CodesTurn
         is_other = accelerator().count() > 1 and device.index not in (None, first_card())
+        work = self._on_card(device, function) if is_other else function
 
-        def plain() -> Any:
+        # All that is timed besides the code itself: a fifth of a microsecond.
+        def call() -> Any:
             watch.calls += 1
+            side.device = device
             try:
-                return function()
+                return work()
             except BaseException as error:
                 reason = explained(error)
+            finally:
+                side.device = None
             raise reason from None
 
-        def within() -> Any:
-            before = enter(device)
-            try:
-                with accelerator_of(device).current(device) if is_other else nullcontext():
-                    return plain()
-            finally:
-                enter(before)
+        return call
 
-        return within if self._uses_torch_cuda or is_other or not self.has_work else plain
+    def _on_card(self, device: torch.device, function: Callable[[], Any]) -> Callable[[], Any]:
+        """Return a function during which a card is the current one, that is not the first."""
+
+        def call() -> Any:
+            with accelerator_of(device).current(device):
+                return function()
+
+        return call
 
     def _takes_size(self) -> bool:
         if not self.has_work:

@@ -50,7 +50,7 @@ class DeviceWord(str):
     __hash__ = str.__hash__
 
 
-class _Side:
+class CodesTurn:
     """Whose turn it is; None outside a user's code."""
 
     device: torch.device | None = None
@@ -136,7 +136,7 @@ _INSTEAD: dict[str, Callable[..., Any]] = {
 
 def _answering(name: str, original: Any) -> Any:
     """Return what answers now: PyTorch itself, the CPU, or the module of another maker's cards."""
-    side = _Side.device
+    side = CodesTurn.device
     if side is None or side.type == "cuda":
         return original
     instead = _INSTEAD[name]
@@ -173,7 +173,7 @@ def _chosen_class(name: str, original: Any) -> Any:
 
 def _to_side(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     def cuda(tensor: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
-        side = _Side.device
+        side = CodesTurn.device
         if side is None:
             return original(tensor, *args, **options)
         return tensor.to(side, non_blocking=bool(options.get("non_blocking", False)))
@@ -183,7 +183,7 @@ def _to_side(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tenso
 
 def _first_kind(original: Callable[[], str | None]) -> Callable[[], str | None]:
     def kind() -> str | None:
-        side = _Side.device
+        side = CodesTurn.device
         return original() if side is None else None if is_cpu(side.type) else side.type
 
     return kind
@@ -191,7 +191,7 @@ def _first_kind(original: Callable[[], str | None]) -> Callable[[], str | None]:
 
 def _indices(original: Callable[[], list[int]]) -> Callable[[], list[int]]:
     def indices() -> list[int]:
-        side = _Side.device
+        side = CodesTurn.device
         return original() if side is None or side.index is None else [side.index]
 
     return indices
@@ -212,9 +212,3 @@ def install() -> None:
     ):  # fmt: skip
         if hasattr(module, name):
             setattr(module, name, change(getattr(module, name)))
-
-
-def enter(device: torch.device | None) -> torch.device | None:
-    """Begin a side's turn, or end it with None; return whose turn it was."""
-    before, _Side.device = _Side.device, device
-    return before
