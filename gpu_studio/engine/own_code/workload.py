@@ -172,7 +172,7 @@ class OwnWorkload(Workload):
             findings.append(f"It prints {count} characters in each run, which take their time.")
         doubts = {}
         if trial.seen.operations and not trial.seen.is_on_device:
-            doubts["not on the card"] = "none of it ran on the card: it never moves anything there"
+            doubts["not on the card"] = "none of it is computed on the card"
         if trial.threads:
             doubts["threads"] = "it leaves threads that go on while the other side is timed"
         return tuple(findings), doubts

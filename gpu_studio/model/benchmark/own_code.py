@@ -16,7 +16,6 @@ from gpu_studio.core.messages.own_code_messages import (
     OwnCodePrinted,
 )
 from gpu_studio.core.messages.run_messages import WorkloadDescription
-from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.engine_session import EngineSession, EngineState, Reply
 from gpu_studio.model.latest import Latest
 
@@ -91,11 +90,9 @@ class OwnCodeModel(QObject):
         return self.code is not None and self._allowed.has(self.code)
 
     @property
-    def note(self) -> Notice:
-        """What is to be known before it runs, or what it is."""
-        if self.code is not None and not self.may_run:
-            return Notice(question(self.code), Tone.AMBER)
-        return Notice(self.workload.sentence)
+    def question(self) -> str:
+        """What is asked before it runs; Run is the answer. Empty if it was allowed before."""
+        return "" if self.code is None or self.may_run else question(self.code)
 
     def open_file(self, path: Path) -> None:
         """Choose the code in a file."""

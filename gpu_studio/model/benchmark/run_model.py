@@ -159,8 +159,6 @@ class RunModel(PageModel):
         workload = self.workload
         if workload is None:
             return Notice()
-        if self.is_own:
-            return self.own.note
         if workload.skipped:
             return Notice(workload.skipped, Tone.AMBER)
         return Notice("" if workload.runs_on(CPU) else "This workload runs on GPUs only.")
@@ -464,9 +462,11 @@ class RunModel(PageModel):
 
     @property
     def warning(self) -> str:
-        """What is wrong with the present plan, or why the last one ended early."""
+        """What is wrong with the present plan, is asked before it, or ended the last one early."""
         if self.is_busy:
             return self.benchmark.warning
+        if self.is_own and self.own.question:
+            return self.own.question
         notice, planned = self.benchmark.notice, self.benchmark.planned
         is_shown_above = not any(run.result is not None for run in planned)
         return notice.sentence if notice.tone is Tone.FAILURE and not is_shown_above else ""

@@ -67,7 +67,7 @@ def wait_done(qtbot, tab):
 @with_a_card
 def test_it_is_asked_for_once_and_runs_as_a_workload(qtbot, ready, opening, script):
     drop(qtbot, ready, script)
-    assert str(script) in text(ready, "benchmark.devices.note")
+    assert str(script) in text(ready, "benchmark.warning")
     assert asked(opening, OpenOwnCode) == []
     click(ready, "benchmark.run")
     wait_done(qtbot, ready)
@@ -87,7 +87,7 @@ def test_it_is_asked_for_once_and_runs_as_a_workload(qtbot, ready, opening, scri
     qtbot.waitUntil(lambda: len(asked(opening, OpenOwnCode)) == 2)
     script.write_text("import torch  # changed\n")
     drop(qtbot, ready, script)
-    assert str(script) in text(ready, "benchmark.devices.note")
+    assert str(script) in text(ready, "benchmark.warning")
     assert len(asked(opening, OpenOwnCode)) == 2
 
 
@@ -124,7 +124,7 @@ def test_its_first_run_can_be_stopped_and_another_workload_follows(
 def test_pasted_code_says_that_it_was_pasted(qtbot, ready, opening):
     ready.go_to(Destination(page=RUN, code=own_code("x = 1")))
     qtbot.waitUntil(lambda: ready.model.is_own)
-    assert "the code that you pasted" in text(ready, "benchmark.devices.note")
+    assert "the code that you pasted" in text(ready, "benchmark.warning")
     assert not sees(ready, "benchmark.own")
 
 
