@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from gpu_studio.core.benchmark.workloads import DATALOADER
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.engine.workloads.conv2d import CHOICES
-from gpu_studio.engine.workloads.feeding import WAYS
 from gpu_studio.engine.workloads.train_network import parameters_count
 from tests.engine.answers import run_request
 from tests.engine.engine_child import EngineChild
@@ -23,6 +23,7 @@ from tests.softcards.catalogue import GTX_1650, RTX_3060
 
 # Of the data set of the second document: 1000 × 10 float32 and 1000 int64.
 SET_BYTES = 48_000
+WAYS = DATALOADER.options[0].values
 
 PRELUDE = """
 import contextlib, io, torch

@@ -203,7 +203,7 @@ OLD = (
         (newer(free="300.00 MiB"), "had_room"),
         (newer(free="256.00 MiB", unallocated="0 bytes"), "card_full"),
         ("CUDA out of memory. Tried to allocate more than 1EB memory.", "too_large"),
-        ('NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":1407',
+        ('NVML_SUCCESS == DriverAPI::get()->nvmlInit_v2_() INTERNAL ASSERT FAILED at "/c10/cuda/x"',
          "unknown"),
         ("CUDA out of memory. Allocation was preemptively rejected because it would exceed "
          "per_process_memory_fraction limit. Requested size: 64.00 MiB", "over_budget"),
