@@ -88,7 +88,7 @@ def _run(_options: argparse.Namespace, _log_path: Path) -> int:
 
 
 COMMAND = Command(
-    about="Print the manual page of gpu-studio, for man(1): gpu-studio manual | man -l -",
+    about="Print the manual page, for man(1): pipe it into “man -l -”",
     run=_run,
     json="",
 )

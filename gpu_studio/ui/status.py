@@ -65,7 +65,7 @@ class StatusLine(Text):
         current = self._studio.board.current
         shown = f"{current.number} {short_name(current.name)}"
         # The device in use on the Switch page may be another one.
-        return shown if current.is_cpu else f"“{str(current.number).partition(':')[0]}” is {shown}"
+        return shown if current.is_cpu else f"card {shown}"
 
     def _versions(self) -> list[str]:
         description = self._studio.session.description

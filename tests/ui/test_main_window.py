@@ -274,7 +274,7 @@ def test_the_status_line_names_device_and_versions(qtbot, make_window, engines):
     engines.scripts[DescribeEngine] = [described_with_cuda()]
     window = shown(qtbot, make_window(gt_1030()))
     status = window.findChild(QLabel, "status")
-    qtbot.waitUntil(lambda: "“cuda” is cuda:0 GT 1030" in status.text())
+    qtbot.waitUntil(lambda: "card cuda:0 GT 1030" in status.text())
     assert "PyTorch: ready" in status.text()
     assert "PyTorch 2.13.0" in status.text()
 

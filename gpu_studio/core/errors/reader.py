@@ -26,6 +26,7 @@ from gpu_studio.core.memory.answer import FitAnswer, FitVerdict, Step
 from gpu_studio.core.memory.oom_text import OomNumbers, letters_of, numbers_in
 from gpu_studio.core.memory.tank import tank_of_error
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.program_form import typed
 from gpu_studio.core.texts import listed
 
 UNKNOWN = "not_known"
@@ -146,7 +147,7 @@ def _unknown(text: str, program: str, facts: tuple[ToldFact, ...]) -> ErrorReadi
         (
             Step("More of the text", "the first error of a log is the cause; the last lines often "
                  "only follow from it"),
-            Step("gpu-studio doctor", "tells whether PyTorch can use the cards of this PC"),
+            Step(typed("gpu-studio doctor"), "tells whether PyTorch can use the cards of this PC"),
         ),
         _details(program, facts, ""),
     )  # fmt: skip
@@ -197,7 +198,7 @@ def _steps(
     for step in steps:
         filled = sizes.filled(step[:2], words)
         if len(filled) == 2:
-            found.setdefault(filled[0], Step(filled[0], filled[1], step.enough))
+            found.setdefault(filled[0], Step(typed(filled[0]), filled[1], step.enough))
     return tuple(found.values())
 
 

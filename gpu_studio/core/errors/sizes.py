@@ -22,7 +22,7 @@ SENTENCES = (
 """What the sizes say, whatever the kind is."""
 SHARED = (
     "If this is graphics inside a processor (such as Strix Halo), its limit is a setting of the "
-    "system, mostly half of the RAM: amd-ttm --set sets it on Linux."
+    "system, mostly half of the RAM. On Linux, AMD's tool amd-ttm changes it."
 )
 _REFUSED = (
     "For each piece, the driver also needs the PC's memory (RAM, and on Windows the page file) and "

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.program_form import typed
 from gpu_studio.core.pythons.coverage import this_pc
 from gpu_studio.core.pythons.kernel import (
     LONGEST_S,
@@ -98,7 +99,7 @@ class PythonsModel(PageModel):
     def left_out(self) -> str:
         """What was not looked into, and how many are not shown."""
         more = len(self.verdicts) - MOST_SHOWN
-        hidden = [f"{more} more: “gpu-studio doctor --everywhere” lists them all."]
+        hidden = [f"{more} more: “{typed('gpu-studio doctor --everywhere')}” lists them all."]
         lines = left_out_lines(self._found) if self._found is not None else []
         return "\n".join([*(hidden if more > 0 else []), *lines])
 

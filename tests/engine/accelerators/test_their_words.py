@@ -96,15 +96,18 @@ MAY_NAME_CUDA = {
     # Kernels that NVIDIA's own compiler makes and its driver loads.
     "engine/nvrtc.py",
     "engine/workloads/custom_kernel.py",
+    # A user's own code names torch.cuda and meets the device being timed.
+    "engine/own_code/stand_in.py",
     # What these pitfalls show is torch.cuda itself.
     "engine/pitfalls/old_amp_import.py",
     "engine/pitfalls/visible_devices_too_late.py",
 }
-# These compare the name of a build, and a word that a person types.
+# These compare the name of a build, and a word that a person types or has in code.
 MAY_COMPARE = {
     "cli/argument_types.py",
     "core/builds/words.py",
     "core/devices/card_findings.py",
+    "engine/own_code/stand_in.py",
 }
 
 
