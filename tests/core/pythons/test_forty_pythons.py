@@ -323,6 +323,9 @@ FORTY = {
     "vision_of_another": Made(
         venv("sd/venv", "2.7.1+cu126", record="2.7.1", vision="0.20.1+cu124"), RTX_3060, WRONG,
         "sd", ("torchvision==0.22.1+cu126",), "0.20.1"),
+    "vision_of_another_cuda": Made(
+        venv("sd/venv", "2.7.1+cu126", vision="0.22.1+cu118", audio="2.7.1+cu118"), RTX_3060, WRONG,
+        "sd", ("torchvision==0.22.1+cu126", "torchaudio==2.7.1+cu126"), "cu118"),
     "vision_for_cpu": Made(venv("sd/venv", "2.7.1+cu126", vision="0.22.1+cpu", audio="2.7.1+cu126"),
                            RTX_3060, WRONG, "sd", ("torchvision==0.22.1+cu126",)),
     "vision_unlabeled": Made(venv("sd/venv", "2.7.1+cu126", vision="0.22.1"), RTX_3060, RIGHT,

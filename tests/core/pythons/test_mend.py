@@ -78,6 +78,15 @@ def test_the_users_own_packages_are_exchanged_where_they_are():
     assert text == f"py -3.11 -m pip install --user {REST}"
 
 
+def test_a_python_that_its_system_manages_needs_to_be_told():
+    one = environment("/usr/bin/python3.11", kind=PythonKind.USER, is_managed=True)
+    line = line_for(one, CHOICE, "Linux")
+    assert line.text.split()[:6] == [
+        "/usr/bin/python3.11", "-m", "pip", "install", "--user", "--break-system-packages",
+    ]  # fmt: skip
+    assert "left alone" in line.note
+
+
 def test_without_pip_uv_does_it():
     line = line_for(environment("/p/.venv/bin/python", has_pip=False), CHOICE, "Linux")
     assert line.text == f"uv pip install --python /p/.venv/bin/python {REST}"
