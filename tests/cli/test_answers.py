@@ -6,7 +6,8 @@ import pytest
 
 from gpu_studio.cli import answers as module
 from gpu_studio.cli import engines, sensors
-from gpu_studio.cli.answers import CommandEngine, Interrupt, answers
+from gpu_studio.cli.answers import CommandEngine, Interrupt, Printer, answers
+from gpu_studio.cli.command import INTERRUPTED
 from gpu_studio.cli.engines import HeldEngineError, check_device, describe, describe_beside
 from gpu_studio.cli.screen import Progress
 from gpu_studio.cli.sensors import read_inventory
@@ -73,6 +74,20 @@ def test_a_long_call_that_hears_no_stop_is_abandoned(monkeypatch):
     events = events_until_the_end(engine)
     assert events[-1] == EngineEnded(exit_code=None, stopped=True)
     assert engine.was_abandoned
+
+
+def test_after_ctrl_c_no_other_request_of_a_plan_begins():
+    engine = engine_with(lambda _engine, request: run_events(request))
+    work = work_of(engine)
+
+    class Pressing(Printer):
+        def apply(self, event):
+            work.interrupt.is_asked = True
+            return ""
+
+    assert not work.run([REQUEST, REQUEST], Pressing())
+    assert engine.requests == [REQUEST]
+    assert work.exit_status(is_done=True) == INTERRUPTED
 
 
 def test_a_second_ctrl_c_breaks_off_at_once():

@@ -109,6 +109,16 @@ def test_progress_is_written_over_on_a_terminal_alone(monkeypatch):
     assert file.getvalue() == ""
 
 
+def test_a_line_of_the_result_erases_the_progress_before_it(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    Progress(terminal).show("working")
+    print_line("done")
+    assert "\r" + " " * 7 + "\r" in terminal.getvalue()
+    assert terminal.getvalue().endswith("done\n")
+
+
 def finished_run(device, size, dtype="float32"):
     request = RunWorkload(run_id="1", workload="matmul", device=device, size=size, dtype=dtype)
     run = Run(request)
