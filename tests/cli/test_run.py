@@ -25,11 +25,14 @@ WORDS = ["a b", 'say "hi"', "50%", "ümläut", "--json", "-q", "--"]
 
 @pytest.fixture
 def start(environment):
+    # Of this process: the program's own tests may run with a build's packages in it.
+    clean = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
+
     def start(*arguments, **options):
         return subprocess.Popen(
             [sys.executable, "-m", "gpu_studio", "run", *arguments],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", cwd=ROOT,
-            env={**environment, "DRI_PRIME": "1", "PYTHONUTF8": "1"}, **options,
+            env={**clean, "DRI_PRIME": "1", "PYTHONUTF8": "1"}, **options,
         )  # fmt: skip
 
     return start
