@@ -2,7 +2,15 @@ import pytest
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.pitfall_messages import PitfallFinished, RunPitfall
-from gpu_studio.model.pages import BENCHMARK, DEVICES, LESSONS, MEMORY, SWITCH, SWITCHER
+from gpu_studio.model.pages import (
+    BENCHMARK,
+    DEVICES,
+    LESSONS,
+    MEMORY,
+    OVERVIEW,
+    SWITCH,
+    SWITCHER,
+)
 from gpu_studio.model.snippets import Snippets
 from tests.fakes.descriptions import described
 
@@ -39,6 +47,7 @@ def test_a_tab_with_pages_shows_the_code_of_the_one_in_front(snippets, qtbot):
 def test_the_engines_own_code_is_that_of_the_devices(studio, engines, qtbot):
     engines.scripts[DescribeEngine] = [described(snippet="# what is here")]
     studio.snippets.turn_to(DEVICES)
+    studio.snippets.turn_to(OVERVIEW)
     studio.start()
     qtbot.waitUntil(lambda: studio.session.is_free)
     assert studio.snippets.snippet == "# what is here"

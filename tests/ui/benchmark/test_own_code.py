@@ -85,6 +85,7 @@ def test_it_is_asked_for_once_and_runs_as_a_workload(qtbot, ready, opening, scri
     drop(qtbot, ready, script)
     wait_over(ready)
     qtbot.waitUntil(lambda: len(asked(opening, OpenOwnCode)) == 2)
+    wait_done(qtbot, ready)
     script.write_text("import torch  # changed\n")
     drop(qtbot, ready, script)
     assert str(script) in text(ready, "benchmark.warning")
