@@ -51,7 +51,7 @@ _DEPENDS = (
     "libxcb-util1", "libxcb-xfixes0", "libxcb-xkb1", "libxcb1", _FONT,
 )  # fmt: skip
 _DEPENDS_ON_DEBIAN = (
-    f"python3 (>= 3.{app_folder.DEBIAN_MINOR})", "python3 (<< 3.15)",
+    f"python3 (>= 3.{app_folder.DEBIAN_MINOR})", "python3 (<< 3.15)", "libc6 (>= 2.34)",
     *(
         f"python3-pyside6.{part} (>= 6.8)"
         for part in ("qtcore", "qtgui", "qtopengl", "qtopenglwidgets", "qtsvg", "qtwidgets")

@@ -11,9 +11,12 @@ from gpu_studio.engine.quick.adapters import find_adapters
 @pytest.fixture
 def adapters():
     try:
-        return find_adapters()
-    except StudioError as error:
-        pytest.skip(f"needs an adapter, such as that of mesa-vulkan-drivers: {error}")
+        found = find_adapters()
+    except StudioError:
+        found = []
+    if not any(one.facts.address == "vulkan:0" for one in found):
+        pytest.skip("needs an adapter of Vulkan, such as that of mesa-vulkan-drivers")
+    return found
 
 
 @pytest.fixture(autouse=True)

@@ -100,12 +100,15 @@ class QuickCheck(StagedRound):
     """
 
     open_adapter: Callable[[str], Compute]
+    _compute: Compute | None = None
 
     def events(self) -> Iterator[Event]:
         """Yield the events of the round; a failure of the driver is a sentence."""
         try:
             yield from super().events()
         except Exception as error:
+            if self._compute is None:  # it could not be opened, and the error says why
+                raise
             raise self._compute.explained(error) from error
 
     def _opened(self) -> CheckedDevice:
@@ -122,21 +125,22 @@ class QuickCheck(StagedRound):
         )
 
     def _failure_of(self, error: Exception) -> Failure:
-        explained = self._compute.explained(error)
+        explained = self._target.explained(error)
         is_lost = isinstance(explained, AdapterLostError)
         return msgspec.structs.replace(failure_from(explained), fatal=is_lost)
 
     @property
     def _identity(self) -> str | None:
-        return CPU if self._compute.adapter.is_software else None
+        return CPU if self._target.adapter.is_software else None
 
     @property
     def _target(self) -> Compute:
+        assert self._compute is not None
         return self._compute
 
     def _new_run(self, name: StageName, planned_s: float) -> StageRun:
         request = self._request
-        target: Any = self._compute
+        target: Any = self._target
         return AdapterRun(
             name, target, planned_s, plant_kind=request.plant, stop=self._stop,
             read=self._read, clock=self._clock, seed=request.round, facts=self._facts,
