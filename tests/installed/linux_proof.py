@@ -364,8 +364,7 @@ def _forget_user(root: Path) -> None:
 def _copy_proof(root: Path, wheels: Path | None) -> None:
     """Put the wheels of PyTorch and the module that watches the window into the root."""
     shutil.rmtree(root / "proof", ignore_errors=True)
-    for name in ("tests/__init__.py", "tests/windows/__init__.py",
-                 "tests/windows/watched_window.py"):  # fmt: skip
+    for name in ("tests/__init__.py", "tests/windows/watched_window.py"):
         target = root / "proof" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, target)
