@@ -6,7 +6,6 @@ for and would do nothing, and ``--force-reinstall`` would exchange NumPy and oth
 
 from __future__ import annotations
 
-import os
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,7 +64,7 @@ def line_for(
     needs_root = one.kind is PythonKind.PLAIN and not one.is_writable
     root = ["sudo"] if needs_root else []
     line = shlex.join([*root, *start, *arguments])
-    records = [os.path.join(one.site, name) for name in one.torch.unreadable]
+    records = [f"{one.site}/{name}" for name in one.torch.unreadable]  # Linux alone removes them
     if records and not only:  # pip would stop at what it cannot read
         line = f"{shlex.join([*root, 'rm', '-r', *records])} && {line}"
     return MendLine(line, "", _note(one))
