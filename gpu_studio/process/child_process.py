@@ -275,17 +275,18 @@ if sys.platform == "win32":
                     self._handle = None
 
 
+def _is_being_started(process: Path) -> bool:
+    """Return whether a process that showed no variables may have some. proc_pid_stat(5).
+
+    The system's own threads have no memory, and a program without variables an empty place for
+    them. The place of a program that is being started is at 0, or filled by now.
+    """
+    fields = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    memory_bytes, start, end = int(fields[20]), int(fields[47]), int(fields[48])
+    return memory_bytes > 0 and (end == 0 or start != end)
+
+
 if sys.platform == "linux":
-
-    def _is_being_started(process: Path) -> bool:
-        """Return whether a process that showed no variables may have some. proc_pid_stat(5).
-
-        The system's own threads have no memory, and a program without variables an empty place for
-        them. The place of a program that is being started is at 0, or filled by now.
-        """
-        fields = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
-        memory_bytes, start, end = int(fields[20]), int(fields[47]), int(fields[48])
-        return memory_bytes > 0 and (end == 0 or start != end)
 
     def _limit(pid: int, memory_bytes: int) -> None:
         """Limit what a process allocates, with the stacks of its threads; it dumps no core.
