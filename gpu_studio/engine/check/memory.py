@@ -22,7 +22,6 @@ import msgspec
 import numpy as np
 import torch
 
-from gpu_studio.core.check.bits import wrong_bits
 from gpu_studio.core.check.stages import is_enough, ram_bytes, reserve_bytes
 from gpu_studio.core.messages.check_messages import MemoryCoverage
 from gpu_studio.core.units import format_bytes, format_count, format_percent
@@ -288,16 +287,15 @@ class TestedMemory:
         if not counted:
             return
         run, first_byte = self._run, number * self._words * _WORD_BYTES
-        seen = self.chunks[number].cpu().numpy()
-        count, where = wrong_bits(seen, self._known(pattern, number), first_byte)
-        kind = "video memory" if run.is_card else "RAM of this process"
-        sentence = f"Wrong bits in the {kind} with {pattern.title}, {where}."
-        if not count:
-            sentence = (
-                f"Wrong words when the {run.subject} read {pattern.title} back, and right when it "
-                f"read them once more: {format_count(counted)}."
-            )
-        run.report("wrong_bits", "error", sentence, count=count or counted)
+        run.report_wrong_bits(
+            "video memory" if run.is_card else "RAM of this process",
+            pattern.title,
+            self.chunks[number].cpu().numpy(),
+            self._known(pattern, number),
+            first_byte,
+            counted=counted,
+            second_look="it read them once more",
+        )
 
     def _count_wrong(self, pattern: Pattern, number: int) -> int:
         """Return the number of wrong words in a chunk, counted where they are compared."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from gpu_studio.core.check.bits import wrong_bits
 from gpu_studio.core.check.stages import HIGHEST_C, LOWEST_C, OVERTIME_S
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.check_messages import (
@@ -24,11 +25,13 @@ from gpu_studio.core.messages.check_messages import (
     StageName,
 )
 from gpu_studio.core.telemetry import ClockReason, Telemetry
+from gpu_studio.core.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import torch
+    from numpy.typing import NDArray
     from torch import Tensor
 
 _VITALS_EVERY_S = 1.0
@@ -197,6 +200,37 @@ class StageRun:
                     count=max(count, int(severity == "error")),
                 )
             )  # fmt: skip
+
+    def report_wrong_bits(
+        self,
+        memory: str,
+        title: str,
+        seen: NDArray[np.int64],
+        known: NDArray[np.int64],
+        first_byte: int,
+        *,
+        counted: int,
+        second_look: str,
+    ) -> None:
+        """Report which bits of words are wrong, or that only the device's own count found some.
+
+        Args:
+            memory: what has the words, in words.
+            title: that of the pattern.
+            seen: the words, copied from the device.
+            known: the right ones.
+            first_byte: the address of the first in the tested part.
+            counted: the wrong words that the device found when it read them.
+            second_look: how they were read when they were right, in words.
+        """
+        count, where = wrong_bits(seen, known, first_byte)
+        sentence = f"Wrong bits in the {memory} with {title}, {where}."
+        if not count:
+            sentence = (
+                f"Wrong words when the {self.subject} read {title} back, and right when "
+                f"{second_look}: {format_count(counted)}."
+            )
+        self.report("wrong_bits", "error", sentence, count=count or counted)
 
 
 class Plant:

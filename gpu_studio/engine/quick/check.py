@@ -13,7 +13,6 @@ import msgspec
 import numpy as np
 import psutil
 
-from gpu_studio.core.check.bits import wrong_bits
 from gpu_studio.core.check.stages import is_enough, ram_bytes, reserve_bytes
 from gpu_studio.core.device_name import CPU
 from gpu_studio.core.devices.finding import untested_sentence
@@ -350,17 +349,15 @@ class MemoryParts:
         self._verified.add(number)
         if not counted:
             return
-        run = self._run
-        seen = self._compute.read(self.buffers[number], "uint32").copy().view(np.int64)
-        known = self._known(kind, inverse, number).view(np.int64)
-        count, where = wrong_bits(seen, known, number * self._part_bytes)
-        sentence = f"Wrong bits in the memory with {title}, {where}."
-        if not count:
-            sentence = (
-                f"Wrong words when the {run.subject} read {title} back, and right when they were "
-                f"copied: {format_count(counted)}."
-            )
-        run.report("wrong_bits", "error", sentence, count=count or counted)
+        self._run.report_wrong_bits(
+            "memory",
+            title,
+            self._compute.read(self.buffers[number], "uint32").copy().view(np.int64),
+            self._known(kind, inverse, number).view(np.int64),
+            number * self._part_bytes,
+            counted=counted,
+            second_look="they were copied",
+        )
 
     def _notices(self, kind: int, inverse: int) -> bool:
         """Return whether the last words of the first part are counted if each has a wrong bit."""

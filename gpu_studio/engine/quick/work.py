@@ -13,9 +13,10 @@ from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
-from gpu_studio.core.benchmark.ceilings import CALLS_PER_S
+from gpu_studio.core.benchmark.workloads import ELEMENTWISE, LAUNCH, MATMUL
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.race.pictures import GROW, wide_height
@@ -23,6 +24,7 @@ from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.core.units import format_bytes, format_duration
 from gpu_studio.engine.quick import shaders
 from gpu_studio.engine.quick.compute import BoundShader
+from gpu_studio.engine.rounding import explained_share
 from gpu_studio.engine.stopwatch import CpuStopwatch
 
 if TYPE_CHECKING:
@@ -37,7 +39,6 @@ _SEED = 20250301
 _MIB = 1 << 20
 # Temporaries of this many numbers stay in a core's own cache.
 _BLOCK = 1 << 14
-_NORM_EPS, _CHANCE = 1.0, 8.0  # see `workloads.proof`
 _ELEMENT_EPS = 20.0
 _CHECKS = 2
 _WAITS = 9
@@ -267,17 +268,9 @@ class QuickElementwise(QuickWork):
     """The ten statements of `workloads.elementwise`, in one pass over the memory."""
 
     shader = shaders.ELEMENTWISE
-    description = WorkloadDescription(
-        name="elementwise",
-        title="Element by element",
-        sentence=(
-            "Ten lines of additions and multiplications on whole matrices. There is little to "
-            "compute, so the memory's speed decides."
-        ),
+    description = msgspec.structs.replace(
+        ELEMENTWISE,
         dtypes=DTYPES,
-        sizes=(64, 128, 256, 512, 1024, 2048, 4096),
-        throughput_unit="B/s",
-        source="How can I run any code on my GPU, instead on CPU? by Radosław Śmigielski",
         options=(
             WorkloadOption(
                 name="form",
@@ -322,8 +315,7 @@ class QuickElementwise(QuickWork):
         if not float(off.max()) <= _ELEMENT_EPS * eps:  # NaN is not
             return Checked(False, f"off by up to {off.max():.1e}: {compared}")
         share = float(np.linalg.norm(off) / np.linalg.norm(expected))
-        explained = eps * (_NORM_EPS + _CHANCE / found.size**0.5)
-        if share > explained:
+        if share > explained_share(eps, found.size):
             return Checked(False, f"all numbers together are off by {share:.1e}: {compared}")
         allowed = _ELEMENT_EPS * eps
         return Checked(True, f"within rounding ({allowed:.1e}) of float64: {compared}")
@@ -349,17 +341,7 @@ class QuickMatmul(QuickWork):
     """The product of two square matrices of whole numbers, which is exact in any order."""
 
     shader = shaders.MATMUL
-    description = WorkloadDescription(
-        name="matmul",
-        title="Matrix product",
-        sentence=(
-            "One matrix times another. Each number is used many times, so the speed of the "
-            "arithmetic decides. Neural networks do mostly this."
-        ),
-        dtypes=DTYPES,
-        sizes=(64, 128, 256, 512, 1024, 2048, 4096),
-        throughput_unit="FLOP/s",
-    )
+    description = msgspec.structs.replace(MATMUL, dtypes=DTYPES)
 
     def count(self, size: int, dtype: str) -> Counted:
         matrix_bytes = size**2 * ITEM_BYTES[dtype]
@@ -423,19 +405,7 @@ class QuickLaunch(QuickWork):
 
     shader = shaders.LAUNCH
     is_each_submitted = True
-    description = WorkloadDescription(
-        name="launch",
-        title="Launch overhead",
-        sentence=(
-            "Changes the sign of a single number. The time is almost only the cost of launching an "
-            "operation, which is part of every other time here."
-        ),
-        dtypes=("float32",),
-        sizes=(1,),
-        throughput_unit=CALLS_PER_S,
-        size_title="Numbers in the tensor",
-        size_text="tensor of {size}",
-    )
+    description = msgspec.structs.replace(LAUNCH, dtypes=("float32",))
 
     def count(self, size: int, dtype: str) -> Counted:
         return Counted(2.0 * ITEM_BYTES[dtype], 1.0, ITEM_BYTES[dtype])

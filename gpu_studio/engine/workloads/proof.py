@@ -9,6 +9,8 @@ import msgspec
 import numpy as np
 import torch
 
+from gpu_studio.engine.rounding import explained_share
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -20,11 +22,6 @@ WHOLE_UP_TO = 512
 # A large operand repeats a block of this side. A device's tiles have sides that are powers of two.
 # A prime does not align with them, so a swapped tile is noticed.
 BLOCK_SIDE = 509
-# The allowed error of a result's norm, in eps: each rounding is at most half an eps, with a random
-# sign. Measured on the CPU: up to 0.6 for the ten statements, in every dtype.
-_NORM_EPS = 1.0
-# A few numbers do not average out: a single number may be off by the sum of its roundings.
-_CHANCE = 8.0
 _ROWS_CHECKED = 16
 _SEED = 20250301
 # Up to this value, the dtype represents every whole number exactly.
@@ -190,7 +187,7 @@ def verify_rows(
     # A share of the norm. Only a device that computes in float64 meets the reference's rounding.
     share = float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
     eps = torch.finfo(case.dtype).eps + torch.finfo(torch.float64).eps
-    explained = eps * (_NORM_EPS + _CHANCE / math.sqrt(expected.size))
+    explained = explained_share(eps, expected.size)
     if share > explained:
         finding = f"all numbers together are off by {share:.1e}; rounding explains {explained:.1e}"
         return Verification(False, finding, compared)
