@@ -159,15 +159,7 @@ def _doing(of_one: Sequence[GpuProcess], on: str) -> str:
     if busy is not None and busy < _IDLE_PERCENT:
         return f"did nothing{place} in {span} and holds {held}"
     both = draws == computes
-    does = (
-        f"uses {'the card' if not on else f'the {on}'}"
-        if both
-        else "draws"
-        if draws
-        else "computes"
-    )
-    if not both:
-        does += place
+    does = f"uses the {on or 'card'}" if both else f"{'draws' if draws else 'computes'}{place}"
     if busy is None:
         purpose = "" if both else " to draw" if draws else " to compute"
         return f"has {held}{place}{purpose}"

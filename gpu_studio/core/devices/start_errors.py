@@ -40,6 +40,8 @@ class Meaning(NamedTuple):
 _API = "NVIDIA, CUDA Runtime API, cudaError_t"
 _RESTART = Advice("Restart the PC.", "{restart}")
 _REINSTALL = Advice("Reinstall the NVIDIA driver.", "{driver_page}")
+_DEVICE_FILES = Advice("It needs access to the files /dev/nvidia*.", "ls -l /dev/nvidia*")
+_STUBS = Advice("Take folders named “stubs” out of LD_LIBRARY_PATH.")
 GIVE_CARD = {
     "docker": Advice("Start the container again with --gpus all."),
     "podman": Advice("Start the container again with --device nvidia.com/gpu=all."),
@@ -76,14 +78,10 @@ START_ERRORS: dict[int, Meaning] = {
     34: Meaning(
         "a stand-in from the CUDA toolkit (stubs/libcuda.so) was loaded in place of the driver",
         {
-            "Linux": Advice(
-                "Take folders named “stubs” out of LD_LIBRARY_PATH.", 'echo "$LD_LIBRARY_PATH"'
-            ),
-            "WSL": Advice(
-                "Take folders named “stubs” out of LD_LIBRARY_PATH.", 'echo "$LD_LIBRARY_PATH"'
-            ),
+            "Linux": _STUBS._replace(command='echo "$LD_LIBRARY_PATH"'),
+            "WSL": _STUBS._replace(command='echo "$LD_LIBRARY_PATH"'),
             "Windows": Advice("Take folders named “stubs” out of the variable Path."),
-            "any": Advice("Take folders named “stubs” out of LD_LIBRARY_PATH."),
+            "any": _STUBS,
         },
         _API,
     ),
@@ -120,7 +118,7 @@ START_ERRORS: dict[int, Meaning] = {
     304: Meaning(
         "the system refused a call of the driver",
         {
-            "Linux": Advice("It needs access to the files /dev/nvidia*.", "ls -l /dev/nvidia*"),
+            "Linux": _DEVICE_FILES,
             "container": Advice(
                 "Start the container again with /dev/nvidia-uvm, and with "
                 "--security-opt seccomp=unconfined if its system calls are filtered."
@@ -147,7 +145,7 @@ START_ERRORS: dict[int, Meaning] = {
     800: Meaning(
         "the driver does not permit it to this user",
         {
-            "Linux": Advice("It needs access to the files /dev/nvidia*.", "ls -l /dev/nvidia*"),
+            "Linux": _DEVICE_FILES,
             **GIVE_CARD,
             "any": _RESTART,
         },
