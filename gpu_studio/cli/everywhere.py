@@ -13,13 +13,7 @@ from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import Progress, Typed, print_json, print_line
 from gpu_studio.cli.sensors import read_inventory
 from gpu_studio.core.pythons.coverage import this_pc
-from gpu_studio.core.pythons.kernel import (
-    LONGEST_S,
-    MOST_BYTES,
-    after_kernel,
-    kernel_command,
-    kernel_variables,
-)
+from gpu_studio.core.pythons.kernel import after_kernel, kernel_command, run_kernel
 from gpu_studio.core.pythons.search import AskPythons, ask_for_pythons
 from gpu_studio.core.pythons.verdict import (
     Judged,
@@ -93,11 +87,7 @@ def python_lines(one: Judged, mark: str) -> Iterator[str]:
 
 
 def _tried(one: Judged, interrupt: Interrupt) -> Judged:
-    command = kernel_command(one.environment)
-    if not command or interrupt.is_asked:
+    if not kernel_command(one.environment) or interrupt.is_asked:
         return one
-    ended = call_command(
-        command, kernel_variables(os.environ), longest_s=LONGEST_S, most_bytes=MOST_BYTES,
-        is_over=lambda: interrupt.is_asked,
-    )  # fmt: skip
+    ended = run_kernel(one.environment, call_command, lambda: interrupt.is_asked)
     return one if interrupt.is_asked else after_kernel(one, ended)

@@ -6,6 +6,7 @@ imports nothing from the current one (``-I``), where a file might be called torc
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,7 +17,7 @@ from gpu_studio.core.pythons.verdict import Judged, PythonVerdict
 from gpu_studio.core.texts import listed, plain_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gpu_studio.core.child_question import CallEnd
     from gpu_studio.core.pythons.environment import Environment
@@ -74,6 +75,22 @@ def kernel_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of that Python: ours without what is meant for another one."""
     others = ("PYTHON", "GPU_STUDIO_", "VIRTUAL_ENV", "__PYVENV")
     return {name: value for name, value in environ.items() if not name.startswith(others)}
+
+
+def run_kernel(
+    one: Environment, call: Callable[..., CallEnd], is_over: Callable[[], bool]
+) -> CallEnd:
+    """Run the kernel; return how it ended.
+
+    Args:
+        one: has a Python to run, see `kernel_command`.
+        call: `process.command_call.call_command`.
+        is_over: returns whether it is stopped; asked 20 times a second.
+    """
+    return call(
+        kernel_command(one), kernel_variables(os.environ), longest_s=LONGEST_S,
+        most_bytes=MOST_BYTES, is_over=is_over,
+    )  # fmt: skip
 
 
 def after_kernel(one: Judged, ended: CallEnd) -> Judged:

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.pythons.coverage import this_pc
-from gpu_studio.core.pythons.kernel import (
-    LONGEST_S,
-    MOST_BYTES,
-    after_kernel,
-    kernel_command,
-    kernel_variables,
-)
+from gpu_studio.core.pythons.kernel import after_kernel, run_kernel
 from gpu_studio.core.pythons.search import AskPythons, FoundPythons, ask_for_pythons
 from gpu_studio.core.pythons.verdict import (
     Judged,
@@ -31,15 +25,14 @@ from gpu_studio.process.child_call import call_child
 from gpu_studio.process.command_call import call_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from PySide6.QtCore import QObject
 
+    from gpu_studio.core.child_question import CallEnd
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.pythons.environment import Environment
     from gpu_studio.model.studio import Studio
-    from gpu_studio.process.child_call import ChildAnswer
 
 MOST_SHOWN = 40
 _BEFORE = "Is the PyTorch of your other programs right for this card?"
@@ -122,7 +115,7 @@ class PythonsModel(PageModel):
         """Run a small kernel in a Python of the list."""
         one = self.verdicts[at].environment
         self.tried = one.site
-        self._kernel.ask(lambda is_over: (one, _ran(one, is_over)))
+        self._kernel.ask(lambda is_over: (one, run_kernel(one, call_command, is_over)))
         self.changed.emit()
 
     def _on_found(self, found: FoundPythons) -> None:
@@ -131,7 +124,7 @@ class PythonsModel(PageModel):
         self.verdicts = judged(found.environments, this_pc(inventory)) if inventory else []
         self.changed.emit()
 
-    def _on_ran(self, answer: tuple[Environment, ChildAnswer]) -> None:
+    def _on_ran(self, answer: tuple[Environment, CallEnd]) -> None:
         environment, ended = answer
         self.tried = ""
         self.verdicts = [
@@ -143,10 +136,3 @@ class PythonsModel(PageModel):
     def _on_failed(self, failure: Failure) -> None:
         self._why_none, self.tried = failure.message, ""
         self.changed.emit()
-
-
-def _ran(one: Environment, is_over: Callable[[], bool]) -> ChildAnswer:
-    return call_command(
-        kernel_command(one), kernel_variables(os.environ), longest_s=LONGEST_S,
-        most_bytes=MOST_BYTES, is_over=is_over,
-    )  # fmt: skip
