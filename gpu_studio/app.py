@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from gpu_studio.builds.shelf import BuildShelf
     from gpu_studio.core.engine import Engine, EngineEnvironment, EngineFactory
     from gpu_studio.core.other_pc import OtherPc
-    from gpu_studio.hardware.client import LineHello
+    from gpu_studio.line.clients import LineHello
     from gpu_studio.model.pages import SleepBlocker
     from gpu_studio.model.sensors import SensorSource
 
@@ -148,19 +148,19 @@ class SshPcs:
 
     def hello(self, pc: OtherPc) -> LineHello:
         """Return a question for a PC's greeting."""
-        from gpu_studio.hardware.client import LineHello  # with the first other PC
+        from gpu_studio.line.clients import LineHello  # with the first other PC
 
         return LineHello(pc)
 
     def engine(self, pc: OtherPc, environment: EngineEnvironment) -> Engine:
         """Return an engine that runs there."""
-        from gpu_studio.engine.client import LineEngine
+        from gpu_studio.line.clients import LineEngine
 
         return LineEngine(pc, environment)
 
     def sensors(self, pc: OtherPc) -> SensorReader:
         """Return the stream of its telemetry."""
-        from gpu_studio.hardware.client import LineSensors
+        from gpu_studio.line.clients import LineSensors
 
         return LineSensors(pc)
 

@@ -19,10 +19,11 @@ ARROWS = {
     "builds": {"core", "process"},
     "hardware": {"core", "process"},
     "engine": {"core", "process"},
+    "line": {"core", "engine", "hardware", "process"},
     "model": {"core", "process"},
     "ui": {"core", "model"},
-    "app": {"builds", "core", "engine", "hardware", "model", "process", "ui"},
-    "cli": {"builds", "core", "engine", "hardware", "process"},
+    "app": {"builds", "core", "engine", "hardware", "line", "model", "process", "ui"},
+    "cli": {"builds", "core", "engine", "hardware", "line", "process"},
     "__main__": {"app", "cli", "core"},
 }
 # The child's composition root hands the sensor to the timing.
@@ -36,7 +37,7 @@ THIRD_PARTY = {
     "pyqtgraph": {"ui"},
     "shiboken6": {"ui"},
     "numpy": {"core", "engine", "ui"},
-    "msgspec": {"builds", "core", "engine", "hardware", "model", "cli"},
+    "msgspec": {"builds", "core", "engine", "hardware", "line", "model", "cli"},
     "platformdirs": {"app", "cli"},
     "wgpu": {"engine"},
 }

@@ -23,7 +23,8 @@ from gpu_studio.core.messages.engine_messages import (
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.packages_folder import has_own_torch
 from gpu_studio.core.program_form import typed
-from gpu_studio.engine.client import LineEngine, ProcessEngine, QuickEngine
+from gpu_studio.engine.client import ProcessEngine, QuickEngine
+from gpu_studio.line.clients import LineEngine
 
 # PyTorch on a slow disk takes half a minute to load.
 _LOAD_PATIENCE_S = 90.0

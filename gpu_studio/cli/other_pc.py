@@ -17,7 +17,7 @@ from gpu_studio.core.device_name import DeviceName, address_at
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.modelled_cards import is_modelled
 from gpu_studio.core.other_pc import OtherPc, pc_from_text
-from gpu_studio.hardware.client import LineHello
+from gpu_studio.line.clients import LineHello
 
 COMMANDS = frozenset(
     ("devices", "doctor", "bench", "race", "standard", "check", "memory", "place", "pitfall")

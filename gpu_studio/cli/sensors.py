@@ -13,7 +13,8 @@ from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.core.devices.devices import Inventory, Reading
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.line_trouble import LineProblem, LineTrouble
-from gpu_studio.hardware.client import LineSensors, SensorReader
+from gpu_studio.hardware.client import SensorReader
+from gpu_studio.line.clients import LineSensors
 
 _SENSORS_PATIENCE_S = 15.0
 _LINE_PATIENCE_S = 45.0  # a connection, then the start of two programs on what may be an old PC

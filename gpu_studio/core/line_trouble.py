@@ -1,29 +1,18 @@
-"""Why there is no line to another PC, or why it ended; what ssh says of it, as values and in words.
-
-ssh answers with one exit status (255) for everything, so its own messages are all there is to read.
-They are not translated: OpenSSH has no catalogs. What the PC there writes to its standard error
-arrives among them, so they choose only between sentences.
-"""
+"""Why there is no line to another PC, or why it ended, as values and in words."""
 
 from __future__ import annotations
 
-import re
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.message import Greeting, decode_greeting
 from gpu_studio.core.other_pc import OtherPc, command_to_install
-from gpu_studio.core.protocol import protocol_version
 from gpu_studio.core.texts import plain_text
 
 if TYPE_CHECKING:
-    from gpu_studio.core.other_pc import ServedPart
-
-_SSH_FAILED = 255  # ssh(1): "or with 255 if an error occurred"
-_MOST_DETAIL = 300
+    from gpu_studio.core.messages.message import Greeting
 
 
 class LineProblem(Enum):
@@ -148,76 +137,3 @@ class Introduction(msgspec.Struct, frozen=True):
     greeting: Greeting | None = None
     trouble: LineTrouble | None = None
     detail: str = ""
-
-
-class EndedLine(Protocol):
-    """A conversation that is over: `process.line_child.LineChild`."""
-
-    is_greeted: bool
-    has_flooded: bool
-    was_silent: bool
-
-    @property
-    def error_text(self) -> str: ...
-
-
-class LineGreeting:
-    """Reads the greeting of one conversation; call it with each line until it answers.
-
-    Attributes:
-        greeting: the greeting, as soon as there is one; it may be another version's.
-    """
-
-    def __init__(self, pc: OtherPc, part: ServedPart) -> None:
-        self._pc, self._part = pc, part
-        self.greeting: Greeting | None = None
-
-    def __call__(self, line: bytes) -> bool | None:
-        """Return whether to go on with the program of this greeting; None if it is no greeting."""
-        self.greeting = decode_greeting(line)
-        if self.greeting is None:
-            return None
-        return self.problem is None and self._part != "hello"
-
-    @property
-    def problem(self) -> LineProblem | None:
-        """Why not to talk to the program that has greeted; None if nothing speaks against it."""
-        if self.greeting is None:
-            return LineProblem.NOT_OURS
-        if self.greeting.protocol != protocol_version():
-            return LineProblem.OTHER_VERSION
-        if self._part == "engine" and not self.greeting.has_engine:
-            return LineProblem.NO_ENGINE
-        return None
-
-    def trouble(self, line: EndedLine, exit_code: int | None) -> LineTrouble:
-        """Return why a conversation has ended.
-
-        Args:
-            line: the conversation.
-            exit_code: of its ssh, which is the program's if it ran; None if it was killed.
-        """
-        return LineTrouble(self._why(line, exit_code), self._pc)
-
-    def _why(self, line: EndedLine, exit_code: int | None) -> LineProblem:
-        if line.has_flooded:
-            return LineProblem.NOT_OURS
-        if line.is_greeted:
-            # The part there ends with 0, and only after its own child; ssh says 255 of a cut line.
-            return LineProblem.NO_ANSWER if exit_code == 0 else LineProblem.LOST
-        if self.greeting is not None:
-            return self.problem or LineProblem.LOST
-        if line.was_silent:
-            return LineProblem.NO_ANSWER
-        if exit_code is not None and 0 < exit_code != _SSH_FAILED:
-            return LineProblem.NO_PROGRAM  # a shell there found none, or one that serves nothing
-        for problem in LineProblem:
-            if problem.pattern and re.search(problem.pattern, line.error_text):
-                return problem
-        return LineProblem.NOT_OURS if exit_code == 0 else LineProblem.UNKNOWN
-
-
-def detail_of_ssh(errors: str) -> str:
-    """Return ssh's last line, for a log and for a dialog's details; it may name the host."""
-    lines = [plain_text(line).strip() for line in errors.splitlines()]
-    return next((line[:_MOST_DETAIL] for line in reversed(lines) if line), "")

@@ -1,18 +1,13 @@
-"""Another PC, which this one reaches with the system's own ``ssh``.
+"""Another PC, as the user named it; the system's own ``ssh`` reaches it.
 
-Nothing here opens a connection: this is what the user said of that PC, and the command that reaches
-it. The words that run there are fixed; the user's is only the host, which is refused where ssh or a
+The words that run there are fixed; the user's is only the host, which is refused where ssh or a
 shell could read more into it.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import sys
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -21,8 +16,6 @@ from gpu_studio.core.program_version import portable_archive, program_version
 
 LONGEST_NAME = 40
 LONGEST_HOST = 255
-CONNECT_TIMEOUT_S = 10
-"""Seconds until ssh gives up on a host that does not answer."""
 PLACES = (
     "gpu-studio",
     "/usr/bin/gpu-studio",
@@ -32,20 +25,6 @@ PLACES = (
 )
 """Where to look for the program there, in this order; docs/another-pc.md."""
 
-# ssh_config(5). ssh asks no questions, and gives up after 8 s without an answer.
-_OPTIONS = {
-    "BatchMode": "yes",
-    "ConnectTimeout": f"{CONNECT_TIMEOUT_S}",
-    "ServerAliveInterval": "2",
-    "ServerAliveCountMax": "3",
-    "ControlMaster": "no",
-    "ClearAllForwardings": "yes",
-    "ForwardX11": "no",
-    "ForwardAgent": "no",
-    "PermitLocalCommand": "no",
-    "LogLevel": "INFO",
-}
-ServedPart = Literal["hello", "engine", "sensors"]
 # What sh, cmd or a ProxyCommand's shell would read more into, and no host has.
 _NOT_IN_HOST = re.compile(r"""[\s"'`$;&|<>(){}!^*?#=]""")
 # Devices' own words: "cuda:0" must never be a PC.
@@ -122,36 +101,6 @@ def pc_from_text(text: str) -> OtherPc:
         is_word = re.fullmatch(r"[A-Za-z0-9_-]{1,40}", word) and not word.isdigit()
         name = word if is_word and not _OF_DEVICES.fullmatch(word) else "another PC"
     return OtherPc(name=name.strip(), host=host)
-
-
-def ssh_program() -> str:
-    """Return the path of the system's own ``ssh``; its name if there is none.
-
-    Windows has it in System32 since 2018. Another one in the PATH, such as Git's, knows neither its
-    agent nor its keys.
-    """
-    if sys.platform == "win32":
-        own = Path(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "OpenSSH", "ssh.exe")
-        if own.is_file():
-            return str(own)
-    return shutil.which("ssh") or "ssh"
-
-
-def ssh_command(pc: OtherPc, part: ServedPart) -> tuple[str, ...]:
-    """Return the command for one conversation with a PC.
-
-    ssh has no terminal (``-T``). A shared connection that the user opened is used
-    (``ControlPath``), none is left behind. Everything after ``--`` is the host and the command
-    there: ssh(1).
-
-    The ssh of Windows cannot share a connection. If the user's settings want one, it fails:
-    github.com/PowerShell/Win32-OpenSSH, issue 405.
-    """
-    options = dict(_OPTIONS)
-    if sys.platform == "win32":
-        options["ControlPath"] = "none"
-    words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-    return (ssh_program(), "-T", *words, "--", pc.host, f"{pc.program or PLACES[0]} serve {part}")
 
 
 def command_to_install() -> str:

@@ -1,11 +1,7 @@
-"""The window's side of an engine that runs in a child process. No torch here.
-
-An engine on another PC: how its child starts, and what its lines mean here.
-"""
+"""The window's side of an engine that runs in a child process. No torch here."""
 
 from __future__ import annotations
 
-import logging
 import threading
 from typing import TYPE_CHECKING
 
@@ -13,15 +9,10 @@ import msgspec
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.line_trouble import LineGreeting, LineProblem, LineTrouble, detail_of_ssh
-from gpu_studio.core.line_values import UntrustedError, event_here, request_there
 from gpu_studio.core.messages.engine_messages import EngineEnded, Heartbeat, RequestFailed, Stop
-from gpu_studio.core.messages.message import LineOpening
-from gpu_studio.core.other_pc import ssh_command
 from gpu_studio.core.packages_folder import variables_for
 from gpu_studio.core.protocol import decode_line, encode
 from gpu_studio.process.child_process import LONGEST_LINE, ChildProcess
-from gpu_studio.process.line_child import LineChild
 from gpu_studio.process.steady_memory import steady_variables
 
 if TYPE_CHECKING:
@@ -29,7 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.messages.message import Event, Request
-    from gpu_studio.core.other_pc import OtherPc
 
 
 _MODULE = "gpu_studio.engine.serve"
@@ -247,60 +237,3 @@ class QuickEngine(ProcessEngine):
             "or choose other devices."
         )
         return RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message, fatal=True))
-
-
-_MOST_ANSWER_BYTES = 1 << 30
-_log = logging.getLogger(__name__)
-
-
-class LineEngine(ProcessEngine):
-    """An engine of another PC; its devices have the PC's name in front.
-
-    Args:
-        pc: the other PC.
-        environment: the settings that CUDA reads there at the engine's start.
-    """
-
-    def __init__(self, pc: OtherPc, environment: EngineEnvironment | None = None) -> None:
-        super().__init__(environment)
-        self._pc = pc
-        self._greeting = LineGreeting(pc, "engine")
-        self._answer_bytes = 0  # since the last request
-
-    def _new_child(self) -> ChildProcess:
-        self._greeting = LineGreeting(self._pc, "engine")
-        opening = LineOpening(
-            visible_devices=self._environment.visible_devices,
-            allocator_configuration=self._environment.allocator_configuration,
-        )
-        return LineChild(ssh_command(self._pc, "engine"), encode(opening), self._greeting)
-
-    def _not_started(self, error: OSError) -> Event:
-        return self._failed(LineProblem.NO_SSH, str(error))
-
-    def _line_of(self, request: Request) -> bytes:
-        self._answer_bytes = 0
-        return encode(request_there(request, self._pc.name))
-
-    def _event_of(self, line: bytes) -> Event | Heartbeat:
-        self._answer_bytes += len(line)
-        if self._answer_bytes > _MOST_ANSWER_BYTES:
-            raise UntrustedError("an answer that does not end")
-        try:
-            return event_here(decode_line(line), self._pc.name)
-        except (msgspec.MsgspecError, RecursionError, UntrustedError) as error:
-            raise ValueError(str(error)) from error
-
-    def _unreadable(self, error: ValueError) -> Event:
-        return self._failed(LineProblem.NOT_OURS, str(error))
-
-    def _ended(self, child: ChildProcess, exit_code: int | None) -> Event:
-        assert isinstance(child, LineChild)
-        if self._abandoned:
-            return EngineEnded(exit_code=None, stopped=True)
-        trouble = self._greeting.trouble(child, exit_code)
-        return self._failed(trouble.problem, detail_of_ssh(child.error_text))
-
-    def _failed(self, problem: LineProblem, why: str) -> RequestFailed:
-        _log.warning("The line to another PC ended (%s): %s", problem.name, why)
-        return RequestFailed(failure=LineTrouble(problem, self._pc).failure)

@@ -76,7 +76,7 @@ class Pc(QObject):
 
 
 class Hello(Protocol):
-    """A question for a PC's greeting: `hardware.client.LineHello`."""
+    """A question for a PC's greeting: `line.clients.LineHello`."""
 
     def answer(self) -> Introduction:
         """Return what the PC says first; call it in a thread that may wait."""

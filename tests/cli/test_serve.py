@@ -8,7 +8,7 @@ from gpu_studio.cli.serve import LineServer
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.message import LineOpening
 from gpu_studio.core.protocol import decode_event, encode
-from gpu_studio.process import line_child
+from gpu_studio.line import line_child
 from gpu_studio.process.child_process import ChildProcess
 from tests.patience import until
 

@@ -6,10 +6,10 @@ import threading
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.line_trouble import Introduction, LineProblem, LineTrouble
-from gpu_studio.core.line_values import event_here, sensors_here
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
 from gpu_studio.core.messages.message import Greeting
 from gpu_studio.core.other_pc import OtherPc
+from gpu_studio.line.line_values import event_here, sensors_here
 from tests.fakes.descriptions import described_for
 from tests.fakes.pc import SteadySensors, gt_1030
 from tests.fakes.scripted_engine import Engines

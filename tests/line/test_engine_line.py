@@ -15,18 +15,17 @@ from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.devices.devices import Reading
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.line_trouble import LineGreeting, LineProblem, LineTrouble
+from gpu_studio.core.line_trouble import LineProblem, LineTrouble
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunFinished, RunStarted, RunWorkload
 from gpu_studio.core.other_pc import PLACES, OtherPc
-from gpu_studio.engine import client
-from gpu_studio.engine.client import LineEngine
-from gpu_studio.hardware.client import LineHello, LineSensors
+from gpu_studio.line import clients, line_child
+from gpu_studio.line.clients import LineEngine, LineHello, LineSensors
+from gpu_studio.line.ssh import LineGreeting
 from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
-from gpu_studio.process import line_child
 from tests.fakes.other_pcs import ATTIC
 from tests.fakes.pc import SteadySensors, cpu_only
 from tests.fakes.scripted_engine import Engines
@@ -129,7 +128,7 @@ def test_a_hostile_pc_gets_a_sentence_and_no_more(engine, play, code):
 
 
 def test_an_answer_that_does_not_end_is_cut_off(engine, play, monkeypatch):
-    monkeypatch.setattr(client, "_MOST_ANSWER_BYTES", 10_000)
+    monkeypatch.setattr(clients, "_MOST_ANSWER_BYTES", 10_000)
     play("greet()\nhear(), hear()\nwhile True: say(encode(Heartbeat())), time.sleep(0.001)")
     engine.send(_READ)
     assert problem_of(itertools.islice(engine.events(), 1000)) is LineProblem.NOT_OURS

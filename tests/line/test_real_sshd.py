@@ -12,8 +12,7 @@ from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.check_messages import CheckProgressed, RunCheck
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunWorkload, SamplesMeasured
-from gpu_studio.engine.client import LineEngine
-from gpu_studio.hardware.client import LineHello, LineSensors
+from gpu_studio.line.clients import LineEngine, LineHello, LineSensors
 from tests.family import family_running
 from tests.line.real_sshd import running_sshd, why_not
 from tests.patience import until

@@ -12,7 +12,6 @@ import pytest
 
 from gpu_studio.process import child_call
 from gpu_studio.process.child_call import ChildAnswer, ChildCall
-from gpu_studio.process.line_child import TooMuchError, split_lines
 from tests.family import family_running
 from tests.patience import PATIENCE_S, until
 
@@ -199,11 +198,3 @@ def test_the_pipes_are_kept_and_nothing_else_reaches_them():
         b"by a library",
         b"printed",
     ]
-
-
-def test_lines_are_whole_and_a_line_without_end_is_too_much() -> None:
-    chunks = iter([b"x" * 8] * 4)
-    with pytest.raises(TooMuchError):
-        list(split_lines(lambda _most: next(chunks), 20))
-    chunks = iter([b"a", b"b\r", b"\n\n  \nc", b"d\ne", b""])
-    assert list(split_lines(lambda _most: next(chunks), 20)) == [b"ab\n", b"cd\n"]

@@ -7,15 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gpu_studio.core.line_values import UntrustedError, event_here, sensors_here
 from gpu_studio.core.messages.placement_messages import FileInspected
-from gpu_studio.core.other_pc import (
-    PLACES,
-    OtherPc,
-    pc_from_text,
-    ssh_command,
-    ssh_program,
-)
+from gpu_studio.core.other_pc import PLACES, OtherPc, pc_from_text
+from gpu_studio.line.line_child import TooMuchError, split_lines
+from gpu_studio.line.line_values import UntrustedError, event_here, sensors_here
+from gpu_studio.line.ssh import ssh_command, ssh_program
 from tests.fakes.pc import gt_1030
 
 _ATTIC = OtherPc(name="attic", host="me@attic.local")
@@ -155,3 +151,11 @@ def test_a_path_there_is_none_here_and_a_snippet_says_where_it_came_from() -> No
     assert here.snippet == "# For attic, where it came from.\nimport torch"
     with pytest.raises(UntrustedError):
         event_here(msgspec.structs.replace(there, snippet="x" * 200_000), "attic")
+
+
+def test_lines_are_whole_and_a_line_without_end_is_too_much() -> None:
+    chunks = iter([b"x" * 8] * 4)
+    with pytest.raises(TooMuchError):
+        list(split_lines(lambda _most: next(chunks), 20))
+    chunks = iter([b"a", b"b\r", b"\n\n  \nc", b"d\ne", b""])
+    assert list(split_lines(lambda _most: next(chunks), 20)) == [b"ab\n", b"cd\n"]
