@@ -6,6 +6,7 @@ Standard library only, like wheels.py, which uses it.
 from __future__ import annotations
 
 import json
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -131,8 +132,9 @@ class WheelTable(NamedTuple):
         return self.build(tag).version or f"{self.torch_version}+{tag}"
 
 
+@cache
 def load_table() -> WheelTable:
-    """Read `resources/wheels.json`.
+    """Return the table of `resources/wheels.json`, which is read once.
 
     Raises:
         MissingResourceError: The file is missing or invalid.

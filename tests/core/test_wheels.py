@@ -244,6 +244,7 @@ def test_a_missing_or_broken_resource_is_one_kind_of_error(
     with pytest.raises(MissingResourceError, match=r"resources/no/such\.json is missing"):
         resource_path("no/such.json")
     monkeypatch.setattr(resources, "_PACKAGE_DIR", tmp_path / "gpu_studio")
+    load_table.cache_clear()
     with pytest.raises(MissingResourceError):
         load_table()
     (tmp_path / "resources").mkdir()

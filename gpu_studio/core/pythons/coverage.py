@@ -7,7 +7,6 @@ Intel's there as well, and PyTorch's own builds for ROCm in `resources/torch_rel
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core import operating_system
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.maker_builds import MakerCard
     from gpu_studio.core.pythons.torch_files import TorchFiles
 
-_table = cache(load_table)  # each Python asks it for each card
 _NVIDIA = "NVIDIA"
 _PYTORCH = "https://download.pytorch.org/whl"
 # Builds beside the usual one of their time, with the same code: torchaudio has none for some.
@@ -137,13 +135,13 @@ def covers(torch: TorchFiles, card: PcCard, pc: ThisPc) -> bool | None:
     chip = card.other.chip
     if torch.kind == ROCM:
         return _rocm_covers(torch, chip)
-    known = _table().build("xpu").chips.get(pc.key, ())
+    known = load_table().build("xpu").chips.get(pc.key, ())
     is_old = version_numbers(torch.version)[:2] < _OLDEST_XPU or chip in _NEWEST_CHIPS
     return None if is_old and chip in known else chip in known
 
 
 def _cuda_covers(torch: TorchFiles, card: tuple[int, int], pc: ThisPc) -> bool | None:
-    table = _table()
+    table = load_table()
     cuda = cuda_version(torch.tag)
     newest = next((code for since, code in _NEWEST_CODE if cuda >= since), (7, 5))
     oldest = next((code for since, code in _OLDEST_CODE if cuda >= since), (3, 0))
@@ -190,7 +188,7 @@ def cuda_version(tag: str) -> tuple[int, int]:
 def driver_runs(tag: str, pc: ThisPc) -> bool:
     """Return whether the driver is new enough for a build; also if either is unknown."""
     major, minor = cuda_version(tag)
-    floor = driver_floor(_table(), f"{major}.{minor}", pc.driver_system)
+    floor = driver_floor(load_table(), f"{major}.{minor}", pc.driver_system)
     have = version_numbers(pc.driver)
     return not have or not floor or have >= version_numbers(floor)
 
@@ -220,7 +218,7 @@ def choices(card: PcCard, pc: ThisPc, installed: str, minor: int | None) -> Iter
                 version + label, tag, f"{_PYTORCH}/{tag}", "",
                 release.vision and release.vision + label, audio and audio + label,
             )  # fmt: skip
-    table = _table()
+    table = load_table()
     if card.other is not None and card.maker == "AMD" and table.python[0] <= (python or (3, 11)):
         judged = judge(card.other, table, pc.key, pc.kernel, python or (3, 11))
         if judged.verdict is BuildVerdict.BUILD and judged.build is not None:
@@ -241,7 +239,7 @@ def _nearest_first(installed: str, versions: Sequence[str]) -> list[str]:
 
 def _tags(card: PcCard, pc: ThisPc, version: str) -> Iterator[str]:
     """Yield the tags of one release with code for a card, the usual ones first."""
-    series, table = version_numbers(version)[:2], _table()
+    series, table = version_numbers(version)[:2], load_table()
     if card.maker == _NVIDIA:
         rows = [
             row.tag

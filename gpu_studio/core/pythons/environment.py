@@ -35,6 +35,7 @@ class PythonKind(str, Enum):
     PLAIN = "python"
     USER = "user"  # the packages of one user, beside a Python elsewhere
     SYSTEM = "system"  # the packages of a Linux distribution
+    ENGINE = "engine"  # a build of GPU Studio's own, beside its record
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +84,8 @@ def kind_of(folder: str, names: Sequence[str]) -> PythonKind | None:
         return PythonKind.PLAIN if is_python else None
     if os.path.basename(folder).lower() in _PLACES:
         return PythonKind.USER
-    return None
+    is_engine = "torch" in has and os.path.isfile(f"{folder}.json")
+    return PythonKind.ENGINE if is_engine else None
 
 
 def environments_in(folder: str, kind: PythonKind) -> Iterator[Environment]:
@@ -103,7 +105,7 @@ def closed_sites(folder: str, kind: PythonKind) -> list[str]:
 
 def _sites(folder: str, kind: PythonKind) -> Iterator[tuple[str, int | None]]:
     """Yield the places for packages of a Python, each with its version if its path says it."""
-    if kind is PythonKind.USER:
+    if kind in (PythonKind.USER, PythonKind.ENGINE):
         yield folder, None
         return
     windows = os.path.join(folder, "Lib", "site-packages")
@@ -186,6 +188,8 @@ def _minor(folder: str, config: str, site: str) -> int | None:
 
 def _interpreter(folder: str, kind: PythonKind, site: str, minor: int | None) -> str:
     """Return the path of an interpreter, which need not be there, or how Windows finds it."""
+    if kind is PythonKind.ENGINE:
+        return ""  # it has none of its own
     if kind is PythonKind.USER:
         return _of_user(site, minor)
     exact = [f"bin/python3.{minor}"] if minor is not None else []

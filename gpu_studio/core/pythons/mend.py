@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpu_studio.core.program_form import typed
 from gpu_studio.core.pythons.environment import PythonKind
 from gpu_studio.core.pythons.torch_files import names_in
 
@@ -48,6 +49,9 @@ def line_for(
         system: "Linux" or "Windows", whose shells it is for.
         only: what to install, if PyTorch itself is right: ``torchvision``.
     """
+    if one.kind is PythonKind.ENGINE:
+        command = "repair" if one.torch.trouble else "install"
+        return MendLine(typed(f"gpu-studio engine {command}"))
     why_none = _why_none(one)
     if why_none:
         return MendLine(why_none=why_none)

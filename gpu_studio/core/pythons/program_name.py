@@ -14,6 +14,7 @@ from gpu_studio.core.texts import plain_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+OWN_NAME = "GPU Studio"
 # Files that a program's folder has together, and its name; the first that fits is taken.
 _MARKS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("comfy", "main.py"), "ComfyUI"),
@@ -62,7 +63,7 @@ def program_of(folder: str, home: str, own_prefix: str) -> str:
         own_prefix: the folder of GPU Studio's own Python.
     """
     if os.path.realpath(folder) == os.path.realpath(own_prefix):
-        return "GPU Studio"
+        return OWN_NAME
     parts = folder.replace("\\", "/").rstrip("/").split("/")
     for way, tool in _TOOLS:
         if tuple(part.lower() for part in parts[-1 - len(way) : -1]) == way:

@@ -24,7 +24,7 @@ from gpu_studio.core.pythons.environment import (
     environments_in,
     kind_of,
 )
-from gpu_studio.core.pythons.program_name import program_of
+from gpu_studio.core.pythons.program_name import OWN_NAME, program_of
 from gpu_studio.core.texts import plain_text
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ _SKIPPED = frozenset({
 _CACHES = frozenset({"caches", ".cache", "cache"})
 _OF_CACHES = frozenset({"uv", "pypoetry"})  # what has environments in there
 _WHEELS = "archive-v0"  # uv's unpacked wheels, and the environments of uvx
+# What has no other Python in it.
+_WITHOUT_OTHERS = (PythonKind.VENV, PythonKind.USER, PythonKind.EMBEDDED, PythonKind.ENGINE)
 _NETWORK = frozenset({
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "drvfs", "afs", "ceph", "davfs", "fuse.sshfs",
     "fuse.rclone", "fuse.gvfsd-fuse", "autofs", "glusterfs",
@@ -218,7 +220,9 @@ class _Search:
         kind = kind_of(folder, names)
         if kind is not None:
             self._take(folder, kind)
-            if kind in (PythonKind.VENV, PythonKind.USER, PythonKind.EMBEDDED):
+            if kind is PythonKind.VENV and "engines" in folders:
+                return [os.path.join(folder, "engines")]  # a checkout of GPU Studio
+            if kind in _WITHOUT_OTHERS:
                 return []
             if depth:  # a home may have bin and lib as well
                 folders = [name for name in folders if name in ("envs", "share", "opt", ".local")]
@@ -262,7 +266,8 @@ class _Search:
             site = os.path.realpath(one.site)
             if site not in self._sites:
                 self._sites.add(site)
-                name = program_of(one.folder, self._home, sys.prefix)
+                is_own = kind is PythonKind.ENGINE
+                name = OWN_NAME if is_own else program_of(one.folder, self._home, sys.prefix)
                 self._environments.append(_sendable(one, name))
         closed = closed_sites(folder, kind)
         for site in closed:
@@ -308,7 +313,8 @@ def _beside(folders: tuple[str, ...]) -> Iterator[str]:
 def _usual_roots(home: str) -> Iterator[str]:
     """Yield where to look without a wish: what tools make first, then everything of the user's."""
     for way in (
-        ".local/share/uv", ".local/share/pipx", ".local/pipx", "pipx", ".cache/uv", ".pyenv",
+        ".local/share/gpu-studio", "AppData/Local/gpu-studio", ".local/share/uv",
+        ".local/share/pipx", ".local/pipx", "pipx", ".cache/uv", ".pyenv",
         ".cache/pypoetry", ".virtualenvs", "AppData/Roaming/uv", "AppData/Local/uv",
         "AppData/Local/Programs", "AppData/Local/Packages", "AppData/Roaming/Python",
     ):  # fmt: skip

@@ -16,6 +16,7 @@ from gpu_studio.core.pythons.coverage import (
     cuda_version,
     driver_runs,
 )
+from gpu_studio.core.pythons.environment import PythonKind
 from gpu_studio.core.pythons.mend import MendLine, line_for
 from gpu_studio.core.pythons.releases import torch_releases
 from gpu_studio.core.pythons.torch_files import CPU, CUDA, ROCM
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.pythons.search import FoundPythons
 
 _OTHER_MAKERS = {CUDA: "NVIDIA", ROCM: "AMD", "xpu": "Intel"}
+_SPARE = "GPU Studio has another build for this PC."
 _STABLE_AUDIO = (2, 11)  # from here on, torchaudio asks for no exact PyTorch
 
 
@@ -66,9 +68,21 @@ class Judged(NamedTuple):
 
 
 def judged(environments: Sequence[Environment], pc: ThisPc) -> list[Judged]:
-    """Return the verdicts, those that need something first."""
+    """Return the verdicts, those that need something first.
+
+    Of GPU Studio's own builds, the program takes one that is right.
+    """
     order = [*PythonVerdict]
-    return sorted((_judge(one, pc) for one in environments), key=lambda j: order.index(j.verdict))
+    found = [_judge(one, pc) for one in environments]
+    own = [one for one in found if one.environment.kind is PythonKind.ENGINE]
+    if any(one.verdict is PythonVerdict.RIGHT for one in own):
+        found = [
+            one._replace(verdict=PythonVerdict.RIGHT, reason=_SPARE, line=MendLine())
+            if one in own and one.verdict is PythonVerdict.WRONG
+            else one
+            for one in found
+        ]
+    return sorted(found, key=lambda one: order.index(one.verdict))
 
 
 def _judge(one: Environment, pc: ThisPc) -> Judged:

@@ -6,19 +6,22 @@ import os
 import sys
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
 import pytest
 
 from gpu_studio.core.pythons import search, torch_files
-from gpu_studio.core.pythons.coverage import ThisPc
+from gpu_studio.core.pythons.coverage import PcCard, ThisPc
 from gpu_studio.core.pythons.search import AskPythons, FoundPythons, ask_for_pythons, find_pythons
 from gpu_studio.core.pythons.verdict import PythonVerdict, judged
 from gpu_studio.process.child_call import call_child
 from tests.core.pythons.made_pythons import LINUX_SITE, make_venv, put_torch
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="made with links and pipes")
+
+GTX_1060 = ThisPc((PcCard("GTX 1060", "GTX 1060 (6.1)", "NVIDIA", (6, 1)),), "580.95")
 
 
 def folders_of(found):
@@ -187,6 +190,27 @@ def test_a_file_of_a_program_and_its_inner_folder_lead_to_its_python(tmp_path):
             path.write_text("")
         (one,) = find_pythons(str(path)).environments
         assert one.program == "ComfyUI portable"
+
+
+def test_gpu_studios_own_builds_are_listed_and_only_one_has_to_fit(tmp_path):
+    checkout = tmp_path / "checkout" / ".venv"
+    make_venv(checkout)
+    for engines in (checkout / "engines", tmp_path / "data" / "engines"):
+        for family, version in (("cpu", "2.13.0+cpu"), ("cu126", "2.13.0+cu126")):
+            (engines / family).mkdir(parents=True)
+            put_torch(engines / family, version)
+            (engines / f"{family}.json").write_text("{}")
+        (engines / "unfinished").mkdir()
+        put_torch(engines / "unfinished", "2.13.0+cu130")
+    found = find_pythons(str(tmp_path))
+    assert {one.program for one in found.environments} == {"GPU Studio"}
+    assert [Path(folder).name for folder in folders_of(found)] == ["cpu", "cu126"] * 2
+    verdicts = judged(found.environments, GTX_1060)
+    assert {one.verdict for one in verdicts} == {PythonVerdict.RIGHT}
+    cpu = [one for one in found.environments if one.torch.kind == "cpu"]
+    for one in judged(cpu, GTX_1060):
+        assert one.verdict is PythonVerdict.WRONG
+        assert "engine install" in one.line.text
 
 
 def test_nothing_in_a_folder_is_changed(venv, tmp_path):
