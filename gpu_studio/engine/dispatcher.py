@@ -24,12 +24,7 @@ from gpu_studio.core.messages.memory_messages import (
 )
 from gpu_studio.core.messages.own_code_messages import OpenOwnCode, OwnCodePrinted
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed, RunPitfall
-from gpu_studio.core.messages.placement_messages import (
-    InspectFile,
-    PlaceModel,
-    PlaceTensors,
-    UseDevice,
-)
+from gpu_studio.core.messages.placement_messages import PlaceModel, UseDevice
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
 
 if TYPE_CHECKING:
@@ -131,14 +126,6 @@ class Dispatcher:
                 yield use_device(request.device)
             case PlaceModel():
                 yield from self._place(request)
-            case PlaceTensors():
-                from gpu_studio.engine.switcher.tensor_placement import place_tensors
-
-                yield from place_tensors(request)
-            case InspectFile():
-                from gpu_studio.engine.switcher.tensor_file import inspect_file
-
-                yield inspect_file(request.path)
             case RunPitfall():
                 from gpu_studio.engine.pitfalls.registry import run_pitfall
 

@@ -33,7 +33,7 @@ _MOST_DEVICES = 128
 _ADDRESSES = frozenset(
     ("device", "address", "device_before", "device_after", "output_device", "result_device")
 )
-_EMPTIED = {"path": "", "snapshot_path": "", "recording": None}
+_EMPTIED = {"snapshot_path": "", "recording": None}
 """Fields that would be a path here, or would say that a result is only recorded."""
 _OF_SEVERAL_LINES = frozenset(("output", "error", "error_text", "explanation", "traceback_text"))
 _SNIPPET = "snippet"

@@ -13,12 +13,7 @@ from gpu_studio.core.messages.memory_messages import (
     RunMemoryExperiment,
 )
 from gpu_studio.core.messages.pitfall_messages import RunPitfall
-from gpu_studio.core.messages.placement_messages import (
-    InspectFile,
-    PlaceModel,
-    PlaceTensors,
-    UseDevice,
-)
+from gpu_studio.core.messages.placement_messages import PlaceModel, UseDevice
 from gpu_studio.model.engine_session import Reply
 from gpu_studio.model.pages import LESSONS, MEMORY, SWITCH, PageId
 
@@ -28,9 +23,7 @@ if TYPE_CHECKING:
 # A run is missing: each page that runs workloads shows the code of the run that it shows.
 _PAGES = {
     UseDevice: SWITCH,
-    InspectFile: SWITCH,
     PlaceModel: SWITCH,
-    PlaceTensors: SWITCH,
     RunPitfall: LESSONS,
     EmptyCache: MEMORY,
     ReadMemory: MEMORY,

@@ -1,24 +1,10 @@
 import json
-import os
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-import torch
 
 from gpu_studio.cli import argument_types
 from gpu_studio.cli.main import build_parser
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-
-
-def typed(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpu_studio", *arguments],
-        capture_output=True, encoding="utf-8", timeout=240, cwd=ROOT,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"},  # a pipe of Windows has its own
-    )  # fmt: skip
 
 
 def events(done: subprocess.CompletedProcess[str]) -> list[dict]:
@@ -55,19 +41,6 @@ def test_a_move_that_fails_is_the_last(type_here):
     assert done.stdout.count("before") == 1
 
 
-def test_a_file_is_described_before_it_is_placed(tmp_path: Path):
-    path = tmp_path / "mine.pt"
-    torch.save({"w": torch.ones(2, 3), "epoch": 1}, path)
-    done = typed("place", str(path), "--device", "cpu", "--dtype", "float16")
-    assert (done.returncode, done.stderr) == (0, "")
-    first, head, row, *_, proof = done.stdout.splitlines()
-    assert "1 tensor of 24 bytes" in first
-    assert head.split() == ["name", "shape", "type", "bytes", "before", "after"]
-    assert row.split() == ["w", "2", "×", "3", "float16", "12", "cpu", "cpu"]
-    assert "file" in proof
-    assert "not" not in proof.split()
-
-
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
@@ -75,9 +48,8 @@ def test_a_file_is_described_before_it_is_placed(tmp_path: Path):
         (("mlp", "--device", "cuda:7"), 1, "cuda:7"),
         (("mlp", "--device", "cpu", "--dtype", "int3"), 2, "float16"),
         (("mlp",), 2, "--device"),
-        ((), 2, "MODEL|FILE"),
+        ((), 2, "MODEL"),
         (("mlp", "--device", "cuda"), 1, "cuda:0"),
-        (("nowhere.pt", "--device", "cpu"), 1, "nowhere.pt"),
     ],
 )
 def test_what_cannot_be_placed_is_one_line(type_here, arguments, status, words):
@@ -109,16 +81,6 @@ def test_cuda_alone_is_pytorchs_current_card(command: list[str]):
 def test_another_makers_card_has_its_number_as_well():
     assert argument_types.devices("xpu,xpu:1") == ("xpu:0", "xpu:1")
     assert argument_types.device("model:1996") == "model:1996"
-
-
-def test_a_file_with_code_in_it_is_refused_in_json_too(type_here, tmp_path: Path):
-    path = tmp_path / "evil.pt"
-    torch.save(torch.nn.Linear(2, 2), path)
-    done = type_here("place", str(path), "--device", "cpu", "--json")
-    assert done.returncode == 1
-    (failed,) = events(done)
-    assert failed["failure"]["kind"] == "file_refused"
-    assert failed["failure"]["message"] in done.stderr
 
 
 def test_a_pitfall_ends_with_its_result(type_here):

@@ -26,9 +26,7 @@ from gpu_studio.core.messages.memory_messages import ReadMemory, RunMemoryExperi
 from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.pitfall_messages import Figure, RunPitfall
 from gpu_studio.core.messages.placement_messages import (
-    InspectFile,
     PlaceModel,
-    PlaceTensors,
     UseDevice,
 )
 from gpu_studio.core.messages.run_messages import RunWorkload
@@ -92,9 +90,7 @@ def scripts_of_all_pages() -> dict[type, Any]:
         UseDevice: answers.use,
         RunPitfall: _fall,
         RunWorkload: partial(_time_it, folder),
-        InspectFile: answers.inspect,
         PlaceModel: answers.place_model,
-        PlaceTensors: answers.place_tensors,
         ReadMemory: _read,
         RunCheck: lambda _engine, request: check_round(request),
         RunMemoryExperiment: lambda _engine, _request: [

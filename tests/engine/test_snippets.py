@@ -1,20 +1,12 @@
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 
 from gpu_studio.core.check.stages import check_code
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.core.messages.placement_messages import (
-    InspectFile,
-    PlaceFinished,
-    PlaceModel,
-    PlaceTensors,
-    TensorsPlaced,
-)
+from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceModel
 from gpu_studio.core.messages.run_messages import RunStarted
 from gpu_studio.core.switcher.whole_snippet import runs_as_it_stands, snippet_for_device
 from gpu_studio.engine import device
@@ -61,44 +53,6 @@ def test_a_placements_snippet_moves_the_model(
     assert first.endswith(f"torch.{dtype or 'float32'} cpu")
     assert len(tensors) == finished.tensors
     assert all(line.endswith(" cpu") for line in tensors)
-
-
-@pytest.mark.parametrize("dtype", ["", "float16"])
-def test_a_files_snippet_opens_it_safely_and_moves_it(
-    dtype: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    path = tmp_path / ("it's mine.pt" if sys.platform == "win32" else 'it\'s "mine".pt')
-    torch.save({"w": torch.ones(3), "n": torch.tensor(2), "epoch": 3}, path)
-    request = PlaceModel(path=str(path), device="cpu", dtype=dtype)
-    (finished,) = only(PlaceFinished, ask(request))
-    assert "weights_only=True" in finished.snippet
-    assert run_snippet(finished.snippet, capsys).splitlines() == [
-        f"w (3,) torch.{dtype or 'float32'} cpu", "n () torch.int64 cpu",
-    ]  # fmt: skip
-
-
-def test_looking_at_a_file_writes_how_it_is_opened(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    path = tmp_path / "checkpoint.pt"
-    torch.save({"model": {"w": torch.ones(3), "b": {"n": torch.tensor(2)}}, "epoch": 3}, path)
-    (result,) = ask(InspectFile(path=str(path)))
-    assert "weights_only=True" in result.snippet
-    assert run_snippet(result.snippet, capsys).splitlines() == [
-        "model.w (3,) torch.float32", "model.b.n () torch.int64",
-        f"{result.tensors} tensors of {result.tensor_bytes} bytes",
-    ]  # fmt: skip
-    (finished,) = only(PlaceFinished, ask(PlaceModel(path=str(path), device="cpu")))
-    assert run_snippet(finished.snippet, capsys).splitlines() == [
-        "model.w (3,) torch.float32 cpu", "model.b.n () torch.int64 cpu",
-    ]  # fmt: skip
-
-
-def test_the_tensors_snippet_places_both(capsys: pytest.CaptureFixture[str]):
-    (placed,) = only(TensorsPlaced, ask(PlaceTensors(device="cpu", size=8, dtype="float64")))
-    assert run_snippet(placed.snippet, capsys).splitlines() == [
-        "made on cpu", "now on cpu", "their product is on cpu",
-    ]  # fmt: skip
 
 
 def test_the_lines_that_torchrun_starts_are_not_said_to_run_as_they_stand():

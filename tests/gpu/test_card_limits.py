@@ -6,7 +6,6 @@ import torch
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages import run_messages
 from gpu_studio.core.messages.message import Event
-from gpu_studio.core.messages.placement_messages import PlaceTensors, TensorsPlaced
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, SamplesMeasured
 from gpu_studio.engine.benchmark.admission import LONGEST_KERNEL_S, kernel_time_s
 from gpu_studio.engine.device import resolve, uuid_of
@@ -100,18 +99,6 @@ def test_a_careless_script_pays_for_the_start_of_cuda(card: str, ask: Ask) -> No
     assert result.details.naive.printed_s <= result.details.naive.finished_s
     assert result.details.naive.printed_s > result.median_s
     assert "starting CUDA" in result.details.naive.sentence
-
-
-@pytest.mark.real_kernels
-def test_a_moved_matrix_has_the_bandwidth_of_a_copy(card: str, ask: Ask) -> None:
-    """The first move of a process counts as the others do: no memory is asked for in it."""
-    copied = finished(
-        run_on(ask, card, workload="copy", size=64, options={"direction": "h2d"}, budget_s=0.5)
-    )
-    moved = ask(PlaceTensors(device=card, size=4096, dtype="float32"))[-1]
-    assert isinstance(moved, TensorsPlaced), moved
-    assert moved.moved_bytes == 64 << 20
-    assert 0.5 < moved.moved_bytes / moved.moved_s / copied.throughput < 1.5
 
 
 @pytest.mark.real_kernels

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gpu_studio.core.messages.placement_messages import FileInspected
+from gpu_studio.core.messages.memory_messages import OomFinished
 from gpu_studio.core.other_pc import PLACES, OtherPc, pc_from_text
 from gpu_studio.line.line_child import TooMuchError, split_lines
 from gpu_studio.line.line_values import UntrustedError, event_here, sensors_here
@@ -142,12 +142,13 @@ def test_an_inventory_that_no_pc_has_is_refused(times: int) -> None:
 
 
 def test_a_path_there_is_none_here_and_a_snippet_says_where_it_came_from() -> None:
-    there = FileInspected(
-        path="/etc/passwd", size_bytes=1, tensors=1, tensor_bytes=1, snippet="import torch"
-    )
+    there = OomFinished(
+        device="model:1996", outcome="fits", tensors=1, tensor_bytes=1,
+        snapshot_path="/etc/passwd", snippet="import torch",
+    )  # fmt: skip
     here = event_here(there, "attic")
-    assert isinstance(here, FileInspected)
-    assert here.path == ""
+    assert isinstance(here, OomFinished)
+    assert here.snapshot_path == ""
     assert here.snippet == "# For attic, where it came from.\nimport torch"
     with pytest.raises(UntrustedError):
         event_here(msgspec.structs.replace(there, snippet="x" * 200_000), "attic")

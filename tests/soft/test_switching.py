@@ -3,7 +3,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import DescribeEngine
@@ -12,8 +11,6 @@ from gpu_studio.core.messages.placement_messages import (
     PlaceFinished,
     PlaceModel,
     PlaceRow,
-    PlaceTensors,
-    TensorsPlaced,
     UseDevice,
 )
 from gpu_studio.engine.pitfalls.registry import PITFALLS
@@ -67,35 +64,6 @@ def test_a_move_reports_what_it_took_of_allocator_and_card(engine: EngineChild) 
     assert first.card_delta_bytes == 20 * MIB
     again = engine.ask(PlaceModel(model="linear_1000", device="cuda:1"))[-1]
     assert (again.allocated_delta_bytes, again.card_delta_bytes) == (0, 0)
-
-
-def test_a_file_goes_to_a_card_and_comes_back_bit_for_bit(
-    engine: EngineChild, tmp_path: Path
-) -> None:
-    path = tmp_path / "mine.pt"
-    torch.save({"w": torch.randn(300, 300), "n": torch.arange(5)}, path)
-    for device in ("cuda:1", "cuda:0", "cpu"):
-        events = engine.ask(PlaceModel(path=str(path), device=device))
-        assert {row.device_after for row in only(PlaceRow, events)} == {device}
-        assert (events[-1].proof, events[-1].same_output) == ("values", True)
-        assert events[-1].output_device == device
-
-
-def test_tensors_are_moved_or_made_on_the_card_that_was_asked(
-    pc: SoftPc, engine: EngineChild
-) -> None:
-    events = engine.ask(PlaceTensors(device="cuda:1", size=500, dtype="float32"))
-    placed = events[-1]
-    assert isinstance(placed, TensorsPlaced)
-    assert [(row.device_before, row.device_after) for row in only(PlaceRow, events)] == [
-        ("cpu", "cuda:1"), ("cuda:1", "cuda:1"), ("cuda:1", "cuda:1"),
-    ]  # fmt: skip
-    assert placed.same_values is True
-    assert placed.result_device == "cuda:1"
-    assert placed.allocated_delta_bytes == 2 * (-(-500 * 500 * 4 // 512) * 512)
-    first, second = pc.use_of(engine.process.pid).cards
-    assert first.contexts == 0
-    assert second.copied_in_bytes >= placed.moved_bytes
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -172,26 +140,14 @@ def test_a_card_without_code_in_this_pytorch_is_named_all_the_same(
     assert "NVIDIA GeForce GT 1030, and is the same card after" in finished.broken.sentence
 
 
-def test_after_a_pitfall_the_budget_is_gone(engine: EngineChild) -> None:
-    engine.ask(RunPitfall(name="out_of_memory", device="cuda:1"))
-    placed = engine.ask(PlaceTensors(device="cuda:1", size=12000, dtype="float32"))[-1]
-    assert isinstance(placed, TensorsPlaced)  # 1.7 GB, above the budget of the pitfall
-
-
 def test_every_snippet_that_names_a_card_runs(
-    engine: EngineChild, pc: SoftPc, child: MakeChild, tmp_path: Path
+    engine: EngineChild, pc: SoftPc, child: MakeChild
 ) -> None:
-    path = tmp_path / "mine.pt"
-    torch.save({"w": torch.ones(3), "n": torch.arange(5)}, path)
     requests: list[Any] = [DescribeEngine(), UseDevice(device="cuda:1")]
     requests += [
         PlaceModel(model=model.description.name, device="cuda:1", dtype=dtype)
         for model in MODELS
         for dtype in ("", "float16")
-    ]
-    requests += [
-        PlaceModel(path=str(path), device="cuda:1"),
-        PlaceTensors(device="cuda:1", size=64, dtype="float32"),
     ]
     one = child(pc)
     for request in requests:

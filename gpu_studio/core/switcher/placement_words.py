@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.link import link_bytes_per_s
 from gpu_studio.core.engine import describe_exit
 from gpu_studio.core.failure import FailureKind
@@ -14,14 +13,9 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.link import Link
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.messages.engine_messages import EngineEnded
-    from gpu_studio.core.messages.placement_messages import (
-        FileInspected,
-        PlaceFinished,
-        TensorsPlaced,
-    )
+    from gpu_studio.core.messages.placement_messages import PlaceFinished
 
 _NEXT_STEPS = {
-    FailureKind.FILE_REFUSED: "Choose another file.",
     FailureKind.NO_CUDA: "The Devices tab shows what is missing and how to fix it.",
     FailureKind.NO_SUCH_DEVICE: "Choose one of them.",
     FailureKind.NO_KERNEL: "The Devices tab names the build that has code for it.",
@@ -42,7 +36,8 @@ def explain_move(finished: PlaceFinished, link: Link | None = None) -> str:
     """
     parts = [_moved(finished)]
     if finished.moved_bytes and finished.elapsed_s:
-        parts.append(_bandwidth(finished, link))
+        rate = finished.moved_bytes / finished.elapsed_s
+        parts.append(_rate(rate, finished.moved_bytes, link))
     deltas = (
         ("allocated", finished.allocated_delta_bytes),
         ("reserved", finished.reserved_delta_bytes),
@@ -51,46 +46,6 @@ def explain_move(finished: PlaceFinished, link: Link | None = None) -> str:
     parts += [f"{name} {_signed(delta)}" for name, delta in deltas if delta is not None]
     parts.append(_proof(finished))
     return "  ·  ".join(filter(None, (*parts, finished.untested)))
-
-
-def describe_file(inspected: FileInspected) -> str:
-    """Return a file's contents in words, before it is opened."""
-    many = "1 tensor" if inspected.tensors == 1 else f"{inspected.tensors} tensors"
-    text = (
-        f"{format_bytes(inspected.size_bytes)} on disk, {many} of "
-        f"{format_bytes(inspected.tensor_bytes)} in memory."
-    )
-    if inspected.left_out:
-        others = (
-            "1 other value" if inspected.left_out == 1 else f"{inspected.left_out} other values"
-        )
-        text += f" {others} in it will be left out."
-    return f"{text} PyTorch opens it with weights_only, which runs no code."
-
-
-def explain_tensors(placed: TensorsPlaced, link: Link | None = None) -> str:
-    """Return how both matrices reached the device, and the device of their product."""
-    parts = [
-        f"x: made on the CPU in {format_duration(placed.cpu_made_s)}, moved in "
-        f"{format_duration(placed.moved_s)}",
-        f"w: made on {placed.device} in {format_duration(placed.made_s)}",
-    ]
-    if not is_cpu(placed.device) and placed.moved_s:
-        rate = placed.moved_bytes / placed.moved_s
-        parts.append(_rate(rate, placed.moved_bytes, link))
-    if placed.allocated_delta_bytes is not None:
-        parts.append(f"allocated {_signed(placed.allocated_delta_bytes)}")
-    parts.append(
-        "x, read back, is identical bit for bit"
-        if placed.same_values
-        else "x, read back, is different"
-    )
-    parts.append(f"their product is on {placed.result_device}")
-    return "  ·  ".join(filter(None, (*parts, placed.untested)))
-
-
-def _bandwidth(finished: PlaceFinished, link: Link | None) -> str:
-    return _rate(finished.moved_bytes / finished.elapsed_s, finished.moved_bytes, link)
 
 
 def _rate(bytes_per_s: float, moved_bytes: int, link: Link | None) -> str:
@@ -122,8 +77,6 @@ def _moved(finished: PlaceFinished) -> str:
 def _proof(finished: PlaceFinished) -> str:
     if finished.same_output is None:
         return "the outputs were not compared"
-    if finished.proof == "values":
-        return _proof_of_values(finished)
     if finished.largest_difference is None:
         return "same input, but the output is now NaN"
     difference = _scientific(finished.largest_difference)
@@ -133,23 +86,6 @@ def _proof(finished: PlaceFinished) -> str:
         f"same input, different output: largest difference {difference}, "
         f"more than the {_scientific(finished.tolerance)} that rounding explains"
     )
-
-
-def _proof_of_values(finished: PlaceFinished) -> str:
-    difference = finished.largest_difference
-    if finished.same_output:
-        if not finished.tolerance:
-            return "read back, identical to the file bit for bit"
-        sentence = _scientific(difference or 0.0)
-        return (
-            f"read back, identical to the file except for rounding (largest difference {sentence})"
-        )
-    if finished.tolerance:
-        return (
-            "read back, different from the file: some values are too large or too small for the "
-            "new type"
-        )
-    return "read back, different from the file"
 
 
 def _scientific(value: float) -> str:

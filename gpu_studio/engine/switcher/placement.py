@@ -1,9 +1,9 @@
-"""Moving a model or a file between devices: each tensor's place, and proof that nothing changed."""
+"""Moving a model between devices: each tensor's place, and proof that nothing changed."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+import time
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import torch
@@ -25,12 +25,11 @@ from gpu_studio.engine.device import (
     free_bytes,
     prove_kernels,
     refuse_bfloat16_products,
+    synchronize,
     uuid_of,
 )
 from gpu_studio.engine.device import resolve as resolve_device
 from gpu_studio.engine.switcher.models import find_model
-from gpu_studio.engine.switcher.tensor_file import open_tensors, snippet_to_open, version_of
-from gpu_studio.engine.switcher.timed_copy import TimedCopy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,76 +59,67 @@ def use_device(address: str) -> DeviceUsed:
 
 
 class Placement:
-    """The last model or file that was moved. It stays on its device until the next move."""
+    """The last model that was moved. It stays on its device until the next move."""
 
     def __init__(self) -> None:
-        self._placed: Placed | None = None
+        self._placed: PlacedModel | None = None
 
     def place(self, request: PlaceModel) -> Iterator[Event]:
-        """Move a model or a file's tensors; yield a row per tensor, then the result.
+        """Move a model; yield a row per tensor, then the result.
 
         Raises:
-            StudioError: no such model, device or dtype, a rejected file, or too little memory.
+            StudioError: no such model, device or dtype, or too little memory.
         """
         dtype = _dtype_of(request.dtype)
         device = resolve_device(request.device)
-        thing = self._load(request)
-        self._check(thing, device, dtype)
-        before = {name: Place.of(tensor) for name, _, tensor in thing.tensors()}
-        thing.begin_proof()
+        model, self._placed = self._placed, None
+        if model is None or model.name != request.model:
+            model = PlacedModel(request.model)
+        try:
+            _check(model, device, dtype)
+        except StudioError:
+            self._placed = model  # it stays where it is
+            raise
+        before = {name: Place.of(tensor) for name, _, tensor in model.tensors()}
+        model.begin_proof()
         memory_before = _memory(device)
-        elapsed_s = _move(thing, device, dtype)
+        copy = TimedCopy(device, dtype)
+        model.move(copy)
         deltas = _differences(memory_before, _memory(device))
-        rows = [row_of(name, kind, tensor, before[name]) for name, kind, tensor in thing.tensors()]
+        rows = [_row_of(name, kind, tensor, before[name]) for name, kind, tensor in model.tensors()]
         yield from rows
-        proof = thing.end_proof()
+        proof = model.end_proof()
         moved = [row for row in rows if row.device_before != row.device_after]
         # Kept only now: a model that was moved only in part is on no single device.
-        self._placed = thing
+        self._placed = model
         yield PlaceFinished(
-            model=thing.title,
+            model=model.name,
             device=request.device,
             tensors=len(rows),
             moved_bytes=sum(row.bytes for row in moved),
-            elapsed_s=elapsed_s,
+            elapsed_s=copy.elapsed_s,
             same_output=proof.same,
             largest_difference=proof.largest_difference,
             tolerance=proof.tolerance,
-            input_shape=thing.input_shape,
+            input_shape=model.built_in.input_shape,
             output_device=proof.device,
             allocated_delta_bytes=deltas[0],
             reserved_delta_bytes=deltas[1],
             card_delta_bytes=deltas[2],
-            proof=thing.proof,
             untested=untested_sentence(accelerator_of(device).maker),
             dtype=request.dtype,
-            snippet=thing.snippet(request.device, request.dtype),
+            snippet=model.snippet(request.device, request.dtype),
         )
 
-    def _check(self, thing: Placed, device: torch.device, dtype: torch.dtype | None) -> None:
-        """Raise `StudioError` if the device cannot take the thing, which then stays where it is."""
-        try:
-            if thing.needs_kernels and torch.bfloat16 in _dtypes_after(thing, dtype):
-                refuse_bfloat16_products(device)
-            if thing.needs_kernels or dtype is not None:
-                # This also creates a card's context, which takes long and is not part of the move.
-                prove_kernels(device)
-            _refuse_too_large(thing, device)
-        except StudioError:
-            self._placed = thing
-            raise
 
-    def _load(self, request: PlaceModel) -> Placed:
-        """Return the thing on its current device, or a new one on the CPU.
-
-        A file that has changed since then is opened again: its mapped tensors are no longer valid.
-        """
-        thing, self._placed = self._placed, None
-        is_same = thing is not None and thing.key == (request.model, request.path)
-        if thing is not None and is_same and thing.is_current():
-            return thing
-        del thing
-        return placed(request.model, request.path)
+def _check(model: PlacedModel, device: torch.device, dtype: torch.dtype | None) -> None:
+    """Raise `StudioError` if the device cannot take the model."""
+    now = {tensor.dtype for _, _, tensor in model.tensors() if tensor.is_floating_point()}
+    if torch.bfloat16 in (now if dtype is None else {dtype}):
+        refuse_bfloat16_products(device)
+    # This also creates a card's context, which takes long and is not part of the move.
+    prove_kernels(device)
+    _refuse_too_large(model, device)
 
 
 class Place(NamedTuple):
@@ -151,7 +141,7 @@ def _dtype_of(name: str) -> torch.dtype | None:
     return dtype
 
 
-def row_of(name: str, kind: str, tensor: torch.Tensor, before: Place) -> PlaceRow:
+def _row_of(name: str, kind: str, tensor: torch.Tensor, before: Place) -> PlaceRow:
     """Return the row of a tensor that was in another place before."""
     after = Place.of(tensor)
     return PlaceRow(
@@ -166,33 +156,16 @@ def row_of(name: str, kind: str, tensor: torch.Tensor, before: Place) -> PlaceRo
     )
 
 
-def _dtypes_after(thing: Placed, dtype: torch.dtype | None) -> set[torch.dtype]:
-    """Return the floating-point dtypes of a thing's tensors after a move."""
-    now = {tensor.dtype for _, _, tensor in thing.tensors() if tensor.is_floating_point()}
-    return now if dtype is None else {dtype}
-
-
-def _refuse_too_large(thing: Placed, device: torch.device) -> None:
-    """Raise `StudioError` if the device has too little free memory for a thing."""
-    needed = sum(
-        tensor.numel() * tensor.element_size()
-        for _, _, tensor in thing.tensors()
-        if tensor.device != device
-    )
+def _refuse_too_large(model: PlacedModel, device: torch.device) -> None:
+    """Raise `StudioError` if the device has too little free memory for a model."""
+    needed = sum(tensor.nbytes for _, _, tensor in model.tensors() if tensor.device != device)
     available = free_bytes(device) if needed else 0
     if needed > available:
         raise StudioError(
             FailureKind.TOO_LARGE,
-            f"{thing.title[:60]} needs {format_bytes(needed)}, but only "
+            f"{model.name[:60]} needs {format_bytes(needed)}, but only "
             f"{format_bytes(available)} is free on {device}.",
         )
-
-
-def _move(thing: Placed, device: torch.device, dtype: torch.dtype | None) -> float:
-    """Move a thing; return the seconds of the copies only."""
-    copy = TimedCopy(device, dtype)
-    thing.move(copy)
-    return copy.elapsed_s
 
 
 def _differences(before: _Memory, after: _Memory) -> list[int | None]:
@@ -229,23 +202,50 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     device: str
 
 
+class TimedCopy:
+    """Copies tensors to a device one after the other, and adds up how long the copies took.
+
+    A move with `Tensor.to` also converts a tensor's type and asks the driver for memory
+    (cudaMalloc, which takes longer than copying a few megabytes). None of it crosses the PCIe
+    link, so all of it is done before the clock starts.
+
+    Args:
+        device: the target device.
+        dtype: the type that floating-point tensors become; None leaves it.
+    """
+
+    def __init__(self, device: torch.device, dtype: torch.dtype | None = None) -> None:
+        self._device, self.dtype = device, dtype
+        self.elapsed_s = 0.0
+
+    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a tensor on the device; one that is there already is no copy."""
+        converts = self.dtype is not None and tensor.is_floating_point()
+        source = tensor.to(self.dtype) if converts else tensor
+        if source.device == self._device:
+            return source
+        target = torch.empty_like(source, device=self._device)
+        if is_cpu(self._device.type):
+            target.zero_()  # the system hands out memory when it is first touched
+        for device in (source.device, self._device):
+            synchronize(device)
+        start_s = time.perf_counter()
+        target.copy_(source)
+        for device in (source.device, self._device):
+            synchronize(device)
+        self.elapsed_s += time.perf_counter() - start_s
+        return target
+
+
 class PlacedModel:
     """A built-in model with an input for it; its output is the proof."""
 
-    proof = "output"
-    needs_kernels = True  # on the device, for the proof
-
     def __init__(self, name: str) -> None:
         self.built_in: BuiltInModel = find_model(name)
-        self.key = (name, "")
-        self.title = name
-        self.input_shape = self.built_in.input_shape
+        self.name = name
         self._model, self._example = self.built_in.build()
         self._before: torch.Tensor | None = None
         self._dtypes: set[torch.dtype] = set()
-
-    def is_current(self) -> bool:
-        return True
 
     def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
         for name, parameter in self._model.named_parameters():
@@ -278,7 +278,8 @@ class PlacedModel:
     def snippet(self, device: str, dtype: str) -> str:
         return _MODEL_SNIPPET.format(
             code=self.built_in.code,
-            target=_target(device, dtype),
+            device=device,
+            target=f'"{device}", torch.{dtype}' if dtype else f'"{device}"',
             shape=self.built_in.input_shape,
         )
 
@@ -297,110 +298,8 @@ class PlacedModel:
         return output
 
 
-class PlacedFile:
-    """The tensors of a file. The proof reads them back and compares them with the file."""
-
-    proof = "values"
-    needs_kernels = False
-    input_shape: tuple[int, ...] = ()
-
-    def __init__(self, path: str) -> None:
-        self.key = ("", path)
-        self.title = Path(path).name
-        self._path = path
-        self._version = version_of(path)
-        self._file = open_tensors(path)
-        self._tensors = dict(self._file)
-        # The coarsest dtype so far: a conversion to half and back keeps only half's digits.
-        self._coarsest: torch.dtype | None = None
-
-    def is_current(self) -> bool:
-        """Return whether the file is untouched: its tensors stay in it until they are read."""
-        return version_of(self._path) == self._version
-
-    def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
-        for name, tensor in self._tensors.items():
-            yield name, "tensor", tensor
-
-    def move(self, copy: TimedCopy) -> None:
-        """Move one tensor after the other; each old tensor is freed at once."""
-        for name, tensor in self._tensors.items():
-            self._tensors[name] = copy(tensor, reads_file=True)
-        if copy.dtype is not None:
-            known = self._coarsest
-            if known is None or torch.finfo(copy.dtype).eps > torch.finfo(known).eps:
-                self._coarsest = copy.dtype
-
-    def begin_proof(self) -> None:
-        """Do nothing: the proof compares with the file itself."""
-
-    def end_proof(self) -> Proof:
-        """Compare all bit for bit, or within the rounding of the coarsest dtype."""
-        worst, allowed, same = 0.0, 0.0, True
-        for name, tensor in self._tensors.items():
-            original = self._file[name]
-            back = tensor.detach().to("cpu")
-            if back.dtype == original.dtype and self._coarsest is None:
-                same = same and _same_bits(original, back)
-                continue
-            if not original.is_floating_point():
-                same = same and _same_bits(original, back)
-                continue
-            difference, tolerance = _rounding(original, back, self._coarsest)
-            same = same and difference <= tolerance
-            worst, allowed = max(worst, difference), max(allowed, tolerance)
-        device = next(iter(self._tensors.values())).device
-        return Proof(same=same, largest_difference=worst, tolerance=allowed, device=str(device))
-
-    def snippet(self, device: str, dtype: str) -> str:
-        convert = _CONVERT.format(dtype=dtype) if dtype else ""
-        opened = snippet_to_open(self._path)
-        return f"{opened}\n{_MOVE.format(device=device, convert=convert)}"
-
-
-Placed: TypeAlias = PlacedModel | PlacedFile
-
-
-def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Return whether two tensors are equal bit for bit, NaN included."""
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    # A conjugate or negative view stores its sign apart from its bytes.
-    plain = [tensor.resolve_conj().resolve_neg().contiguous() for tensor in (one, other)]
-    raw = [tensor.reshape(-1).view(torch.uint8) for tensor in plain]
-    return torch.equal(*raw)
-
-
-def _rounding(
-    original: torch.Tensor, back: torch.Tensor, coarsest: torch.dtype | None
-) -> tuple[float, float]:
-    """Return the largest difference, and the difference that rounding explains.
-
-    A number beyond the coarsest dtype's range becomes infinite. That is not rounding, so the
-    difference is infinite, too.
-    """
-    if not original.numel():
-        return 0.0, 0.0
-    exact, found = original.double(), back.double()
-    both_nan = exact.isnan() & found.isnan()
-    difference = torch.where(both_nan | (exact == found), 0.0, (exact - found).abs())
-    finite = exact[exact.isfinite()]
-    largest = float(finite.abs().max()) if finite.numel() else 0.0
-    limits = torch.finfo(coarsest or back.dtype)
-    worst = float(difference.nan_to_num(float("inf")).max())
-    return worst, max(largest * limits.eps, limits.smallest_normal * limits.eps)
-
-
-def placed(name: str, path: str) -> Placed:
-    """Return a new model or file on the CPU; raises `StudioError`."""
-    return PlacedFile(path) if path else PlacedModel(name)
-
-
-def _target(device: str, dtype: str) -> str:
-    return f'"{device}", torch.{dtype}' if dtype else f'"{device}"'
-
-
 _MODEL_SNIPPET = """\
+import io
 import torch
 
 model = {code}
@@ -412,11 +311,11 @@ y = model(x)
 print(y.shape, y.dtype, y.device)
 for name, tensor in model.state_dict().items():  # parameters and buffers
     print(name, tuple(tensor.shape), tensor.dtype, tensor.device)
-"""
 
-_MOVE = """\
-for name, tensor in tensors.items():
-    tensors[name] = tensor = tensor.to("{device}"{convert})
-    print(name, tuple(tensor.shape), tensor.dtype, tensor.device)
+w = torch.ones(3, device="{device}")  # made there at once, without a copy
+file = io.BytesIO()  # or the name of a file: "weights.pt"
+torch.save(model.state_dict(), file)
+file.seek(0)
+weights = torch.load(file, map_location="{device}", weights_only=True)  # runs no code of the file
+model.load_state_dict(weights)
 """
-_CONVERT = ", torch.{dtype} if tensor.is_floating_point() else tensor.dtype"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,29 +14,21 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.placement_messages import (
     DeviceUsed,
-    FileInspected,
-    InspectFile,
     PlaceFinished,
     PlaceModel,
     PlaceRow,
-    PlaceTensors,
-    TensorsPlaced,
     UseDevice,
 )
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.switcher.placement_words import (
-    describe_file,
     explain_end,
     explain_failure,
     explain_move,
-    explain_tensors,
 )
 from gpu_studio.core.switcher.whole_snippet import complete, snippet_for_device
 from gpu_studio.core.tensors import DTYPES
-from gpu_studio.core.texts import file_name
 from gpu_studio.core.units import counted, format_count
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.latest import opening
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.model.pages import START, SWITCH
 from gpu_studio.model.switcher.device_words import device_words
@@ -54,28 +45,19 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
     from gpu_studio.model.switcher.device_words import DeviceWords
 
-MATRICES, FILE = "\x00matrices", "\x00file"
-SIZES = tuple((f"{size} × {size}", size) for size in (256, 1000, 2048, 4096))
 TYPES = (("as it is", ""), *((dtype, dtype) for dtype in DTYPES))
 _ALL_CARDS = "\x00all"
-_MATRICES_MADE = "x is made on the CPU and moved. w is made on the device."
-_FILE_IS_HERE = "Files are not sent to another PC. Choose a device of this PC for your file."
 _EACH_TENSOR = "each tensor appears here, with its device before and after."
 _GONE = "PyTorch has started anew, so the model is gone."
-_Request = UseDevice | PlaceModel | PlaceTensors
 _KINDS = {"parameter": " (learned in training)", "buffer": " (kept, but not learned)"}
 _TONES = {True: Tone.PLAIN, False: Tone.FAILURE, None: Tone.AMBER}  # by what the proof says
 
 
 class SwitchChoices(msgspec.Struct, frozen=True):
-    """What is moved: a built-in model, two matrices of a size or the opened file, and its type.
-
-    An empty ``dtype`` keeps the type.
-    """
+    """The model that is moved, by its name, and its type; an empty ``dtype`` keeps the type."""
 
     thing: str = ""
     dtype: str = ""
-    size: int = 1000
 
 
 class SwitchModel(PageModel):
@@ -85,19 +67,16 @@ class SwitchModel(PageModel):
         moved: every tensor of the last move, in the engine's order.
         said: what the last switch did.
         proof: what the last move took, with its proof, or why it failed; plain if it went well.
-        file: your file, after a check of its header; its tensors are not loaded yet.
     """
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(SwitchChoices(), parent)
         self._studio, self._board = studio, studio.board
         self.moved: list[PlaceRow] = []
-        self.said = self.proof = self._file_notice = Notice()
-        self.file: FileInspected | None = None
+        self.said = self.proof = Notice()
         self._used = self._restarting = ""  # identities
         self._using: DeviceRow | None = None
         self._reply: Reply | None = None
-        self._inspecting: Reply | None = None
         self._moved_thing: str | None = None
         self._came_from = self._is_at = ""
         here, pcs = studio.session, studio.pcs
@@ -306,12 +285,7 @@ class SwitchModel(PageModel):
     @property
     def things(self) -> list[tuple[str, str]]:
         """What can be moved: a title and its key for each."""
-        things = [(model.title, model.name) for model in self.models]
-        if things:
-            things.append(("Two matrices", MATRICES))
-        if self.file is not None:
-            things.append((file_name(Path(self.file.path)), FILE))
-        return things
+        return [(model.title, model.name) for model in self.models]
 
     @property
     def thing(self) -> str:
@@ -320,14 +294,9 @@ class SwitchModel(PageModel):
         return self.choices.thing if self.choices.thing in keys else next(iter(keys), "")
 
     @property
-    def about(self) -> Notice:
-        """The sentence about it, or what became of the file that you opened."""
-        is_refused = self._file_notice.tone is Tone.FAILURE
-        if self._inspecting is not None or is_refused or self.thing == FILE:
-            return self._file_notice
-        if self.thing == MATRICES:
-            return Notice(_MATRICES_MADE)
-        return Notice(next((one.sentence for one in self.models if one.name == self.thing), ""))
+    def about(self) -> str:
+        """The sentence about it."""
+        return next((one.sentence for one in self.models if one.name == self.thing), "")
 
     @property
     def placed(self) -> list[tuple[Cell, ...]]:
@@ -346,8 +315,6 @@ class SwitchModel(PageModel):
         target = self._target
         if not target:
             return "Move"
-        if self.thing == MATRICES:
-            return f"Place on {target}"
         return f"Move {'back ' if target != self._there else ''}to {target}"
 
     @property
@@ -356,7 +323,7 @@ class SwitchModel(PageModel):
 
     @property
     def can_choose(self) -> bool:
-        """Whether another thing can be chosen, and a file opened."""
+        """Whether another thing can be chosen."""
         return bool(self.models) and self._reply is None
 
     @property
@@ -370,45 +337,23 @@ class SwitchModel(PageModel):
         self._move()
 
     def _move(self) -> None:
-        row, target, dtype = self.used, self._target, self.choices.dtype
-        if not self.can_move or row is None:
+        target, dtype = self._target, self.choices.dtype
+        if not self.can_move:
             return
-        request: PlaceModel | PlaceTensors
-        if self.thing == MATRICES:
-            request = PlaceTensors(device=target, size=self.choices.size, dtype=dtype or "float32")
-        elif self.thing == FILE and self.file is not None:
-            if row.pc:
-                self.proof = Notice(_FILE_IS_HERE, Tone.AMBER)
-                self.changed.emit()
-                return
-            request = PlaceModel(path=self.file.path, device=target, dtype=dtype)
-        else:
-            request = PlaceModel(model=self.thing, device=target, dtype=dtype)
+        request = PlaceModel(model=self.thing, device=target, dtype=dtype)
         self._moved_thing, self._came_from, self._is_at = self.thing, "", ""
         self.moved.clear()
         self.proof = Notice("Moving…")
         self._submit(self._session, request)
 
-    def _submit(self, session: EngineSession, request: _Request) -> None:
+    def _submit(self, session: EngineSession, request: UseDevice | PlaceModel) -> None:
         self._reply = session.submit(request)
         self._reply.event_received.connect(self._on_event_received)
         self._reply.finished.connect(self._on_finished)
         self.changed.emit()
 
-    def open_file(self, path: str) -> None:
-        """Read a file's header; does nothing without a file, or while one is read."""
-        if path and self.can_choose and self._inspecting is None:
-            self.file = None
-            self._inspecting = self._studio.session.submit(InspectFile(path=path))
-            self._inspecting.finished.connect(self._on_inspected)
-            self._file_notice = Notice(opening(Path(path)))
-            self.on_chosen()
-            self.changed.emit()
-
     def on_chosen(self) -> None:
-        """Clear what belongs to another thing, and the message about a refused file."""
-        if self._file_notice.tone is Tone.FAILURE:
-            self._file_notice = Notice()
+        """Clear what belongs to another thing."""
         if self._reply is None and self.thing != self._moved_thing:
             self.moved.clear()
             self.proof, self._is_at = Notice(), ""
@@ -421,7 +366,7 @@ class SwitchModel(PageModel):
     @property
     def _target(self) -> str:
         """Where it moves to: to the device in use, or back; empty if there is no such device."""
-        is_there = self._is_at == self._there and self.thing == self._moved_thing != MATRICES
+        is_there = self._is_at == self._there and self.thing == self._moved_thing
         came_from = self._came_from if is_there else ""
         is_known = came_from in [row.address for row in self.rows]
         return came_from if came_from != self._is_at and is_known else self._there
@@ -442,9 +387,6 @@ class SwitchModel(PageModel):
             case PlaceFinished():
                 words = explain_move(event, self._link_of(event.device))
                 self._note_move(event.device, words, _TONES[event.same_output])
-            case TensorsPlaced():
-                words = explain_tensors(event, self._link_of(event.device))
-                self._note_move(event.device, words, _TONES[event.same_values])
             case _ if used is not None:
                 self.said = _why_not(event)
             case _:
@@ -456,27 +398,13 @@ class SwitchModel(PageModel):
         self.proof = Notice(words, tone)
         if not self.said.sentence:
             title = {key: title for title, key in self.things}.get(self._moved_thing or "")
-            what = "Both matrices are" if self._moved_thing == MATRICES else f"{title} is"
             self.said = Notice(
-                f"{what} on {device} now.", Tone.GOOD if tone is Tone.PLAIN else tone
+                f"{title} is on {device} now.", Tone.GOOD if tone is Tone.PLAIN else tone
             )
 
     def _link_of(self, address: str) -> Link | None:
         row = self._board.at(address)
         return widest_link(row.device) if row is not None and row.device is not None else None
-
-    def _on_inspected(self) -> None:
-        assert self._inspecting is not None
-        event, self._inspecting = self._inspecting.last, None
-        if isinstance(event, FileInspected):
-            self.file = event
-            self._file_notice = Notice(describe_file(event), Tone.GOOD)
-            self.choose(thing=FILE)
-        elif isinstance(event, RequestFailed):
-            self._file_notice = Notice(event.failure.message, Tone.FAILURE)
-        else:
-            self._file_notice = _why_not(event)
-        self.changed.emit()
 
 
 def _why_not(event: Event | None) -> Notice:

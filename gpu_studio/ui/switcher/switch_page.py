@@ -10,14 +10,13 @@ from PySide6.QtWidgets import QHeaderView, QStyledItemDelegate, QWidget
 
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.notice import Tone
-from gpu_studio.model.switcher.switch_model import MATRICES, SIZES, TYPES
+from gpu_studio.model.switcher.switch_model import TYPES
 from gpu_studio.model.text_rows import DEVICE_ROLE, TextRows, plain_tip
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page import Beside, Box, Columns, Each, Flow, Fold, Own, Page, Stack
 from gpu_studio.ui.page_controls import Pick
 from gpu_studio.ui.page_parts import Heading, Press, Words
 from gpu_studio.ui.parts import show_whole_rows, table
-from gpu_studio.ui.saving import ask_open_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from gpu_studio.ui.page import Part
     from gpu_studio.ui.theme import Theme
 
-_FILES = "Tensors (*.pt *.pth *.bin *.ckpt);;All files (*)"
 _CARD_LETTERS = 30
 _TENSOR_HEAD = ("Tensor", "Shape", "Type", "Bytes", "Before", "After")
 _NUMBERS = (3,)
@@ -64,14 +62,8 @@ class SwitchPage(Page):
                         Flow(
                             Pick(of="thing", title="Model to move", name="model",
                                  items=lambda: m.things, enabled=lambda: m.can_choose),
-                            Pick(of="size", title="Matrix size", name="tensors.size", items=SIZES,
-                                 shown=lambda: m.thing == MATRICES),
                             Pick(of="dtype", title="Convert to", name="dtype", items=TYPES,
                                  tip="Convert the floating-point tensors to this type"),
-                            Press("Open file…", self._open, name="open", icon="file",
-                                  enabled=lambda: m.can_choose,
-                                  tip="Open a state dict or another torch.save file that maps "
-                                      "names to tensors"),
                             Press(lambda: m.move_label, m.move, name="move", primary=True,
                                   key="run", enabled=lambda: m.can_move, icon="move",
                                   tip=lambda: m.used.reason if m.used else ""),
@@ -149,9 +141,6 @@ class SwitchPage(Page):
         assert isinstance(rows, TextRows)
         rows.set_rows(self.model.placed)
         show_whole_rows(view)
-
-    def _open(self) -> None:
-        self.model.open_file(ask_open_path(self, "Open a torch.save file", _FILES))
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self.model.code)

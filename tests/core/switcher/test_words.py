@@ -6,7 +6,6 @@ from gpu_studio.core.devices.link import Link
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.pitfall_messages import Figure, PitfallOutcome
-from gpu_studio.core.messages.placement_messages import FileInspected, TensorsPlaced
 from gpu_studio.core.switcher.pitfall_words import (
     ChangedLine,
     changed_lines,
@@ -14,11 +13,9 @@ from gpu_studio.core.switcher.pitfall_words import (
     is_even,
 )
 from gpu_studio.core.switcher.placement_words import (
-    describe_file,
     explain_end,
     explain_failure,
     explain_move,
-    explain_tensors,
 )
 from gpu_studio.core.switcher.whole_snippet import (
     complete,
@@ -112,43 +109,6 @@ def test_a_move_over_an_unknown_link_is_not_compared_with_it():
 def test_all_three_deltas_of_memory_are_reported():
     sentence = plain(explain_move(place_finished(reserved_delta_bytes=2 << 20, card_delta_bytes=0)))
     assert "reserved +2,097,152 bytes  ·  on the card +0 bytes" in sentence
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"tolerance": 0.0, "largest_difference": 0.0}, "identical to the file bit for bit"),
-        ({"tolerance": 0.01, "largest_difference": 0.002}, "except for rounding"),
-        ({"same_output": False, "tolerance": 0.01}, "too large or too small for the new type"),
-        ({"same_output": False, "tolerance": 0.0}, "different from the file"),
-    ],
-)
-def test_a_files_proof_is_its_values(changes, sentence):
-    assert sentence in explain_move(place_finished(proof="values", **changes))
-
-
-def test_a_file_is_described_before_it_is_opened():
-    inspected = FileInspected(
-        path="x.pt", size_bytes=3 << 20, tensors=2, tensor_bytes=2 << 20, left_out=1
-    )
-    assert plain(describe_file(inspected)) == (
-        "3 MiB on disk, 2 tensors of 2 MiB in memory. 1 other value in it will be left out. "
-        "PyTorch opens it with weights_only, which runs no code."
-    )
-
-
-def test_both_ways_of_placing_tensors_are_reported():
-    placed = TensorsPlaced(
-        device="cuda:1", size=1000, dtype="float32", moved_bytes=4_000_000, cpu_made_s=0.004,
-        moved_s=0.002, made_s=0.0001, same_values=True, result_device="cuda:1",
-        allocated_delta_bytes=8_000_000,
-    )  # fmt: skip
-    sentence = plain(explain_tensors(placed, Link(generation=3, width=4)))
-    assert "x: made on the CPU in 4.00 ms, moved in 2.00 ms" in sentence
-    assert "w: made on cuda:1 in 100 µs" in sentence
-    assert "2.00 GB/s, 51 % of" in sentence
-    assert "allocated +8,000,000 bytes" in sentence
-    assert sentence.endswith("bit for bit  ·  their product is on cuda:1")
 
 
 OTHERWISE = "Workers cost time."

@@ -10,8 +10,7 @@ from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceMode
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.switcher import placement
 from gpu_studio.engine.switcher.models import MODELS, find_model
-from gpu_studio.engine.switcher.placement import Placed, PlacedModel
-from gpu_studio.engine.switcher.timed_copy import TimedCopy
+from gpu_studio.engine.switcher.placement import PlacedModel, TimedCopy
 from tests.engine.answers import ask, only
 
 NAMES = [model.description.name for model in MODELS]
@@ -54,13 +53,13 @@ def test_a_model_is_the_same_every_time_and_leaves_the_random_numbers_alone():
 def test_a_model_stays_where_it_was_placed(monkeypatch: pytest.MonkeyPatch):
     """The CPU is the only device here, so the model itself is followed."""
     things = []
-    move = placement._move
+    move = PlacedModel.move
 
-    def noting(thing: Placed, device: torch.device, dtype: torch.dtype | None) -> float:
+    def noting(thing: PlacedModel, copy: TimedCopy) -> None:
         things.append(thing)
-        return move(thing, device, dtype)
+        move(thing, copy)
 
-    monkeypatch.setattr(placement, "_move", noting)
+    monkeypatch.setattr(PlacedModel, "move", noting)
     dispatcher = Dispatcher()
     for name in ("mlp", "mlp", "linear_10", "mlp"):
         ask(PlaceModel(model=name, device="cpu"), dispatcher)
@@ -167,7 +166,7 @@ def test_a_move_that_breaks_off_leaves_no_half_moved_model(monkeypatch: pytest.M
     dispatcher = Dispatcher()
     ask(PlaceModel(model="mlp", device="cpu"), dispatcher)
     with monkeypatch.context() as patch:
-        patch.setattr(placement, "_move", lambda *_: 1 / 0)
+        patch.setattr(PlacedModel, "move", lambda *_: 1 / 0)
         assert isinstance(ask(PlaceModel(model="mlp", device="cpu"), dispatcher)[-1], RequestFailed)
     assert dispatcher._placement is not None
     assert dispatcher._placement._placed is None

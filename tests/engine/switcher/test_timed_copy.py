@@ -1,4 +1,3 @@
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -6,11 +5,9 @@ import pytest
 import torch
 
 from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceModel
-from gpu_studio.engine.switcher import placement, timed_copy
-from gpu_studio.engine.switcher.placement import PlacedModel
-from gpu_studio.engine.switcher.timed_copy import TimedCopy
+from gpu_studio.engine.switcher import placement
+from gpu_studio.engine.switcher.placement import PlacedModel, TimedCopy
 from tests.engine.answers import ask
-from tests.engine.switcher.tensor_files import saved
 
 CPU, META = torch.device("cpu"), torch.device("meta")
 
@@ -30,21 +27,18 @@ def now_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         monkeypatch.setattr(module, name, slow)
 
     clock = SimpleNamespace(perf_counter=lambda: now_s[0])
-    monkeypatch.setattr(timed_copy, "time", clock)
+    monkeypatch.setattr(placement, "time", clock)
     takes(torch.Tensor, "copy_", 1.0)
-    for name in ("clone", "zero_", "to"):
+    for name in ("zero_", "to"):
         takes(torch.Tensor, name, 100.0)
     takes(torch, "empty_like", 100.0)
     return now_s
 
 
 @pytest.mark.parametrize("dtype", [None, torch.float16])
-@pytest.mark.parametrize("reads_file", [False, True])
-def test_memory_files_and_conversions_are_before_the_clock(
-    now_s: list[float], dtype: torch.dtype | None, reads_file: bool
-):
+def test_memory_and_conversions_are_before_the_clock(now_s: list[float], dtype: torch.dtype | None):
     copy = TimedCopy(META, dtype)
-    moved = copy(torch.ones(4, 4), reads_file=reads_file)
+    moved = copy(torch.ones(4, 4))
     assert (moved.device, moved.dtype) == (META, dtype or torch.float32)
     assert now_s[0] > 100.0
     assert copy.elapsed_s == 1.0
@@ -67,13 +61,10 @@ def test_whole_numbers_keep_their_type():
     "tensor",
     [
         torch.arange(12.0).reshape(3, 4).T,
-        torch.arange(4.0).expand(3, 4),
-        torch.tensor(1 + 2j).conj(),
         torch.ones(0, 3),
         torch.ones(4, requires_grad=True),
-        torch.eye(3).to_sparse(),
     ],
-    ids=["transposed", "expanded", "conjugated", "empty", "with gradient", "sparse"],
+    ids=["transposed", "empty", "with gradient"],
 )
 def test_every_tensor_arrives_with_its_shape(tensor: torch.Tensor):
     with torch.no_grad():
@@ -93,15 +84,3 @@ def test_a_models_time_is_that_of_its_copies(now_s: list[float], to_meta: None):
     finished = ask(PlaceModel(model="linear_10", device="meta"))[-1]
     assert isinstance(finished, PlaceFinished)
     assert finished.elapsed_s == 2.0  # a weight and a bias
-
-
-def test_a_files_time_is_that_of_its_copies(
-    now_s: list[float], to_meta: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    path = tmp_path / "mine.pt"
-    path.write_bytes(saved({"w": torch.ones(100), "b": torch.ones(10)}))
-    proof = placement.Proof(same=True, largest_difference=0.0, tolerance=0.0, device="meta")
-    monkeypatch.setattr(placement.PlacedFile, "end_proof", lambda self: proof)
-    finished = ask(PlaceModel(path=str(path), device="meta"))[-1]
-    assert isinstance(finished, PlaceFinished)
-    assert finished.elapsed_s == 2.0

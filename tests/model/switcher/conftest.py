@@ -7,8 +7,6 @@ import pytest
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.placement_messages import (
     DeviceUsed,
-    FileInspected,
-    InspectFile,
     ModelDescription,
     PlaceModel,
     UseDevice,
@@ -48,9 +46,6 @@ def scripts(engines, inventory):
             place_row("weight", device_after=request.device),
             place_row("bias", (10,), device_after=request.device),
             place_finished(device=request.device),
-        ],
-        InspectFile: lambda _engine, request: [
-            FileInspected(path=request.path, size_bytes=2048, tensors=2, tensor_bytes=1024)
         ],
     }
     return engines.scripts

@@ -7,16 +7,10 @@ import pytest
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
-from gpu_studio.core.messages.placement_messages import (
-    InspectFile,
-    PlaceModel,
-    PlaceTensors,
-    TensorsPlaced,
-    UseDevice,
-)
+from gpu_studio.core.messages.placement_messages import PlaceModel, UseDevice
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Tone
-from gpu_studio.model.switcher.switch_model import MATRICES, SwitchModel
+from gpu_studio.model.switcher.switch_model import SwitchModel
 from tests.driving.window import plain
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, gt_1030_card, reading, rtx_3060_card, two_cards
@@ -35,7 +29,7 @@ def words(model, identity):
 
 
 def moved(engines):
-    return [one for one in engines.requests if isinstance(one, PlaceModel | PlaceTensors)]
+    return [one for one in engines.requests if isinstance(one, PlaceModel)]
 
 
 # ── devices ──────────────────────────────────────────────────────────────────────────────────────
@@ -275,52 +269,6 @@ def test_pytorch_that_started_anew_has_the_model_no_longer(model, qtbot):
     assert not model.said.sentence, "it is not there now"
     assert len(model.moved) == 2, "the result stays"
     assert model.move_label == "Move to cuda:0"
-
-
-def test_two_matrices_are_placed_in_their_size_and_type(model, scripts, engines, qtbot):
-    scripts[PlaceTensors] = lambda _engine, request: [
-        place_row("x", kind="tensor"),
-        TensorsPlaced(
-            device=request.device, size=request.size, dtype=request.dtype, moved_bytes=400,
-            cpu_made_s=1e-3, moved_s=2e-3, made_s=3e-3, same_values=True, result_device="cuda:0",
-        ),
-    ]  # fmt: skip
-    model.choose(thing=MATRICES, size=256)
-    assert model.move_label == "Place on cuda:0"
-    model.move()
-    idle(qtbot, model)
-    model.choose(dtype="float16")
-    model.move()
-    idle(qtbot, model)
-    assert moved(engines) == [
-        PlaceTensors(device="cuda:0", size=256, dtype="float32"),
-        PlaceTensors(device="cuda:0", size=256, dtype="float16"),
-    ]
-    assert "product" in model.proof.sentence
-
-
-def test_a_file_is_inspected_before_it_can_be_moved(model, engines, qtbot):
-    model.open_file("")  # no file was chosen
-    model.open_file("/home/me/mine.pt")
-    idle(qtbot, model)
-    about = plain(model.about.sentence)
-    assert all(fact in about for fact in ("2 KiB", "2 tensors", "1 KiB", "weights_only"))
-    assert ("mine.pt", model.thing) in model.things
-    assert not moved(engines)
-    model.move()
-    idle(qtbot, model)
-    assert moved(engines) == [PlaceModel(path="/home/me/mine.pt", device="cuda:0")]
-
-
-def test_a_refused_file_says_why_until_something_is_chosen(model, scripts, qtbot):
-    failure = Failure(FailureKind.FILE_REFUSED, "“evil.pt” has code in it.")
-    scripts[InspectFile] = [RequestFailed(failure=failure)]
-    model.open_file("evil.pt")
-    qtbot.waitUntil(lambda: model.about.sentence == failure.message)
-    assert model.about.tone is Tone.FAILURE
-    assert model.thing == "linear_10"
-    model.choose(thing="convnet")
-    assert model.about.sentence == "It has buffers."
 
 
 def test_a_tensor_is_told_with_its_devices_and_what_it_is(model, scripts, qtbot):

@@ -7,9 +7,7 @@ import msgspec
 from gpu_studio.core.messages.pitfall_messages import PitfallStarted
 from gpu_studio.core.messages.placement_messages import (
     DeviceUsed,
-    FileInspected,
     ModelDescription,
-    TensorsPlaced,
 )
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from tests.fakes.descriptions import described, described_with_cuda
@@ -83,28 +81,12 @@ def time_it(_engine, request):
     )
 
 
-def inspect(_engine, request):
-    return [FileInspected(path=request.path, size_bytes=2048, tensors=2, tensor_bytes=1024)]
-
-
 def place_model(_engine, request):
-    proof = "values" if request.path else "output"
     return [
         place_row("weight", device_after=request.device),
         place_row("bias", (10,), device_after=request.device),
-        place_finished(device=request.device, proof=proof),
+        place_finished(device=request.device),
     ]
-
-
-def place_tensors(_engine, request):
-    return [
-        place_row("x", kind="tensor", device_after=request.device),
-        TensorsPlaced(
-            device=request.device, size=request.size, dtype=request.dtype, moved_bytes=400,
-            cpu_made_s=1e-3, moved_s=2e-3, made_s=3e-3, same_values=True,
-            result_device=request.device,
-        ),
-    ]  # fmt: skip
 
 
 def free(qtbot, studio):

@@ -7,9 +7,7 @@ import pytest
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.pitfall_messages import RunPitfall
 from gpu_studio.core.messages.placement_messages import (
-    InspectFile,
     PlaceModel,
-    PlaceTensors,
     UseDevice,
 )
 from gpu_studio.core.messages.run_messages import RunWorkload
@@ -30,9 +28,7 @@ def engines(engines, inventory):
         UseDevice: answers.use,
         RunPitfall: answers.fall,
         RunWorkload: answers.time_it,
-        InspectFile: answers.inspect,
         PlaceModel: answers.place_model,
-        PlaceTensors: answers.place_tensors,
     }
     return engines
 

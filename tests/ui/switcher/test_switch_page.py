@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QStyleOptionViewIt
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.placement_messages import PlaceModel, UseDevice
-from gpu_studio.ui.switcher import switch_page
 from tests.driving.pages import settle
 from tests.driving.window import click, find, places, text
 from tests.fakes.descriptions import described_with_cuda
@@ -165,15 +164,6 @@ def test_tab_reaches_the_devices_then_what_moves(tab):
 def test_the_code_of_the_device_is_copied(tab, qtbot):
     click(tab, "switcher.copy")
     assert 'torch.device("cuda:0")' in QGuiApplication.clipboard().text()
-
-
-def test_a_file_is_opened_from_its_dialog(tab, engines, studio, monkeypatch, qtbot):
-    monkeypatch.setattr(switch_page, "ask_open_path", lambda *_: "/home/me/mine.pt")
-    click(tab, "switcher.open")
-    qtbot.waitUntil(lambda: find(tab, "switcher.model", QComboBox).currentText() == "mine.pt")
-    click(tab, "switcher.move")
-    free(qtbot, studio)
-    assert engines.requests[-1] == PlaceModel(path="/home/me/mine.pt", device="cuda:0")
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
