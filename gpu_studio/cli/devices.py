@@ -179,7 +179,7 @@ def missing_lines(inventory: Inventory, reason: str) -> Iterator[str]:
     for finding in find(inventory, None, absence=reason):
         yield finding.sentence
         if finding.code == "engine_missing":
-            yield f"    {finding.evidence}"
+            yield f"    {finding.detail}"
         if finding.command:
             yield Typed(f"    {finding.command}")
 

@@ -22,12 +22,16 @@ from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.engine_messages import EngineDescribed
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.program_form import OF_ANOTHER_PC
 from gpu_studio.engine.devices.probe_client import probe_pc
 
 _LOAD_S = 0.6  # three readings long
 _STYLES = {"[ok": "green", "[warning": "yellow", "[problem": "bold red"}
-_MARKS = {"good": "[ok]     ", "note": "[note]   ", "warning": "[warning]", "failure": "[problem]"}
+_MARKS = {
+    Tone.GOOD: "[ok]     ", Tone.PLAIN: "[note]   ", Tone.AMBER: "[warning]",
+    Tone.FAILURE: "[problem]",
+}  # fmt: skip
 
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
@@ -77,9 +81,9 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
 def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
     """Yield the findings as terminal lines, each with its evidence and next step."""
     for finding in findings:
-        yield f"{_MARKS[finding.severity]} {finding.sentence}"
-        if finding.evidence:
-            yield f"          ({finding.code}: {finding.evidence})"
+        yield f"{_MARKS[finding.tone]} {finding.sentence}"
+        if finding.detail:
+            yield f"          ({finding.code}: {finding.detail})"
         if finding.command:
             where = f" on {TARGET.pc.name}" if TARGET.pc is not None else ""
             yield Typed(f"          next{where}: {finding.command}")

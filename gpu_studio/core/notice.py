@@ -41,7 +41,7 @@ _LABELS = {
     Action.STOP_RUN: "Stop run",
     Action.RESTART_SENSORS: "Restart the sensors",
     Action.WAKE_CARDS: "Wake card",
-    Action.RUN_BENCHMARK: "Run benchmark",
+    Action.RUN_BENCHMARK: "",  # the Devices tab has a button of its own for it
     Action.SHOW_LOG: "Show what happened",
     Action.SHOW_CHECK: "Show check",
     Action.SET_UP: "Set up PyTorch",

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.devices.finding import KINDS, is_usable
+from gpu_studio.core.devices.finding import KINDS, Finding, is_usable
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed
 from gpu_studio.core.messages.run_messages import RunFailed, RunStopped
-from gpu_studio.core.notice import Action, Notice, Tone, action_label
+from gpu_studio.core.notice import Action, Tone
 from gpu_studio.model.engine_session import EngineState, Reply
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device, Reading, Unreadable
-    from gpu_studio.core.devices.finding import Finding, Severity
     from gpu_studio.model.builds import Builds
     from gpu_studio.model.doctor import Doctor
     from gpu_studio.model.engine_session import EngineSession
@@ -36,68 +35,17 @@ _SLOW_START = "PyTorch has not answered since it started."
 _NO_SUCCESS = (
     RunFailed, RunStopped, RequestFailed, PitfallFailed, EngineEnded, MemoryRead, SegmentsRead,
 )  # fmt: skip
-_TONES: dict[Severity, Tone] = {
-    "failure": Tone.FAILURE, "warning": Tone.AMBER, "note": Tone.PLAIN, "good": Tone.GOOD,
-}  # fmt: skip
 # These also happen while the program runs: the banner tells them on every tab.
 _LIVE = frozenset({"card_lost", "driver_not_answering"})
 # A reason to doubt a card's numbers stops no tab.
 _STOPS_NOTHING = frozenset({"not_as_named", "slow_link"})
 # Findings that need no action stay out of the banner.
-_QUIET: tuple[Severity, ...] = ("note", "good")
+_QUIET = (Tone.PLAIN, Tone.GOOD)
 
 
-class Headline(Notice, frozen=True, kw_only=True):
-    """A notice about this PC or the program, with the next action.
-
-    ``command`` is a command to copy; ``action`` is for `HeadlineModel.act`, and ``other_action``
-    is that of a second button; ``build_tag`` is the build of PyTorch that the command or the action
-    installs, empty if it installs none. ``device_uuid`` is the `Device.identity` of the card in
-    question, None if there is none.
-    """
-
-    code: str
-    tone: Tone = Tone.AMBER
-    command: str = ""
-    other_action: Action | None = None
-    build_tag: str = ""
-    device_uuid: str | None = None
-
-    @property
-    def is_finding(self) -> bool:
-        """Whether it is about the PC; otherwise, it is about the program."""
-        return self.code in KINDS and self.code not in _LIVE
-
-    @property
-    def subject(self) -> Headline:
-        """What it is about, whatever its detail and its command are."""
-        return msgspec.structs.replace(self, detail="", command="")
-
-    @property
-    def action_label(self) -> str:
-        """The label of its button; empty without one."""
-        return action_label(self.action, self.build_tag)
-
-
-def headline_from(finding: Finding) -> Headline:
-    """Return a finding as a headline; what the window does itself needs no command."""
-    # The Devices tab has a button of its own for the benchmark.
-    is_own_button = finding.action is Action.RUN_BENCHMARK
-    return Headline(
-        code=finding.code,
-        sentence=finding.sentence,
-        detail=finding.evidence,
-        command="" if finding.action is not None else finding.command,
-        action=None if is_own_button else finding.action,
-        tone=_TONES[finding.severity],
-        build_tag=finding.build_tag,
-        device_uuid=finding.device_uuid,
-    )
-
-
-def lost_headline(card: Device, reason: str, error_code: Unreadable | None = None) -> Headline:
+def lost_headline(card: Device, reason: str, error_code: Unreadable | None = None) -> Finding:
     """Return the headline about a card that was readable at first and no longer is."""
-    return Headline(
+    return Finding(
         code=_SILENCE if error_code == "silent" else "card_lost",
         sentence=f"{card.short_name}: {reason}",
         tone=Tone.FAILURE,
@@ -123,7 +71,7 @@ class HeadlineModel(QObject):
     check that other tabs wait for, and the findings at the start.
 
     Signals:
-        headline_changed(Headline | None): None if there is nothing to say.
+        headline_changed(Finding | None): None if there is nothing to say.
         log_wanted(): the user wants to see the log.
         check_wanted(): the user wants to see the check.
         set_up_wanted(): the user wants to see the page that installs the engine.
@@ -152,12 +100,12 @@ class HeadlineModel(QObject):
         super().__init__(parent)
         self._session, self._sensors, self._doctor = session, sensors, doctor
         self._builds = builds
-        self.headline: Headline | None = None
+        self.headline: Finding | None = None
         """The current headline; None if there is none."""
-        self._own: Headline | None = None
+        self._own: Finding | None = None
         self._lost_reason = ""
-        self._lost_cards: list[Headline] = []
-        self._check: Headline | None = None
+        self._lost_cards: list[Finding] = []
+        self._check: Finding | None = None
         self._has_failed = self._has_engine = False
         self._start = QTimer(self)
         self._start.setSingleShot(True)
@@ -177,13 +125,13 @@ class HeadlineModel(QObject):
             self.notify(settings.trouble)
         self._choose()
 
-    def offered(self, headline: Headline) -> Headline:
+    def offered(self, headline: Finding) -> Finding:
         """Return a headline with a button that installs its build, if this program can."""
         if not headline.build_tag or self._builds is None:
             return headline
         is_coming = headline.build_tag in self._builds.coming
         action = Action.SHOW_SET_UP if is_coming else Action.INSTALL
-        return msgspec.structs.replace(headline, command="", action=action)
+        return msgspec.structs.replace(headline, action=action)
 
     @property
     def blocks_work(self) -> bool:
@@ -192,23 +140,29 @@ class HeadlineModel(QObject):
         A finding about one card stops nothing if PyTorch can use another one.
         """
         headline = self.headline
-        if headline is None or not headline.is_finding:
+        if headline is None or not self.is_about_pc:
             return headline is not None
         stops = headline.code not in _STOPS_NOTHING
         return stops and not is_usable(self._doctor.findings)
+
+    @property
+    def is_about_pc(self) -> bool:
+        """Whether the headline is what was found on the PC; not what happened to the program."""
+        headline = self.headline
+        return headline is not None and headline.code in KINDS and headline.code not in _LIVE
 
     @property
     def is_about_sensors(self) -> bool:
         """Whether the current headline is that the sensors have stopped."""
         return self.headline is not None and self.headline.code == _SILENCE
 
-    def notify(self, sentence: str, detail: str = "", action: Action | None = None) -> Headline:
+    def notify(self, sentence: str, detail: str = "", action: Action | None = None) -> Finding:
         """Show a sentence about the program itself, before all others, until it is dismissed."""
-        self._own = Headline(code=_OWN, sentence=sentence, detail=detail, action=action)
+        self._own = Finding(code=_OWN, sentence=sentence, detail=detail, action=action)
         self._choose()
         return self._own
 
-    def withdraw(self, headline: Headline) -> None:
+    def withdraw(self, headline: Finding) -> None:
         """Show a sentence about the program no longer, if it is the current one."""
         if self._own is headline:
             self._own = None
@@ -220,7 +174,7 @@ class HeadlineModel(QObject):
         self._dismissed = {key for key in self._dismissed if key[0] != _CHECKING}
         sentence = f"{label} is being checked. The other tabs wait until the check ends."
         self._check = (
-            Headline(code=_CHECKING, sentence=sentence, action=Action.SHOW_CHECK, tone=Tone.PLAIN)
+            Finding(code=_CHECKING, sentence=sentence, action=Action.SHOW_CHECK, tone=Tone.PLAIN)
             if label
             else None
         )
@@ -239,7 +193,7 @@ class HeadlineModel(QObject):
             self._dismissed.add((headline.code, headline.sentence))
         self._choose()
 
-    def act(self, headline: Headline | None = None) -> None:
+    def act(self, headline: Finding | None = None) -> None:
         """Do the action of a headline's button; of the current one if none is given."""
         headline = headline or self.headline
         if headline is None:
@@ -352,12 +306,12 @@ class HeadlineModel(QObject):
             self.headline = chosen
             self.headline_changed.emit(chosen)
 
-    def _of_engine(self) -> Headline | None:
+    def _of_engine(self) -> Finding | None:
         if not self._lost_reason:
             return None
         is_gone = self._session.state is EngineState.FAILED
         reassurance = " Your results are still here." if self._has_engine else ""
-        return Headline(
+        return Finding(
             code="engine_lost",
             sentence=f"{self._lost_reason.rstrip('.')}.{reassurance}",
             detail="It will not start again by itself." if is_gone else "It has been started anew.",
@@ -365,13 +319,13 @@ class HeadlineModel(QObject):
             tone=Tone.FAILURE if is_gone else Tone.AMBER,
         )
 
-    def _of_silent_engine(self) -> Headline | None:
+    def _of_silent_engine(self) -> Finding | None:
         session = self._session
         if not session.is_silent:
             return None
         has_cuda = session.description is not None and session.description.cuda_available
         driver = "Usually the graphics driver hangs. " if has_cuda else ""
-        return Headline(
+        return Finding(
             code=_NOT_RESPONDING,
             sentence="PyTorch is not responding.",
             detail=f"{driver}Your results are still here.",
@@ -380,27 +334,27 @@ class HeadlineModel(QObject):
             tone=Tone.FAILURE,
         )
 
-    def _of_sensors(self) -> Headline | None:
+    def _of_sensors(self) -> Finding | None:
         if not self._sensors.is_silent:
             return None
         if self._sensors.has_given_up:
-            return Headline(
+            return Finding(
                 code=_SILENCE,
                 sentence="The sensor reader ended several times. The live readings have stopped.",
                 detail="The log says why (Help, Open the log folder). Everything else works.",
                 action=Action.RESTART_SENSORS,
             )
-        return Headline(
+        return Finding(
             code=_SILENCE,
             sentence="The sensors have stopped answering, so the live readings have stopped.",
             detail=f"{why_silent(self._sensors.asks_driver)} Everything on the CPU still works.",
         )
 
-    def _of_start(self) -> Headline | None:
+    def _of_start(self) -> Finding | None:
         is_starting = self._session.state is EngineState.STARTING
         if not is_starting or self._start.isActive():
             return None
-        return Headline(
+        return Finding(
             code=_SLOW,
             sentence=_SLOW_START,
             detail="Loading it from a slow disk may take a minute. If it takes longer, "
@@ -411,12 +365,12 @@ class HeadlineModel(QObject):
             ),
         )
 
-    def _of_findings(self) -> list[Headline]:
+    def _of_findings(self) -> list[Finding]:
         chosen_here = self._session.environment.visible_devices is not None
         return [
-            self.offered(headline_from(finding))
+            self.offered(finding)
             for finding in self._doctor.findings
-            if finding.severity not in _QUIET
+            if finding.tone not in _QUIET
             # A card that the Switcher hides is hidden because the user wanted it.
             and not (chosen_here and finding.code == "hidden_by_environment")
         ]

@@ -15,7 +15,7 @@ from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, show_label
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
-    from gpu_studio.model.headline import Headline
+    from gpu_studio.core.devices.finding import Finding
     from gpu_studio.ui.theme import Theme
 
 _EDGE = 4
@@ -38,7 +38,7 @@ class Banner(Card):
         super().__init__(parent, name="banner")
         self.setAccessibleName("Notice")
         self._theme, self._is_failure = theme, False
-        self._subject: Headline | None = None
+        self._subject = ("", "")
         self._sign = QLabel()
         self._sentence = Text(role="value", name="banner.sentence", wraps=True)
         self._detail = Text(role="muted", name="banner.detail", wraps=True)
@@ -71,18 +71,18 @@ class Banner(Card):
         """The shown sentence; empty while hidden."""
         return self._sentence.text() if not self.isHidden() else ""
 
-    def show_headline(self, headline: Headline) -> None:
+    def show_headline(self, headline: Finding) -> None:
         """Show a sentence with its detail, a command to copy, and two buttons."""
-        detail, command = headline.detail, headline.command
-        if headline.subject != self._subject or self.isHidden():
+        detail, command = headline.detail, headline.to_copy
+        subject = (headline.code, headline.sentence)
+        if subject != self._subject or self.isHidden():
             self._more.setChecked(False)
-        self._subject = headline.subject
+        self._subject = subject
         self._sentence.setText(headline.sentence)
         self._detail.setText(detail)
         self._command.setText(command)
         self._command.setCursorPosition(0)
-        # What a button does needs no command beside it.
-        self._copy.setVisible(bool(command) and not headline.action)
+        self._copy.setVisible(bool(command))
         for pressed, text in (
             (self._action, headline.action_label),
             (self._other, action_label(headline.other_action)),

@@ -48,7 +48,7 @@ def diagnostics_text(studio: Studio, log: str) -> str:
         "Findings:",
     ]
     lines += [
-        f"  {finding.sentence} ({finding.evidence})" if finding.evidence else finding.sentence
+        f"  {finding.sentence} ({finding.detail})" if finding.detail else finding.sentence
         for finding in studio.doctor.findings
     ]
     lines += ["", "The end of the log:", log or "(nothing)"]

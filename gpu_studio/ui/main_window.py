@@ -407,7 +407,7 @@ class MainWindow(QMainWindow):
         """Show what stops the tab in front, but not what that tab says itself."""
         headline = self._studio.headlines.headline
         is_shown_below = headline is not None and (
-            (headline.is_finding and self._front() == DEVICES)
+            (self._studio.headlines.is_about_pc and self._front() == DEVICES)
             or (headline.action is Action.SHOW_CHECK and self._front() == CHECK)
         )
         if headline is None or is_shown_below or not self._studio.headlines.blocks_work:

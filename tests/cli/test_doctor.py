@@ -14,6 +14,7 @@ from gpu_studio.cli.main import main
 from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.notice import Tone
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030
 from tests.own_home import own_home
@@ -39,13 +40,13 @@ def test_on_a_pc_without_a_card_it_says_so_and_fails(tmp_path):
 
 
 def test_findings_are_reported_with_evidence_and_the_next_step():
-    problem = Finding(code="no_driver", sentence="It is not there.", evidence="NVML error 12",
-                      command="sudo reboot")  # fmt: skip
-    fine = Finding(code="ok", sentence="PyTorch can use it.")
+    problem = Finding(code="no_driver", sentence="It is not there.", detail="NVML error 12",
+                      tone=Tone.FAILURE, command="sudo reboot")  # fmt: skip
+    fine = Finding(code="ok", sentence="PyTorch can use it.", tone=Tone.GOOD)
     first, evidence, action, last = doctor.finding_lines((problem, fine))
     assert first.split("]")[0] == "[problem"
     assert first.endswith(problem.sentence)
-    assert all(fact in evidence for fact in (problem.code, problem.evidence))
+    assert all(fact in evidence for fact in (problem.code, problem.detail))
     assert action.endswith(problem.command)
     assert last.split("]")[0] == "[ok"
     assert last.endswith(fine.sentence)

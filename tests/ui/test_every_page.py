@@ -35,8 +35,8 @@ from shiboken6 import isValid
 
 from gpu_studio.app import build_window
 from gpu_studio.core.devices.devices import Inventory
+from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.notice import Action
-from gpu_studio.model.headline import Headline
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui import page as described
@@ -122,7 +122,7 @@ def test_it_opens_whole_in_both_themes(
     page: Page,
 ) -> None:
     use(window, page)
-    stops_work = Headline(
+    stops_work = Finding(
         code="program", sentence="PyTorch cannot use this card.", command="a command",
         action=Action.SHOW_LOG,
     )  # fmt: skip

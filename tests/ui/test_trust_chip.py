@@ -4,8 +4,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QPushButton, QToolTip
 
+from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.notice import Action, Notice, Tone
-from gpu_studio.model.headline import Headline
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.parts import letters
 from gpu_studio.ui.theme import COLOURS
@@ -115,7 +115,7 @@ def banner(qtbot, theme):
 
 
 def show_in(banner, sentence=SENTENCE, **parts):
-    banner.show_headline(Headline(code="program", sentence=sentence, **parts))
+    banner.show_headline(Finding(code="program", sentence=sentence, **parts))
 
 
 def test_all_of_it_is_one_line_until_you_ask_for_details(banner):

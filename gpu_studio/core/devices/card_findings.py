@@ -60,7 +60,7 @@ def card_lost(facts: PcFacts) -> Iterator[Finding]:
             yield Finding(
                 code="card_lost",
                 sentence=f"{card.short_name}: {reason}",
-                evidence=(probed.message if probed else "")
+                detail=(probed.message if probed else "")
                 or "NVML error 15 or 16; often caused by power, the slot, or the cable of a riser "
                 "or of an external box",
                 command=restart(facts),
@@ -81,7 +81,7 @@ def card_unreadable(facts: PcFacts) -> Iterator[Finding]:
         yield Finding(
             code="card_unreadable",
             sentence=f"{card.short_name}: {card.unreadable}",
-            evidence=card.pci_bus_id or "",
+            detail=card.pci_bus_id or "",
             device_uuid=card.identity,
         )
 
@@ -95,7 +95,7 @@ def wrong_sum(facts: PcFacts) -> Iterator[Finding]:
                 code="wrong_sum",
                 sentence=f"Your {card.short_name} computed a wrong sum: {probed.total:g} instead "
                 f"of {probed.expected_total:g}. Do not trust its results.",
-                evidence="Undo any overclocking, and test the card's memory. One kernel added "
+                detail="Undo any overclocking, and test the card's memory. One kernel added "
                 "small whole numbers and another summed them, which is exact in float32; launch "
                 "and synchronize reported no error",
                 device_uuid=card.identity,
@@ -123,7 +123,7 @@ def device_busy(facts: PcFacts) -> Iterator[Finding]:
         yield Finding(
             code="device_busy",
             sentence=f"Your {card.short_name} is busy: {why}.",
-            evidence=f"Compute mode {mode}"
+            detail=f"Compute mode {mode}"
             + (f"; {probed.message}" if probed is not None and probed.message else ""),
             command=nvidia.open_to_all(card, facts.system),
             device_uuid=card.identity,
@@ -152,7 +152,7 @@ def not_as_named(facts: PcFacts) -> Iterator[Finding]:
         yield Finding(
             code="not_as_named",
             sentence=sentence,
-            evidence=f"VBIOS {card.vbios or 'unknown'}, device id "
+            detail=f"VBIOS {card.vbios or 'unknown'}, device id "
             + ("unknown" if card.pci_device_id is None else f"{card.pci_device_id:04x}")
             + "; resources/cards.json and card_chips.json have what is sold under that name",
             device_uuid=card.identity,
@@ -171,7 +171,7 @@ def slow_link(facts: PcFacts) -> Iterator[Finding]:
             code="slow_link",
             sentence=f"Your {card.short_name} is connected at PCIe {now.text} instead of "
             f"{best.text}, so copies take longer.",
-            evidence="Reseat the card, try another slot, or remove the riser. Read under load, "
+            detail="Reseat the card, try another slot, or remove the riser. Read under load, "
             f"because an idle card drops to generation 1; fastest seen {now.text}",
             device_uuid=card.identity,
         )
@@ -196,7 +196,7 @@ def mixed_order(facts: PcFacts) -> Iterator[Finding]:
         yield Finding(
             code="mixed_order",
             sentence=f"Your own scripts number the cards differently: {listed(differing)}.",
-            evidence="GPU Studio uses the order of nvidia-smi. CUDA_DEVICE_ORDER is not set, so "
+            detail="GPU Studio uses the order of nvidia-smi. CUDA_DEVICE_ORDER is not set, so "
             f"CUDA puts the fastest card first; the order of your scripts is {how}",
             command="setx CUDA_DEVICE_ORDER PCI_BUS_ID"
             if facts.system == "Windows"
@@ -258,7 +258,7 @@ def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
     yield Finding(
         code="no_nvidia_card",
         sentence=sentence,
-        evidence=f"Driver: {facts.driver.error or 'it finds no card.'} On the bus: "
+        detail=f"Driver: {facts.driver.error or 'it finds no card.'} On the bus: "
         f"{listed(others) or 'no graphics card'}",
         command=command,
         action=action,
@@ -281,7 +281,7 @@ def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
             code="driver_not_answering",
             sentence="The NVIDIA driver does not answer. It usually hangs after a card error. "
             "Restart the PC.",
-            evidence="A call into the driver did not return"
+            detail="A call into the driver did not return"
             + (f"; on the bus: {names}" if names else "."),
             command=restart(facts),
         )
@@ -294,7 +294,7 @@ def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
                 code="driver_not_answering",
                 sentence=f"The driver does not answer for your {card.short_name}: a call that "
                 "should take a moment never returned. Restart the PC.",
-                evidence=(probed.message if probed else "")
+                detail=(probed.message if probed else "")
                 or "A call into the driver did not return.",
                 command=restart(facts),
                 device_uuid=card.identity,
@@ -309,7 +309,7 @@ def driver_updated(facts: PcFacts) -> Iterator[Finding]:
         yield Finding(
             code="driver_library_mismatch",
             sentence=_UPDATED_ON_DISK,
-            evidence=f"The driver library in use{library} is no longer on the disk",
+            detail=f"The driver library in use{library} is no longer on the disk",
             command=restart(facts),
         )
 
@@ -332,7 +332,7 @@ def driver_dropped_card(facts: PcFacts) -> Iterator[Finding]:
             code="driver_dropped_card",
             sentence=f"Driver {facts.driver_number} no longer supports your {card.short_name} "
             f"({kind}). {step}.",
-            evidence=f"Driver {facts.driver.version or facts.driver.library_version}; the card is "
+            detail=f"Driver {facts.driver.version or facts.driver.library_version}; the card is "
             f"at {card.pci_bus_id}, device id {card.pci_device_id or 0:04x}",
             command=command,
             device_uuid=card.identity,
@@ -351,7 +351,7 @@ def driver_older_than_card(facts: PcFacts) -> Iterator[Finding]:
             sentence=f"Driver {installed} is older than your {card.short_name} "
             f"({architecture_of(card)}): it needs driver {needed} or newer. Install the newest "
             "driver.",
-            evidence=f"The card is at {card.pci_bus_id}, device id {card.pci_device_id or 0:04x}; "
+            detail=f"The card is at {card.pci_bus_id}, device id {card.pci_device_id or 0:04x}; "
             f"the first driver for such a chip is {needed}",
             command=nvidia.install_driver(facts),
             device_uuid=card.identity,
@@ -379,7 +379,7 @@ def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
         sentence=f"The NVIDIA driver is too old for this PyTorch: it needs {floor} or newer, and "
         f"yours is {facts.driver.version}. Update {newer_driver(facts, cards)}"
         + (f", or install the {other.tag} build." if other else published),
-        evidence=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; found driver "
+        detail=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; found driver "
         f"{facts.driver.version}, which runs CUDA up to {facts.driver.cuda_version or 'unknown'}; "
         f"needed {floor}",
         command=other.install_command if other else nvidia.driver_page(facts),
@@ -402,7 +402,7 @@ def mig_instances(facts: PcFacts) -> Iterator[Finding]:
         yield Finding(
             code="mig_instances",
             sentence=sentence,
-            evidence="NVML reports that MIG mode is on. GPU Studio shows the sensors of the whole "
+            detail="NVML reports that MIG mode is on. GPU Studio shows the sensors of the whole "
             "card, and does not support single instances",
             command=nvidia.end_mig(card),
             device_uuid=card.identity,
@@ -416,7 +416,7 @@ def wsl_limits(facts: PcFacts) -> Iterator[Finding]:
             code="wsl_limits",
             sentence="This is WSL 2: some sensors are missing, and a full card becomes slow "
             "instead of failing.",
-            evidence="WSL does not report how much memory each program uses. If the card's memory "
+            detail="WSL does not report how much memory each program uses. If the card's memory "
             "is full, data silently spills into RAM. The kernel's name contains Microsoft; driver "
             f"{facts.driver.version or 'unknown'} is the Windows driver",
         )
@@ -433,7 +433,7 @@ def card_asleep(facts: PcFacts) -> Iterator[Finding]:
                 code="card_asleep",
                 sentence=f"Your {card.short_name} is asleep to save power. "
                 + (_LEFT_ASLEEP if is_unasked else _WAKES_WHEN_USED),
-                evidence=f"runtime_status of {card.pci_bus_id} is suspended",
+                detail=f"runtime_status of {card.pci_bus_id} is suspended",
                 command=nvidia.TOOL if is_unasked else "",
                 action=Action.WAKE_CARDS if is_unasked else None,
                 device_uuid=card.identity,

@@ -45,7 +45,7 @@ class Row(NamedTuple):
         return Finding(
             code=self.code,
             sentence=" ".join(filter(None, (case.filled(self.says), step.words))),
-            evidence=evidence_of(case),
+            detail=evidence_of(case),
             command=step.command,
             device_uuid=cards[0].identity if case.is_of_one else None,
         )

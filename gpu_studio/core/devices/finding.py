@@ -1,4 +1,4 @@
-"""Findings: their fields, their severity, and the commands that they suggest.
+"""Findings: their kinds, their fields, and the commands that they suggest.
 
 A finding has a code for programs, a sentence for people who are new to CUDA, evidence for people
 who are not, and an action to copy.
@@ -6,25 +6,21 @@ who are not, and an action to copy.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
+from gpu_studio.core.notice import Action, Notice, Tone, action_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.devices.pc_facts import PcFacts
-    from gpu_studio.core.notice import Action
-
-
-Severity = Literal["failure", "warning", "note", "good"]
 
 
 class Kind(NamedTuple):
     """A kind of finding: how bad it is, what it rests on, and where its rule is from."""
 
-    severity: Severity
+    tone: Tone
     evidence: str
     source: str
 
@@ -33,93 +29,98 @@ _CAUSES = "the row of `causes`"
 # Worst first: findings are shown in this order.
 KINDS: dict[str, Kind] = {
     "driver_not_answering": Kind(
-        "failure", "a call into the driver did not return within its time",
+        Tone.FAILURE, "a call into the driver did not return within its time",
         "XuehaiPan/nvitop and NVIDIA/gpud: calls that hang after a card's error"),
     "engine_missing": Kind(
-        "failure", "no folder has a PyTorch that this Python loads", "core/packages_folder.py"),
+        Tone.FAILURE, "no folder has a PyTorch that this Python loads", "core/packages_folder.py"),
     "driver_library_mismatch": Kind(
-        "failure", "NVML's or CUDA's error, and the versions of both halves", _CAUSES),
+        Tone.FAILURE, "NVML's or CUDA's error, and the versions of both halves", _CAUSES),
     "card_lost": Kind(
-        "failure", "NVML's error 15 or 16, a kernel's, ones on the bus, or the kernel's log",
+        Tone.FAILURE, "NVML's error 15 or 16, a kernel's, ones on the bus, or the kernel's log",
         "nvml.h, NVML_ERROR_GPU_IS_LOST; " + _CAUSES),
     "wrong_sum": Kind(
-        "failure", "the sum of small whole numbers, which is exact in float32",
+        Tone.FAILURE, "the sum of small whole numbers, which is exact in float32",
         "IEEE 754: whole numbers below 2^24"),
     "no_driver": Kind(
-        "failure", "NVML's error, the card's kernel driver, device files, the kernel's log",
+        Tone.FAILURE, "NVML's error, the card's kernel driver, device files, the kernel's log",
         _CAUSES),
     "driver_dropped_card": Kind(
-        "failure", "the driver's version and the card's architecture", "resources/cards.json"),
+        Tone.FAILURE, "the driver's version and the card's architecture", "resources/cards.json"),
     "driver_older_than_card": Kind(
-        "failure", "the driver's version and the card's chip", "resources/cards.json"),
+        Tone.FAILURE, "the driver's version and the card's chip", "resources/cards.json"),
     "driver_too_old": Kind(
-        "warning", "the driver's version and PyTorch's CUDA version",
+        Tone.AMBER, "the driver's version and PyTorch's CUDA version",
         "NVIDIA, CUDA Compatibility, table 1; resources/wheels.json"),
     "build_without_cuda": Kind(
-        "warning", "PyTorch's own version and build", "torch.version"),
+        Tone.AMBER, "PyTorch's own version and build", "torch.version"),
     "no_code_for_card": Kind(
-        "failure", "PyTorch's list of architectures, or a kernel that failed with error 209",
+        Tone.FAILURE, "PyTorch's list of architectures, or a kernel that failed with error 209",
         "NVIDIA, CUDA C++ Programming Guide, “Binary Compatibility”; resources/wheels.json"),
     "card_not_usable": Kind(
-        "failure", "PyTorch's own error, device files, modules, versions, or a kernel's failure",
+        Tone.FAILURE, "PyTorch's own error, device files, modules, versions, or a kernel's failure",
         _CAUSES),
     "device_busy": Kind(
-        "warning", "NVML's compute mode and programs, or a kernel's error 46",
+        Tone.AMBER, "NVML's compute mode and programs, or a kernel's error 46",
         "nvml.h, nvmlComputeMode_t"),
     "hidden_by_environment": Kind(
-        "warning", "the variables of this program's environment",
+        Tone.AMBER, "the variables of this program's environment",
         "NVIDIA, CUDA C++ Programming Guide, “CUDA Environment Variables”; " + _CAUSES),
     "build_for_card": Kind(
-        "warning", "the card's number on the bus, system and Python", "resources/wheels.json"),
-    "no_nvidia_card": Kind("note", "the list of the bus and NVML's", "nvmlDeviceGetCount"),
+        Tone.AMBER, "the card's number on the bus, system and Python", "resources/wheels.json"),
+    "no_nvidia_card": Kind(Tone.PLAIN, "the list of the bus and NVML's", "nvmlDeviceGetCount"),
     "no_build_for_card": Kind(
-        "note", "the card's number on the bus, system and Python", "resources/wheels.json"),
+        Tone.PLAIN, "the card's number on the bus, system and Python", "resources/wheels.json"),
     "other_build_for_card": Kind(
-        "note", "the card's number on the bus, system and Python", "resources/wheels.json"),
-    "card_unreadable": Kind("failure", "NVML's error for the card", "nvml.h, nvmlReturn_t"),
-    "card_lent": Kind("note", "the card's kernel driver", _CAUSES),
+        Tone.PLAIN, "the card's number on the bus, system and Python", "resources/wheels.json"),
+    "card_unreadable": Kind(Tone.FAILURE, "NVML's error for the card", "nvml.h, nvmlReturn_t"),
+    "card_lent": Kind(Tone.PLAIN, "the card's kernel driver", _CAUSES),
     "not_as_named": Kind(
-        "warning", "name, device id, units and bus width according to driver and PyTorch",
+        Tone.AMBER, "name, device id, units and bus width according to driver and PyTorch",
         "resources/cards.json, card_chips.json"),
     "slow_link": Kind(
-        "warning", "the link under load", "NVML's link now and at most; idle cards slow it down"),
+        Tone.AMBER, "the link under load", "NVML's link now and at most; idle cards slow it down"),
     "card_asleep": Kind(
-        "note", "power/runtime_status", "Linux, Documentation/power/runtime_pm.rst"),
+        Tone.PLAIN, "power/runtime_status", "Linux, Documentation/power/runtime_pm.rst"),
     "mixed_order": Kind(
-        "note", "the order of a separate process, or of speeds", "CUDA_DEVICE_ORDER: FASTEST_FIRST"
-        " is its default"),
-    "integrated_first": Kind("note", "PyTorch's list of cards", "torch.cuda, torch.xpu"),
-    "not_tested": Kind("note", "the card's maker", "this program's own tests"),
-    "mig_instances": Kind("note", "NVML's MIG mode", "NVIDIA, Multi-Instance GPU User Guide"),
-    "wsl_limits": Kind("note", "the kernel's name", "NVIDIA, CUDA on WSL User Guide"),
+        Tone.PLAIN, "the order of a separate process, or of speeds",
+        "CUDA_DEVICE_ORDER: FASTEST_FIRST is its default"),
+    "integrated_first": Kind(Tone.PLAIN, "PyTorch's list of cards", "torch.cuda, torch.xpu"),
+    "not_tested": Kind(Tone.PLAIN, "the card's maker", "this program's own tests"),
+    "mig_instances": Kind(Tone.PLAIN, "NVML's MIG mode", "NVIDIA, Multi-Instance GPU User Guide"),
+    "wsl_limits": Kind(Tone.PLAIN, "the kernel's name", "NVIDIA, CUDA on WSL User Guide"),
     "tables_differ": Kind(
-        "note", "both tables", "torch.cuda.PYTORCH_RELEASES_CODE_CC, since PyTorch 2.11"),
-    "ok": Kind("good", "a kernel that ran, or PyTorch's lists", "the kernel itself"),
+        Tone.PLAIN, "both tables", "torch.cuda.PYTORCH_RELEASES_CODE_CC, since PyTorch 2.11"),
+    "ok": Kind(Tone.GOOD, "a kernel that ran, or PyTorch's lists", "the kernel itself"),
 }  # fmt: skip
 _RANKS = {code: rank for rank, code in enumerate(KINDS)}
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One result of checking this PC.
+class Finding(Notice, frozen=True, kw_only=True):
+    """What is found about this PC or the program, as a notice with its code.
 
-    ``command`` is a command or an address to copy, empty if there is nothing to do; ``action`` is
-    what the window does itself instead. ``device_uuid`` is the `Device.identity` of the card in
-    question, None if the finding concerns the whole PC. ``build_tag`` is the build of PyTorch that
-    the command installs; empty if it installs none.
+    ``detail`` is the evidence. ``command`` is a command or an address to copy, empty if there is
+    none; ``action`` is what the window does itself instead, and ``other_action`` is that of a
+    second button. ``device_uuid`` is the `Device.identity` of the card in question, None if the
+    finding concerns the whole PC. ``build_tag`` is the build of PyTorch that the command or the
+    action installs; empty if it installs none.
     """
 
     code: str
-    sentence: str
-    evidence: str = ""
+    tone: Tone = Tone.AMBER
     command: str = ""
-    action: Action | None = None
+    other_action: Action | None = None
     device_uuid: str | None = None
     build_tag: str = ""
 
     @property
-    def severity(self) -> Severity:
-        """How bad it is."""
-        return KINDS[self.code].severity
+    def to_copy(self) -> str:
+        """The command that the window shows: what it does itself needs none."""
+        return self.command if self.action is None else ""
+
+    @property
+    def action_label(self) -> str:
+        """The label of its button; empty without one."""
+        return action_label(self.action, self.build_tag)
 
 
 def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -138,7 +139,7 @@ def findings_value(findings: Sequence[Finding]) -> dict[str, Any]:
         "findings": [
             {
                 "code": finding.code, "device_uuid": finding.device_uuid,
-                "sentence": finding.sentence, "evidence": finding.evidence,
+                "sentence": finding.sentence, "evidence": finding.detail,
                 "action": finding.command,
             }
             for finding in findings

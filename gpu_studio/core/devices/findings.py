@@ -13,7 +13,7 @@ import msgspec
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.devices import card_findings, torch_findings, why_not
-from gpu_studio.core.devices.finding import TORCH_PAGE, Finding, worst_first
+from gpu_studio.core.devices.finding import KINDS, TORCH_PAGE, Finding, worst_first
 from gpu_studio.core.devices.pc_facts import PcFacts
 from gpu_studio.core.program_form import own_program
 
@@ -110,7 +110,11 @@ def find(
     found = _once(found)
     program = program or own_program()
     return tuple(
-        msgspec.structs.replace(finding, command=_typed(finding.command, program, facts))
+        msgspec.structs.replace(
+            finding,
+            tone=KINDS[finding.code].tone,
+            command=_typed(finding.command, program, facts),
+        )
         for finding in worst_first(found)
     )
 

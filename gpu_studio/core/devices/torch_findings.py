@@ -52,7 +52,7 @@ def engine_missing(facts: PcFacts) -> Iterator[Finding]:
     yield Finding(
         code="engine_missing",
         sentence=facts.absence,
-        evidence=f"{choice.sentence} It downloads {download_size(choice.tag)}.",
+        detail=f"{choice.sentence} It downloads {download_size(choice.tag)}.",
         command=choice.install_command,
         build_tag=choice.tag,
     )
@@ -78,7 +78,7 @@ def build_without_cuda(facts: PcFacts) -> Iterator[Finding]:
                 sentence=f"PyTorch cannot use your {names} yet: it needs driver "
                 f"{facts.floor_of(build)} or newer, and yours is {facts.driver.version}. "
                 f"Update {newer_driver(facts, cards)}.",
-                evidence=f"{why.rstrip('.')}; {evidence}",
+                detail=f"{why.rstrip('.')}; {evidence}",
                 command=nvidia.driver_page(facts),
             )
         else:
@@ -87,7 +87,7 @@ def build_without_cuda(facts: PcFacts) -> Iterator[Finding]:
             yield Finding(
                 code="no_code_for_card",
                 sentence=f"PyTorch cannot use your {names}: {reason}.{older}",
-                evidence=f"{why.rstrip('.')}; {evidence}",
+                detail=f"{why.rstrip('.')}; {evidence}",
                 command=_page_of_older_builds(facts, cards[0]),
             )
         return
@@ -96,7 +96,7 @@ def build_without_cuda(facts: PcFacts) -> Iterator[Finding]:
     yield Finding(
         code="build_without_cuda",
         sentence=f"Your {names} {is_or_are} fine, but this PyTorch is {engine.build_words}.{other}",
-        evidence=evidence,
+        detail=evidence,
         command=choice.install_command if choice else "",
         build_tag=choice.tag if choice else "",
     )
@@ -146,7 +146,7 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
         yield Finding(
             code="no_code_for_card",
             sentence=sentence,
-            evidence=f"{why}torch {engine.torch_version} has code for: {arch_list}; the card is "
+            detail=f"{why}torch {engine.torch_version} has code for: {arch_list}; the card is "
             f"{label_of(card)}; driver {facts.driver.version}{tried}",
             command=command,
             action=action,
@@ -185,7 +185,7 @@ def kernel_failed(facts: PcFacts) -> Iterator[Finding]:
         yield Finding(
             code="card_not_usable",
             sentence=f"A small kernel does not run on your {card.short_name}: {what}.",
-            evidence=probed.message or "No error message.",
+            detail=probed.message or "No error message.",
             command=nvidia.TOOL if is_full else restart(facts),
             device_uuid=card.identity,
         )
@@ -202,7 +202,7 @@ def hidden_by_environment(facts: PcFacts) -> Iterator[Finding]:
                 code="hidden_by_environment",
                 sentence=f"Your {card.short_name} is hidden from PyTorch by the variable "
                 "CUDA_VISIBLE_DEVICES.",
-                evidence=f"CUDA_VISIBLE_DEVICES is “{engine.visible_devices}”; the card is "
+                detail=f"CUDA_VISIBLE_DEVICES is “{engine.visible_devices}”; the card is "
                 f"{card.identity}",
                 command="set CUDA_VISIBLE_DEVICES="
                 if facts.system == "Windows"
@@ -219,7 +219,7 @@ def tables_differ(facts: PcFacts) -> Iterator[Finding]:
             code="tables_differ",
             sentence="GPU Studio's table of PyTorch builds and PyTorch's own table disagree: "
             f"{listed(differences)}. The test with a real kernel decides.",
-            evidence="resources/wheels.json and torch.cuda.PYTORCH_RELEASES_CODE_CC",
+            detail="resources/wheels.json and torch.cuda.PYTORCH_RELEASES_CODE_CC",
         )
 
 
@@ -250,7 +250,7 @@ def ok(facts: PcFacts) -> Iterator[Finding]:
         yield Finding(
             code="ok",
             sentence=f"PyTorch can use your {card.short_name}.",
-            evidence=f"torch {engine.torch_version}{code}; driver "
+            detail=f"torch {engine.torch_version}{code}; driver "
             f"{facts.driver.version or 'unknown'}; it is {card.address}",
             device_uuid=card.identity,
         )
@@ -295,7 +295,7 @@ def _offers(code: str, who: str, facts: PcFacts, *, are_beside: bool) -> Iterato
         yield Finding(
             code=code,
             sentence=f"{who} your {judged.card.name}: {_offer(judged)}.",
-            evidence=_evidence(card, judged, facts),
+            detail=_evidence(card, judged, facts),
             command=f"gpu-studio engine install {judged.tag}",
             device_uuid=_row_of(card, facts),
             build_tag=judged.tag,
@@ -317,7 +317,7 @@ def no_build_for_card(facts: PcFacts) -> Iterator[Finding]:
         yield Finding(
             code="no_build_for_card",
             sentence=" ".join(filter(None, (f"{judged.sentence}.", sentence, CAN_BE_MEASURED))),
-            evidence=_evidence(card, judged, facts),
+            detail=_evidence(card, judged, facts),
             command=command,
             action=Action.MEASURE if command == _WITHOUT_PYTORCH else None,
             device_uuid=_row_of(card, facts),
@@ -401,7 +401,7 @@ def integrated_first(facts: PcFacts) -> Iterator[Finding]:
         code="integrated_first",
         sentence=f"GPU Studio works on {better}, the {names.get(better, 'card')}. Your own scripts "
         f"take {first} unless they choose, which is the graphics inside the processor.",
-        evidence=f"PyTorch lists {', '.join(f'{at} {name}' for at, name in names.items())}",
+        detail=f"PyTorch lists {', '.join(f'{at} {name}' for at, name in names.items())}",
         command=assign.format(variable, engine.first_card),
     )
 
@@ -413,7 +413,7 @@ def not_tested(facts: PcFacts) -> Iterator[Finding]:
             yield Finding(
                 code="not_tested",
                 sentence=untested_sentence(maker),
-                evidence="If a number looks wrong, compare it with the maker's own tool.",
+                detail="If a number looks wrong, compare it with the maker's own tool.",
             )
 
 
@@ -430,7 +430,7 @@ def ok_by_maker(facts: PcFacts) -> Iterator[Finding]:
         yield Finding(
             code="ok",
             sentence=f"PyTorch can use your {card.short_name}.",
-            evidence=f"torch {engine.torch_version}, built for {engine.built_for}{chip}{ran}; it "
+            detail=f"torch {engine.torch_version}, built for {engine.built_for}{chip}{ran}; it "
             f"is {card.address}",
             device_uuid=card.identity,
         )

@@ -24,6 +24,7 @@ from gpu_studio.core.devices.access import (
     uncounted_cards,
 )
 from gpu_studio.core.devices.card_colors import COLOR_COUNT, with_cards
+from gpu_studio.core.notice import Tone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -351,7 +352,7 @@ def _worst_about(
         (
             one
             for one in findings
-            if one.severity in ("failure", "warning") and one.device_uuid in about
+            if one.tone in (Tone.FAILURE, Tone.AMBER) and one.device_uuid in about
         ),
         None,
     )

@@ -15,13 +15,14 @@ from gpu_studio.core.devices.access import ABOUT_THE_CARD
 from gpu_studio.core.devices.card_programs import CardState, program_notices
 from gpu_studio.core.devices.devices import CUDA_BUILD
 from gpu_studio.core.devices.facts import FactGroup, PcSnapshot, facts_of, summary_line
+from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.devices.sensor_kinds import CARD_SENSORS, CPU_SENSORS
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.devices import programs, verdicts
 from gpu_studio.model.devices.card_memory import CardMemory, card_state
 from gpu_studio.model.devices.sensor_log import SensorLog
-from gpu_studio.model.headline import Headline, headline_from, why_silent
+from gpu_studio.model.headline import why_silent
 from gpu_studio.model.page_model import PageModel
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
     from gpu_studio.core.devices.devices import Device, GpuProcess
-    from gpu_studio.core.devices.finding import Finding
     from gpu_studio.core.devices.sensor_history import SensorSpan
     from gpu_studio.core.devices.sensor_kinds import SensorKind
     from gpu_studio.model.devices.device_board import DeviceRow
@@ -170,10 +170,9 @@ class DevicesModel(PageModel):
         """Return the answer about a PC as a whole, for the heading of its devices."""
         if pc.name and pc.session.absence:
             return pc.notice
-        headlines = [headline_from(one) for one in pc.doctor.findings]
         # A remark is no answer: what is wrong comes first, then what works.
         tones = (Tone.FAILURE, Tone.AMBER, Tone.GOOD)
-        answers = [one for tone in tones for one in headlines if one.tone is tone]
+        answers = [one for tone in tones for one in pc.doctor.findings if one.tone is tone]
         return answers[0] if answers else Notice()
 
     def select(self, identity: str) -> None:
@@ -462,7 +461,7 @@ class DevicesModel(PageModel):
         return any(card.build_kind in builds for card in inventory.cards)
 
     @property
-    def verdict(self) -> Headline:
+    def verdict(self) -> Finding:
         """Whether PyTorch can use the device, in one sentence."""
         device, session = self.device, self.pc.session
         if device is None:
@@ -478,26 +477,26 @@ class DevicesModel(PageModel):
         if row is not None and row.obstacle in ABOUT_THE_CARD:
             own = [one for one in findings if one.device_uuid == device.identity]
             if not own:
-                return Headline(code="unknown", sentence=row.reason, detail=row.name)
-            return self._offered(headline_from(own[0]))
+                return Finding(code="unknown", sentence=row.reason, detail=row.name)
+            return self._offered(own[0])
         trouble = self._trouble_of(device)
         verdict = verdicts.of_card(device, findings, session.description, session.state, trouble)
         return self._offered(verdict)
 
     @property
-    def also_found(self) -> list[Headline]:
+    def also_found(self) -> list[Finding]:
         """The other findings about the device, worst first."""
         device = self.device
         if device is None or (device.is_cpu and self.has_cards):
             return []
-        headlines = [self._offered(headline_from(one)) for one in self._findings_of(device)]
-        return [headline for headline in headlines if headline != self.verdict]
+        offered, verdict = map(self._offered, self._findings_of(device)), self.verdict
+        return [finding for finding in offered if finding != verdict]
 
-    def _offered(self, headline: Headline) -> Headline:
-        """Return a headline with what the window can do about it, which it can only here."""
+    def _offered(self, finding: Finding) -> Finding:
+        """Return a finding with what the window can do about it, which it can only here."""
         if not self.pc.name:
-            return self._studio.headlines.offered(headline)
-        return msgspec.structs.replace(headline, sentence=f"{self.pc.name}: {headline.sentence}")
+            return self._studio.headlines.offered(finding)
+        return msgspec.structs.replace(finding, sentence=f"{self.pc.name}: {finding.sentence}")
 
     def _findings_of(self, device: Device) -> list[Finding]:
         return [f for f in self.pc.doctor.findings if f.device_uuid in (None, device.identity)]

@@ -6,15 +6,15 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices.facts import amount_text, bytes_text, celsius_text
+from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.notice import Action, Tone
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.headline import Headline, headline_from, lost_headline
+from gpu_studio.model.headline import lost_headline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpu_studio.core.devices.devices import Device
-    from gpu_studio.core.devices.finding import Finding
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.telemetry import Telemetry
     from gpu_studio.model.builds import Installation
@@ -36,21 +36,21 @@ def last_reading_words(telemetry: Telemetry, age_s: float) -> str:
     return f"Last read at {taken_at:%H:%M}: {words}." if words else ""
 
 
-def before_devices(is_silent: bool) -> Headline:
+def before_devices(is_silent: bool) -> Finding:
     """Return the headline before devices are found."""
     if is_silent:
-        return Headline(
+        return Finding(
             code="unknown",
             sentence="The devices of this PC could not be read.",
             detail="The sensors do not answer. Restart the PC if they do not come back.",
         )
-    return Headline(code="waiting", sentence="Looking for the devices of this PC…", tone=Tone.PLAIN)
+    return Finding(code="waiting", sentence="Looking for the devices of this PC…", tone=Tone.PLAIN)
 
 
-def of_line(pc: Pc) -> Headline:
+def of_line(pc: Pc) -> Finding:
     """Return the headline about another PC that is not connected, or has no engine."""
     notice = pc.notice
-    return Headline(code="line", sentence=notice.sentence, detail=notice.detail, tone=notice.tone)
+    return Finding(code="line", sentence=notice.sentence, detail=notice.detail, tone=notice.tone)
 
 
 def of_card(
@@ -59,7 +59,7 @@ def of_card(
     engine: EngineDescribed | None,
     state: EngineState,
     trouble: str,
-) -> Headline:
+) -> Finding:
     """Return the verdict on a card, or on the CPU of a PC without one.
 
     Args:
@@ -71,21 +71,21 @@ def of_card(
     """
     if card.unreadable is None and trouble:
         return lost_headline(card, trouble)
-    failures = [finding for finding in findings if finding.severity == "failure"]
+    failures = [finding for finding in findings if finding.tone is Tone.FAILURE]
     usable = [finding for finding in findings if finding.code == "ok"]
     # A note about the whole PC does not answer whether PyTorch can use the card.
     is_card = not card.is_cpu
     answers = [
         finding
         for finding in findings
-        if not (is_card and finding.severity == "note" and finding.device_uuid is None)
+        if not (is_card and finding.tone is Tone.PLAIN and finding.device_uuid is None)
     ]
     for finding in failures or usable or answers:
-        return headline_from(finding)
+        return finding
     return _without_findings(card, engine, state, trouble)
 
 
-def without_engine(device: Device, installation: Installation) -> Headline:
+def without_engine(device: Device, installation: Installation) -> Finding:
     """Return the verdict while no PyTorch is installed.
 
     Args:
@@ -96,19 +96,19 @@ def without_engine(device: Device, installation: Installation) -> Headline:
     if installation:
         now = "is being installed" if installation == "runs" else "is not installed completely"
         sentence = f"PyTorch {now}. After that, you see here {question}."
-        return Headline(
+        return Finding(
             code="waiting", sentence=sentence, action=Action.SHOW_SET_UP, tone=Tone.PLAIN
         )
     sentence = f"Install PyTorch to see {question}."
-    return Headline(code="waiting", sentence=sentence, action=Action.SET_UP, tone=Tone.PLAIN)
+    return Finding(code="waiting", sentence=sentence, action=Action.SET_UP, tone=Tone.PLAIN)
 
 
-def of_cpu(cpu: Device, engine: EngineDescribed | None, state: EngineState) -> Headline:
+def of_cpu(cpu: Device, engine: EngineDescribed | None, state: EngineState) -> Finding:
     """Return the verdict on the CPU of a PC with cards; the findings are about the cards."""
     if engine is None:
         return _without_findings(cpu, engine, state, "")
     simd = f" with {engine.cpu_capability}" if engine.cpu_capability else ""
-    return Headline(
+    return Finding(
         code="ok",
         sentence=f"PyTorch runs on your {cpu.short_name}.",
         detail=f"torch {engine.torch_version} uses {engine.cpu_threads} of its threads{simd}",
@@ -118,18 +118,16 @@ def of_cpu(cpu: Device, engine: EngineDescribed | None, state: EngineState) -> H
 
 def _without_findings(
     device: Device, engine: EngineDescribed | None, state: EngineState, trouble: str
-) -> Headline:
+) -> Finding:
     """Return the headline while PyTorch has not reported on a device."""
     if state is EngineState.FAILED:
         sentence = f"PyTorch did not start, so it is not known if it can use {device.short_name}."
-        return Headline(code="unknown", sentence=sentence)
+        return Finding(code="unknown", sentence=sentence)
     if engine is None:
         sentence = f"Asking PyTorch whether it can use your {device.short_name}…"
-        return Headline(code="waiting", sentence=sentence, tone=Tone.PLAIN)
+        return Finding(code="waiting", sentence=sentence, tone=Tone.PLAIN)
     if engine.cards_asleep:
         sentence = f"Your {device.short_name} is asleep. PyTorch has not checked it."
-        return Headline(
-            code="unknown", sentence=sentence, action=Action.WAKE_CARDS, tone=Tone.PLAIN
-        )
+        return Finding(code="unknown", sentence=sentence, action=Action.WAKE_CARDS, tone=Tone.PLAIN)
     sentence = f"PyTorch does not list your {device.short_name}."
-    return Headline(code="unknown", sentence=sentence, detail=trouble)
+    return Finding(code="unknown", sentence=sentence, detail=trouble)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.core.benchmark.standard_record import StandardRun
-    from gpu_studio.model.headline import Headline
+    from gpu_studio.core.devices.finding import Finding
     from gpu_studio.model.pages import Destination
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.devices.fact_grid import FactGrid
@@ -128,7 +128,7 @@ class OverviewPage(Page):
                 Words(lambda: _said(m.verdict), "title", name="verdict.sentence", stretch=1),
                 name="verdict", presented=True,
             ),
-            Words(lambda: m.verdict.command, name="verdict.command"),
+            Words(lambda: m.verdict.to_copy, name="verdict.command"),
             Columns(
                 Flow(
                     Press(lambda: m.verdict.action_label,
@@ -166,11 +166,11 @@ class OverviewPage(Page):
         """Return what else is found: its sentence, its button, and the evidence at a press."""
         name = f"finding.{number}"
 
-        def now() -> Headline:
+        def now() -> Finding:
             return self.model.also_found[number]
 
         def below() -> str:
-            return "\n".join(filter(None, (now().detail, now().next_step, now().command)))
+            return "\n".join(filter(None, (now().detail, now().next_step, now().to_copy)))
 
         def turn() -> None:
             self._opened ^= {now().code}
@@ -180,7 +180,7 @@ class OverviewPage(Page):
             Columns(
                 Own(lambda: ToneSign(self.theme), lambda sign: sign.show_tone(now().tone)),
                 Words(now, name=f"{name}.sentence", stretch=1),
-                Press(lambda: now().action_label or ("Copy command" if now().command else ""),
+                Press(lambda: now().action_label or ("Copy command" if now().to_copy else ""),
                       lambda: self._act(now()), name=f"{name}.action"),
                 Press("Details", turn, name=f"{name}.more", shown=below),
             ),
@@ -281,18 +281,17 @@ class OverviewPage(Page):
 
     @property
     def _has_command(self) -> bool:
-        verdict = self.model.verdict
-        return bool(verdict.command) and not verdict.action
+        return bool(self.model.verdict.to_copy)
 
     @property
     def _copy_label(self) -> str:
-        is_address = self.model.verdict.command.startswith("https://")
+        is_address = self.model.verdict.to_copy.startswith("https://")
         return "Copy the address" if is_address else "Copy the command"
 
     @property
     def _has_cure(self) -> bool:
         """Whether the verdict has something to press, which then comes first."""
-        return bool(self.model.verdict.action) or self._has_command
+        return bool(self.model.verdict.action_label) or self._has_command
 
     def _show_sensors(self, rows: SensorRows) -> None:
         m = self.model
@@ -331,14 +330,14 @@ class OverviewPage(Page):
 
     # ── what the buttons do ──────────────────────────────────────────────────────────────────
 
-    def _act(self, headline: Headline) -> None:
-        if headline.action:
-            self._studio.headlines.act(headline)
+    def _act(self, finding: Finding) -> None:
+        if finding.action:
+            self._studio.headlines.act(finding)
         else:
-            QGuiApplication.clipboard().setText(headline.command)
+            QGuiApplication.clipboard().setText(finding.command)
 
     def _copy_command(self) -> None:
-        QGuiApplication.clipboard().setText(self.model.verdict.command)
+        QGuiApplication.clipboard().setText(self.model.verdict.to_copy)
 
     def _check(self) -> None:
         if self.model.row is not None:
@@ -387,7 +386,7 @@ class OverviewPage(Page):
             self.model.end(process)
 
 
-def _said(verdict: Headline) -> Notice:
+def _said(verdict: Finding) -> Notice:
     """Return a verdict's sentence; a good one needs no color beside its sign."""
     tone = Tone.PLAIN if verdict.tone is Tone.GOOD else verdict.tone
     return Notice(verdict.sentence, tone)

@@ -77,7 +77,7 @@ def examined(inventory: Inventory, engine: EngineDescribed | None = ENGINE, **fa
     for finding in findings:
         assert re.fullmatch(r"\S.*\.", finding.sentence), finding
         assert ".." not in finding.sentence
-        assert finding.evidence
+        assert finding.detail
     return findings
 
 

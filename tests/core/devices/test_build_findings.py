@@ -16,6 +16,7 @@ from gpu_studio.core.devices.gpu_chips import lists_gfx
 from gpu_studio.core.devices.pc_facts import PcFacts
 from gpu_studio.core.devices.torch_findings import integrated_first
 from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.wheels import own_platform_key
 from tests.core.devices.doctor_facts import CPU_ENGINE, ENGINE, RTX_3060, examined, one, pc
 from tests.core.devices.test_unusual_pcs import ABSENT
@@ -58,9 +59,9 @@ def test_a_card_with_a_build_is_offered_it(device, tag, words, system):
     assert ("whl/xpu" if tag == "xpu" else f"device-{tag[5:]}") in found.command
     assert "extra-index" not in found.command  # PyPI has packages of the same names
     assert "GB" in found.sentence
-    assert words in found.evidence
-    assert f"for {system} and Python" in found.evidence
-    assert "needs" in found.evidence  # a driver, or a right
+    assert words in found.detail
+    assert f"for {system} and Python" in found.detail
+    assert "needs" in found.detail  # a driver, or a right
     is_untested = tag == "rocm-gfx1153"
     assert ("AMD has not tested it" in found.sentence) is is_untested
 
@@ -84,7 +85,7 @@ def test_a_card_without_a_build_is_told_why_and_what_is_left(device, system, wor
     found = one("no_build_for_card", findings(device, system=system, machine="x86_64"))
     assert words in found.sentence
     assert "GPU Studio can measure it without PyTorch" in found.sentence
-    assert ("Polaris 10, gfx803, GCN 4" in found.evidence) is (device is RX_580)
+    assert ("Polaris 10, gfx803, GCN 4" in found.detail) is (device is RX_580)
     assert command in found.command
 
 
@@ -95,7 +96,7 @@ def test_the_chip_that_the_driver_names_comes_before_the_number():
 
 def test_beside_a_usable_nvidia_card_the_other_build_is_a_note():
     other = one("other_build_for_card", examined(pc(RTX_3060, RX_6600), ENGINE))
-    assert (other.severity, other.build_tag) == ("note", "rocm-gfx1032")
+    assert (other.tone, other.build_tag) == (Tone.PLAIN, "rocm-gfx1032")
     assert other.sentence.startswith("Another PyTorch can use your Radeon RX 6600")
 
 

@@ -42,7 +42,7 @@ def test_a_wrong_sum_is_a_finding_of_its_own_and_the_card_is_usable():
     assert "524799 instead of 524800" in findings[0].sentence
     right = examined(pc(RTX_3060), probe=probe(tried(RTX_3060)))
     assert codes(right) == ["ok"]
-    assert "a real kernel ran" in right[0].evidence
+    assert "a real kernel ran" in right[0].detail
 
 
 def test_a_busy_card_is_named_with_the_program_on_it():
@@ -128,9 +128,9 @@ def test_scripts_that_number_otherwise_are_reported():
     finding = one("mixed_order", examined(pc(GT_1030, RTX_3060), probe=probe(*cards)))
     assert "cuda:0 is the RTX 3060" in finding.sentence
     assert finding.command == "export CUDA_DEVICE_ORDER=PCI_BUS_ID"
-    assert "seen in a separate process" in finding.evidence
+    assert "seen in a separate process" in finding.detail
     guessed = one("mixed_order", examined(pc(GT_1030, RTX_3060)))
-    assert "guessed" in guessed.evidence
+    assert "guessed" in guessed.detail
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_two_halves_of_a_driver_are_reported_with_their_versions():
         error_code="driver_updated",
     )
     finding = one("driver_library_mismatch", examined(pc(driver=driver)))
-    assert "kernel module 570.86.15; library 580.95.05" in finding.evidence
+    assert "kernel module 570.86.15; library 580.95.05" in finding.detail
     assert finding.command == "sudo reboot"
 
 
@@ -215,7 +215,7 @@ def test_cuda_that_meets_another_driver_says_so_and_no_other_step():
     ):
         finding = one("driver_library_mismatch", findings)
         assert "do not match (error 803). Restart the PC." in finding.sentence
-        assert "library 580.95.05" in finding.evidence
+        assert "library 580.95.05" in finding.detail
         assert finding.command == "sudo reboot"
         assert "card_not_usable" not in codes(findings)
 
@@ -265,14 +265,14 @@ def test_a_missing_driver_is_installed_as_the_system_does_it(distribution, actio
     finding = one("no_driver", examined(pc(card, driver=driver, distribution=distribution)))
     assert finding.command == action
     assert "branch 580, the last for Pascal cards" in finding.sentence
-    assert "driven by nouveau" in finding.evidence
+    assert "driven by nouveau" in finding.detail
 
 
 def test_a_card_that_another_driver_holds_is_no_dropped_one():
     card = on_the_bus(RTX_3060, "not_served", kernel_driver="vfio-pci")
     findings = examined(pc(GT_1030, card))
     assert codes(findings) == ["card_lent", "ok"]
-    assert "vfio-pci" in findings[0].evidence
+    assert "vfio-pci" in findings[0].detail
 
 
 def test_a_dropped_card_alone_is_known_by_the_library_s_version():

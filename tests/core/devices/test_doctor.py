@@ -224,6 +224,4 @@ def test_a_card_without_code_is_reported_in_one_line() -> None:
         one.title: findings_of(one)[0] for one in SITUATIONS if one.codes[0] == "no_code_for_card"
     }
     assert len(first) > 30
-    assert not [
-        title for title, one in first.items() if len(one.sentence) > 140 or not one.evidence
-    ]
+    assert not [title for title, one in first.items() if len(one.sentence) > 140 or not one.detail]

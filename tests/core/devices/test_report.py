@@ -50,7 +50,7 @@ def snapshot():
     )
 
 
-FINDINGS = (Finding(code="ok", sentence="It works.", evidence=f"{UUID} in /home/bob/x.py"),)
+FINDINGS = (Finding(code="ok", sentence="It works.", detail=f"{UUID} in /home/bob/x.py"),)
 FORMATS = (report_text, report_markdown, report_json)
 
 

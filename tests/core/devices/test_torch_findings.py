@@ -33,7 +33,7 @@ from tests.core.devices.doctor_facts import (
 def test_a_kernel_judges_before_the_lists_do():
     no_code = examined(pc(RTX_3060), probe=probe(tried(RTX_3060, "no_code", message="no image")))
     assert codes(no_code) == ["no_code_for_card"]
-    assert "a real kernel failed: no image" in no_code[0].evidence
+    assert "a real kernel failed: no image" in no_code[0].detail
     listed_not = msgspec.structs.replace(ENGINE, arch_list=("sm_90",))
     assert codes(examined(pc(RTX_3060), listed_not)) == ["no_code_for_card"]
     assert codes(examined(pc(RTX_3060), listed_not, probe=probe(tried(RTX_3060)))) == ["ok"]
@@ -42,11 +42,11 @@ def test_a_kernel_judges_before_the_lists_do():
 def test_the_evidence_says_code_only_if_the_list_has_it():
     old = changed(GT_1030, compute_capability="5.2")
     none = msgspec.structs.replace(ENGINE, arch_list=("sm_75", "sm_80"))
-    evidence = one("ok", examined(pc(old), none, probe=probe(tried(old)))).evidence
+    evidence = one("ok", examined(pc(old), none, probe=probe(tried(old)))).detail
     assert "has code" not in evidence
     assert "lists no code for it (5.2), but a real kernel ran on it" in evidence
     assert "has code for it (5.2); a real kernel ran on it" in (
-        one("ok", examined(pc(old), probe=probe(tried(old)))).evidence
+        one("ok", examined(pc(old), probe=probe(tried(old)))).detail
     )
 
 
@@ -80,7 +80,7 @@ def test_a_build_for_one_card_that_another_needs_is_not_taken_from_it():
         ENGINE, torch_version="2.13.0+cu130", cuda_build="13.0", arch_list=("sm_75", "sm_120")
     )
     finding = one("no_code_for_card", examined(pc(GT_1030, newest), cu130))
-    assert "none for your RTX 5090" in finding.evidence
+    assert "none for your RTX 5090" in finding.detail
     assert "separate environment" in finding.sentence
     assert "+cu126" in finding.command
 
@@ -240,5 +240,5 @@ def test_a_driver_that_hides_its_version_is_not_called_old():
 
 def test_a_sleeping_card_keeps_its_number_for_the_others():
     asleep = changed(on_the_bus(GT_1030, "asleep"), unreadable=ASLEEP)
-    evidence = [f.evidence for f in examined(pc(asleep, RTX_3060)) if f.code == "ok"]
+    evidence = [f.detail for f in examined(pc(asleep, RTX_3060)) if f.code == "ok"]
     assert any(text.endswith("it is cuda:1") for text in evidence)

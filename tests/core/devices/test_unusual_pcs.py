@@ -106,7 +106,7 @@ def test_a_laptop_s_sleeping_card_gets_its_build_before_it_wakes():
 
 def test_an_external_card_that_was_unplugged_is_lost_by_its_cable():
     lost = changed(RTX_3060, unreadable="The card was lost.", unreadable_code="lost")
-    assert "external box" in one("card_lost", examined(pc(lost))).evidence
+    assert "external box" in one("card_lost", examined(pc(lost))).detail
 
 
 @pytest.mark.parametrize(

@@ -502,7 +502,7 @@ def test_each_pc_is_told_its_own_reason_and_step(cards, facts):
     codes = [one.code for one in findings]
     assert codes == [facts["code"], *facts.get("beside", [])], findings
     assert facts.get("words", "") in first.sentence
-    assert facts.get("evidence", "") in first.evidence
+    assert facts.get("evidence", "") in first.detail
     if "command" in facts:
         assert first.command.startswith(facts["command"]), first
         assert bool(facts["command"]) is bool(first.command), first
@@ -520,8 +520,8 @@ def test_no_command_is_for_another_place(cards, facts):
         assert re.fullmatch(r"[A-Z].*[.]", one.sentence), one
         assert ".." not in one.sentence
         assert len(one.sentence) <= 300, one
-        assert "{" not in one.sentence + one.command + one.evidence
-        assert one.evidence
+        assert "{" not in one.sentence + one.command + one.detail
+        assert one.detail
         command = one.command
         assert not (is_windows and command.startswith(("sudo", "ls ", "unset", "echo"))), one
         assert not (is_boxed and command.startswith(("sudo", "shutdown", "wsl", "docker"))), one
@@ -627,4 +627,4 @@ def test_a_card_under_any_driver_for_virtual_machines_is_lent(driver):
 def test_every_sandbox_has_words():
     for name in SANDBOXES:
         facts = {"engine": cuda(803), "signs": signs(*NVIDIA_FILES, sandbox=name)}
-        assert SANDBOXES[name] in found((GEFORCE,), facts)[0].evidence
+        assert SANDBOXES[name] in found((GEFORCE,), facts)[0].detail

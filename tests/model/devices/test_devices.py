@@ -79,7 +79,7 @@ def test_each_device_has_its_own_verdict(qtbot, studio, with_cuda, model):
 def test_a_note_does_not_take_the_place_of_the_answer(qtbot, studio, with_cuda, model):
     with_cuda.scripts[DescribeEngine] = [Pause(), described_with_cuda(device_count=2)]
     studio.start()
-    qtbot.waitUntil(lambda: any(one.severity == "note" for one in studio.doctor.findings))
+    qtbot.waitUntil(lambda: any(one.tone is Tone.PLAIN for one in studio.doctor.findings))
     assert model.verdict.code == "waiting"
     assert [headline.code for headline in model.also_found] == ["mixed_order"]
     with_cuda.latest.go()

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.devices.finding import Finding, worst_first
+from gpu_studio.core.notice import Tone
 from gpu_studio.model.pages import BENCHMARK, LESSONS, NOW, RACE
 from gpu_studio.ui.devices.devices_tab import DevicesTab
 from gpu_studio.ui.scroll_page import TabScroll
@@ -194,7 +195,8 @@ def test_a_card_that_computes_nonsense_is_no_usable_card(
 ):
     start(studio, tab)
     card = studio.sensors.inventory.cards[1]
-    wrong = Finding(code="wrong_sum", sentence="It computes nonsense.", device_uuid=card.identity)
+    wrong = Finding(code="wrong_sum", sentence="It computes nonsense.", tone=Tone.FAILURE,
+                    device_uuid=card.identity)  # fmt: skip
     findings = worst_first([wrong, *studio.doctor.findings])
     monkeypatch.setattr(studio.doctor, "findings", findings)
     tab.page.model.select(card.identity)

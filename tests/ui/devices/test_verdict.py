@@ -61,7 +61,7 @@ def test_a_finding_is_one_line_that_unfolds_and_has_the_amber_sign_itself(
 ):
     start(studio, tab)
     slow = Finding(
-        code="slow_link", sentence="Its link is slow.", evidence="x1 of x4", command="look at it",
+        code="slow_link", sentence="Its link is slow.", detail="x1 of x4", command="look at it",
         device_uuid=inventory.cards[0].identity,
     )  # fmt: skip
     monkeypatch.setattr(studio.doctor, "findings", worst_first([slow, *studio.doctor.findings]))
