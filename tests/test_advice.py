@@ -20,7 +20,7 @@ SOURCES = {
     "core/builds/words.py": "terminal_action's commands",
     "core/program_form.py": "gives each its form",
     "core/other_pc.py": "the command that installs the program on another PC",
-    "core/line_trouble.py": "commands to type on another PC, whose program is an installed one",
+    "core/line_problem.py": "commands to type on another PC, whose program is an installed one",
     "core/wheels.py": "WheelChoice's commands; one is for another PC",
     "core/devices/card_findings.py": "commands of findings: `find` gives them their form",
     "core/devices/torch_findings.py": "commands of findings: `find` gives them their form",

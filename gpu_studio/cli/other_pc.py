@@ -61,10 +61,10 @@ class Target:
             if getattr(options, name, None):
                 raise WrongUseError(f"--{name} is not for another PC: files stay where they are.")
         found = LineHello(pc).answer()
-        if found.trouble is not None:
+        if found.problem is not None:
             if found.detail:
                 note(found.detail)
-            raise StudioError(FailureKind.LINE_LOST, found.trouble.words)
+            raise StudioError(FailureKind.LINE_LOST, found.problem.notice(pc).words)
         assert found.greeting is not None
         self.pc, self.system = found.pc, found.greeting.platform
         for name in ("device", "then"):

@@ -12,7 +12,7 @@ from gpu_studio.cli.answers import LOOK_S, Interrupt, Stream
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.core.devices.devices import Inventory, Reading
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.line_trouble import LineProblem, LineTrouble
+from gpu_studio.core.line_problem import LineProblem
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.line.clients import LineSensors
 
@@ -85,7 +85,7 @@ class SensorWatch:
 
     def _why_none(self) -> str:
         if TARGET.pc is not None:
-            return LineTrouble(LineProblem.NO_ANSWER, TARGET.pc).words
+            return LineProblem.NO_ANSWER.notice(TARGET.pc).words
         if self._stream.has_ended:
             return (
                 "The sensor reader ended before its first reading; the log says why: "

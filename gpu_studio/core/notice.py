@@ -80,3 +80,8 @@ class Notice(msgspec.Struct, frozen=True):
     detail: str = ""
     next_step: str = ""
     action: Action | None = None
+
+    @property
+    def words(self) -> str:
+        """What is so, and what you can do about it."""
+        return f"{self.sentence} {self.next_step}".rstrip()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.devices.devices import Inventory, Reading
-from gpu_studio.core.line_trouble import Introduction, LineProblem, LineTrouble
+from gpu_studio.core.line_problem import Introduction, LineProblem
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.message import LineOpening
 from gpu_studio.core.other_pc import PLACES
@@ -53,8 +53,7 @@ class LineHello:
         found = Introduction(self._pc)
         for place in dict.fromkeys((self._pc.program or PLACES[0], *PLACES)):
             found = self._answer_at(msgspec.structs.replace(self._pc, program=place))
-            trouble = found.trouble
-            if self._is_closed or not trouble or trouble.problem is not LineProblem.NO_PROGRAM:
+            if self._is_closed or found.problem is not LineProblem.NO_PROGRAM:
                 return found
         return found
 
@@ -65,19 +64,19 @@ class LineHello:
             self._child.kill()
 
     def _answer_at(self, pc: OtherPc) -> Introduction:
-        accepts = LineGreeting(pc, "hello")
+        accepts = LineGreeting("hello")
         try:
             child = self._child = LineChild(ssh_command(pc, "hello"), b"", accepts)
         except OSError:
-            return Introduction(pc, trouble=LineTrouble(LineProblem.NO_SSH, pc))
+            return Introduction(pc, problem=LineProblem.NO_SSH)
         if self._is_closed:
             child.kill()
         next(child.lines(), None)  # nothing follows a greeting
         exit_code = child.end(_LONGEST_END_S)
-        trouble = None
-        if accepts.problem is not None:
-            trouble = accepts.trouble(child, exit_code)
-        return Introduction(pc, accepts.greeting, trouble, detail_of_ssh(child.error_text))
+        problem = accepts.problem
+        if problem is not None:
+            problem = accepts.why_ended(child, exit_code)
+        return Introduction(pc, accepts.greeting, problem, detail_of_ssh(child.error_text))
 
 
 class LineSensors(SensorReader):
@@ -95,8 +94,7 @@ class LineSensors(SensorReader):
 
     def _new_child(self) -> ChildProcess:
         opening = encode(LineOpening(period_s=self._period_s))
-        greeting = LineGreeting(self._pc, "sensors")
-        return LineChild(ssh_command(self._pc, "sensors"), opening, greeting)
+        return LineChild(ssh_command(self._pc, "sensors"), opening, LineGreeting("sensors"))
 
     def _event_of(self, line: bytes) -> SensorEvent:
         event = super()._event_of(line)
@@ -128,11 +126,11 @@ class LineEngine(ProcessEngine):
     def __init__(self, pc: OtherPc, environment: EngineEnvironment | None = None) -> None:
         super().__init__(environment)
         self._pc = pc
-        self._greeting = LineGreeting(pc, "engine")
+        self._greeting = LineGreeting("engine")
         self._answer_bytes = 0  # since the last request
 
     def _new_child(self) -> ChildProcess:
-        self._greeting = LineGreeting(self._pc, "engine")
+        self._greeting = LineGreeting("engine")
         opening = LineOpening(
             visible_devices=self._environment.visible_devices,
             allocator_configuration=self._environment.allocator_configuration,
@@ -162,9 +160,9 @@ class LineEngine(ProcessEngine):
         assert isinstance(child, LineChild)
         if self._abandoned:
             return EngineEnded(exit_code=None, stopped=True)
-        trouble = self._greeting.trouble(child, exit_code)
-        return self._failed(trouble.problem, detail_of_ssh(child.error_text))
+        problem = self._greeting.why_ended(child, exit_code)
+        return self._failed(problem, detail_of_ssh(child.error_text))
 
     def _failed(self, problem: LineProblem, why: str) -> RequestFailed:
         _log.warning("The line to another PC ended (%s): %s", problem.name, why)
-        return RequestFailed(failure=LineTrouble(problem, self._pc).failure)
+        return RequestFailed(failure=problem.failure(self._pc))

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from gpu_studio.core.line_trouble import LineProblem, LineTrouble
+from gpu_studio.core.line_problem import LineProblem
 from gpu_studio.core.messages.message import Greeting, decode_greeting
 from gpu_studio.core.other_pc import PLACES, OtherPc
 from gpu_studio.core.protocol import protocol_version
@@ -80,8 +80,8 @@ class LineGreeting:
         greeting: the greeting, as soon as there is one; it may be another version's.
     """
 
-    def __init__(self, pc: OtherPc, part: ServedPart) -> None:
-        self._pc, self._part = pc, part
+    def __init__(self, part: ServedPart) -> None:
+        self._part = part
         self.greeting: Greeting | None = None
 
     def __call__(self, line: bytes) -> bool | None:
@@ -102,16 +102,13 @@ class LineGreeting:
             return LineProblem.NO_ENGINE
         return None
 
-    def trouble(self, line: LineChild, exit_code: int | None) -> LineTrouble:
+    def why_ended(self, line: LineChild, exit_code: int | None) -> LineProblem:
         """Return why a conversation has ended.
 
         Args:
             line: the conversation.
             exit_code: of its ssh, which is the program's if it ran; None if it was killed.
         """
-        return LineTrouble(self._why(line, exit_code), self._pc)
-
-    def _why(self, line: LineChild, exit_code: int | None) -> LineProblem:
         if line.has_flooded:
             return LineProblem.NOT_OURS
         if line.is_greeted:

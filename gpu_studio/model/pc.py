@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.line_trouble import Introduction, LineProblem, LineTrouble
+from gpu_studio.core.line_problem import Introduction, LineProblem
 from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.model.doctor import Doctor
 from gpu_studio.model.engine_session import EngineSession, EngineState
@@ -163,20 +164,20 @@ class RemotePc(Pc):
         self._hello = self._task = None
 
     def _on_greeting_failed(self, failure: Failure) -> None:
-        trouble = LineTrouble(LineProblem.UNKNOWN, self.address)
-        self._on_greeted(Introduction(self.address, trouble=trouble, detail=failure.message))
+        problem = LineProblem.UNKNOWN
+        self._on_greeted(Introduction(self.address, problem=problem, detail=failure.message))
 
     def _on_greeted(self, said: Introduction) -> None:
         if self.sender() is not self._task:
             return  # of an attempt that was given up
         self._hello = self._task = None
         self.said = said
-        if said.trouble is not None:
-            self._break(said.trouble.sentence, Tone.FAILURE, next_step=said.trouble.next_step)
+        if said.problem is not None:
+            self._break(said.problem.notice(self.address))
             return
         assert said.greeting is not None
         self.address, self.doctor.system = said.pc, said.greeting.platform
-        without_engine = LineTrouble(LineProblem.NO_ENGINE, self.address).words
+        without_engine = LineProblem.NO_ENGINE.notice(self.address).words
         connected = Notice(f"{self.name} is connected.", Tone.GOOD)
         has_engine = said.greeting.has_engine
         self._enter(connected if has_engine else Notice(without_engine, Tone.AMBER), is_open=True)
@@ -196,13 +197,12 @@ class RemotePc(Pc):
 
     def _on_line_lost(self) -> None:
         if not self.why_not and not self._is_closed:
-            lost = LineTrouble(LineProblem.LOST, self.address).failure
+            lost = LineProblem.LOST.failure(self.address)
             failure = self.session.line_failure or lost
-            self._break(failure.message, Tone.AMBER, detail="The results are kept.")
+            self._break(Notice(failure.message, Tone.AMBER, "The results are kept."))
 
-    def _break(self, sentence: str, tone: Tone, *, detail: str = "", next_step: str = "") -> None:
-        action = Action.CONNECT_AGAIN
-        self._end(Notice(sentence, tone, detail, next_step, action))
+    def _break(self, notice: Notice) -> None:
+        self._end(msgspec.structs.replace(notice, action=Action.CONNECT_AGAIN))
 
     def _end(self, notice: Notice) -> None:
         self._cancel_greeting()

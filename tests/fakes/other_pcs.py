@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.line_trouble import Introduction, LineProblem, LineTrouble
+from gpu_studio.core.line_problem import Introduction, LineProblem
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
 from gpu_studio.core.messages.message import Greeting
 from gpu_studio.core.other_pc import OtherPc
@@ -75,7 +75,7 @@ class Hello:
     def answer(self) -> Introduction:
         assert self._port.answers.wait(PATIENCE_S)
         if self._port.refusal is not None:
-            return Introduction(self._pc, trouble=LineTrouble(self._port.refusal, self._pc))
+            return Introduction(self._pc, problem=self._port.refusal)
         there = self._port.engine_there
         greeting = Greeting(protocol="", version="", system="linux", engine=there)
         return Introduction(self._pc, greeting)
@@ -86,4 +86,4 @@ class Hello:
 
 def line_lost() -> RequestFailed:
     """Return how an engine ends whose line was cut."""
-    return RequestFailed(failure=LineTrouble(LineProblem.LOST, ATTIC).failure)
+    return RequestFailed(failure=LineProblem.LOST.failure(ATTIC))

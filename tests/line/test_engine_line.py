@@ -15,7 +15,7 @@ from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.devices.devices import Reading
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.line_trouble import LineProblem, LineTrouble
+from gpu_studio.core.line_problem import LineProblem
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunFinished, RunStarted, RunWorkload
@@ -48,7 +48,7 @@ def problem_of(events) -> LineProblem:
     assert isinstance(last, RequestFailed)
     assert last.ends_engine
     assert last.failure.kind is FailureKind.LINE_LOST
-    sentences = {LineTrouble(one, ATTIC).sentence: one for one in LineProblem}
+    sentences = {one.notice(ATTIC).sentence: one for one in LineProblem}
     return sentences[last.failure.message]
 
 
@@ -177,16 +177,15 @@ def test_a_pc_that_never_greets_is_not_waited_for(engine, play, monkeypatch):
 )  # fmt: skip
 def test_ssh_s_own_words_become_a_problem(text, problem):
     line = SimpleNamespace(error_text=text, is_greeted=False, has_flooded=False, was_silent=False)
-    trouble = LineGreeting(ATTIC, "hello").trouble(line, exit_code=255)
-    assert trouble.problem is problem
-    assert trouble.next_step.endswith(".")
+    assert LineGreeting("hello").why_ended(line, exit_code=255) is problem
+    assert problem.notice(ATTIC).next_step.endswith(".")
 
 
 def test_what_ssh_says_is_a_detail(there, monkeypatch):
     monkeypatch.setenv("STAND_IN", "fail 255 A line.\nme@attic: Permission denied (publickey).")
     found = LineHello(there).answer()
     assert found.greeting is None
-    assert found.trouble.problem is LineProblem.KEY_REFUSED
+    assert found.problem is LineProblem.KEY_REFUSED
     assert found.detail == "me@attic: Permission denied (publickey)."
 
 
@@ -202,7 +201,7 @@ def test_a_program_that_is_not_in_the_path_is_found_in_its_usual_place(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
     found = LineHello(there).answer()
-    assert found.trouble is None
+    assert found.problem is None
     assert found.pc.program == usual
     assert found.greeting is not None
 
@@ -210,8 +209,7 @@ def test_a_program_that_is_not_in_the_path_is_found_in_its_usual_place(
 def test_no_ssh_is_said(there, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     found = LineHello(there).answer()
-    assert found.trouble is not None
-    assert found.trouble.problem is LineProblem.NO_SSH
+    assert found.problem is LineProblem.NO_SSH
     engine = LineEngine(there)
     assert problem_of(engine.run(_READ)) is LineProblem.NO_SSH
 
@@ -221,7 +219,7 @@ _OF_A_SHELL = pytest.mark.skipif(sys.platform == "win32", reason="a script of a 
 
 def test_a_greeting_leaves_no_process(there):
     before = set(psutil.Process().children(recursive=True))  # of other tests, in this worker
-    assert LineHello(there).answer().trouble is None
+    assert LineHello(there).answer().problem is None
     after = psutil.Process().children(recursive=True)
     assert outliving([one for one in after if one not in before]) == []
 
@@ -248,7 +246,7 @@ def test_what_a_shell_there_prints_before_the_greeting_is_no_trouble(there, tmp_
     _, _, words = program.read_text(encoding="utf-8").splitlines()[1].partition("exec ")
     write_script(program, f"printf '{noise}'; exec {words}")
     found = LineHello(there).answer()
-    assert found.trouble is None
+    assert found.problem is None
 
 
 def test_a_card_without_a_uuid_is_the_same_one_in_its_readings(there, play):

@@ -38,7 +38,7 @@ def line(tmp_path, monkeypatch):
 def test_a_pc_greets_and_its_sensors_are_read(line):
     pc, _ = line
     found = LineHello(pc).answer()
-    assert found.trouble is None, found.detail
+    assert found.problem is None, found.detail
     reader = LineSensors(pc, 0.2)
     events = reader.readings()
     inventory = next(events)

@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.run import RunState
-from gpu_studio.core.line_trouble import LineProblem
+from gpu_studio.core.line_problem import LineProblem
 from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
 from gpu_studio.core.notice import Action
 from gpu_studio.model.benchmark.benchmark import Benchmark

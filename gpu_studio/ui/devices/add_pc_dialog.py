@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from gpu_studio.core.line_trouble import LineProblem
+from gpu_studio.core.line_problem import LineProblem
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.other_pc import command_to_install, pc_from_text
 from gpu_studio.ui.parts import GAP, MARGIN, Text, button, letters
@@ -120,10 +120,9 @@ class AddPcDialog(QDialog):
             self.accept()
             return
         self._show(pc.notice)
-        if pc.said is not None and pc.said.trouble is not None:
-            trouble = pc.said.trouble
-            self._below.setText("\n".join(filter(None, (pc.said.detail, trouble.next_step))))
-            self._copy.setVisible(trouble.problem is LineProblem.NO_PROGRAM)
+        if pc.said is not None and pc.said.problem is not None:
+            self._below.setText("\n".join(filter(None, (pc.said.detail, pc.notice.next_step))))
+            self._copy.setVisible(pc.said.problem is LineProblem.NO_PROGRAM)
 
     def _show(self, notice: Notice) -> None:
         self._sentence.setText(notice.sentence)

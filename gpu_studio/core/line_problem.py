@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.other_pc import OtherPc, command_to_install
 from gpu_studio.core.texts import plain_text
 
@@ -93,34 +94,17 @@ class LineProblem(Enum):
     )
 
     def __init__(self, sentence: str, next_step: str, pattern: str = "") -> None:
-        self.sentence, self.next_step, self.pattern = sentence, next_step, pattern
+        self._sentence, self._next_step, self.pattern = sentence, next_step, pattern
 
+    def notice(self, pc: OtherPc) -> Notice:
+        """Return what happened on the line to a PC, and what to do next."""
+        sentence = self._sentence.format(pc=plain_text(pc.name))
+        next_step = self._next_step.format(host=pc.host, install=command_to_install())
+        return Notice(sentence, Tone.FAILURE, next_step=next_step)
 
-class LineTrouble(msgspec.Struct, frozen=True):
-    """Why there is no line to a PC."""
-
-    problem: LineProblem
-    pc: OtherPc
-
-    @property
-    def sentence(self) -> str:
-        """What happened, as a sentence."""
-        return self.problem.sentence.format(pc=plain_text(self.pc.name))
-
-    @property
-    def next_step(self) -> str:
-        """What to do next, as a sentence."""
-        return self.problem.next_step.format(host=self.pc.host, install=command_to_install())
-
-    @property
-    def words(self) -> str:
-        """What happened and what to do next."""
-        return f"{self.sentence} {self.next_step}"
-
-    @property
-    def failure(self) -> Failure:
-        """The trouble as the failure of a request: the engine there cannot go on."""
-        return Failure(FailureKind.LINE_LOST, self.sentence, fatal=True)
+    def failure(self, pc: OtherPc) -> Failure:
+        """Return it as the failure of a request to a PC: the engine there cannot go on."""
+        return Failure(FailureKind.LINE_LOST, self.notice(pc).sentence, fatal=True)
 
 
 class Introduction(msgspec.Struct, frozen=True):
@@ -129,11 +113,11 @@ class Introduction(msgspec.Struct, frozen=True):
     Attributes:
         pc: the PC, with the place where its program was found.
         greeting: what its program said; None if it said nothing.
-        trouble: why it cannot be used; None if it can.
+        problem: why it cannot be used; None if it can.
         detail: ssh's own last line; it may name the host.
     """
 
     pc: OtherPc
     greeting: Greeting | None = None
-    trouble: LineTrouble | None = None
+    problem: LineProblem | None = None
     detail: str = ""
