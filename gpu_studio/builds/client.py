@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpu_studio.core.builds.progress import ENDS, InstallProgress, InstallStage, progress_from
+import msgspec
+
+from gpu_studio.core.builds.progress import ENDS, InstallProgress, InstallStage
 from gpu_studio.core.builds.trouble import Trouble, TroubleKind
 from gpu_studio.process.child_process import ChildProcess
 
 _MODULE = "gpu_studio.builds.serve"
 _ENDED = Trouble(
-    TroubleKind.INTERNAL,
-    "The installation ended without a reason.",
-    "Try again. The log in the folder of PyTorch may say why.",
+    kind=TroubleKind.INTERNAL,
+    sentence="The installation ended without a reason.",
+    next_step="Try again. The log in the folder of PyTorch may say why.",
 )
 _LONGEST_END_S = 2.0
 _log = logging.getLogger(__name__)
@@ -79,8 +80,8 @@ class BuildInstallChild:
 def _progress_of(child: ChildProcess) -> Iterator[InstallProgress]:
     for line in child.lines():
         try:
-            progress = progress_from(json.loads(line))
-        except (ValueError, KeyError, TypeError) as error:
+            progress = msgspec.json.decode(line, type=InstallProgress)
+        except msgspec.MsgspecError as error:
             _log.error("the installer wrote something unreadable: %s", error)
             continue
         yield progress

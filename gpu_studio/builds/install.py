@@ -427,7 +427,7 @@ class BuildInstaller:
 
     def _on_broken(self) -> None:
         self._pace.restart()
-        self._send(self._last._replace(stage=InstallStage.RESUMING, left_s=None))
+        self._send(msgspec.structs.replace(self._last, stage=InstallStage.RESUMING, left_s=None))
 
     def _enter(
         self, stage: InstallStage, *, fraction: float | None = None, result: str = ""
@@ -440,7 +440,8 @@ class BuildInstaller:
         self._send(InstallProgress(stage, done, total, share, None, "", None, result))
 
     def _fail(self, trouble: troubles.Trouble) -> None:
-        self._send(self._last._replace(stage=InstallStage.FAILED, left_s=None, trouble=trouble))
+        failed = InstallStage.FAILED
+        self._send(msgspec.structs.replace(self._last, stage=failed, left_s=None, trouble=trouble))
 
     def _send(self, progress: InstallProgress) -> None:
         self._last, self._shown_s = progress, self._clock()

@@ -7,7 +7,6 @@ closes: closing it means a pause, because everything that was downloaded stays.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import signal
@@ -18,6 +17,8 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
+
+import msgspec
 
 from gpu_studio.builds.install import BuildInstaller
 from gpu_studio.builds.shelf import BuildShelf
@@ -54,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _write(out, progress)
 
     def send_pause() -> None:
-        _write(out, last._replace(stage=InstallStage.PAUSED, left_s=None, subject=""))
+        paused = InstallStage.PAUSED
+        _write(out, msgspec.structs.replace(last, stage=paused, left_s=None, subject=""))
 
     def wait(seconds: float) -> None:
         over.wait(seconds)
@@ -71,10 +73,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = traceback.format_exc()
         sys.stderr.write(text)
         trouble = Trouble(
-            TroubleKind.INTERNAL,
-            "The installation stopped because of an error in GPU Studio.",
-            "Try again. If it happens again, report the details.",
-            f"{type(error).__name__}: {error}",
+            kind=TroubleKind.INTERNAL,
+            sentence="The installation stopped because of an error in GPU Studio.",
+            next_step="Try again. If it happens again, report the details.",
+            detail=f"{type(error).__name__}: {error}",
         )
         send(InstallProgress(InstallStage.FAILED, trouble=trouble))
         return 1
@@ -82,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _write(out: BinaryIO, progress: InstallProgress) -> None:
     try:
-        out.write(json.dumps(progress.value()).encode() + b"\n")
+        out.write(msgspec.json.encode(progress) + b"\n")
     except OSError:  # the window is gone
         os._exit(1)
 

@@ -7,6 +7,9 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.download import disk_trouble
@@ -234,8 +237,8 @@ class _Terminal:
     def show(self, progress: InstallProgress) -> None:
         """Show one step."""
         if self._as_json:
-            value = progress.value() | {"family": self.family, "reason": self._reason}
-            print_json("install_progress", value)
+            about = {"family": self.family, "reason": self._reason}
+            print_json("install_progress", _progress_value(progress) | about)
             return
         title = stage_title(progress.stage, self.family)
         if progress.stage in ENDS:
@@ -265,6 +268,17 @@ class _Terminal:
         complain(f"{trouble.sentence} {terminal_action(trouble, self.family)}")
         for line in _evidence(trouble, self.family):
             complain(line)
+
+
+def _progress_value(progress: InstallProgress) -> dict[str, Any]:
+    value: dict[str, Any] = msgspec.to_builtins(progress)
+    trouble = progress.trouble
+    if trouble is not None:
+        value["trouble"] = {
+            "kind": trouble.kind.value, "sentence": trouble.sentence, "action": trouble.next_step,
+            "detail": trouble.detail, "link": trouble.link,
+        }  # fmt: skip
+    return value
 
 
 def _evidence(trouble: Trouble, family: str) -> list[str]:

@@ -426,10 +426,10 @@ class Builds(QObject):
 
     def _on_failure(self, failure: Failure) -> None:
         trouble = Trouble(
-            TroubleKind.INTERNAL,
-            "The installation could not be started.",
-            "Try again. The log says why.",
-            first_line(failure.message, 300),
+            kind=TroubleKind.INTERNAL,
+            sentence="The installation could not be started.",
+            next_step="Try again. The log says why.",
+            detail=first_line(failure.message, 300),
         )
         self._on_progress(InstallProgress(InstallStage.FAILED, trouble=trouble))
 
@@ -515,9 +515,9 @@ def _trouble_of(what: str, work: Callable[[], None]) -> Trouble | None:
         return error.trouble
     except OSError as error:
         return Trouble(
-            TroubleKind.FILE_HELD,
-            f"Not all files of the {what} could be removed.",
-            "Close the programs that use them, then try again.",
-            str(error),
+            kind=TroubleKind.FILE_HELD,
+            sentence=f"Not all files of the {what} could be removed.",
+            next_step="Close the programs that use them, then try again.",
+            detail=str(error),
         )
     return None

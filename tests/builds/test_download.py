@@ -276,7 +276,7 @@ def test_a_disk_that_fills_up_says_how_much_to_free_and_keeps_the_part(
     assert kind_of(raised) is TroubleKind.DISK_FULL
     saved = downloader.kept_bytes(wheel(server))
     assert 0 < saved <= 600_000
-    assert f"{(len(CONTENT) - saved) / 1000:.0f}\u202fkB" in raised.value.trouble.action
+    assert f"{(len(CONTENT) - saved) / 1000:.0f}\u202fkB" in raised.value.trouble.next_step
     assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
     assert server.ranges_of(URL_PATH)[1] == f"bytes={saved}-"
 
@@ -476,7 +476,7 @@ def test_errors_of_the_network_have_words(error, proxies, kind, fact):
     trouble = network_trouble(error, "https://pypi.org/simple/", proxies)
     assert trouble.kind is kind
     assert fact in trouble.sentence
-    assert "secret" not in f"{trouble.sentence}{trouble.action}{trouble.detail}"
+    assert "secret" not in f"{trouble.sentence}{trouble.next_step}{trouble.detail}"
 
 
 def _windows_error(number):

@@ -218,9 +218,9 @@ def test_a_disk_that_fills_up_reports_the_room_for_all_that_is_left(server, benc
     assert not bench.installer.install("cpu")
     trouble = bench.reports[-1].trouble
     assert trouble.kind is TroubleKind.DISK_FULL
-    assert str(bench.shelf.root) in trouble.action
-    assert "/deep/down" not in trouble.action
-    assert "1.1\u202fMB" in trouble.action  # 3.7 times the wheels
+    assert str(bench.shelf.root) in trouble.next_step
+    assert "/deep/down" not in trouble.next_step
+    assert "1.1\u202fMB" in trouble.next_step  # 3.7 times the wheels
     assert trouble.detail == "no space left"
 
 

@@ -1,15 +1,14 @@
-"""The stages of an installation, its one progress bar, and the time that is left.
-
-Standard library only: the setup imports this before anything is installed.
-"""
+"""The stages of an installation, its one progress bar, and the time that is left."""
 
 from __future__ import annotations
 
 from collections import deque
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from gpu_studio.core.builds.trouble import Trouble, TroubleKind
+import msgspec
+
+from gpu_studio.core.builds.trouble import Trouble  # noqa: TC001  # msgspec reads it
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +51,7 @@ ENDS = (InstallStage.PAUSED, InstallStage.FETCHED, InstallStage.READY, InstallSt
 _AT_REST = (InstallStage.WAITING, *ENDS)
 
 
-class InstallProgress(NamedTuple):
+class InstallProgress(msgspec.Struct, frozen=True):
     """One line of an installer.
 
     Attributes:
@@ -74,34 +73,6 @@ class InstallProgress(NamedTuple):
     subject: str = ""
     trouble: Trouble | None = None
     result: str = ""
-
-    def value(self) -> dict[str, Any]:
-        """Return it for a line of JSON."""
-        trouble = None if self.trouble is None else self.trouble._asdict()
-        return {**self._asdict(), "trouble": trouble}
-
-
-def progress_from(value: dict[str, Any]) -> InstallProgress:
-    """Read what `InstallProgress.value` returned.
-
-    Raises:
-        ValueError, KeyError, TypeError: It is something else.
-    """
-    content = value["trouble"]
-    trouble = None
-    if content is not None:
-        fields = {name: str(content[name]) for name in ("sentence", "action", "detail", "link")}
-        trouble = Trouble(TroubleKind(content["kind"]), **fields)
-    return InstallProgress(
-        stage=InstallStage(value["stage"]),
-        done_bytes=int(value["done_bytes"]),
-        total_bytes=int(value["total_bytes"]),
-        fraction=float(value["fraction"]),
-        left_s=None if value["left_s"] is None else float(value["left_s"]),
-        subject=str(value["subject"]),
-        trouble=trouble,
-        result=str(value["result"]),
-    )
 
 
 class DownloadPace:

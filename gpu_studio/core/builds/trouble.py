@@ -1,12 +1,11 @@
-"""The reasons why a build of PyTorch cannot be installed, each with the next step for the reader.
-
-Standard library only: the setup imports this before anything is installed.
-"""
+"""The reasons why a build of PyTorch cannot be installed, each with its next step."""
 
 from __future__ import annotations
 
 from enum import Enum
 from typing import NamedTuple
+
+from gpu_studio.core.notice import Notice, Tone
 
 REDISTRIBUTABLE = "https://aka.ms/vs/17/release/vc_redist.x64.exe"
 _FILL_FOLDER = "Download all wheels on another PC into one folder, then try again."
@@ -44,21 +43,18 @@ class TroubleKind(str, Enum):
     INTERNAL = "internal"
 
 
-class Trouble(NamedTuple):
-    """A failed installation, in words.
+class Trouble(Notice, frozen=True, kw_only=True):
+    """A failed installation, as a notice: `words` adds the button or the command to its next step.
+
+    ``detail`` is the evidence for "Copy details": an address, a file, an error's text.
 
     Attributes:
         kind: The reason.
-        sentence: What happened.
-        action: What to do next, wherever it is read; `words` adds the button or the command.
-        detail: The evidence for "Copy details": an address, a file, an error's text.
         link: The page on the web that has what is missing; "" if there is none.
     """
 
     kind: TroubleKind
-    sentence: str
-    action: str
-    detail: str = ""
+    tone: Tone = Tone.FAILURE
     link: str = ""
 
 
@@ -70,7 +66,7 @@ class TroubleError(Exception):
     """
 
     def __init__(self, trouble: Trouble) -> None:
-        super().__init__(f"{trouble.sentence} {trouble.action}")
+        super().__init__(trouble.words)
         self.trouble = trouble
 
 
@@ -80,14 +76,14 @@ class _Reason(NamedTuple):
     Attributes:
         kind: The reason.
         sentence: What happened; ``{about}`` is what it is about, ``{name}`` the name of that file.
-        action: What to do next.
+        next_step: What to do next.
         shows_about: Whether the detail begins with what it is about.
         link: As `Trouble.link`.
     """
 
     kind: TroubleKind
     sentence: str
-    action: str
+    next_step: str
     shows_about: bool = False
     link: str = ""
 
@@ -97,12 +93,17 @@ class _Reason(NamedTuple):
         Args:
             about: A host, a path, a file's name or a build's.
             detail: The evidence, such as the system's own words.
-            facts: What else the sentence and the action name.
+            facts: What else the sentence and the next step name.
         """
         facts |= {"about": about, "name": _name(about)}
         evidence = f"{about}\n{detail}".strip() if self.shows_about else detail
-        sentence, action = self.sentence.format(**facts), self.action.format(**facts)
-        return Trouble(self.kind, sentence, action, evidence, self.link)
+        return Trouble(
+            kind=self.kind,
+            sentence=self.sentence.format(**facts),
+            next_step=self.next_step.format(**facts),
+            detail=evidence,
+            link=self.link,
+        )
 
 
 no_network = _Reason(
@@ -133,7 +134,7 @@ _server_busy = _Reason(
     "Try again in some minutes.",
 )
 _server_refuses = _server_busy._replace(
-    action="Try again: the list of the files is asked for again. If that does not help, install "
+    next_step="Try again: the list of the files is asked for again. If that does not help, install "
     "the newest GPU Studio, or use a folder of wheels."
 )
 no_wheel = _Reason(
@@ -277,8 +278,12 @@ def unfit_pc(system: str, machine: str, *, is_64_bit: bool = True) -> Trouble | 
         sentence = f"PyTorch has no build for this processor ({machine})."
     if not sentence:
         return None
-    action = "Use another PC for measurements."
-    return Trouble(TroubleKind.OTHER_PC, sentence, action, f"{system} {machine}")
+    return Trouble(
+        kind=TroubleKind.OTHER_PC,
+        sentence=sentence,
+        next_step="Use another PC for measurements.",
+        detail=f"{system} {machine}",
+    )
 
 
 def format_size(size_bytes: float) -> str:

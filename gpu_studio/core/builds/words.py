@@ -1,7 +1,4 @@
-"""The words for an installation's progress, in the window and in a terminal.
-
-Standard library only: the setup imports this before anything is installed.
-"""
+"""The words for an installation's progress, in the window and in a terminal."""
 
 from __future__ import annotations
 
@@ -53,15 +50,15 @@ _COMMANDS = {
 
 def window_action(trouble: Trouble) -> str:
     """Return what to do next in the window."""
-    return f"{trouble.action} {_BUTTONS.get(trouble.kind, '')}".rstrip()
+    return f"{trouble.next_step} {_BUTTONS.get(trouble.kind, '')}".rstrip()
 
 
 def terminal_action(trouble: Trouble, family: str) -> str:
     """Return what to do next in a terminal, with the command if there is one for it."""
     command = _COMMANDS.get(trouble.kind)
     if command is None:
-        return trouble.action
-    return f"{trouble.action} Type “{typed(command.format(family))}”."
+        return trouble.next_step
+    return f"{trouble.next_step} Type “{typed(command.format(family))}”."
 
 
 def whose_python() -> str:

@@ -1,5 +1,6 @@
 import json
 
+import msgspec
 import pytest
 
 from gpu_studio.core.builds import trouble as troubles
@@ -8,7 +9,6 @@ from gpu_studio.core.builds.progress import (
     InstallProgress,
     InstallStage,
     format_left,
-    progress_from,
 )
 from gpu_studio.core.builds.record import BuildRecord, best_of, record_from
 from gpu_studio.core.builds.trouble import TroubleKind, format_size, no_network, unfit_pc
@@ -26,9 +26,9 @@ def test_progress_survives_a_line_of_json():
     result = InstallProgress(
         InstallStage.FAILED, 3, 9, 0.3, 12.5, "a.whl", no_network("pypi.org", "why"), "said"
     )
-    assert progress_from(json.loads(json.dumps(result.value()))) == result
+    assert msgspec.json.decode(msgspec.json.encode(result), type=InstallProgress) == result
     bare = InstallProgress(InstallStage.WAITING)
-    assert progress_from(json.loads(json.dumps(bare.value()))) == bare
+    assert msgspec.json.decode(msgspec.json.encode(bare), type=InstallProgress) == bare
 
 
 def test_the_time_left_is_that_of_the_last_seconds():
@@ -143,7 +143,7 @@ def test_a_reason_says_what_happened_and_what_to_do(reason):
     trouble = reason("/x/{c10}.dll", "said", **FACTS)
     assert trouble.kind is reason.kind
     assert trouble.sentence.endswith(".")
-    assert len(trouble.action) > 20
+    assert len(trouble.next_step) > 20
     for fact, value in FACTS.items():
         if f"{{{fact}}}" in reason.sentence:
             assert str(value) in trouble.sentence
@@ -153,10 +153,10 @@ def test_a_reason_says_what_happened_and_what_to_do(reason):
 
 
 def test_a_full_disk_names_the_room_and_a_server_that_refuses_another_way():
-    assert "2.7\u202fGB" in troubles.disk_full("D:", 2_700_000_000).action
-    assert "some space" in troubles.disk_full("D:", None).action
-    assert "newest GPU Studio" in troubles.server_refused("pypi.org", 404).action
-    assert "minutes" in troubles.server_refused("pypi.org", 503).action
+    assert "2.7\u202fGB" in troubles.disk_full("D:", 2_700_000_000).next_step
+    assert "some space" in troubles.disk_full("D:", None).next_step
+    assert "newest GPU Studio" in troubles.server_refused("pypi.org", 404).next_step
+    assert "minutes" in troubles.server_refused("pypi.org", 503).next_step
 
 
 @pytest.mark.parametrize(
