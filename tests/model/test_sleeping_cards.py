@@ -59,7 +59,7 @@ def test_the_window_asks_politely_and_says_how_to_wake_the_card(
     verdict = DevicesModel(laptop).verdict
     assert verdict.code == "card_asleep"
     assert "did not ask PyTorch" in verdict.sentence
-    assert (verdict.action, verdict.command) == (Action.WAKE_CARDS, "")
+    assert (verdict.action, verdict.to_copy) == (Action.WAKE_CARDS, "")
     assert laptop.headlines.headline is None
     (card,) = laptop.board.cards
     assert (card.address, card.obstacle) == (None, Obstacle.ASLEEP)

@@ -119,9 +119,9 @@ def show_in(banner, sentence=SENTENCE, **parts):
 
 
 def test_all_of_it_is_one_line_until_you_ask_for_details(banner):
-    show_in(banner, detail="Why.\nAnd why not.", command="a command", action=Action.SHOW_LOG)
+    show_in(banner, detail="Why.\nAnd why not.", command="a command")
     banner.show()
-    line = find(banner, "banner.action", QPushButton).sizeHint().height()
+    line = find(banner, "banner.copy", QPushButton).sizeHint().height()
     assert banner.heightForWidth(banner.width()) < 1.5 * line
     assert not sees(banner, "banner.command")
     assert not sees(banner, "banner.detail")
