@@ -27,14 +27,10 @@ from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
 from gpu_studio.builds.shelf import ENGINES, BuildShelf
-from gpu_studio.core import pause, user_file
+from gpu_studio.core import limits
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
-from gpu_studio.engine import client
-from gpu_studio.model import engine_session, run_marks, sensors, worker
-from gpu_studio.model.check import card_check
-from gpu_studio.model.devices import sensor_log
 from gpu_studio.model.pc import RemotePc
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
@@ -45,7 +41,7 @@ from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.other_pcs import OtherPcs, add_attic
 from tests.fakes.pc import SteadySensors, cpu_only
 from tests.fakes.scripted_engine import Engines
-from tests.patience import PATIENCE_MS, PATIENCE_S
+from tests.patience import PATIENCE_MS, UNHURRIED, limit
 from tests.patient_qtbot import PatientQtBot
 
 pytest_plugins = ["tests.tiers"]
@@ -64,7 +60,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 guard_overrides()
 
 _ROOT = Path(__file__).resolve().parents[1]
-_AN_HOUR_MS = 3_600_000
 _FULL_EVERY = 100
 _tests = itertools.count(1)
 # A worker holds Qt, and often a child with PyTorch.
@@ -154,25 +149,13 @@ def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> PatientQtBot:
 @pytest.fixture(autouse=True)
 def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set long time limits, because the machine may be busy; tests of a limit set their own."""
-    for name in ("_PATIENCE_MS", "_SILENT_AFTER_MS"):
-        monkeypatch.setattr(engine_session, name, _AN_HOUR_MS)
-    monkeypatch.setattr(card_check, "_STOP_PATIENCE_MS", _AN_HOUR_MS)
-    for module in (engine_session, sensor_log, sensors, worker):
-        monkeypatch.setattr(module, "_LONGEST_END_MS", PATIENCE_MS)
-    for name in ("_SILENT_AFTER_MS", "_SILENT_AT_START_MS"):
-        monkeypatch.setattr(sensors, name, _AN_HOUR_MS)
-    monkeypatch.setattr(run_marks, "_LONGEST_WAIT_MS", _AN_HOUR_MS)
-    monkeypatch.setattr(pause, "LATE_S", PATIENCE_S)
-    monkeypatch.setattr(user_file, "_LONGEST_SILENCE_S", PATIENCE_S)
-    monkeypatch.setattr(worker, "_LONGEST_QUEUE_END_MS", PATIENCE_MS)
-    monkeypatch.setattr(engine_session, "_LONGEST_SUCCESSION_S", PATIENCE_S)
-    monkeypatch.setattr(client, "_LONGEST_END_S", PATIENCE_S)
+    monkeypatch.setattr(limits, "current", UNHURRIED)
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """End an engine that does not hear a stop at once."""
-    monkeypatch.setattr(engine_session, "_PATIENCE_MS", 1)
+    limit(monkeypatch, stop_ms=1)
 
 
 def _is_tool_tip(widget: QWidget) -> bool:

@@ -8,9 +8,33 @@ import time
 from collections.abc import Callable, Iterable
 
 import psutil
+import pytest
+
+from gpu_studio.core import limits
 
 PATIENCE_S = 60.0
 PATIENCE_MS = round(PATIENCE_S * 1000)
+_AN_HOUR_MS = 3_600_000
+UNHURRIED = limits.TimeLimits(
+    stop_ms=_AN_HOUR_MS,
+    stop_check_ms=_AN_HOUR_MS,
+    engine_silence_ms=_AN_HOUR_MS,
+    engine_end_s=PATIENCE_S,
+    succession_s=PATIENCE_S,
+    sensors_start_ms=_AN_HOUR_MS,
+    sensors_silence_ms=_AN_HOUR_MS,
+    last_reading_ms=_AN_HOUR_MS,
+    thread_end_ms=PATIENCE_MS,
+    queue_end_ms=PATIENCE_MS,
+    pause_s=PATIENCE_S,
+    disk_silence_s=PATIENCE_S,
+)
+"""The program's limits where no machine is too busy for them: of every test without its own."""
+
+
+def limit(patch: pytest.MonkeyPatch, **changes: float) -> None:
+    """Give a test limits of its own."""
+    patch.setattr(limits, "current", limits.current._replace(**changes))
 
 
 def until(is_so: Callable[[], object]) -> None:

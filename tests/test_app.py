@@ -21,7 +21,7 @@ import sys, time
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 from gpu_studio import app
-from gpu_studio.model import engine_session
+from gpu_studio.core import limits
 from gpu_studio.ui.main_window import MainWindow
 
 class Deaf:
@@ -35,7 +35,7 @@ class Deaf:
     def stop(self): pass
     abandon = close = stop
 
-engine_session._LONGEST_END_MS = 50
+limits.current = limits.current._replace(thread_end_ms=50)
 build_window = app.build_window
 app.build_window = lambda **options: build_window(
     engine_factory=lambda environment: Deaf(), **options

@@ -14,16 +14,16 @@ from pytestqt.qtbot import QtBot
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.engine import client
 from gpu_studio.engine.client import ProcessEngine
-from gpu_studio.model import engine_session
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.worker import Worker
 from tests.model.session_watcher import run_request
+from tests.patience import limit
 
 
 @pytest.fixture
 def soon_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take an engine for silent after three seconds: a living child is never so long silent."""
-    monkeypatch.setattr(engine_session, "_SILENT_AFTER_MS", 3000)
+    limit(monkeypatch, engine_silence_ms=3000)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from gpu_studio.core import limits
 from gpu_studio.core.builds.progress import ENDS, InstallProgress, InstallStage
 from gpu_studio.core.builds.trouble import Trouble, TroubleKind
 from gpu_studio.process.child_process import ChildProcess
@@ -19,7 +20,6 @@ _ENDED = Trouble(
     sentence="The installation ended without a reason.",
     next_step="Try again. The log in the folder of PyTorch may say why.",
 )
-_LONGEST_END_S = 2.0
 _log = logging.getLogger(__name__)
 
 
@@ -54,7 +54,7 @@ class BuildInstallChild:
         try:
             yield from _progress_of(child)
         finally:
-            child.end(_LONGEST_END_S)
+            child.end(limits.current.child_end_s)
 
     def builds_in(self, folder: Path) -> tuple[str, ...]:
         """Return the builds whose PyTorch is in a folder of wheels."""
@@ -74,7 +74,7 @@ class BuildInstallChild:
             self._is_closed = True
             child = self._child
         if child is not None:
-            child.end(_LONGEST_END_S)
+            child.end(limits.current.child_end_s)
 
 
 def _progress_of(child: ChildProcess) -> Iterator[InstallProgress]:

@@ -22,7 +22,7 @@ from gpu_studio.builds.download import Downloader, StoppedError, disk_trouble
 from gpu_studio.builds.plan import Planner, WheelPlan, kept_plan
 from gpu_studio.builds.shelf import OWN_PYTHON, extended, require_short
 from gpu_studio.builds.unpack import Unpacker, unpacked_bytes
-from gpu_studio.core import operating_system
+from gpu_studio.core import limits, operating_system
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.progress import DownloadPace, InstallProgress, InstallStage
 from gpu_studio.core.builds.record import BuildRecord, parsed_json
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 MODULE = "gpu_studio.engine.build_check"
 _POLL_S = 0.1
 _LONGEST_S = 300.0  # the first import on a slow disk, with a virus scanner
-_LONGEST_END_S = 2.0
 _PROGRESS_EVERY_S = 0.1
 # The bar's shares of a download; a disk unpacks some ten times as fast as a home's line.
 _DOWNLOADED, _UNPACKED = 0.8, 0.97
@@ -120,7 +119,7 @@ def check_build(
         line = next(child.lines(), b"")
     finally:
         child.kill()
-        child.end(_LONGEST_END_S)
+        child.end(limits.current.child_end_s)
     try:
         answer: Any = parsed_json(line.decode("utf-8"))
         return CheckedBuild(

@@ -32,6 +32,7 @@ from gpu_studio.builds.download import Downloader, StoppedError, WheelFile, requ
 from gpu_studio.builds.lock_file import LOCK, read_lock
 from gpu_studio.builds.made_wheels import wheel_name, wheel_of_source
 from gpu_studio.builds.wheel_folder import packages_of, versions_of, wheel_name_of
+from gpu_studio.core import limits
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.addresses import why_refused
 from gpu_studio.core.builds.record import LARGEST_FILE_BYTES, parsed_json
@@ -43,7 +44,6 @@ from gpu_studio.process.child_process import ChildProcess
 _PYPI_FILES = "files.pythonhosted.org"
 _POLL_S = 0.1
 _LARGEST_REPORT_BYTES = 64 << 20  # pip's, with the description of each package
-_LONGEST_END_S = 1.0
 _NETWORK = re.compile(
     r"getaddrinfo|Name or service|Temporary failure|Max retries|timed out|NewConnectionError|"
     r"NameResolutionError|Connection (?:refused|reset)|RemoteDisconnected|ProtocolError"
@@ -437,7 +437,7 @@ def run_pip(arguments: Sequence[str], log_path: Path, is_over: Callable[[], bool
         return [line.decode("utf-8", errors="replace").strip() for line in child.lines()]
     finally:
         child.kill()
-        child.end(_LONGEST_END_S)
+        child.end(limits.current.child_end_s)
 
 
 def environment_for(arguments: Sequence[str]) -> dict[str, str]:

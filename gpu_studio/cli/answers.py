@@ -17,6 +17,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from gpu_studio.cli.command import DONE, DOUBTFUL, FAILED, INTERRUPTED
 from gpu_studio.cli.screen import Progress, complain, print_event
+from gpu_studio.core import limits
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.engine import Engine, describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -36,7 +37,6 @@ from gpu_studio.core.messages.run_messages import (
 from gpu_studio.core.pause import EVERY_S, PauseWatch
 
 LOOK_S = 0.1
-_STOP_PATIENCE_S = 1.0
 _T = TypeVar("_T")
 _Answer = TypeVar("_Answer", bound=Event)
 
@@ -96,7 +96,7 @@ def answers(
     is no silence of the engine.
     """
     patience = patience or Patience()
-    stop_s = _STOP_PATIENCE_S if patience.stop_s is None else patience.stop_s
+    stop_s = limits.current.terminal_stop_s if patience.stop_s is None else patience.stop_s
     stream = Stream(engine.run(request))
     watch, now_s, looked_s = PauseWatch(), 0.0, time.monotonic()
     last_event_s, stopped_s, ended_s = now_s, None, None

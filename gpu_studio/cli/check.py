@@ -22,6 +22,7 @@ from gpu_studio.cli.engines import (
 )
 from gpu_studio.cli.saving import painted, save
 from gpu_studio.cli.screen import TerminalTable, note, now, print_event, print_line
+from gpu_studio.core import limits
 from gpu_studio.core.check.check_file import RECORD_ENDINGS, encode_record
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_record import end_of
@@ -68,10 +69,6 @@ if TYPE_CHECKING:
 _PAINTER = "gpu_studio.ui.check.record_document"
 _STYLES = {"passed": "green", "failed": "red"}
 _COLUMNS = (("stage", 22), ("result", 14), ("time", -6), ("tested", 60))
-# A step of a check takes a second at most, a stop has to wait for it.
-_STOP_PATIENCE_S = 5.0
-# An engine that was ended is gone within this time, unless a hung driver keeps it alive.
-_LONGEST_FAREWELL_S = 10.0
 
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
@@ -173,8 +170,8 @@ class _Printer(Printer):
         """How long an engine may be silent: what a pause spoiled is made again."""
         run = self._run
         return Patience(
-            stop_s=_STOP_PATIENCE_S, silence_s=lambda: run.patience_s,
-            farewell_s=_LONGEST_FAREWELL_S, on_stop=run.stop, on_silence=run.give_up,
+            stop_s=limits.current.terminal_stop_check_s, silence_s=lambda: run.patience_s,
+            farewell_s=limits.current.terminal_farewell_s, on_stop=run.stop, on_silence=run.give_up,
             on_pause=self._on_pause,
         )  # fmt: skip
 

@@ -12,6 +12,7 @@ from gpu_studio.cli.answers import CommandEngine, Patience, at_work
 from gpu_studio.cli.data_folder import data_folder
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.cli.screen import note
+from gpu_studio.core import limits
 from gpu_studio.core.device_name import CPU, address_at
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.engine import Engine, EngineEnvironment
@@ -26,12 +27,6 @@ from gpu_studio.core.program_form import typed
 from gpu_studio.engine.client import ProcessEngine, QuickEngine
 from gpu_studio.line.clients import LineEngine
 
-# PyTorch on a slow disk takes half a minute to load.
-_LOAD_PATIENCE_S = 90.0
-# After that, CUDA starts within seconds; a hanging driver never answers.
-_DRIVER_PATIENCE_S = 30.0
-_START_PATIENCE_S = _LOAD_PATIENCE_S + _DRIVER_PATIENCE_S
-_SLOW_START_S = 15.0
 GRAPHICS_DRIVER = "A graphics driver"
 """Who does not answer, if an engine without PyTorch does not; see `describe`."""
 
@@ -65,11 +60,13 @@ def describe(
         KeyboardInterrupt: Ctrl-C was pressed.
     """
     is_held = threading.Event()
-    patience_s = _DRIVER_PATIENCE_S if has_loaded else _START_PATIENCE_S
+    patience_s = limits.current.terminal_driver_s
+    if not has_loaded:
+        patience_s += limits.current.terminal_load_s
     patience = Patience(
         silence_s=lambda: patience_s,
         on_silence=is_held.set,
-        slow_s=_SLOW_START_S,
+        slow_s=limits.current.terminal_slow_s,
         on_slow=lambda: note(_slow_words(who or _who(), patience_s)),
     )
     try:
@@ -202,12 +199,12 @@ def describe_beside(
         message = "PyTorch was not started: the driver does not answer and would block it."
         raise HeldEngineError(FailureKind.ENGINE_ENDED, message)
     is_held = threading.Event()
-    patience = Patience(silence_s=lambda: _LOAD_PATIENCE_S, on_silence=is_held.set)
+    patience = Patience(silence_s=lambda: limits.current.terminal_load_s, on_silence=is_held.set)
     try:
         work.answer(ReadMemory(device=CPU), MemoryRead, patience)
     except StudioError as error:
         if is_held.is_set():
-            message = f"PyTorch did not load within {_LOAD_PATIENCE_S:.0f} s."
+            message = f"PyTorch did not load within {limits.current.terminal_load_s:.0f} s."
             raise StudioError(FailureKind.ENGINE_ENDED, message) from error
     question = DescribeEngine(wakes_cards=wakes_cards)
     return describe(work, question, has_loaded=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpu_studio.cli.screen import note
+from gpu_studio.core import limits
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.user_file import write_atomically
 from gpu_studio.process.child_call import ChildCall
 
-_LONGEST_PAINTING_S = 60.0
 _MOST_BYTES = 64 << 20
 
 
@@ -39,7 +39,7 @@ def painted(painter: str, order: bytes) -> bytes:
     """
     try:
         answer = ChildCall(painter).run(
-            order, longest_s=_LONGEST_PAINTING_S, most_bytes=_MOST_BYTES
+            order, longest_s=limits.current.painting_s, most_bytes=_MOST_BYTES
         )
     except OSError as error:
         message = f"The picture could not be painted: {error.strerror or error}"

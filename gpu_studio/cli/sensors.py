@@ -10,14 +10,12 @@ import msgspec
 
 from gpu_studio.cli.answers import LOOK_S, Interrupt, Stream
 from gpu_studio.cli.other_pc import TARGET
+from gpu_studio.core import limits
 from gpu_studio.core.devices.devices import Inventory, Reading
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.line_problem import LineProblem
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.line.clients import LineSensors
-
-_SENSORS_PATIENCE_S = 15.0
-_LINE_PATIENCE_S = 45.0  # a connection, then the start of two programs on what may be an old PC
 
 
 class SensorWatch:
@@ -51,8 +49,9 @@ class SensorWatch:
         Raises:
             StudioError: the driver does not answer, or the sensor reader ended.
         """
-        patience_s = _SENSORS_PATIENCE_S if TARGET.pc is None else _LINE_PATIENCE_S
-        deadline_s = time.monotonic() + patience_s
+        is_here = TARGET.pc is None
+        now = limits.current
+        deadline_s = time.monotonic() + (now.terminal_sensors_s if is_here else now.terminal_line_s)
         while not self._stream.has_ended and time.monotonic() < deadline_s and not self._readings:
             self._on_event(self._stream.wait(LOOK_S))
         if self._inventory is None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import Meta
 
+from gpu_studio.core import limits
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.message import LONGEST_S, Seconds
 from gpu_studio.core.units import clock_text
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 EVERY_S = 1.0
 """How often to call `PauseWatch.tick` at least, in seconds."""
-LATE_S = 5.0
-"""A tick that comes so much later than it should was held up by a pause, in seconds."""
 MOST_PAUSES = 1000
 
 
@@ -72,7 +71,7 @@ class PauseWatch:
         """Return the seconds of the pause that is just over; 0.0 if there was none."""
         now_s = self._clock()
         late_s, self._ticked_s = now_s - self._ticked_s - EVERY_S, now_s
-        return min(late_s, LONGEST_S) if late_s > LATE_S else 0.0
+        return min(late_s, LONGEST_S) if late_s > limits.current.pause_s else 0.0
 
 
 class SleepAlarm:

@@ -19,6 +19,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, BinaryIO, Generic, TextIO, TypeVar
 
+from gpu_studio.core import limits
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
@@ -31,9 +32,6 @@ _Content = TypeVar("_Content")
 _CHUNK_BYTES = 1 << 20
 _STOPPED = "reading it was stopped"
 _LOOK_S = 0.05
-# A sleeping disk of a network drive takes seconds to start. Counted in looks, not by a clock: while
-# the PC sleeps, no drive has to answer.
-_LONGEST_SILENCE_S = 10.0
 
 
 class UnusableFileError(Exception):
@@ -192,7 +190,8 @@ class _Reading(Generic[_Content]):
         threading.Thread(target=self._run, name="file", daemon=True).start()
         while not self._has_ended.wait(_LOOK_S):
             self._silent_looks += 1
-            is_silent = self._silent_looks * _LOOK_S > _LONGEST_SILENCE_S
+            # Counted in looks, not by a clock: while the PC sleeps, no drive has to answer.
+            is_silent = self._silent_looks * _LOOK_S > limits.current.disk_silence_s
             if is_silent or is_over():
                 self._is_left = True
                 raise SilentDriveError if is_silent else UnusableFileError(_STOPPED)

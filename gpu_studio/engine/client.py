@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core import limits
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, Heartbeat, RequestFailed, Stop
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 _MODULE = "gpu_studio.engine.serve"
 QUICK, CPU_ALONE = "--without-torch", "--cpu-alone"
 """What the child is told: to work without PyTorch, and without asking a graphics driver."""
-# A crashed process closes its pipe before the driver has reclaimed its memory.
-_LONGEST_END_S = 5.0
-_LONGEST_KILL_S = 0.5
 
 
 def child_variables(environment: EngineEnvironment, packages: Path | None = None) -> dict[str, str]:
@@ -156,7 +154,7 @@ class ProcessEngine:
             child, self._child = self._child, None
         if child is not None:
             child.kill()
-            child.end(_LONGEST_KILL_S)
+            child.end(limits.current.engine_kill_s)
 
     def _new_child(self) -> ChildProcess:
         """Start a child; raise `OSError` if there can be none."""
@@ -204,7 +202,7 @@ class ProcessEngine:
 
     def _discard(self, child: ChildProcess) -> int | None:
         """Wait for a child that closed its pipe or cannot continue; return its exit code."""
-        exit_code = child.end(timeout_s=_LONGEST_END_S)
+        exit_code = child.end(timeout_s=limits.current.engine_end_s)
         with self._lock:
             if self._child is child:
                 self._child = None

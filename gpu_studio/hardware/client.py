@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core import limits
 from gpu_studio.core.devices.devices import SensorEvent, decode_sensor_event
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 _MODULE = "gpu_studio.hardware.reader"
 # A reader has nothing to save, so a window that closes does not wait for one that is held.
-_LONGEST_END_S = 0.5
 
 _PROGRAMS = {True: b"programs\n", False: b"no programs\n"}
 
@@ -140,7 +140,7 @@ class SensorReader:
             return child
 
     def _end(self, child: ChildProcess) -> None:
-        exit_code = child.end(_LONGEST_END_S)
+        exit_code = child.end(limits.current.sensors_end_s)
         with self._lock:
             if self._child is child:
                 self._child = None

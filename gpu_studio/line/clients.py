@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core import limits
 from gpu_studio.core.devices.devices import Inventory, Reading
 from gpu_studio.core.line_problem import Introduction, LineProblem
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from gpu_studio.process.child_process import ChildProcess
 
 _MOST_ANSWER_BYTES = 1 << 30
-_LONGEST_END_S = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class LineHello:
         if self._is_closed:
             child.kill()
         next(child.lines(), None)  # nothing follows a greeting
-        exit_code = child.end(_LONGEST_END_S)
+        exit_code = child.end(limits.current.child_end_s)
         problem = accepts.problem
         if problem is not None:
             problem = accepts.why_ended(child, exit_code)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
+from gpu_studio.core import limits
 from gpu_studio.core.messages.engine_messages import EngineEnded
 from gpu_studio.core.messages.message import LineOpening
 from gpu_studio.core.messages.race_messages import FrameReady
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 _LONGEST_REQUEST = 64 << 20
 _MOST_WAITING = 1000  # lines: beyond, the child waits for the line
 _SILENT_LOOKS = 4
-_LONGEST_END_S = 1.0
 
 
 class LineServer:
@@ -62,7 +62,7 @@ class LineServer:
         self._await_end()
         if self._child is not None:
             self._child.kill()
-            self._child.end(_LONGEST_END_S)
+            self._child.end(limits.current.served_end_s)
 
     def _in_thread(self, work: Callable[..., None], *arguments: object) -> None:
         threading.Thread(target=work, args=arguments, daemon=True).start()
@@ -103,7 +103,8 @@ class LineServer:
         # A child that was ended because of the line has not crashed. A PC that slept reads this
         # when it wakes.
         if self._says_end and not self._is_over.is_set():
-            self._answers.put(encode(EngineEnded(exit_code=child.wait(_LONGEST_END_S))))
+            exit_code = child.wait(limits.current.served_end_s)
+            self._answers.put(encode(EngineEnded(exit_code=exit_code)))
         self._answers.put(None)
 
     def _pass_answers(self, out: BinaryIO) -> None:

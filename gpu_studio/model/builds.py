@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core import limits
 from gpu_studio.core.builds.progress import InstallProgress, InstallStage
 from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import Trouble, TroubleError, TroubleKind
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 # A card that is added later, or only has no driver yet, is often NVIDIA's.
 _ALWAYS_OFFERED = (CPU_TAG, "cu126", "cu130")
-_LONGEST_END_MS = 5000
 Installation = Literal["", "runs", "stopped"]
 """What the installation of the engine does; empty before it began and after its end."""
 
@@ -374,7 +374,7 @@ class Builds(QObject):
         self.engine.close()
         self._installer.close()
         if self._worker is not None:
-            self._worker.wait(_LONGEST_END_MS)
+            self._worker.wait(limits.current.install_end_ms)
 
     def _remember(self, *, is_paused: bool) -> None:
         builds = dict.fromkeys((*self._store.wanted().builds, *self._waiting))

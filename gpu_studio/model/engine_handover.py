@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core import limits
 from gpu_studio.model.engine_session import EngineState
 
 if TYPE_CHECKING:
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.model.engine_session import EngineSession
 
-# The runs of a plan follow each other within milliseconds: none of them gets another PyTorch.
-_SETTLE_MS = 1500
 _AT_REST = (EngineState.READY, EngineState.FAILED, EngineState.ABSENT)
 NOT_INSTALLED = "PyTorch is not installed yet: see the top of this window."
 MADE_FOR_OTHER = "PyTorch must be installed again for this Python: see the top of this window."
@@ -41,7 +40,7 @@ class EngineHandover(QObject):
         self.best = self.in_use = ""
         self._is_closed = False
         self._postponed: Callable[[], None] | None = None
-        self._settled = QTimer(self, singleShot=True, interval=_SETTLE_MS)
+        self._settled = QTimer(self, singleShot=True, interval=limits.current.handover_ms)
         self._settled.timeout.connect(self._on_settled)
         session.state_changed.connect(self._on_state_changed)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QDeadlineTimer, QObject, QTimer, Signal
 
+from gpu_studio.core import limits
 from gpu_studio.core.engine import EngineEnvironment, describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import (
@@ -38,11 +39,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event, Request
 
 _log = logging.getLogger(__name__)
-_PATIENCE_MS = 150  # a stop takes effect in 200 ms; after this the engine is ended
-_SILENT_AFTER_MS = 10_000  # an engine gives a sign of life each second
-_LONGEST_END_MS = 1500  # a call in this process may take longer; it ends with the process
-_LONGEST_TAIL_MS = 100  # for a thread without further work
-_LONGEST_SUCCESSION_S = 5.0  # the next engine does not wait longer for a call of the old one
 _MOST_DEATHS = 3  # without work between them, before the window stops restarting by itself
 
 
@@ -179,8 +175,9 @@ class EngineSession(QObject):
         self._reply: Reply | None = None
         self._deaths, self._reason = 0, ""
         self._is_lost = self._is_closed = self.is_silent = self._has_beaten = False
-        self._silence = self._timer(_SILENT_AFTER_MS, self._on_silence)
-        self._patience = self._timer(stop_patience_ms or _PATIENCE_MS, self._on_stop_timeout)
+        self._silence = self._timer(limits.current.engine_silence_ms, self._on_silence)
+        stop_ms = stop_patience_ms or limits.current.stop_ms
+        self._patience = self._timer(stop_ms, self._on_stop_timeout)
 
     def _timer(self, wait_ms: int, on_ended: Callable[[], None]) -> AwakeTimer:
         timer = AwakeTimer(self, wait_ms)
@@ -286,13 +283,13 @@ class EngineSession(QObject):
         self._waiting.clear()
         self._patience.stop()
         self._silence.stop()
-        limit = QDeadlineTimer(_LONGEST_END_MS)
+        limit = QDeadlineTimer(limits.current.thread_end_ms)
         for engine in (self._old_engine, self._engine):
             if engine is not None:
                 engine.close()
         self._has_ended.wait(limit.remainingTime() / 1000)
         for worker in self.findChildren(Worker):
-            worker.wait(max(limit.remainingTime(), _LONGEST_TAIL_MS))
+            worker.wait(max(limit.remainingTime(), limits.current.idle_thread_end_ms))
 
     # ── one engine after the other ───────────────────────────────────────────────────────────
 
@@ -355,7 +352,7 @@ class EngineSession(QObject):
             try:
                 if old_engine is not None:
                     old_engine.close()
-                old_has_ended.wait(_LONGEST_SUCCESSION_S)  # a hung driver may keep it forever
+                old_has_ended.wait(limits.current.succession_s)  # a hung driver may keep it forever
                 for event in engine.events():
                     yield engine, event
             finally:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core import limits
 from gpu_studio.core.devices.finding import KINDS, Finding, is_usable
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
@@ -28,8 +29,6 @@ _SLOW = "engine_slow"
 _NOT_RESPONDING = "engine_silent"
 _OWN = "program"
 _CHECKING = "check_running"
-# PyTorch on a slow disk takes half a minute to load; a driver that hangs blocks it forever.
-_LONG_START_MS = 45_000
 _SLOW_START = "PyTorch has not answered since it started."
 # Ends that prove nothing about an engine; a reading of the memory is no work.
 _NO_SUCCESS = (
@@ -109,7 +108,7 @@ class HeadlineModel(QObject):
         self._has_failed = self._has_engine = False
         self._start = QTimer(self)
         self._start.setSingleShot(True)
-        self._start.setInterval(_LONG_START_MS)
+        self._start.setInterval(limits.current.engine_start_ms)
         self._start.timeout.connect(self._choose)
         self._dismissed: set[tuple[str, str]] = set()
         session.engine_lost.connect(self._on_engine_lost)

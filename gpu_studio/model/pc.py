@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core import limits
 from gpu_studio.core.line_problem import Introduction, LineProblem
 from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.model.doctor import Doctor
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.model.sensors import SensorSource
-
-
-_STOP_OVER_LINE_MS = 2000  # a round trip of a bad mobile line, with what waits in it
 
 
 class Pc(QObject):
@@ -58,7 +56,7 @@ class Pc(QObject):
         self.name = name
         self.engine_factory = engine_factory
         # A stop crosses the line and its answer comes back, before the engine counts as deaf.
-        patience_ms = _STOP_OVER_LINE_MS if name else None
+        patience_ms = limits.current.stop_over_line_ms if name else None
         self.session = EngineSession(
             engine_factory, self, wakes_cards=False, stop_patience_ms=patience_ms
         )

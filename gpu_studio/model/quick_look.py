@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
 
+from gpu_studio.core import limits
 from gpu_studio.core.benchmark.quick_look import quick_look
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.benchmark.trust import trust_of, trust_sign
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _CPU_ALONE = EngineEnvironment(visible_devices="")
 """Of an engine that asks no graphics driver: one has crashed, or hangs."""
-_LONGEST_ASKING_MS = 15_000
 _MEMORY_TEST = "Testing the memory…"
 _TITLES = {"matmul": "matrix product", "copy": "copy"}
 
@@ -52,7 +52,7 @@ class QuickLook(PageModel):
         self._lack = ""
         self._check: CheckRun | None = None
         self.is_at_work = False
-        self._patience = QTimer(self, singleShot=True, interval=_LONGEST_ASKING_MS)
+        self._patience = QTimer(self, singleShot=True, interval=limits.current.quick_look_ms)
         self._patience.timeout.connect(self._on_hang)
         session.engine_described.connect(self._on_described)
         session.engine_lost.connect(self._on_lost)

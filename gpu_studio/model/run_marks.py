@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core import limits
 from gpu_studio.core.messages.run_messages import SQUARE, RunWorkload
 from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.core.units import format_size
@@ -24,7 +25,6 @@ _KEPT = 256
 _RUN = "run"  # the reason for reading the sensors
 # A card reports the load of its last second in the next reading.
 _SENSOR_LAG_S = 1.0
-_LONGEST_WAIT_MS = 5000
 # By the tags of their requests, whose classes a window imports with their tabs.
 _OTHER_WORK = {
     "run_check": "a check",
@@ -132,7 +132,7 @@ class RunMarks(QObject):
         self._running = None
         self.marks[-1] = msgspec.structs.replace(self.marks[-1], ended_s=time.monotonic())
         self._unreported = self.marks[-1]
-        self._waiting.start(_LONGEST_WAIT_MS)
+        self._waiting.start(limits.current.last_reading_ms)
         self.marks_changed.emit()
 
     def _on_reading_taken(self, reading: Reading) -> None:

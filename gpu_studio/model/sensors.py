@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core import limits
 from gpu_studio.core.devices.access import numbered_cards
 from gpu_studio.core.devices.devices import Device, Inventory, Reading
 from gpu_studio.core.devices.link import faster, link_at_work
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 LOG = "log"  # needs readings even while the window is hidden
-_SILENT_AFTER_MS = 6000
-_SILENT_AT_START_MS = 16000  # without persistence mode, a driver takes seconds to start its cards
-_RESTART_AFTER_MS = 2000
-_LONGEST_END_MS = 1500
 _MOST_DEATHS = 3  # in a row, before the window stops restarting the reader
 
 
@@ -156,7 +153,7 @@ class Sensors(QObject):
             self._worker.finished.connect(self._on_reader_ended)
             self._worker.finished.connect(self._worker.deleteLater)
             self._worker.start()
-            self._expect_within(_SILENT_AT_START_MS)
+            self._expect_within(limits.current.sensors_start_ms)
 
     def use_source(self, source: SensorSource | None) -> None:
         """Read another source from now on, or none; the devices and the last readings stay."""
@@ -235,7 +232,7 @@ class Sensors(QObject):
             self._source.close()
         for worker in self.findChildren(Worker):
             worker.requestInterruption()
-            worker.wait(_LONGEST_END_MS)
+            worker.wait(limits.current.thread_end_ms)
         self.closed.emit()
 
     def _on_event(self, event: SensorEvent) -> None:
@@ -249,7 +246,7 @@ class Sensors(QObject):
             reading = event if self._shares_clock else self._by_this_clock(event)
             self._keep(reading)
             self.reading_taken.emit(reading)
-        self._expect_within(_SILENT_AFTER_MS)
+        self._expect_within(limits.current.sensors_silence_ms)
         self._set_silent(False)
 
     def _on_failure(self, failure: Failure) -> None:
@@ -268,7 +265,7 @@ class Sensors(QObject):
         if self._source is None:
             return
         if self._deaths < _MOST_DEATHS:
-            self._restart.start(_RESTART_AFTER_MS)
+            self._restart.start(limits.current.sensors_restart_ms)
         else:
             _log.error("The sensor reader ended %d times in a row", self._deaths)
             self._on_reader_timeout()
@@ -282,7 +279,7 @@ class Sensors(QObject):
             return
         if self.is_polled:
             self._source.resume()
-            self._expect_within(_SILENT_AT_START_MS)
+            self._expect_within(limits.current.sensors_start_ms)
         else:
             self._source.pause()
             self._silence.stop()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PySide6.QtCore import QObject, QThread, Signal
 
+from gpu_studio.core import limits
 from gpu_studio.core.failure import StudioError, failure_from
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
-_LONGEST_END_MS = 1500
 
 
 class Worker(QThread):
@@ -94,7 +94,7 @@ class Task(QObject):
 
     def wait(self, longest_ms: int | None = None) -> bool:
         """Wait for the thread, which must not outlive its owner; return whether it has ended."""
-        return self._worker.wait(_LONGEST_END_MS if longest_ms is None else longest_ms)
+        return self._worker.wait(limits.current.thread_end_ms if longest_ms is None else longest_ms)
 
     def _results(self) -> Iterator[Any]:
         work, self._work = self._work, None
@@ -108,7 +108,6 @@ class Task(QObject):
 
 # A job that reads looks at `TaskQueue.is_closed` and ends at once; Qt ends the program if a thread
 # is still running when its owner goes.
-_LONGEST_QUEUE_END_MS = 10_000
 
 
 class TaskQueue(QObject):
@@ -162,7 +161,7 @@ class TaskQueue(QObject):
         task, self._task = self._task, None
         if task is not None:
             self._jobs.popleft()
-            task.wait(_LONGEST_QUEUE_END_MS)
+            task.wait(limits.current.queue_end_ms)
         for job in self._jobs:
             if job.keeps:
                 try:

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_studio.cli import answers as module
-from gpu_studio.cli import engines, sensors
+from gpu_studio.cli import sensors
 from gpu_studio.cli.answers import CommandEngine, Interrupt, Printer, answers
 from gpu_studio.cli.command import INTERRUPTED
 from gpu_studio.cli.engines import HeldEngineError, check_device, describe, describe_beside
@@ -28,7 +27,7 @@ from gpu_studio.core.telemetry import Telemetry
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.run_answers import run_events, started
 from tests.fakes.scripted_engine import Pause, ScriptedEngine
-from tests.patience import PATIENCE_S, until
+from tests.patience import PATIENCE_S, limit, until
 
 REQUEST = RunWorkload(run_id="1", workload="matmul", device="cpu", size=64, dtype="float32")
 
@@ -60,7 +59,7 @@ def events_until_the_end(engine):
 
 
 def test_ctrl_c_stops_the_run_and_its_end_still_comes(monkeypatch):
-    monkeypatch.setattr(module, "_STOP_PATIENCE_S", 3600.0)
+    limit(monkeypatch, terminal_stop_s=3600.0)
     engine = engine_with([started(REQUEST), Pause()])
     events = events_until_the_end(engine)
     assert isinstance(events[-1], RunStopped)
@@ -69,7 +68,7 @@ def test_ctrl_c_stops_the_run_and_its_end_still_comes(monkeypatch):
 
 
 def test_a_long_call_that_hears_no_stop_is_abandoned(monkeypatch):
-    monkeypatch.setattr(module, "_STOP_PATIENCE_S", 0.05)
+    limit(monkeypatch, terminal_stop_s=0.05)
     engine = engine_with([started(REQUEST), Pause(deaf=True)])
     events = events_until_the_end(engine)
     assert events[-1] == EngineEnded(exit_code=None, stopped=True)
@@ -179,7 +178,7 @@ def test_an_inventory_without_a_reading_is_enough(monkeypatch):
 
 
 def test_a_driver_that_never_answers_is_a_failure(monkeypatch):
-    monkeypatch.setattr(sensors, "_SENSORS_PATIENCE_S", 0.05)
+    limit(monkeypatch, terminal_sensors_s=0.05)
     with pytest.raises(StudioError, match="driver"):
         inventory_of(monkeypatch, hangs=True)
 
@@ -191,8 +190,7 @@ def test_a_reader_that_dies_at_once_is_a_failure_and_not_the_drivers(monkeypatch
 
 
 def test_an_engine_that_does_not_answer_is_told_of_and_given_up(monkeypatch, capsys):
-    monkeypatch.setattr(engines, "_SLOW_START_S", 0.01)
-    monkeypatch.setattr(engines, "_START_PATIENCE_S", 0.05)
+    limit(monkeypatch, terminal_slow_s=0.01, terminal_load_s=0.0, terminal_driver_s=0.05)
     engine = ScriptedEngine({DescribeEngine: [Pause(deaf=True)]}, EngineEnvironment())
     with pytest.raises(HeldEngineError) as raised:
         describe(work_of(engine))
@@ -215,7 +213,7 @@ BESIDE = Inventory(devices=(Device(kind="cpu", name="CPU"),), driver=Driver(vers
 
 
 def test_a_driver_is_given_less_time_than_the_loading_of_pytorch(monkeypatch):
-    monkeypatch.setattr(engines, "_DRIVER_PATIENCE_S", 0.05)
+    limit(monkeypatch, terminal_driver_s=0.05)
     loaded = MemoryRead(device="cpu", taken_at_s=0.0)
     scripts = {ReadMemory: [loaded], DescribeEngine: [Pause(deaf=True)]}
     engine = ScriptedEngine(scripts, EngineEnvironment())
@@ -227,7 +225,7 @@ def test_a_driver_is_given_less_time_than_the_loading_of_pytorch(monkeypatch):
 
 
 def test_pytorch_that_does_not_load_is_not_the_drivers_fault(monkeypatch):
-    monkeypatch.setattr(engines, "_LOAD_PATIENCE_S", 0.05)
+    limit(monkeypatch, terminal_load_s=0.05)
     scripts = {ReadMemory: [Pause(deaf=True)], DescribeEngine: [described()]}
     engine = ScriptedEngine(scripts, EngineEnvironment())
     with pytest.raises(StudioError, match="PyTorch") as raised:

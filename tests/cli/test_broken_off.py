@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 _WITH_PATIENCE = """
 import sys
 from gpu_studio.__main__ import main
-from gpu_studio.cli import answers
-answers._STOP_PATIENCE_S = 3600.0  # before an engine that hears no stop is ended
+from gpu_studio.core import limits
+limits.current = limits.current._replace(terminal_stop_s=3600.0)  # no engine is ended before
 sys.exit(main())
 """
 

@@ -7,7 +7,6 @@ import pytest
 
 from gpu_studio.cli import check
 from gpu_studio.cli import main as cli
-from gpu_studio.core.check import check_run
 from gpu_studio.core.check.check_file import read_record
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
 from gpu_studio.core.check.stages import stages_for
@@ -21,6 +20,7 @@ from gpu_studio.core.messages.engine_messages import (
 from tests.fakes.check_answers import answer_with, check_round, check_until, requests_of, wrong_bit
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.scripted_engine import Engines, Pause
+from tests.patience import limit
 
 Typed = Callable[..., tuple[int, str, str]]
 
@@ -174,7 +174,7 @@ def test_a_card_that_hangs_is_abandoned_and_failed(
         yield from check_round(request, end_in="link")
         yield Pause(deaf=True)
 
-    monkeypatch.setattr(check_run, "STEP_PATIENCE_S", 0.3)
+    limit(monkeypatch, check_step_s=0.3)
     engines.scripts[RunCheck] = hang
     status, out, _ = type_in()
     assert status == 1

@@ -10,13 +10,13 @@ import pytest
 
 from gpu_studio.cli import engines
 from gpu_studio.cli import main as cli
-from gpu_studio.core.check import check_run
+from gpu_studio.core import limits
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
 from gpu_studio.core.messages.check_messages import CheckStageBegan
 from gpu_studio.core.messages.message import Event, Request
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.cpu import boot_mark
-from tests.patience import PATIENCE_S, outliving
+from tests.patience import PATIENCE_S, limit, outliving
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CPU = ["--device", "cpu", "--json"]
@@ -59,12 +59,12 @@ class EngineThatIsHeld(ProcessEngine):
     held: psutil.Process | None = None
 
     def run(self, request: Request) -> Iterator[Event]:
-        check_run.STEP_PATIENCE_S = PATIENCE_S
+        limits.current = limits.current._replace(check_step_s=PATIENCE_S)
         for event in super().run(request):
             if isinstance(event, CheckStageBegan) and EngineThatIsHeld.held is None:
                 EngineThatIsHeld.held = psutil.Process(self.pid)
                 EngineThatIsHeld.held.suspend()
-                check_run.STEP_PATIENCE_S = 0.5
+                limits.current = limits.current._replace(check_step_s=0.5)
             yield event
 
 
@@ -75,7 +75,7 @@ def test_an_engine_that_is_held_is_a_pause_and_its_stage_runs_again(
     monkeypatch.setattr(engines, "ProcessEngine", EngineThatIsHeld)
     monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
     monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
-    monkeypatch.setattr(check_run, "STEP_PATIENCE_S", PATIENCE_S)
+    limit(monkeypatch, check_step_s=PATIENCE_S)
 
     status = cli.main(["check", "--time", "1min", "--stage", "layouts", *CPU])
 

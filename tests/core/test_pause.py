@@ -2,9 +2,9 @@ import time
 
 import pytest
 
-from gpu_studio.core import pause
 from gpu_studio.core.messages.message import LONGEST_S
 from gpu_studio.core.pause import PauseWatch, sleepless_s
+from tests.patience import limit
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from gpu_studio.core.pause import PauseWatch, sleepless_s
 def test_a_late_tick_is_a_pause_and_counts_once(
     monkeypatch: pytest.MonkeyPatch, between_s: float, pause_s: float
 ) -> None:
-    monkeypatch.setattr(pause, "LATE_S", 5.0)
+    limit(monkeypatch, pause_s=5.0)
     times = iter([100.0, 100.0 + between_s, 101.0 + between_s])
     watch = PauseWatch(lambda: next(times))
     assert watch.tick() == pause_s

@@ -7,6 +7,7 @@ import threading
 import psutil
 import pytest
 
+from gpu_studio.core import limits
 from gpu_studio.core.devices.devices import (
     Device,
     GpuProcess,
@@ -15,7 +16,7 @@ from gpu_studio.core.devices.devices import (
     decode_sensor_event,
 )
 from gpu_studio.core.telemetry import Telemetry
-from gpu_studio.hardware import client, reader
+from gpu_studio.hardware import reader
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.hardware.processes import ProcessBook
 from gpu_studio.hardware.reader import Commands, events
@@ -171,7 +172,7 @@ def test_a_child_inside_a_call_that_never_returns_ends_with_its_input(monkeypatc
     assert process.stdout.readline().strip() == b"ready"
     process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
-    assert reader._GRACE_S < client._LONGEST_END_S  # else the window kills it first
+    assert limits.TimeLimits().sensors_end_s > reader._GRACE_S  # else the window kills it first
 
 
 class TestSensorReader:

@@ -2,13 +2,14 @@ import json
 
 import pytest
 
-from gpu_studio.cli import doctor, sensors
+from gpu_studio.cli import doctor
 from gpu_studio.cli.answers import CommandEngine
 from gpu_studio.cli.command import DONE, DOUBTFUL
 from gpu_studio.cli.main import main
 from gpu_studio.cli.other_pc import TARGET
 from gpu_studio.core.devices.finding import _RANKS, Finding
 from gpu_studio.core.program_form import OF_ANOTHER_PC
+from tests.patience import limit
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_a_pc_that_is_not_reached_is_a_sentence_with_what_to_do(on, monkeypatch,
 
 
 def test_sensors_there_that_never_answer_are_not_this_pcs_card(on, play, monkeypatch, capfd):
-    monkeypatch.setattr(sensors, "_LINE_PATIENCE_S", 0.5)
+    limit(monkeypatch, terminal_line_s=0.5)
     play("greet()\nif sys.argv[-1] == 'sensors': sys.stdin.read()")
     assert on("devices") == 1
     error = capfd.readouterr().err

@@ -8,7 +8,6 @@ from gpu_studio.core.builds.record import Wanted
 from gpu_studio.core.builds.trouble import TroubleError, build_in_use, missing_runtime, no_network
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.model import engine_handover
 from gpu_studio.model.builds import Builds
 from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.model.engine_session import EngineState
@@ -16,6 +15,7 @@ from gpu_studio.model.studio import Studio
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030
 from tests.fakes.scripted_builds import FakeStore, ScriptedBuildInstaller, record
 from tests.model.session_watcher import hold, run_request, wait_paused
+from tests.patience import limit
 
 STAGES = InstallStage
 STATES = EngineState
@@ -48,7 +48,7 @@ class Pc:
 
 @pytest.fixture
 def pc_with(qapp, engines, settings, monkeypatch) -> Iterator[object]:
-    monkeypatch.setattr(engine_handover, "_SETTLE_MS", 1)
+    limit(monkeypatch, handover_ms=1)
     collected = []
 
     def make(store=None, inventory=None, wheels=None) -> Pc:

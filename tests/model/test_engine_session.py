@@ -12,7 +12,6 @@ from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.placement_messages import DeviceUsed, UseDevice
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunStopped, RunWorkload
-from gpu_studio.model import engine_session
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.worker import Worker
 from tests.fakes.descriptions import described
@@ -28,7 +27,7 @@ from tests.model.session_watcher import (
     wait_answered,
     wait_paused,
 )
-from tests.patience import PATIENCE_MS
+from tests.patience import PATIENCE_MS, limit
 
 # ── starting and the queue ────────────────────────────────────────────────────────────────────────
 
@@ -183,8 +182,7 @@ def test_closing_waits_once_for_a_call_that_does_not_end(
     wait_paused(qtbot, engines)
     waits = []
     with monkeypatch.context() as patch:
-        patch.setattr(engine_session, "_LONGEST_END_MS", 300)
-        patch.setattr(engine_session, "_LONGEST_TAIL_MS", 1)
+        limit(patch, thread_end_ms=300, idle_thread_end_ms=1)
         patch.setattr(Worker, "wait", lambda _, longest_ms: waits.append(longest_ms))
         session.close()
     assert waits == [1]

@@ -17,6 +17,7 @@ from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, two_cards
 from tests.fakes.run_answers import run_events
 from tests.fakes.scripted_engine import Pause
+from tests.patience import limit
 
 WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="13.0",
                                      arch_list=("sm_75", "sm_86"))  # fmt: skip
@@ -181,26 +182,26 @@ def test_a_driver_that_was_not_asked_is_not_to_blame_for_silent_sensors(
     qtbot, studio, sensor_source, inventory, model, monkeypatch, blames_driver
 ):
     start(qtbot, studio)
-    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 20)
+    limit(monkeypatch, sensors_silence_ms=20)
     sensor_source.send(reading(inventory))
     qtbot.waitUntil(lambda: studio.sensors.is_silent)
     assert ("driver hangs" in model.headline.detail) == blames_driver
 
 
 def test_silent_sensors_are_reported_each_time(qtbot, studio, sensor_source, model, monkeypatch):
-    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 20)
+    limit(monkeypatch, sensors_silence_ms=20)
     studio.start()
     qtbot.waitUntil(lambda: model.headline is not None)
     assert model.headline.code == "driver_not_answering"
     model.dismiss()
     assert model.headline is None
-    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 3_600_000)
+    limit(monkeypatch, sensors_silence_ms=3_600_000)
     sensor_source.send(reading(cpu_only()))
     qtbot.waitUntil(lambda: not studio.sensors.is_silent)
-    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 20)
+    limit(monkeypatch, sensors_silence_ms=20)
     sensor_source.send(reading(cpu_only()))
     qtbot.waitUntil(lambda: model.headline is not None)
-    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 3_600_000)
+    limit(monkeypatch, sensors_silence_ms=3_600_000)
     sensor_source.send(reading(cpu_only()))
     qtbot.waitUntil(lambda: model.headline is None)
 

@@ -16,6 +16,7 @@ from tests.fakes.descriptions import described_with_cuda, matmul
 from tests.fakes.pc import gt_1030, reading
 from tests.fakes.run_answers import finished, samples_of, started
 from tests.fakes.scripted_engine import Pause
+from tests.patience import limit
 
 BATCH_OF = "batch of {size}"
 
@@ -113,7 +114,7 @@ def test_a_run_is_marked_and_its_effect_reported(qtbot, paused_runs, ready_studi
 def test_a_mark_stays_with_its_card_when_its_number_changes(
     qtbot, paused_runs, ready_studio, sensor_source, monkeypatch
 ):
-    monkeypatch.setattr(module, "_LONGEST_WAIT_MS", 10)
+    limit(monkeypatch, last_reading_ms=10)
     marks = ready_studio.runs
     mark = run(qtbot, ready_studio, paused_runs, marks, request())
     ready_studio.sensors.number_for("GPU-another")  # as an engine that sees only another card
@@ -148,7 +149,7 @@ def test_sensors_are_read_while_a_run_is_under_way(qtbot, paused_runs, ready_stu
 def test_sensors_that_say_nothing_more_are_not_waited_for(
     qtbot, paused_runs, ready_studio, monkeypatch
 ):
-    monkeypatch.setattr(module, "_LONGEST_WAIT_MS", 10)
+    limit(monkeypatch, last_reading_ms=10)
     ready_studio.sensors.want("window", False)
     marks = ready_studio.runs
     run(qtbot, ready_studio, paused_runs, marks, request())

@@ -6,6 +6,7 @@ from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.model import sensors as module
 from gpu_studio.model.sensors import LOG, Sensors
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, rtx_3060_card, two_cards
+from tests.patience import limit
 
 
 @pytest.fixture
@@ -117,7 +118,7 @@ def test_a_sleeping_card_keeps_the_number_that_cuda_will_give_it(qtbot, make):
 
 
 def test_a_reader_that_stops_answering_is_noticed_and_its_return_too(qtbot, make, monkeypatch):
-    monkeypatch.setattr(module, "_SILENT_AFTER_MS", 20)
+    limit(monkeypatch, sensors_silence_ms=20)
     source = SteadySensors(cpu_only())
     sensors = make(source)
     with qtbot.waitSignal(sensors.silence_changed, check_params_cb=bool):
@@ -128,7 +129,7 @@ def test_a_reader_that_stops_answering_is_noticed_and_its_return_too(qtbot, make
 
 
 def test_a_reader_that_never_begins_is_noticed(qtbot, make, monkeypatch):
-    monkeypatch.setattr(module, "_SILENT_AT_START_MS", 20)
+    limit(monkeypatch, sensors_start_ms=20)
     source = SteadySensors(cpu_only())
     source._events.clear()
     sensors = make(source)
@@ -137,7 +138,7 @@ def test_a_reader_that_never_begins_is_noticed(qtbot, make, monkeypatch):
 
 
 def test_sensors_that_are_not_read_are_not_silent(qtbot, make, monkeypatch):
-    monkeypatch.setattr(module, "_SILENT_AFTER_MS", 20)
+    limit(monkeypatch, sensors_silence_ms=20)
     source = SteadySensors(cpu_only())
     sensors = make(source)
     with qtbot.waitSignal(sensors.inventory_changed):
@@ -169,14 +170,14 @@ def test_only_needed_sensors_are_polled(make):
 
 
 def test_watching_before_the_start_is_no_silence(qtbot, make, monkeypatch):
-    monkeypatch.setattr(module, "_SILENT_AT_START_MS", 20)
+    limit(monkeypatch, sensors_start_ms=20)
     sensors = make(SteadySensors(cpu_only()))
     with qtbot.assertNotEmitted(sensors.silence_changed, wait=80):
         sensors.set_watched(True)
 
 
 def test_a_reader_that_dies_is_started_again(qtbot, make, monkeypatch):
-    monkeypatch.setattr(module, "_RESTART_AFTER_MS", 1)
+    limit(monkeypatch, sensors_restart_ms=1)
     source = DyingSource([cpu_only(), reading(cpu_only(), 1.0)], [OSError("gone")], [gt_1030()])
     sensors = make(source)
     sensors.start()
@@ -185,7 +186,7 @@ def test_a_reader_that_dies_is_started_again(qtbot, make, monkeypatch):
 
 
 def test_a_reader_that_dies_again_and_again_is_left_alone(qtbot, make, monkeypatch):
-    monkeypatch.setattr(module, "_RESTART_AFTER_MS", 1)
+    limit(monkeypatch, sensors_restart_ms=1)
     source = DyingSource([cpu_only()])
     sensors = make(source)
     with qtbot.waitSignal(sensors.silence_changed, check_params_cb=bool):
@@ -196,7 +197,7 @@ def test_a_reader_that_dies_again_and_again_is_left_alone(qtbot, make, monkeypat
 
 
 def test_closing_starts_no_other_reader(qtbot, make, monkeypatch):
-    monkeypatch.setattr(module, "_RESTART_AFTER_MS", 3_600_000)
+    limit(monkeypatch, sensors_restart_ms=3_600_000)
     source = DyingSource([cpu_only(), reading(cpu_only())])
     sensors = make(source)
     sensors.start()

@@ -17,7 +17,7 @@ from gpu_studio.model.studio import Studio
 from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.main_window import MainWindow
 from tests.driving.window import click, drop, find, sees, text, wait_until
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, limit
 
 
 class SilentDrive:
@@ -99,7 +99,7 @@ def test_every_page_says_which_file_it_opens(
 def test_a_drive_that_does_not_answer_is_reported(
     window: MainWindow, drive: SilentDrive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(user_file, "_LONGEST_SILENCE_S", 0.1)
+    limit(monkeypatch, disk_silence_s=0.1)
     assert drop(window, tmp_path / "silent.png")
     wait_until(lambda: sees(window, "banner.sentence"))
     assert text(window, "banner.sentence") == (

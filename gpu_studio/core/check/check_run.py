@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
+from gpu_studio.core import limits
 from gpu_studio.core.check.check_record import (
     MOST_READINGS,
     MOST_SPANS,
@@ -66,10 +67,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.message import Event
 
-START_PATIENCE_S = 120.0
-"""PyTorch and CUDA may take this long to start on an old PC."""
-STEP_PATIENCE_S = 60.0
-"""A step of a check takes a second at most; a card that is silent this long hangs."""
 _CLOCKS_SETTLE_S = 3.0
 _RECORDED = (
     "temperature_c", "hotspot_c", "memory_temperature_c", "sm_clock_mhz", "power_w",
@@ -220,7 +217,7 @@ class CheckRun(msgspec.Struct):
     @property
     def patience_s(self) -> float:
         """How long to wait for the next event before calling `give_up`, in seconds."""
-        return STEP_PATIENCE_S if self.has_begun else START_PATIENCE_S
+        return limits.current.check_step_s if self.has_begun else limits.current.check_start_s
 
     def next_request(self) -> RunCheck | None:
         """Return the request for the next round; None if the check is over."""

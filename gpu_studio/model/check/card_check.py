@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QTimer
 
+from gpu_studio.core import limits
 from gpu_studio.core.check.check_file import read_record
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
 from gpu_studio.core.check.check_record import interruption_sentence
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from gpu_studio.model.pc import Pc
     from gpu_studio.model.studio import Studio
 
-_STOP_PATIENCE_MS = 10_000  # a step of a check takes a second at most, on a slow card some more
 _WORDS_MS = 200  # words that change faster cannot be read
 _STARTING = "Wait until PyTorch has started."
 _OTHER_CHECK = "Another check is running on this PC: wait for its end, or stop it."
@@ -358,7 +358,7 @@ class CardCheck(PageModel):
         # An engine that does nothing else: a bad card may hang or end it, which is the result.
         self._session = EngineSession(
             pc.engine_factory, self, environment=pc.session.environment,
-            describes=False, stop_patience_ms=_STOP_PATIENCE_MS,
+            describes=False, stop_patience_ms=limits.current.stop_check_ms,
         )  # fmt: skip
         self._session.start()
         self._pauses.start()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core import limits
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.user_file import UnusableFileError, create_user_file
 from gpu_studio.model.sensors import LOG
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import Reading
     from gpu_studio.model.sensors import Sensors
-
-_LONGEST_END_MS = 1500
 
 
 class SensorLog(QObject):
@@ -86,7 +85,7 @@ class SensorLog(QObject):
         """End the log and wait for it: its thread must end before the program."""
         if self._worker is not None:
             self.stop()
-            self._worker.wait(_LONGEST_END_MS)
+            self._worker.wait(limits.current.thread_end_ms)
 
     def _on_reading(self, reading: Reading) -> None:
         from gpu_studio.core.devices.sensor_history import csv_lines  # numpy: 80 ms

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core import limits
 from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.notice import Notice, Tone
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 PAINTER = "gpu_studio.ui.race.painter"
-_LONGEST_PAINTING_S = 120.0
 _MOST_BYTES = 16 << 20
 
 
@@ -139,7 +139,7 @@ def _opened(path: Path, call: ChildCall, is_over: Callable[[], bool]) -> Photo |
 def _paint(call: ChildCall, order: bytes, path: Path) -> Path:
     """Paint, write the file and return its path; in a thread."""
     try:
-        painted = call.run(order, longest_s=_LONGEST_PAINTING_S, most_bytes=_MOST_BYTES)
+        painted = call.run(order, longest_s=limits.current.painting_s, most_bytes=_MOST_BYTES)
         if painted.exit_code == 0:
             write_atomically(path, painted.content)
             return path

@@ -3,8 +3,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from gpu_studio.core import limits
 from gpu_studio.core.check.check_record import CheckRecord, end_of
-from gpu_studio.core.check.check_run import START_PATIENCE_S, STEP_PATIENCE_S, CheckPlan, CheckRun
+from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.stages import (
     CHECK_MINUTES,
     STAGES,
@@ -171,11 +172,11 @@ def test_patience_is_longer_until_the_first_stage() -> None:
     run = started()
     request = run.next_request()
     assert request is not None
-    assert run.patience_s == START_PATIENCE_S
+    assert run.patience_s == limits.current.check_start_s
     events = check_round(request)
     run.apply(next(events))
     run.apply(next(events))
-    assert run.patience_s == STEP_PATIENCE_S
+    assert run.patience_s == limits.current.check_step_s
 
 
 def test_what_remains_shrinks_with_each_stage() -> None:

@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from gpu_studio.core.check import check_run
 from gpu_studio.core.check.check_folder import CheckFolder
 from gpu_studio.core.check.check_record import CheckRecord
 from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckStageBegan, RunCheck
 from gpu_studio.core.messages.memory_messages import ReadMemory
-from gpu_studio.model.check import card_check
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.model.engine_session import EngineState
 from tests.driving.window import wait_until
@@ -19,6 +17,7 @@ from tests.fakes.check_answers import answer_with, check_round, requests_of, wro
 from tests.fakes.other_pcs import line_lost
 from tests.fakes.pc import two_cards
 from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
+from tests.patience import limit
 
 with_cards = pytest.mark.parametrize("inventory", [two_cards()])
 pytestmark = with_cards
@@ -86,7 +85,7 @@ def test_the_cpu_is_checked_beside_the_programs_engine(check: CardCheck, engines
 def test_a_step_that_hears_no_stop_is_ended(
     check: CardCheck, engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(card_check, "_STOP_PATIENCE_MS", 1)
+    limit(monkeypatch, stop_check_ms=1)
     engines.scripts[RunCheck] = deaf_in_compute
     check.start()
     engine = paused(engines)
@@ -131,7 +130,7 @@ def test_an_engine_that_a_driver_keeps_alive_is_left_behind(
     engine = paused(engines)
     wait_in(check, engines, "compute")
     hurry(check)
-    monkeypatch.setattr(check_run, "STEP_PATIENCE_S", 0.001)
+    limit(monkeypatch, check_step_s=0.001)
     check._expect_event()
     record = finish(check)
 

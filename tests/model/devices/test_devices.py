@@ -12,13 +12,13 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.telemetry import Telemetry
-from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.devices.verdicts import last_reading_words
 from gpu_studio.model.engine_session import EngineState
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import gt_1030, reading, two_cards
 from tests.fakes.scripted_engine import Pause
 from tests.model.devices.looking import start
+from tests.patience import limit
 
 # ── which device ───────────────────────────────────────────────────────────────────────────────
 
@@ -100,7 +100,7 @@ def test_where_pytorch_does_not_start_its_facts_are_unknown(qtbot, studio, engin
 
 
 def test_sensors_that_never_answer_are_reported(qtbot, studio, sensor_source, model, monkeypatch):
-    monkeypatch.setattr(sensors_module, "_SILENT_AT_START_MS", 20)
+    limit(monkeypatch, sensors_start_ms=20)
     sensor_source._events.clear()
     with qtbot.waitSignal(studio.sensors.silence_changed):
         studio.start()

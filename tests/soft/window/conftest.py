@@ -15,19 +15,18 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from gpu_studio.app import build_window
+from gpu_studio.core import limits
 from gpu_studio.hardware.client import SensorReader
-from gpu_studio.model import engine_session, sensors
 from gpu_studio.model.settings import Settings
 from tests.conftest import nothing_left_behind as nothing_left_behind  # a fixture for all here
 from tests.conftest import pytest_runtest_protocol as pytest_runtest_protocol
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, UNHURRIED
 from tests.soft.conftest import MakePc
 from tests.soft.window.person import Person
 from tests.softcards.cards import Card, SoftPc
 
 # A reading in a second is the program's own pace; the tests wait for many.
 _PERIOD_S = 0.2
-_AN_HOUR_MS = 3_600_000
 
 
 class SitDown(Protocol):
@@ -79,9 +78,7 @@ def sit_down(
         return opened[-1]
 
     # No machine is too busy for the window: no engine that hears a stop is ended or silent.
-    monkeypatch.setattr(engine_session, "_PATIENCE_MS", _AN_HOUR_MS)
-    monkeypatch.setattr(sensors, "_SILENT_AFTER_MS", _AN_HOUR_MS)
-    monkeypatch.setattr(sensors, "_SILENT_AT_START_MS", _AN_HOUR_MS)
+    monkeypatch.setattr(limits, "current", UNHURRIED)
     yield open_on
     for person in opened:
         person.window.close()

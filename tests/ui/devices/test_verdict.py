@@ -12,11 +12,11 @@ from gpu_studio.core.devices.devices import ASLEEP, CardReading, Device
 from gpu_studio.core.devices.finding import Finding, worst_first
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.telemetry import Telemetry
-from gpu_studio.model import sensors as sensors_module
 from tests.driving.devices import found, show_reading, start
 from tests.driving.window import click, find, property_of, sees, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading
+from tests.patience import limit
 
 WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="13.0",
                                      arch_list=("sm_75", "sm_86"))  # fmt: skip
@@ -109,7 +109,7 @@ def test_a_lost_card_says_so_instead_of_curves_and_processes(
 
 def test_silent_sensors_are_reported(qtbot, studio, tab, sensor_source, monkeypatch):
     start(studio, tab)
-    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 20)
+    limit(monkeypatch, sensors_silence_ms=20)
     with qtbot.waitSignal(studio.sensors.silence_changed):
         sensor_source.send(reading(cpu_only(), 1.0))
     assert studio.headlines.headline is not None, "the banner says it"
@@ -117,7 +117,7 @@ def test_silent_sensors_are_reported(qtbot, studio, tab, sensor_source, monkeypa
     studio.headlines.dismiss()
     assert sees(tab, "devices.trouble")
     assert sees(tab, "devices.sensors")
-    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 6000)
+    limit(monkeypatch, sensors_silence_ms=6000)
     show_reading(studio, sensor_source, reading(cpu_only(), 2.0))
     assert not sees(tab, "devices.trouble")
 

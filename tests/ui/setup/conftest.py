@@ -3,11 +3,11 @@
 import pytest
 
 from gpu_studio.app import build_window
-from gpu_studio.model import engine_handover
 from gpu_studio.model.studio import Studio
 from tests.driving.window import click, wait_until
 from tests.fakes.pc import SteadySensors, gt_1030
 from tests.fakes.scripted_builds import FakeShelf, ScriptedBuildInstaller
+from tests.patience import limit
 
 
 class Pc:
@@ -39,7 +39,7 @@ def pc_with(pages_on_sight, pc_with_all_pages):
 
 @pytest.fixture
 def pc_with_all_pages(qtbot, engines, settings, monkeypatch):
-    monkeypatch.setattr(engine_handover, "_SETTLE_MS", 1)
+    limit(monkeypatch, handover_ms=1)
     collected = []
 
     def make(store=None, inventory=None, quick_factory=None):

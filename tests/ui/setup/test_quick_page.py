@@ -8,7 +8,6 @@ from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import Adapter, DescribeEngine, RequestFailed
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Action, action_label
-from gpu_studio.model import quick_look
 from tests.driving.window import click, find, sees, text, wait_until
 from tests.fakes.check_answers import check_round, wrong_bit
 from tests.fakes.descriptions import described
@@ -16,6 +15,7 @@ from tests.fakes.pc import cpu_only
 from tests.fakes.run_answers import run_events
 from tests.fakes.scripted_builds import FakeShelf, record
 from tests.fakes.scripted_engine import Engines, Pause
+from tests.patience import limit
 from tests.ui.fitting import misfits
 
 CARD = Adapter(address="vulkan:0", name="Radeon RX 580", interface="Vulkan", vendor_id=0x1002)
@@ -92,7 +92,7 @@ def test_a_driver_that_hangs_is_said_and_the_cpu_is_measured(window, quick, monk
         return [described(torch_version="")]
 
     quick.scripts[DescribeEngine] = answer
-    monkeypatch.setattr(quick_look, "_LONGEST_ASKING_MS", 50)
+    limit(monkeypatch, quick_look_ms=50)
     measure(window)
     assert text(window, "quick.headline").startswith("Test CPU: ")
     assert "does not answer" in text(window, "quick.lack")
