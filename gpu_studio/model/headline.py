@@ -71,21 +71,11 @@ class HeadlineModel(QObject):
 
     Signals:
         headline_changed(Finding | None): None if there is nothing to say.
-        log_wanted(): the user wants to see the log.
-        check_wanted(): the user wants to see the check.
-        set_up_wanted(): the user wants to see the page that installs the engine.
-        quick_look_wanted(): the user wants a measurement without PyTorch.
-        installation_wanted(str): the user wants to install this build of PyTorch.
-        cards_wanted(): the user wants to use the cards that sleep.
+        action_wanted(Finding): the user wants its action, which is another one's work.
     """
 
     headline_changed = Signal(object)
-    log_wanted = Signal()
-    check_wanted = Signal()
-    set_up_wanted = Signal()
-    quick_look_wanted = Signal()
-    installation_wanted = Signal(str)
-    cards_wanted = Signal()
+    action_wanted = Signal(object)
 
     def __init__(
         self,
@@ -202,23 +192,13 @@ class HeadlineModel(QObject):
                 self._session.restart()
             case Action.RESTART_SENSORS:
                 self._sensors.start_again()
-            case Action.WAKE_CARDS:
-                self.cards_wanted.emit()
-            case Action.SET_UP | Action.SHOW_SET_UP:
-                self.set_up_wanted.emit()
-            case Action.MEASURE:
-                self.quick_look_wanted.emit()
-            case Action.INSTALL:
-                self.installation_wanted.emit(headline.build_tag)
-            case Action.SHOW_LOG:
+            case Action.SHOW_CHECK if headline is self._check:  # the tabs still wait
+                self.action_wanted.emit(headline)
+            case Action.SHOW_LOG | Action.SHOW_CHECK:
                 self.dismiss()
-                self.log_wanted.emit()
-            case Action.SHOW_CHECK:
-                if headline is not self._check:  # the tabs still wait
-                    self.dismiss()
-                self.check_wanted.emit()
+                self.action_wanted.emit(headline)
             case _:
-                pass
+                self.action_wanted.emit(headline)
 
     def act_otherwise(self) -> None:
         """Do the action of the current headline's second button."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PageId(msgspec.Struct, frozen=True):
-    """A tab of the window, or a page of a tab that has several."""
+    """A tab of the window, or a page of a tab that has several; without a tab, beside them all."""
 
     tab: str
     part: str = ""
@@ -40,6 +40,9 @@ SEGMENTS = PageId("memory", "segments")
 FIT = PageId("memory", "fit")
 ERROR = PageId("memory", "error")
 CHECK = PageId("check")
+SET_UP = PageId("", "set_up")
+QUICK_LOOK = PageId("", "quick_look")
+DIAGNOSTICS = PageId("", "diagnostics")
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.notice import Action
+from gpu_studio.model import pages
 from gpu_studio.model.devices.device_board import DeviceBoard
 from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.headline import HeadlineModel
-from gpu_studio.model.pages import CHECK, OVERVIEW, Destination, Wakefulness
+from gpu_studio.model.pages import Destination, Wakefulness
 from gpu_studio.model.pc import Pc
 from gpu_studio.model.pcs import Pcs
 from gpu_studio.model.run_marks import RunMarks
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.devices.devices import Inventory
+    from gpu_studio.core.devices.finding import Finding
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.model.build_ports import BuildInstallerPort, BuildStore
@@ -32,6 +35,15 @@ if TYPE_CHECKING:
     from gpu_studio.model.settings import Settings
 
     RecordedFactory = Callable[[Recording, float], Engine]
+
+# Where the button of a notice leads.
+_PAGE_OF = {
+    Action.SET_UP: pages.SET_UP,
+    Action.SHOW_SET_UP: pages.SET_UP,
+    Action.MEASURE: pages.QUICK_LOOK,
+    Action.SHOW_LOG: pages.DIAGNOSTICS,
+    Action.SHOW_CHECK: pages.CHECK,
+}
 
 
 class Studio(QObject):
@@ -53,14 +65,10 @@ class Studio(QObject):
 
     Signals:
         destination_wanted(Destination): the user wants to see a page of the window.
-        set_up_wanted(): the user wants to see the page that installs the engine.
-        quick_look_wanted(): the user wants a measurement without PyTorch.
         closing(): the program is ending: receivers finish their writing.
     """
 
     destination_wanted = Signal(Destination)
-    set_up_wanted = Signal()
-    quick_look_wanted = Signal()
     closing = Signal()
 
     def __init__(
@@ -107,10 +115,7 @@ class Studio(QObject):
         self.headlines = HeadlineModel(
             self.session, self.sensors, self.doctor, settings, self.builds, self
         )
-        self.headlines.cards_wanted.connect(self.wake_cards)
-        self.headlines.set_up_wanted.connect(self.set_up_wanted)
-        self.headlines.quick_look_wanted.connect(self.quick_look_wanted)
-        self.headlines.check_wanted.connect(self._show_check)
+        self.headlines.action_wanted.connect(self._on_action_wanted)
         self.runs = RunMarks(self.session, self.sensors, self)
         self.snippets = Snippets(self)
         self._asked_for: tuple[int, tuple[str, ...]] | None = None
@@ -157,8 +162,16 @@ class Studio(QObject):
         for session in (pc.session, pc.lab):
             session.request_submitted.connect(self.snippets.on_request_submitted)
 
-    def _show_check(self) -> None:
-        self.go_to(CHECK)
+    def _on_action_wanted(self, headline: Finding) -> None:
+        if headline.action is Action.WAKE_CARDS:
+            self.wake_cards()
+        elif headline.action is Action.INSTALL:
+            assert self.builds is not None  # otherwise no headline offers it
+            self.builds.use(headline.build_tag)  # whatever was chosen before
+            self.builds.begin(headline.build_tag)
+            self.go_to(pages.SET_UP)
+        elif headline.action in _PAGE_OF:
+            self.go_to(_PAGE_OF[headline.action])
 
     def _on_inventory_changed(self, inventory: Inventory) -> None:
         """Let the engine ask CUDA once another program has woken a sleeping card."""
@@ -180,4 +193,4 @@ class Studio(QObject):
             description.visible_devices, description.build_kind, description.cards
         )
         if description.snippet:
-            self.snippets.show(description.snippet, OVERVIEW)
+            self.snippets.show(description.snippet, pages.OVERVIEW)

@@ -19,7 +19,8 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.notice import Action
-from gpu_studio.model.pages import CHECK, DEVICES, RUN, Destination
+from gpu_studio.model import pages
+from gpu_studio.model.pages import Destination
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
 from gpu_studio.ui.icons import icon
@@ -126,9 +127,7 @@ class MainWindow(QMainWindow):
         fill_menus(
             self, studio, self.tabs, files.ask, self.turn_presentation, self._code.action, log_path
         )  # fmt: skip
-        studio.headlines.log_wanted.connect(self.show_diagnostics)
         studio.destination_wanted.connect(self._go_to)
-        studio.headlines.installation_wanted.connect(self._show_installation)
         if bad_end is not None:
             studio.headlines.notify(
                 _BAD_END, studio.settings.trouble or _NOTHING_LOST, Action.SHOW_LOG
@@ -139,8 +138,6 @@ class MainWindow(QMainWindow):
         self._setup_page: QWidget | None = None
         self._quick_page: QWidget | None = None
         self._quick_look: QuickLook
-        studio.set_up_wanted.connect(self.show_setup)
-        studio.quick_look_wanted.connect(self.show_quick_look)
         self.tabs.currentChanged.connect(self._turn_to)
         self._turn_to()
         if studio.builds is not None and not studio.builds.has_engine:
@@ -388,27 +385,31 @@ class MainWindow(QMainWindow):
         self._studio.snippets.turn_to(self._front())
         if self._is_presented:
             self._show_presented()
-        self._effect.setVisible(self._front() != DEVICES)  # that page says it beside the sensors
+        self._effect.setVisible(
+            self._front() != pages.DEVICES
+        )  # that page says it beside the sensors
         self._show_headline()
 
     def _go_to(self, destination: Destination) -> None:
         """Bring a page to the front, and open or start there what was asked for."""
+        beside = {
+            pages.SET_UP: self.show_setup,
+            pages.QUICK_LOOK: self.show_quick_look,
+            pages.DIAGNOSTICS: self.show_diagnostics,
+        }
+        if destination.page in beside:
+            beside[destination.page]()
+            return
         index = TABS.index(tab_of(destination.page))
         self.tabs.setCurrentIndex(index)
         self._pages[index].make().go_to(destination)
-
-    def _show_installation(self, tag: str) -> None:
-        assert self._studio.builds is not None  # otherwise no headline offers it
-        self._studio.builds.use(tag)  # whatever was chosen before
-        self._studio.builds.begin(tag)
-        self.show_setup()
 
     def _show_headline(self) -> None:
         """Show what stops the tab in front, but not what that tab says itself."""
         headline = self._studio.headlines.headline
         is_shown_below = headline is not None and (
-            (self._studio.headlines.is_about_pc and self._front() == DEVICES)
-            or (headline.action is Action.SHOW_CHECK and self._front() == CHECK)
+            (self._studio.headlines.is_about_pc and self._front() == pages.DEVICES)
+            or (headline.action is Action.SHOW_CHECK and self._front() == pages.CHECK)
         )
         if headline is None or is_shown_below or not self._studio.headlines.blocks_work:
             self.banner.hide()
@@ -460,7 +461,7 @@ class MainWindow(QMainWindow):
         return next((place for place, tab in enumerate(TABS) if tab.page.tab == last), 0)
 
     def _time_own_code(self, code: OwnCode) -> None:
-        self._go_to(Destination(page=RUN, code=code))
+        self._go_to(Destination(page=pages.RUN, code=code))
 
     def _keep_code_drawer(self, is_open: bool) -> None:
         self._studio.settings.change(code_drawer=is_open)

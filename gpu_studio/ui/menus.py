@@ -10,6 +10,7 @@ from PySide6.QtGui import QAction, QActionGroup, QDesktopServices, QKeySequence
 from PySide6.QtWidgets import QMessageBox
 
 from gpu_studio.core.packaged_parts import licenses_text, packaged_parts
+from gpu_studio.model.pages import DIAGNOSTICS, QUICK_LOOK, SET_UP
 from gpu_studio.model.settings import TEXT_SIZES, THEMES
 from gpu_studio.ui.tabs import TABS
 
@@ -64,16 +65,16 @@ def fill_menus(
     pytorch = bar.addMenu("&PyTorch")
     pytorch.addAction("Start PyTorch &anew", studio.session.restart)
     if studio.builds is not None:
-        set_up = pytorch.addAction("&Install or remove PyTorch…", studio.set_up_wanted.emit)
+        set_up = pytorch.addAction("&Install or remove PyTorch…", partial(studio.go_to, SET_UP))
         set_up.setObjectName("menu.set_up")
-    quick = pytorch.addAction("&Measure without PyTorch", studio.quick_look_wanted.emit)
+    quick = pytorch.addAction("&Measure without PyTorch", partial(studio.go_to, QUICK_LOOK))
     quick.setObjectName("menu.quick")
     about = bar.addMenu("&Help")
     about.addAction("&Words and how a time is measured", partial(_show_words, window))
     about.addSeparator()
     log = about.addAction("Open the &log folder", partial(_open_folder, log_path))
     log.setEnabled(log_path is not None)
-    diagnostics = about.addAction("Copy &diagnostics…", studio.headlines.log_wanted.emit)
+    diagnostics = about.addAction("Copy &diagnostics…", partial(studio.go_to, DIAGNOSTICS))
     diagnostics.setObjectName("menu.diagnostics")
     about.addAction("&About GPU Studio", partial(_show_about, window, log_path))
 

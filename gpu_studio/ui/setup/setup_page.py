@@ -16,6 +16,7 @@ from gpu_studio.core.builds.words import build_title
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.wheel_table import CPU_TAG, download_size
 from gpu_studio.model import setup_words as words
+from gpu_studio.model.pages import QUICK_LOOK
 from gpu_studio.model.setup_words import SetupModel
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page import Box, Columns, Flow, Fold, Own, Page, Stack
@@ -120,7 +121,7 @@ class SetupPage(Page):
             return builds.trouble is not None and bool(builds.trouble.link)
 
         return (
-            Press(self._measure_label, self._studio.quick_look_wanted.emit, primary=True,
+            Press(self._measure_label, partial(self._studio.go_to, QUICK_LOOK), primary=True,
                   name="measure", tip="Without PyTorch and without a download",
                   shown=lambda: not builds.has_engine and m.is_offer),
             Press(lambda: words.begin_label(builds), lambda: builds.begin(*builds.planned),

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.builds.record import Wanted
+from gpu_studio.model.pages import SET_UP
 from gpu_studio.ui.main_window import MainWindow
 from tests.driving.window import choose_data, click, find, sees, text, wait_until
 from tests.fakes.pc import cpu_only
@@ -59,7 +60,7 @@ def test_an_installed_engine_starts_without_the_page(installed):
 
 def test_an_engine_is_removed_after_a_question(installed):
     window = installed.window
-    installed.studio.set_up_wanted.emit()
+    installed.studio.go_to(SET_UP)
     click(window, "setup.build.cpu.remove")
     box = window.findChild(QMessageBox, "setup.remove")
     assert "700\u202fMB" in box.informativeText()

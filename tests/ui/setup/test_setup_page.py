@@ -26,6 +26,7 @@ from gpu_studio.core.builds.trouble import (
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.notice import Action, action_label
 from gpu_studio.model import engine_handover
+from gpu_studio.model.pages import SET_UP
 from gpu_studio.model.studio import Studio
 from tests.driving.pages import settle
 from tests.driving.window import choose_data, click, find, open_tab, sees, text, wait_until
@@ -74,7 +75,7 @@ def test_a_program_with_its_own_pytorch_has_no_such_page(qtbot, engines, setting
     wait_until(lambda: window.findChild(Studio).session.is_free)
     assert not sees(window, "setup.line")
     assert window.findChild(QAction, "menu.set_up") is None
-    window.findChild(Studio).set_up_wanted.emit()
+    window.findChild(Studio).go_to(SET_UP)
     assert sees(window, "tabs")
     window.close()
     window.deleteLater()
@@ -395,7 +396,7 @@ def test_esc_goes_back_to_the_tabs(qtbot, pc_with):
 def test_everything_is_reached_by_tab(qtbot, pc_with):
     pc = pc_with(FakeShelf(record("cpu")))
     window = pc.window
-    pc.studio.set_up_wanted.emit()
+    pc.studio.go_to(SET_UP)
     click(window, "setup.why.more")
     wait_until(lambda: pc.studio.session.is_free)
     window.activateWindow()
@@ -415,7 +416,7 @@ def test_everything_is_reached_by_tab(qtbot, pc_with):
 def test_it_can_be_read_in_any_font_and_size(pc_with):
     pc = pc_with(FakeShelf(record("cpu"), wanted=Wanted()))
     window, found = pc.window, []
-    pc.studio.set_up_wanted.emit()
+    pc.studio.go_to(SET_UP)
     click(window, "setup.why.more")
     for size in ((900, 520), (1280, 800)):
         window.resize(*size)
