@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from PySide6.QtCore import QObject, Signal
 
@@ -19,21 +19,87 @@ from gpu_studio.model.engine_handover import MADE_FOR_OTHER, NOT_INSTALLED, Engi
 from gpu_studio.model.worker import Task, Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from gpu_studio.core.builds.record import BuildRecord
+    from gpu_studio.core.builds.record import BuildRecord, Wanted
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.wheels import WheelChoice
-    from gpu_studio.model.build_ports import BuildInstallerPort, BuildStore
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.sensors import Sensors
+
 
 # A card that is added later, or only has no driver yet, is often NVIDIA's.
 _ALWAYS_OFFERED = (CPU_TAG, "cu126", "cu130")
 Installation = Literal["", "runs", "stopped"]
 """What the installation of the engine does; empty before it began and after its end."""
+
+
+class BuildStore(Protocol):
+    """The installed builds on the disk.
+
+    Attributes:
+        torch_version: the version that this program installs, "2.13.0".
+        python: the Python of this program, "3.11".
+    """
+
+    torch_version: str
+    python: str
+
+    def records(self) -> tuple[BuildRecord, ...]:
+        """Return the records of the builds that are here, broken ones as well."""
+
+    def used(self) -> str:
+        """Return the build that the next engine uses; "" if there is none."""
+
+    def is_begun(self, family: str) -> bool:
+        """Return whether the user began the present version of a wanted build."""
+
+    def remove(self, family: str) -> None:
+        """Remove a build, or raise `TroubleError`."""
+
+    def free_bytes(self) -> int:
+        """Return the free space of the disk."""
+
+    def downloads_bytes(self) -> int:
+        """Return the size of the downloads that are not installed."""
+
+    def wanted(self) -> Wanted:
+        """Return what the user asked for."""
+
+    def unfinished_bytes(self) -> int:
+        """Return the size of what unfinished installations have downloaded and unpacked."""
+
+    def discard(self) -> None:
+        """Remove what unfinished installations have left, or raise `TroubleError`."""
+
+    def write_wanted(self, wanted: Wanted) -> None:
+        """Remember what the user asked for."""
+
+
+class BuildInstallerPort(Protocol):
+    """Installs builds."""
+
+    def installing(
+        self, family: str, wheels: Path | None = None, what: str = "install"
+    ) -> Iterator[InstallProgress]:
+        """Install, repair or only fetch a build; yield the progress, whose last value is the end.
+
+        Args:
+            family: the build.
+            wheels: a folder of wheels in place of a download.
+            what: "install", "repair", or "fetch" to download and change nothing.
+        """
+
+    def builds_in(self, folder: Path) -> tuple[str, ...]:
+        """Return the builds whose PyTorch is in a folder of wheels."""
+
+    def pause(self) -> None:
+        """Ask for an early end, which keeps what was downloaded."""
+
+    def close(self) -> None:
+        """End it now, without an answer."""
 
 
 class InstalledBuilds:

@@ -19,8 +19,8 @@ from gpu_studio.model.engine_session import EngineState, Reply
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device, Reading, Unreadable
     from gpu_studio.model.builds import Builds
-    from gpu_studio.model.doctor import Doctor
     from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.pc import Doctor
     from gpu_studio.model.sensors import Sensors
     from gpu_studio.model.settings import Settings
 

@@ -13,16 +13,59 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from gpu_studio.core import limits
 from gpu_studio.core.line_problem import Introduction, LineProblem
 from gpu_studio.core.notice import Action, Notice, Tone
-from gpu_studio.model.doctor import Doctor
+from gpu_studio.core.program_form import OF_ANOTHER_PC
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.sensors import Sensors
 from gpu_studio.model.worker import Task
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.devices.finding import Finding
     from gpu_studio.core.engine import Engine, EngineEnvironment, EngineFactory
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.model.sensors import SensorSource
+
+
+class Doctor(QObject):
+    """The findings about a PC.
+
+    Signals:
+        findings_changed(): the findings changed.
+
+    Attributes:
+        findings: the findings, worst first; empty until devices are found.
+        system: the system of another PC; empty for this one.
+    """
+
+    findings_changed = Signal()
+
+    def __init__(
+        self, session: EngineSession, sensors: Sensors, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._session, self._sensors = session, sensors
+        self.findings: Sequence[Finding] = ()
+        self.system = ""
+        sensors.inventory_changed.connect(self._update)
+        sensors.links_changed.connect(self._update)
+        session.engine_described.connect(self._update)
+
+    def _update(self) -> None:
+        inventory = self._sensors.inventory
+        if inventory is None:
+            return
+        from gpu_studio.core.devices.findings import find  # 20 ms
+
+        findings = find(
+            inventory, self._session.description, links=self._sensors.links,
+            system=self.system or None, program=OF_ANOTHER_PC if self.system else None,
+        )  # fmt: skip
+        if self.system:  # the window installs and restarts nothing there
+            findings = tuple(msgspec.structs.replace(one, action=None) for one in findings)
+        self.findings = findings
+        self.findings_changed.emit()
 
 
 class Pc(QObject):

@@ -18,8 +18,7 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.run_messages import RunInTurns
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_rate, local_now
-from gpu_studio.model.bars import Bar
-from gpu_studio.model.page_model import PageModel
+from gpu_studio.model.page_model import Bar, PageModel
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject

@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.finding import Finding
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.core.messages.engine_messages import EngineDescribed
-    from gpu_studio.model.build_ports import BuildInstallerPort, BuildStore
-    from gpu_studio.model.builds import Builds  # 10 ms
+    from gpu_studio.model.builds import (
+        BuildInstallerPort,
+        Builds,  # 10 ms
+        BuildStore,
+    )
     from gpu_studio.model.pages import PageId, SleepBlocker
     from gpu_studio.model.pc import PcPort
     from gpu_studio.model.sensors import SensorSource

@@ -25,7 +25,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
-from gpu_studio.model.bars import WORK
+from gpu_studio.model.page_model import WORK
 from gpu_studio.model.text_rows import plain_tip
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QPaintEvent
 
-    from gpu_studio.model.bars import Bar
+    from gpu_studio.model.page_model import Bar
     from gpu_studio.ui.theme import Theme
 
 # In lines of the widget's font.

@@ -32,7 +32,7 @@ from gpu_studio.core.benchmark.standard_record import CHUNK, decode_standard, sh
 from gpu_studio.core.notice import Notice
 from gpu_studio.core.shared_texts import without_identifiers
 from gpu_studio.core.units import format_percent
-from gpu_studio.model.bars import Bar
+from gpu_studio.model.page_model import Bar
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, resize_on_screen

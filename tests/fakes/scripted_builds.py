@@ -21,7 +21,7 @@ def record(family: str, *, on_card: bool = False, torch: str = TORCH) -> BuildRe
 
 
 class FakeStore:
-    """Satisfies `model.build_ports.BuildStore`.
+    """Satisfies `model.builds.BuildStore`.
 
     Attributes:
         may_remove: A removal waits until it is set; it is set at first.
@@ -88,7 +88,7 @@ class FakeShelf(FakeStore):
 
 
 class ScriptedBuildInstaller:
-    """Satisfies `model.build_ports.BuildInstallerPort`; `say` brings the next line.
+    """Satisfies `model.builds.BuildInstallerPort`; `say` brings the next line.
 
     Attributes:
         calls: (family, folder of wheels, what is done) of each start.

@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QPoint
 from PySide6.QtGui import QFont, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
-from gpu_studio.model.bars import Bar
+from gpu_studio.model.page_model import Bar
 from gpu_studio.ui.result_bars import ResultBars
 
 

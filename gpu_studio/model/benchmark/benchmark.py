@@ -10,14 +10,15 @@ from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal
 
 from gpu_studio.core.benchmark.plan import in_turns, time_left_s
 from gpu_studio.core.benchmark.run import Run, RunState
-from gpu_studio.core.device_name import pc_of
+from gpu_studio.core.device_name import is_cpu, pc_of
 from gpu_studio.core.devices.access import Obstacle
+from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunFailed, SamplesMeasured
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import about_time, format_duration
-from gpu_studio.model.benchmark.run_labels import run_label
+from gpu_studio.model.devices.device_board import label_of
 from gpu_studio.model.run_queue import QueueStep, RunQueue, RunSource, WorkState, step_of
 
 if TYPE_CHECKING:
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.plan import RunPlan
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload, WorkloadDescription
+    from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.pcs import Pcs
     from gpu_studio.model.studio import Studio
+
 
 _LONG_CALL_S = 0.5
 _PHASES = {
@@ -403,3 +406,20 @@ def _hidden(count: int) -> str:
         return ""
     runs = "The run" if count == 1 else f"The {count} runs"
     return f"{runs} of a card that is hidden now: see History."
+
+
+def run_label(run: Run, rows: Sequence[DeviceRow]) -> str:
+    """Return the name of a run's device; a recording names its own devices."""
+    name = run.result.device_name if run.result else run.device_name
+    return _label(run.request.device, name, run.recording, rows)
+
+
+def result_label(result: RunFinished, rows: Sequence[DeviceRow]) -> str:
+    """Return the name of a result's device, as `run_label` does."""
+    return _label(result.device, result.device_name, result.recording, rows)
+
+
+def _label(address: str, name: str, recording: str | None, rows: Sequence[DeviceRow]) -> str:
+    if recording is None:
+        return label_of(address, rows)
+    return f"{'CPU' if is_cpu(address) else short_name(name or address)}, recorded"

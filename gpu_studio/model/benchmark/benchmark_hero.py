@@ -26,7 +26,7 @@ from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.notice import Action, Notice, Tone
 from gpu_studio.core.units import format_rate, format_size
-from gpu_studio.model.benchmark.run_labels import result_label
+from gpu_studio.model.benchmark.benchmark import result_label
 from gpu_studio.model.run_queue import WorkState
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from gpu_studio.core.benchmark.options import mode_words
 from gpu_studio.core.benchmark.run import PARTS_BESIDE_MEDIAN, part_rows, parts_sentence
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import format_bytes, format_duration
-from gpu_studio.model.bars import Bar
-from gpu_studio.model.benchmark.run_labels import run_label
+from gpu_studio.model.benchmark.benchmark import run_label
+from gpu_studio.model.page_model import Bar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -30,12 +30,12 @@ from gpu_studio.core.user_file import write_atomically
 from gpu_studio.model.benchmark.history_rows import (
     Compared,
     compare_rows,
+    kept_card,
     kept_row,
     recording_rows,
     run_rows,
 )
 from gpu_studio.model.benchmark.recording import OWN_PACE, RecordingPlayer
-from gpu_studio.model.kept_device import kept_card
 from gpu_studio.model.latest import Latest, opening
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.model.worker import TaskQueue

@@ -11,7 +11,7 @@ from gpu_studio.core.benchmark.trust import doubts_of, spread_of
 from gpu_studio.core.benchmark.verdict import reference_of, speed_up
 from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.units import format_duration, format_rate
-from gpu_studio.model.benchmark.run_labels import run_label
+from gpu_studio.model.benchmark.benchmark import run_label
 from gpu_studio.model.devices.device_board import label_of
 from gpu_studio.model.text_rows import Cell
 

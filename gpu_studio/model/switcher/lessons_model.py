@@ -17,7 +17,12 @@ from gpu_studio.core.benchmark.plan import in_turns
 from gpu_studio.core.benchmark.run import PARTS_BESIDE_MEDIAN, Run, RunState
 from gpu_studio.core.benchmark.trust import trust_sign
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
-from gpu_studio.core.messages.pitfall_messages import PitfallFailed, PitfallFinished, RunPitfall
+from gpu_studio.core.messages.pitfall_messages import (
+    PitfallDescription,
+    PitfallFailed,
+    PitfallFinished,
+    RunPitfall,
+)
 from gpu_studio.core.messages.run_messages import RunStarted, RunWorkload
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.switcher.pitfall_words import (
@@ -31,11 +36,9 @@ from gpu_studio.core.switcher.pitfall_words import (
 )
 from gpu_studio.core.switcher.placement_words import explain_end, explain_failure
 from gpu_studio.core.units import format_bytes, format_duration, format_percent
-from gpu_studio.model.bars import WORK, Bar
-from gpu_studio.model.page_model import PageModel
+from gpu_studio.model.page_model import WORK, Bar, PageModel
 from gpu_studio.model.pages import LESSONS
 from gpu_studio.model.run_queue import RunQueue, step_of
-from gpu_studio.model.switcher.lessons import EXPERIMENTS, SEVERAL_CARDS, WAYS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +48,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.pitfall_messages import (
         Figure,
-        PitfallDescription,
         PitfallOutcome,
     )
     from gpu_studio.core.messages.run_messages import (
@@ -57,9 +59,48 @@ if TYPE_CHECKING:
     from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
 
+
 _numbers = itertools.count(1)
 _BUDGET_S = 1.0
 _TITLES = {"broken": "Broken", "fixed": "Fixed"}
+
+
+SEVERAL_CARDS = "data_parallel"
+
+EXPERIMENTS = (
+    PitfallDescription(
+        name="dataloader", title="Feeding the card", shows="ways to copy",
+        sentence="Compare the ways in which a batch comes to the card.",
+        why="Your data is in the PC's memory, but a card computes in its own. Each way of copying "
+        "a batch takes another time and other memory.",
+    ),
+    PitfallDescription(
+        name="train_step", title="AMP", shows="mixed precision",
+        sentence="Train with and without automatic mixed precision.",
+        why="Automatic mixed precision multiplies in 16 bits and keeps the weights in 32 bits. It "
+        "helps on cards with hardware support. The loss should take the same course.",
+    ),
+    PitfallDescription(
+        name="conv2d", title="Same numbers twice", shows="what it costs",
+        sentence="Compare the ways in which cuDNN chooses its algorithm.",
+        why="cuDNN has several algorithms for a convolution. “benchmark” times them first and uses "
+        "the fastest. “deterministic” uses only algorithms with bit-for-bit reproducible results.",
+    ),
+    PitfallDescription(
+        name=SEVERAL_CARDS, title="Several cards", shows="a split batch",
+        sentence="Split one batch over several cards.",
+        why="Each card learns from a part of the batch, and their gradients are combined. It helps "
+        "if computing takes longer than combining the results.",
+    ),
+)  # fmt: skip
+WAYS = {
+    SEVERAL_CARDS: (
+        {"way": "DataParallel", "processes": "1"},
+        {"way": "DataParallel", "processes": "2"},
+        {"way": "DistributedDataParallel", "processes": "2"},
+    )
+}
+"""The options of each way, by workload; of the others, every value of the first option."""
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from gpu_studio.core.benchmark.options import mode_words
 from gpu_studio.core.benchmark.turns import turns_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import counted, format_duration
-from gpu_studio.model.benchmark.run_labels import run_label
+from gpu_studio.model.benchmark.benchmark import run_label
 from gpu_studio.ui.plots.live_plot import AxesStyle, Curve, Level, LivePlot, Span
 from gpu_studio.ui.plots.plot_curve import Pieces
 

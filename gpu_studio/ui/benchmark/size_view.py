@@ -12,7 +12,7 @@ from gpu_studio.core.benchmark.verdict import (
     verdict_of,
 )
 from gpu_studio.core.units import format_duration, format_size
-from gpu_studio.model.benchmark.run_labels import result_label
+from gpu_studio.model.benchmark.benchmark import result_label
 from gpu_studio.ui.plots.live_plot import AxesStyle, Curve, CurveName, LivePlot, Marker
 
 if TYPE_CHECKING:

@@ -125,7 +125,7 @@ def test_its_card_has_its_own_name_beside_a_card_of_this_pc(
     qtbot: QtBot, ready_studio: Studio, benchmark: Benchmark, player: RecordingPlayer,
     tmp_path: Path,
 ) -> None:  # fmt: skip
-    from gpu_studio.model.benchmark.run_labels import result_label, run_label
+    from gpu_studio.model.benchmark.benchmark import result_label, run_label
     from gpu_studio.model.devices.device_board import label_of
 
     path = tmp_path / "theirs.jsonl"

@@ -4,7 +4,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QTabBar
 
 from gpu_studio.core.messages.placement_messages import DeviceUsed, PlaceFinished
 from gpu_studio.core.messages.run_messages import RunFinished
-from gpu_studio.model.bars import Bar
+from gpu_studio.model.page_model import Bar
 from gpu_studio.ui.result_bars import ResultBars
 from tests.driving.devices import choose_more, devices
 from tests.soft.window.conftest import SitDownAt
