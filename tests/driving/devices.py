@@ -6,8 +6,8 @@ from PySide6.QtWidgets import QPushButton, QWidget
 
 from gpu_studio.core.devices.devices import Reading
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui.devices.device_button import DeviceButton
 from gpu_studio.ui.devices.devices_tab import DevicesTab
+from gpu_studio.ui.devices.pc_part import DeviceButton
 from tests.driving.window import find, wait_ready, wait_until
 from tests.fakes.pc import SteadySensors
 

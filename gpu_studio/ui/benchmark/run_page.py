@@ -33,7 +33,7 @@ from gpu_studio.ui.page import (
 )
 from gpu_studio.ui.page_controls import Line, Pick, Switch, Tick
 from gpu_studio.ui.page_parts import Bars, Heading, More, Press, ProgressBar, Rows, Words
-from gpu_studio.ui.plots.loss_plot import LossPlot
+from gpu_studio.ui.plots.live_plot import LossPlot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

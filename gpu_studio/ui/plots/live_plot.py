@@ -19,6 +19,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
+from gpu_studio.core.units import counted
 from gpu_studio.ui.plots.plot_curve import Curve, CurveSource, Sight
 from gpu_studio.ui.plots.plot_style import AxesStyle, CurveName, Level, Marker, Span
 from gpu_studio.ui.plots.plot_zoom import Ends, PlotZoom
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
     from gpu_studio.ui.plots.plot_canvas import PlotCanvas
     from gpu_studio.ui.theme import Theme
 
+
 __all__ = ["AxesStyle", "Curve", "CurveName", "CurveSource", "Level", "LivePlot", "Marker", "Span"]
 # Four frames a second: with ten, a run on two cores took 2.6 % longer in the median.
 FRAME_MS = 250
 _FEWEST_POINTS = 400
 _CANVAS = "gpu_studio.ui.plots.plot_canvas"
-_READING = "gpu_studio.ui.plots.plot_reading"
-_MODULES = ("numpy", "pyqtgraph", _CANVAS, _READING)  # each takes a while
+_MODULES = ("numpy", "pyqtgraph", _CANVAS)  # each takes a while
 
 _ASIDE = 0.05  # of the data's span
 
@@ -282,7 +283,7 @@ class LivePlot(QFrame):
             self._zoom.put_button()
 
     def _on_hovered(self, event: QMouseEvent | None) -> None:
-        imported(f"{_READING}:read_at_mouse")(self.plot, self._curves.values(), event)
+        imported(f"{_CANVAS}:read_at_mouse")(self.plot, self._curves.values(), event)
 
     def _zoomed(self) -> None:
         """Draw the current view; show everything again after the zoom ended."""
@@ -330,3 +331,39 @@ class LivePlot(QFrame):
 
 def _padded(low: float, high: float, aside: float = _ASIDE) -> Ends:
     return Ends(low - aside * (high - low), high + aside * (high - low))
+
+
+# Curves differ in color, dashes and label.
+_ROLES = ("gpu0", "cpu", "gpu1", "allocated")
+
+
+class LossPlot(LivePlot):
+    """A plot of losses by step; `show_losses` replaces all of them."""
+
+    def __init__(self, theme: Theme, *, name: str) -> None:
+        style = AxesStyle("step", "loss", x_unit="count", has_legend=True)
+        super().__init__(theme, style, name=name)
+        self.setMinimumHeight(170)
+
+    def show_losses(self, losses: Mapping[str, Sequence[float]]) -> None:
+        """Show one curve for each label, and describe them in words."""
+        self.show_curves(
+            {
+                label: Curve(
+                    label, _ROLES[place % len(_ROLES)], partial(_steps, tuple(values)),
+                    dashed=place % 2 == 1,
+                )
+                for place, (label, values) in enumerate(losses.items())
+            }
+        )  # fmt: skip
+        self.setAccessibleDescription(
+            " ".join(
+                f"{label}: {values[0]:.3g} to {values[-1]:.3g} in {counted(len(values), 'step')}."
+                for label, values in losses.items()
+                if values
+            )
+        )
+
+
+def _steps(values: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
+    return range(len(values)), values

@@ -15,7 +15,7 @@ from gpu_studio.core.switcher.pitfall_words import ChangedLine
 from gpu_studio.engine.pitfalls.registry import PITFALLS as EVERY_PITFALL
 from gpu_studio.model.pages import LESSONS, SWITCHER
 from gpu_studio.ui.result_bars import ResultBars
-from gpu_studio.ui.switcher.changed_code import ChangedCode
+from gpu_studio.ui.switcher.lessons_page import ChangedCode
 from tests.driving.window import choose_row, click, entries, find, numbers, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.scripted_engine import Pause
