@@ -16,7 +16,8 @@ _WITH_PATIENCE = """
 import sys
 from gpu_studio.__main__ import main
 from gpu_studio.core import limits
-limits.current = limits.current._replace(terminal_stop_s=3600.0)  # no engine is ended before
+# No engine is ended before, and no slow start is told.
+limits.current = limits.current._replace(terminal_stop_s=3600.0, terminal_slow_s=3600.0)
 sys.exit(main())
 """
 
