@@ -15,7 +15,7 @@ from gpu_studio.core.texts import plain_text
 
 
 class FailureKind(str, Enum):
-    """The reason for a failure; the window has a sentence and a next step for each."""
+    """The reason for a failure, by which a program acts; people read its message."""
 
     BAD_REQUEST = "bad_request"
     NO_CUDA = "no_cuda"
