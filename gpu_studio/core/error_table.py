@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.json_resource import read_resource
 from gpu_studio.core.memory.answer import Step  # noqa: TC001
 from gpu_studio.core.memory.oom_text import SIZE
+from gpu_studio.core.resources import read_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,11 +1,11 @@
-"""Finds the files of the folder `resources`, in a checkout and in an installed wheel.
-
-Standard library only: the setup script imports this before anything is installed.
-"""
+"""Finds the files of the folder `resources`, in a checkout and in an installed wheel."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
 
 _PACKAGE_DIR = Path(__file__).resolve().parent.parent
 _FOLDER = "resources"
@@ -43,3 +43,22 @@ def resource_path(name: str) -> Path:
 
 def _folders() -> tuple[Path, Path]:
     return _PACKAGE_DIR / _FOLDER, _PACKAGE_DIR.parent / _FOLDER
+
+
+_Table = TypeVar("_Table")
+
+
+def read_resource(name: str, table: type[_Table]) -> _Table:
+    """Return the contents of a file that is part of the program.
+
+    Args:
+        name: the path below `resources`, with forward slashes.
+        table: the type of the contents.
+
+    Raises:
+        MissingResourceError: the file is missing or cannot be read.
+    """
+    try:
+        return msgspec.json.decode(resource_path(name).read_bytes(), type=table)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise MissingResourceError(name, "cannot be read") from error

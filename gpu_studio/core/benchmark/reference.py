@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.benchmark.plan import Plan
-from gpu_studio.core.json_resource import read_resource
+from gpu_studio.core.resources import read_resource
 from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from gpu_studio.core.devices.cards import (
     known_card,
 )
 from gpu_studio.core.devices.devices import CUDA_BUILD, without_maker
-from gpu_studio.core.json_resource import read_resource
-from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.core.resources import MissingResourceError, read_resource
 from gpu_studio.core.texts import listed
 
 if TYPE_CHECKING:

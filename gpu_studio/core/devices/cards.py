@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import msgspec
 
 from gpu_studio.core.devices.devices import CUDA_BUILD, without_maker
-from gpu_studio.core.json_resource import read_resource
-from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.core.resources import MissingResourceError, read_resource
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.json_resource import read_resource
-from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.core.resources import MissingResourceError, read_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,7 +12,7 @@ from functools import cache
 
 import msgspec
 
-from gpu_studio.core.json_resource import read_resource
+from gpu_studio.core.resources import read_resource
 
 _TABLE = "card_peaks.json"
 _PUBLISHED = "published_peaks.json"

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.json_resource import read_resource
 from gpu_studio.core.messages.memory_messages import StageBegan, StageResult
+from gpu_studio.core.resources import read_resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

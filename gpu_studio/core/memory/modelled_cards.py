@@ -11,7 +11,7 @@ from functools import lru_cache
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.json_resource import read_resource
+from gpu_studio.core.resources import read_resource
 
 MIB = 1 << 20
 LEAST_MIB, MOST_MIB = 256, 1 << 20

@@ -9,8 +9,8 @@ from functools import cache
 
 import msgspec
 
-from gpu_studio.core.json_resource import read_resource
 from gpu_studio.core.maker_builds import version_numbers
+from gpu_studio.core.resources import read_resource
 
 
 class Release(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from gpu_studio.core import json_resource
+from gpu_studio.core import resources
 from gpu_studio.core.benchmark.reference import (
     PublishedTable,
     experiment,
@@ -80,6 +80,6 @@ def test_a_missing_or_damaged_table_says_which(monkeypatch: Any, tmp_path: Any) 
     with pytest.raises(MissingResourceError, match="nothing"):
         published_table("reference/nothing.json")
     (tmp_path / "t.json").write_text("{}")
-    monkeypatch.setattr(json_resource, "resource_path", lambda _: tmp_path / "t.json")
+    monkeypatch.setattr(resources, "resource_path", lambda _: tmp_path / "t.json")
     with pytest.raises(MissingResourceError, match="cannot be read"):
         published_table()

@@ -5,8 +5,8 @@ import pytest
 from gpu_studio.core.devices.card_identity import chips_named, identity_of, model_of
 from gpu_studio.core.devices.cards import known_card
 from gpu_studio.core.devices.devices import Device
-from gpu_studio.core.json_resource import read_resource
 from gpu_studio.core.messages.engine_messages import TorchCard
+from gpu_studio.core.resources import read_resource
 from tests.core.devices.test_cards import TABLE
 
 GIB = 1 << 30

@@ -15,8 +15,7 @@ from gpu_studio.core.devices.gpu_chips import (
 )
 from gpu_studio.core.devices.link import link_bytes_per_s
 from gpu_studio.core.devices.peaks import known_capabilities
-from gpu_studio.core.json_resource import read_resource
-from gpu_studio.core.resources import resource_path
+from gpu_studio.core.resources import read_resource, resource_path
 
 TABLE = json.loads(resource_path("cards.json").read_text(encoding="utf-8"))
 

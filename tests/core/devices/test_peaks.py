@@ -1,6 +1,6 @@
 import pytest
 
-from gpu_studio.core import json_resource
+from gpu_studio.core import resources
 from gpu_studio.core.devices import peaks
 from gpu_studio.core.devices.peaks import (
     card_peaks,
@@ -99,7 +99,7 @@ def test_the_known_compute_capabilities_are_in_order():
 def test_a_damaged_table_says_which(monkeypatch, tmp_path):
     damaged = tmp_path / "card_peaks.json"
     damaged.write_text('{"arithmetic": 3}')
-    monkeypatch.setattr(json_resource, "resource_path", lambda _: damaged)
+    monkeypatch.setattr(resources, "resource_path", lambda _: damaged)
     peaks._table.cache_clear()
     with pytest.raises(MissingResourceError, match="card_peaks"):
         card_peaks("6.1", 3, 1.4e9, 64, 3e9)
