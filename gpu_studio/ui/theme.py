@@ -293,17 +293,12 @@ QWidget { color: @text@; }
 QMainWindow, QDialog { background: @window@; }
 QToolTip { background: @card@; color: @text@; border: 1px solid @border@; padding: 4px; }
 QFrame[card="true"] { background: @card@; border: 1px solid @border@; border-radius: 8px; }
-QFrame[card="true"][selected="true"] { border: 2px solid @accent@; }
-QFrame[card="true"][selected="false"] { padding: 1px; }
 QFrame[card="true"][tone="failure"] { border: 1px solid @failure@;
     border-left: 4px solid @failure@; }
 QFrame[card="true"][tone="amber"] { border: 1px solid @amber@; border-left: 4px solid @amber@; }
 QFrame[card="true"][tone="good"] { border: 1px solid @good@; border-left: 4px solid @good@; }
 QFrame[zoomable="true"] { border: 1px solid transparent; border-radius: 6px; }
 QFrame[zoomable="true"]:focus { border-color: @accent@; }
-QFrame[choosable="true"] { border: 1px solid transparent; border-radius: 6px; }
-QFrame[choosable="true"][chosen="true"] { background: @hover@; }
-QFrame[choosable="true"]:focus { border-color: @accent@; }
 QLabel { background: transparent; }
 @hero_sizes@
 QLabel[role="lead"] { font-size: @1.1em@; }
@@ -406,7 +401,6 @@ QTabBar::tab:focus { color: @accent@; }
 QTableView, QTreeView, QListView { background: @card@; border: none; gridline-color: @grid@;
     alternate-background-color: @card@; selection-background-color: @selection@;
     selection-color: @text@; outline: 0; }
-QListView[plain="true"] { background: transparent; }
 QListWidget::item:selected { background: @selection@; color: @text@; }
 QTableView::item, QListView::item { padding: 4px 7px; border-bottom: 1px solid @grid@; }
 QTableView::item:focus { border: 1px solid @accent@; }
