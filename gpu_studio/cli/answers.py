@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Generic, NamedTuple, TypeVar
 
 from gpu_studio.cli.command import DONE, DOUBTFUL, FAILED, INTERRUPTED
-from gpu_studio.cli.screen import Progress, complain, print_event
+from gpu_studio.cli.output import Progress, complain, print_event
 from gpu_studio.core import limits
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.engine import Engine, describe_exit

@@ -1,9 +1,10 @@
-"""``gpu-studio bench``: the window's benchmark in a terminal; same engine, same verdict."""
+"""``gpu-studio bench`` and ``standard``: the window's benchmark; same engine, same verdict."""
 
 from __future__ import annotations
 
 import argparse
 import math
+import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,16 +13,7 @@ from typing import Any
 import msgspec
 
 from gpu_studio.cli import argument_types as types
-from gpu_studio.cli import bench_history, standard
-from gpu_studio.cli.answers import at_work
-from gpu_studio.cli.bench_history import history, keep_run
-from gpu_studio.cli.bench_runs import (
-    EXPORTS,
-    BenchRuns,
-    export,
-    is_without_torch,
-    verdicts,
-)
+from gpu_studio.cli.answers import RunPrinter, at_work
 from gpu_studio.cli.command import (
     DONE,
     JSON_OBJECT,
@@ -31,24 +23,61 @@ from gpu_studio.cli.command import (
     WrongUseError,
     did_you_mean,
 )
-from gpu_studio.cli.engines import (
+from gpu_studio.cli.output import (
+    TerminalTable,
+    note,
+    now,
+    painted,
+    print_event,
+    print_json,
+    print_line,
+    print_list,
+    save,
+)
+from gpu_studio.cli.pc import (
+    TARGET,
     addresses,
     check_device,
+    data_folder,
+    read_inventory,
     started_engine,
     started_quick_engine,
     why_no_card,
 )
-from gpu_studio.cli.own_code import allowed_code
-from gpu_studio.cli.recorder import RECORDING, Recorder
-from gpu_studio.cli.screen import note, print_event, print_line, print_list
-from gpu_studio.core.benchmark.options import explain_option
+from gpu_studio.cli.runs import (
+    EXPORTS,
+    RECORDING,
+    BenchRuns,
+    Recorder,
+    allowed_code,
+    export,
+    is_in_doubt,
+    is_without_torch,
+    verdicts,
+)
+from gpu_studio.core.benchmark import history as kept
+from gpu_studio.core.benchmark.comparison import compared_rows, compared_works, headline, table_rows
+from gpu_studio.core.benchmark.history import History, HistoryEntry
+from gpu_studio.core.benchmark.options import explain_option, mode_words
 from gpu_studio.core.benchmark.plan import Plan, RunPlan, Sweep
 from gpu_studio.core.benchmark.recording import read_recording, recording_sentences
+from gpu_studio.core.benchmark.result_import import import_results
+from gpu_studio.core.benchmark.run import Run
+from gpu_studio.core.benchmark.side import Side, facts_of, sides_of, trust_of_sides
+from gpu_studio.core.benchmark.standard import STANDARD, StandardPlan, standard_s
+from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
+from gpu_studio.core.benchmark.standard_record import (
+    StandardFinished,
+    encode_standard,
+    record_of,
+    shared_json,
+)
 from gpu_studio.core.benchmark.workloads import WITHOUT_PYTORCH, WORKLOADS
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.adapters import is_adapter, usual_adapters
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import EngineDescribed
+from gpu_studio.core.messages.message import Event, Request
 from gpu_studio.core.messages.run_messages import (
     OwnCode,
     RunFinished,
@@ -56,8 +85,235 @@ from gpu_studio.core.messages.run_messages import (
     WorkloadDescription,
 )
 from gpu_studio.core.parameter import parameters_of
-from gpu_studio.core.units import format_size
+from gpu_studio.core.program_form import typed
+from gpu_studio.core.texts import listed
+from gpu_studio.core.units import about_time, format_duration, format_size, shown_moment
 from gpu_studio.engine.recorded_engine import RecordedEngine
+from gpu_studio.process.sleep_block import SleepBlock
+
+
+def history() -> History:
+    """Return the history in the user's data folder, which the window shares."""
+    return History(data_folder() / kept.FOLDER_NAME)
+
+
+def keep_run(into: History, run: Run) -> None:
+    """Keep a finished run; a folder that refuses it is only worth a note."""
+    try:
+        into.keep(run, now())
+    except StudioError as error:
+        note(str(error))
+
+
+def _list_kept(options: argparse.Namespace, _log_path: Path) -> int:
+    """Print the kept runs, newest first; return the exit status."""
+    runs = history()
+    contents = runs.contents()
+    if options.json:
+        print_json("history", contents)
+        return DONE
+    for entry in contents.entries:
+        print_line(_entry_line(entry))
+    if not contents.entries:
+        print_line(f"No runs kept yet in {runs.folder}.")
+    for refusal in contents.refused:
+        note(f"{refusal.file_name}: {refusal.reason}")
+    return DONE
+
+
+def _import(options: argparse.Namespace, _log_path: Path) -> int:
+    """Import the results in a file into the history; return the exit status."""
+    imported = import_results(options.file, now())
+    runs = history()
+    for one in imported:
+        runs.add(one)
+    noun = "result" if len(imported) == 1 else "results"
+    print_line(f"{len(imported)} {noun} kept, labelled “{imported[0].result.recording}”.")
+    return DONE
+
+
+def _entry_line(entry: HistoryEntry) -> str:
+    header, result = entry.header, entry.header.result
+    what = (
+        entry.key,
+        shown_moment(header.kept_at),
+        result.workload,
+        format_size(result.size, result.size_text),
+        result.dtype,
+        result.device_name,
+        *filter(None, [mode_words(result)]),
+        format_duration(result.median_s),
+        *([f"“{header.name}”"] if header.name else []),
+        *([f"recorded: {result.recording}"] if result.recording else []),
+    )
+    return "  ".join(what)
+
+
+_RESULTS = Option("file", "results from another PC, or an export", metavar="FILE", type=Path)
+_HISTORY_PARTS = {
+    "history": Command(
+        help="list the kept runs",
+        about="List the kept runs, newest first. Each is a file of its own, named by its key.",
+        run=_list_kept,
+        json=JSON_OBJECT,
+    ),
+    "import": Command(
+        help="add the results in a file to the kept runs",
+        about="Add the results in a file to the kept runs, labeled with where they are from.",
+        run=_import,
+        options=(_RESULTS,),
+        json="",
+    ),
+}
+
+
+_PAINTER = "gpu_studio.ui.standard_page"
+_COLUMNS_OF_SIDES = (("device", 34), ("per second", -16), ("95 % interval", -18), ("verdict", 0))
+_NO_RUN = "This PC has no standard run yet: “{command}” makes one."
+
+
+class ComparedRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """A comparison as JSON."""
+
+    standard: int
+    sentence: str
+    trust: str
+    rows: tuple[dict[str, Any], ...]
+
+
+def _run_standard(options: argparse.Namespace, log_path: Path) -> int:
+    """Make a standard run; return the exit status."""
+    inventory = read_inventory(log_path)
+    with (
+        SleepBlock("A measurement"),
+        started_engine(log_path, is_json=options.json) as (work, described),
+    ):
+        devices = list(dict.fromkeys(options.device or addresses(described)))
+        for device in devices:
+            check_device(device, described)
+        plan = StandardPlan(devices)
+        if not options.json:
+            print_line(
+                f"Standard {STANDARD} on {listed(plan.devices)}: "
+                f"{about_time(standard_s(devices))}. Leave the PC alone meanwhile."
+            )
+        printer = _StandardPrinter(plan)
+        is_complete = work.run(printer.steps(), printer) and printer.has_engine
+    if work.interrupt.is_asked:
+        note("Stopped. The results until then are kept.")
+    record = record_of(
+        plan, printer.runs, inventory=inventory, described=described, made_at=now(),
+        system=TARGET.system_name,
+    )  # fmt: skip
+    if record is None:
+        note("Nothing was measured.")
+        return work.exit_status(is_done=False)
+    if problem := StandardFolder(data_folder() / FOLDER_NAME).keep(record):
+        note(problem)
+    sides = sides_of(record)
+    sentence = ". ".join(headline(sides, compared_works(sides)))
+    if options.json:
+        finished = StandardFinished(run=record, sentence=sentence, is_complete=is_complete)
+        print_json("standard_finished", finished)
+    else:
+        _print_sides(sides)
+        print_line()
+        for line in (*facts_of(sides), f"{trust_of_sides(sides).sentence}.", sentence):
+            print_line(line)
+        if not is_complete:
+            print_line("This run is not complete.")
+    if options.save is not None:
+        is_picture = options.save.suffix.lower() == ".png"
+        shared = shared_json(record).encode()
+        save(options.save, painted(_PAINTER, encode_standard(record)) if is_picture else shared)
+    return work.exit_status(is_done=is_complete, in_doubt=is_in_doubt(printer.results))
+
+
+class _StandardPrinter(RunPrinter):
+    """The progress of a standard run.
+
+    Args:
+        plan: what is made; it ends with its engine, and with Ctrl-C.
+    """
+
+    def __init__(self, plan: StandardPlan) -> None:
+        super().__init__()
+        self._plan, self._begun_s = plan, time.perf_counter()
+        self.has_engine = True
+
+    def steps(self) -> Iterator[Request]:
+        """Yield all runs of the plan."""
+        while self.has_engine and (requests := self._plan.next_requests(len(self.runs) + 1)):
+            yield self.begin(requests)
+
+    def end(self, last: Event) -> None:
+        self.has_engine = not last.ends_engine
+
+    def line(self, run: Run) -> str:
+        left = self._plan.left_words(time.perf_counter() - self._begun_s)
+        work = self._plan.work_words(run.request.run_id)
+        return f"{work} on {run.request.device}: {run.phase or 'starting'}; {left}"
+
+    def complaint(self, event: Event) -> str:
+        return "PyTorch ended. The results until then are kept." if event.ends_engine else ""
+
+
+def _compare(options: argparse.Namespace, _log_path: Path) -> int:
+    """Print the comparison; return the exit status."""
+    own = StandardFolder(data_folder() / FOLDER_NAME).newest()
+    if own is None:
+        note(_NO_RUN.format(command=typed("gpu-studio standard")))
+    sides = [*sides_of(own, is_here=True)] if own is not None else []
+    sides += [side for path in options.files for side in sides_of(read_standard(path))]
+    sides = [side for side in sides if not side.is_spare]
+    sentence = ". ".join(headline(sides, compared_works(sides)))
+    if options.json:
+        trust, rows = trust_of_sides(sides).sentence, tuple(compared_rows(sides))
+        compared = ComparedRuns(standard=STANDARD, sentence=sentence, trust=trust, rows=rows)
+        print_json("compared_runs", compared)
+        return DONE
+    print_line(sentence)
+    _print_sides(sides)
+    print_line()
+    print_line(f"{trust_of_sides(sides).sentence}.")
+    return DONE
+
+
+def _print_sides(sides: Sequence[Side]) -> None:
+    """Print each work with a line for each side."""
+    table = TerminalTable(_COLUMNS_OF_SIDES, ("95 % interval",))
+    for work, name, *figures in table_rows(sides, compared_works(sides)):
+        if work:
+            print_line()
+            print_line(work, style="bold")
+        table.print_row([name[:34], *figures])
+
+
+_SAVE_STANDARD = types.save(
+    "write the result, which another PC compares with its own, as a picture or as JSON",
+    ".png", ".json",
+)  # fmt: skip
+_FILES = Option("files", "pictures (PNG), recordings or JSON", metavar="FILE", type=Path, nargs="+")
+_STANDARD = Command(
+    about="Measure this PC: memory bandwidth, products in float32, float16 and bfloat16, a "
+    "convolution, a training step, the launch of an operation and copies to a card and back; "
+    "always the same work, then 20 s of full load. It takes about a minute a device. The result "
+    "has nothing in it that identifies you or your PC.",
+    run=_run_standard,
+    options=(types.DEVICES, _SAVE_STANDARD),
+)
+_COMPARE_PARTS = {
+    "compare": Command(
+        help="compare standard runs of other PCs with this one's",
+        about="Compare the standard runs in files with the newest one of this PC. A file is what "
+        "its contents are, whatever its name.",
+        run=_compare,
+        options=(_FILES,),
+        json=JSON_OBJECT,
+    )
+}
+"""The parts of ``gpu-studio bench`` that are about standard runs."""
+
 
 _USUAL_SIZES = (512, 1024, 2048)
 _USUAL_DTYPE = "float32"
@@ -179,7 +435,7 @@ def _find_workload(description: EngineDescribed, name: str) -> WorkloadDescripti
     found = next((one for one in description.workloads if one.name == name), None)
     if found is None:
         names = ", ".join(one.name for one in description.workloads)
-        known = [*(one.name for one in description.workloads), *COMMAND.parts]
+        known = [*(one.name for one in description.workloads), *_BENCH.parts]
         near = did_you_mean(name, known)
         raise WrongUseError(f"There is no workload “{name[:40]}”: choose {names}.{near}")
     if found.skipped:
@@ -323,7 +579,7 @@ _RUN_OPTIONS: tuple[Option | OneOf, ...] = (
     Option("--no-history", "do not keep the results", action="store_true"),
 )  # fmt: skip
 _ABOUT = "Time a workload on the CPU and on your cards, and see which is faster."
-COMMAND = Command(
+_BENCH = Command(
     about=_ABOUT + " “bench WORKLOAD” is short for “bench run WORKLOAD”.",
     parts={
         "run": Command(help="time a workload", about=_ABOUT, run=_run, options=_RUN_OPTIONS),
@@ -334,8 +590,9 @@ COMMAND = Command(
             json=JSON_OBJECT,
         ),
         "replay": _REPLAY,
-        **standard.PARTS,
-        **bench_history.PARTS,
+        **_COMPARE_PARTS,
+        **_HISTORY_PARTS,
     },
     usual_part="run",
 )
+COMMANDS = {"bench": _BENCH, "standard": _STANDARD}

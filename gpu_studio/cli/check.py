@@ -12,16 +12,15 @@ import msgspec
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import Patience, Printer
 from gpu_studio.cli.command import FAILED, Command, Option, WrongUseError
-from gpu_studio.cli.data_folder import data_folder
-from gpu_studio.cli.engines import (
+from gpu_studio.cli.output import TerminalTable, note, now, painted, print_event, print_line, save
+from gpu_studio.cli.pc import (
     addresses,
     check_device,
+    data_folder,
     has_engine,
     started_engine,
     started_quick_engine,
 )
-from gpu_studio.cli.saving import painted, save
-from gpu_studio.cli.screen import TerminalTable, note, now, print_event, print_line
 from gpu_studio.core import limits
 from gpu_studio.core.check.check_file import RECORD_ENDINGS, encode_record
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
@@ -270,7 +269,7 @@ _OPTIONS = (
         "inside, or only the record", *RECORD_ENDINGS,
     ),
 )  # fmt: skip
-COMMAND = Command(
+_COMMAND = Command(
     about="Check whether a card is sound: load, compute, layouts, memory and link. "
     "Without a card, the check runs on the CPU, so that you can see what it does. If a crash or a "
     "restart cuts a check off, the next one says so and keeps its result. Exit status: 0 if the "
@@ -279,3 +278,4 @@ COMMAND = Command(
     run=_run,
     options=_OPTIONS,
 )
+COMMANDS = {"check": _COMMAND}

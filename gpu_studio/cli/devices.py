@@ -1,42 +1,264 @@
-"""The devices in this PC, and whether PyTorch can use them.
+"""``gpu-studio devices`` and ``doctor``: what is in this PC, and whether PyTorch can use it.
 
-``gpu-studio devices`` shows them, and ``gpu-studio`` without a window compares them as well.
+``gpu-studio`` without a window compares the devices as well.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
 from gpu_studio.cli.answers import CommandEngine, Interrupt, at_work
-from gpu_studio.cli.command import DONE, FAILED, INTERRUPTED, JSON_OBJECT, Command, Option
-from gpu_studio.cli.engines import (
+from gpu_studio.cli.command import (
+    DONE,
+    DOUBTFUL,
+    FAILED,
+    INTERRUPTED,
+    JSON_OBJECT,
+    Command,
+    Option,
+    WrongUseError,
+)
+from gpu_studio.cli.output import LiveText, Progress, Typed, print_json, print_line
+from gpu_studio.cli.pc import (
     GRAPHICS_DRIVER,
+    TARGET,
+    HeldEngineError,
     NoEngineError,
+    SensorWatch,
     addresses,
     describe,
     describe_beside,
     new_engine,
+    read_inventory,
     started_quick_engine,
 )
-from gpu_studio.cli.other_pc import TARGET
-from gpu_studio.cli.screen import LiveText, Progress, Typed, print_json, print_line
-from gpu_studio.cli.sensors import SensorWatch, read_inventory
 from gpu_studio.core.benchmark.quick_look import first_look, quick_look
 from gpu_studio.core.devices.adapters import adapter_lines, usual_adapters
 from gpu_studio.core.devices.devices import Device, Inventory
-from gpu_studio.core.devices.facts import PcSnapshot, bytes_text, celsius_text, percent_text
+from gpu_studio.core.devices.facts import (
+    PcSnapshot,
+    bytes_text,
+    celsius_text,
+    identity_line,
+    percent_text,
+)
+from gpu_studio.core.devices.finding import Finding, findings_value, is_usable
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.report import card_table, pc_value, report_text
+from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.engine_messages import Adapter, EngineDescribed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
-from gpu_studio.core.program_form import typed
+from gpu_studio.core.notice import Tone
+from gpu_studio.core.program_form import OF_ANOTHER_PC, typed
+from gpu_studio.core.pythons.coverage import this_pc
+from gpu_studio.core.pythons.kernel import after_kernel, kernel_command, run_kernel
+from gpu_studio.core.pythons.search import AskPythons, ask_for_pythons
+from gpu_studio.core.pythons.verdict import (
+    Judged,
+    PythonVerdict,
+    cover_words,
+    headline,
+    judged,
+    judged_value,
+    left_out_lines,
+    looked_line,
+)
 from gpu_studio.engine.client import QuickEngine
+from gpu_studio.engine.devices.probe_client import probe_pc
+from gpu_studio.process.child_call import call_child
+from gpu_studio.process.command_call import call_command
+
+_PYTHON_MARKS = {
+    PythonVerdict.WRONG: ("[problem]", "bold red"),
+    PythonVerdict.UNSURE: ("[unsure] ", "yellow"),
+    PythonVerdict.RIGHT: ("[ok]     ", "green"),
+}
+
+
+def look_everywhere(options: argparse.Namespace, log_path: Path) -> int:
+    """Print each PyTorch; return 0 if none is wrong, 1 if one is, 3 if the files do not tell."""
+    if TARGET.pc is not None:
+        raise WrongUseError("--everywhere looks at this PC; type it on the other one.")
+    folders = tuple(os.path.abspath(folder) for folder in options.everywhere)
+    for folder in folders:
+        if not os.path.exists(folder):
+            raise WrongUseError(f"There is no folder {folder}.")
+    with Progress() as progress, Interrupt().recorded() as interrupt:
+        progress.show("Looking for PyTorch …")
+        pc = this_pc(read_inventory(log_path))
+        question = AskPythons(folders=folders)
+        found = ask_for_pythons(question, call_child, lambda: interrupt.is_asked)
+        verdicts = judged(found.environments, pc)
+        for place, one in enumerate(verdicts if options.run_kernel else ()):
+            progress.show(f"Running a small kernel in {one.environment.program} …")
+            verdicts[place] = _tried(one, interrupt)
+        if interrupt.is_asked:
+            raise KeyboardInterrupt
+    if options.json:
+        print_json("pythons", judged_value(found, verdicts))
+    else:
+        print_line(f"{headline(verdicts, pc)}.")
+        for one in verdicts:
+            mark, style = _PYTHON_MARKS[one.verdict]
+            for line in python_lines(one, mark):
+                print_line(line, style=style if line.startswith(mark) else "")
+        for line in (*left_out_lines(found), looked_line(found)):
+            print_line(line)
+    states = {one.verdict for one in verdicts}
+    if PythonVerdict.WRONG in states:
+        return FAILED
+    return DOUBTFUL if PythonVerdict.UNSURE in states or not found.is_whole else DONE
+
+
+def python_lines(one: Judged, mark: str) -> Iterator[str]:
+    """Yield a Python's verdict as terminal lines, with the line to copy."""
+    place, torch, line = one.environment, one.environment.torch, one.line
+    version = torch.version.partition("+")[0] or "of an unknown version"
+    yield f"{mark} {place.program}: PyTorch {version}, {one.build}. {one.reason}".rstrip()
+    yield f"          {place.folder}"
+    if one.covers:
+        yield f"          {cover_words(one)}"
+    if line.text:
+        yield Typed(f"          next: {line.text}")
+    if line.cmd:
+        yield Typed(f"          in cmd: {line.cmd}")
+    for words in filter(None, (line.why_none, line.note)):
+        yield f"          {words}"
+
+
+def _tried(one: Judged, interrupt: Interrupt) -> Judged:
+    if not kernel_command(one.environment) or interrupt.is_asked:
+        return one
+    ended = run_kernel(one.environment, call_command, lambda: interrupt.is_asked)
+    return one if interrupt.is_asked else after_kernel(one, ended)
+
+
+_LOAD_S = 0.6  # three readings long
+_STYLES = {"[ok": "green", "[warning": "yellow", "[problem": "bold red"}
+_MARKS = {
+    Tone.GOOD: "[ok]     ", Tone.PLAIN: "[note]   ", Tone.AMBER: "[warning]",
+    Tone.FAILURE: "[problem]",
+}  # fmt: skip
+
+
+def _diagnose(options: argparse.Namespace, log_path: Path) -> int:
+    """Print the findings, worst first; return 0 if PyTorch can use a card, otherwise 1."""
+    if options.everywhere is not None:
+        from gpu_studio.cli.devices import look_everywhere  # only with its option
+
+        return look_everywhere(options, log_path)
+    if options.run_kernel:
+        raise WrongUseError("--run belongs to --everywhere.")
+    with (
+        Progress() as progress,
+        Interrupt().recorded() as interrupt,
+        SensorWatch(log_path) as watch,
+    ):
+        progress.show("Looking at this PC …")
+        inventory = watch.inventory()
+        progress.show("Asking PyTorch …")
+        engine, absence = None, ""
+        try:
+            engine = _ask_engine(inventory, interrupt, log_path)
+        except HeldEngineError:
+            inventory = _silent(inventory)
+        except NoEngineError as error:
+            absence = str(error)
+        probe = None
+        has_cards = any(card.is_cudas for card in inventory.cards)
+        has_cuda = has_cards and engine is not None and engine.cuda_build
+        if has_cuda and not options.no_kernel and TARGET.pc is None:
+            progress.show("Running a small kernel on each card …")
+            probe = probe_pc(log_path, load_s=_LOAD_S, is_over=lambda: interrupt.is_asked)
+        if interrupt.is_asked:
+            raise KeyboardInterrupt
+        readings = watch.readings()
+    findings = find(
+        inventory, engine, probe=probe, readings=readings, absence=absence, system=TARGET.system,
+        program=OF_ANOTHER_PC if TARGET.pc is not None else None,
+    )  # fmt: skip
+    if options.json:
+        print_json("findings", findings_value(findings))
+    else:
+        for line in (*identity_lines(inventory, engine, probe), *verdict_lines(findings)):
+            print_line(line, style=_STYLES.get(line.split("]")[0], ""))
+    return DONE if is_usable(findings) else FAILED
+
+
+def verdict_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield the findings as terminal lines, each with its evidence and next step."""
+    for finding in findings:
+        yield f"{_MARKS[finding.tone]} {finding.sentence}"
+        if finding.detail:
+            yield f"          ({finding.code}: {finding.detail})"
+        if finding.command:
+            where = f" on {TARGET.pc.name}" if TARGET.pc is not None else ""
+            yield Typed(f"          next{where}: {finding.command}")
+
+
+def identity_lines(
+    inventory: Inventory, engine: EngineDescribed | None, probe: PcProbed | None
+) -> Iterator[str]:
+    """Yield each card with its identifiers, then the versions that the findings rest on."""
+    for card in inventory.cards:
+        yield f"{card.short_name}: {identity_line(card)}"
+    if engine is not None:
+        kernel = "tested with a real kernel" if probe else "no kernel was run"
+        yield f"PyTorch {engine.torch_version}, built for {engine.built_for}; {kernel}"
+    yield f"Driver: {inventory.driver.version or inventory.driver.error or 'unknown'}"
+    yield ""
+
+
+def _ask_engine(inventory: Inventory, interrupt: Interrupt, log_path: Path) -> EngineDescribed:
+    """Return the engine's description of itself."""
+    try:
+        engine = new_engine(log_path)
+        with closing(engine), Progress() as progress:
+            return describe_beside(inventory, CommandEngine(engine, interrupt, progress))
+    except (HeldEngineError, NoEngineError):
+        raise
+    except StudioError as error:
+        message = f"PyTorch did not start: {error}"
+        raise StudioError(error.kind, message) from error
+
+
+def _silent(inventory: Inventory) -> Inventory:
+    driver = msgspec.structs.replace(inventory.driver, is_silent=True)
+    return msgspec.structs.replace(inventory, driver=driver)
+
+
+_NO_KERNEL = Option(
+    "--no-kernel", "check versions and capabilities only; creates no CUDA context",
+    action="store_true",
+)  # fmt: skip
+_EVERYWHERE = Option(
+    "--everywhere",
+    "look at every PyTorch on this PC, or in these folders, and say which one is wrong for your "
+    "card; only reads",
+    nargs="*", metavar="FOLDER",
+)  # fmt: skip
+_RUN_KERNEL = Option(
+    "--run", "with --everywhere: run a small kernel in each Python as well",
+    dest="run_kernel", action="store_true",
+)  # fmt: skip
+
+_DOCTOR = Command(
+    about="Checks whether PyTorch can use your cards, and says what to do if it cannot. Runs a "
+    "real kernel on each card, in a separate process. Exit status: 0 if PyTorch can use a card, "
+    "otherwise 1.",
+    run=_diagnose,
+    options=(_NO_KERNEL, _EVERYWHERE, _RUN_KERNEL),
+    json=JSON_OBJECT,
+)
+
 
 _WATCH_S = 1.0
 _HOW_TO_GET_THE_WINDOW = (
@@ -207,7 +429,7 @@ def show_first_look(log_path: Path) -> int:
         _print_lines(summary_lines(inventory, description))
         _print_lines(finding_lines(inventory, description))
         print_line()
-        from gpu_studio.cli.bench_runs import BenchRuns, verdicts  # 20 ms
+        from gpu_studio.cli.runs import BenchRuns, verdicts  # 20 ms
 
         runs = BenchRuns(work, msgspec.structs.replace(description, workloads=()))
         runs.make_all(first_look(addresses(description)))
@@ -221,7 +443,7 @@ def show_first_look(log_path: Path) -> int:
 
 def _show_quick_look(log_path: Path) -> int:
     """Print how the CPU and the cards compare without PyTorch; return the exit status."""
-    from gpu_studio.cli.bench_runs import BenchRuns, verdicts  # 20 ms
+    from gpu_studio.cli.runs import BenchRuns, verdicts  # 20 ms
 
     with started_quick_engine(log_path) as (work, described):
         runs = BenchRuns(work, described)
@@ -242,9 +464,10 @@ def _how_to_get_the_window() -> str:
 _WATCH = Option(
     "--watch", "show the cards' sensors once a second, until Ctrl-C", action="store_true"
 )
-COMMAND = Command(
+_DEVICES = Command(
     about="List the devices in this PC, and whether PyTorch can use them.",
     run=_run,
     options=(_WATCH,),
     json=JSON_OBJECT,
 )
+COMMANDS = {"devices": _DEVICES, "doctor": _DOCTOR}

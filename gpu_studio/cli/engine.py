@@ -25,9 +25,8 @@ from gpu_studio.cli.command import (
     Option,
     WrongUseError,
 )
-from gpu_studio.cli.data_folder import data_folder
-from gpu_studio.cli.screen import Progress, complain, note, print_json, print_line
-from gpu_studio.cli.sensors import read_inventory
+from gpu_studio.cli.output import Progress, complain, note, print_json, print_line
+from gpu_studio.cli.pc import data_folder, read_inventory
 from gpu_studio.core.builds.progress import ENDS, InstallProgress, InstallStage
 from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.builds.trouble import Trouble, TroubleError, TroubleKind, format_size
@@ -352,7 +351,7 @@ _REPAIR = Option(
     "build", "the build; without one, that in use", metavar="BUILD", type=_build, nargs="?"
 )
 _REMOVE = Option("build", "the build", metavar="BUILD", type=_build)
-COMMAND = Command(
+_COMMAND = Command(
     about="List, install, choose, repair or remove the builds of PyTorch that GPU Studio uses. "
     "“engine BUILD” is short for “engine install BUILD”, and “engine” for “engine list”.",
     parts={
@@ -396,3 +395,4 @@ COMMAND = Command(
     usual_part="install",
     bare_part="list",
 )
+COMMANDS = {"engine": _COMMAND}

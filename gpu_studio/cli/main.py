@@ -29,7 +29,7 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.program_form import own_program
 from gpu_studio.core.program_version import program_title
 
-# In the order in which --help lists them. Each has its `COMMAND` in a file of the same name.
+# In the order in which --help lists them.
 COMMANDS = {
     "devices": "list the devices in this PC, and whether PyTorch can use them",
     "doctor": "find out why PyTorch cannot use your card, and what to do next",
@@ -47,6 +47,11 @@ COMMANDS = {
     "manual": "print the manual page",
     "serve": "answer another PC that reaches this one over ssh",
 }
+# The files of the commands that have none of their own name.
+_FAMILIES = {
+    "doctor": "devices", "standard": "bench", "explain": "memory", "place": "switcher",
+    "run": "switcher", "pitfall": "switcher", "completion": "manual",
+}  # fmt: skip
 # The reader has closed the pipe, as “| head” does. Windows reports "invalid argument" for it.
 _PIPE_CLOSED = (errno.EPIPE, errno.EINVAL)
 # The codec error handler that replaces characters which a terminal cannot show.
@@ -154,9 +159,14 @@ def build_parser(arguments: Sequence[str] = (), program: str = "") -> CommandPar
     for name, summary in COMMANDS.items():
         command_parser = commands.add_parser(name, help=summary, allow_abbrev=False)
         if name in arguments:
-            command: Command = import_module(f"gpu_studio.cli.{name}").COMMAND
-            command.fill(command_parser)
+            command_named(name).fill(command_parser)
     return parser
+
+
+def command_named(name: str) -> Command:
+    """Import a command, from the file of its family or the one that has its name."""
+    command: Command = import_module(f"gpu_studio.cli.{_FAMILIES.get(name, name)}").COMMANDS[name]
+    return command
 
 
 def _examples(start: str) -> str:
@@ -168,11 +178,11 @@ def _run(options: argparse.Namespace) -> int:
     if options.command != "run":  # the user's program has its own PyTorch
         _use_installed_build()
     if options.on is not None:
-        from gpu_studio.cli.other_pc import TARGET
+        from gpu_studio.cli.pc import TARGET
 
         TARGET.use(options)
     if options.command is not None:
-        from gpu_studio.cli.screen import kept_quiet
+        from gpu_studio.cli.output import kept_quiet
 
         with kept_quiet(options.quiet):
             status: int = options.run(options, _start_log())
@@ -185,7 +195,7 @@ def _run(options: argparse.Namespace) -> int:
 def _use_installed_build() -> None:
     """Let every child import the PyTorch that this program has installed, if it installs one."""
     from gpu_studio.builds.shelf import own_shelf
-    from gpu_studio.cli.data_folder import data_folder
+    from gpu_studio.cli.pc import data_folder
     from gpu_studio.core.packages_folder import variables_for
 
     shelf = own_shelf(data_folder)
@@ -216,6 +226,6 @@ def _complain(error: object, kind: str = "", arguments: Sequence[str] = ()) -> N
     sentence = " ".join(str(error).split())
     sys.stderr.write(f"gpu-studio: {sentence}\n")
     if "--json" in arguments:
-        from gpu_studio.cli.screen import print_json
+        from gpu_studio.cli.output import print_json
 
         print_json("failure", {"kind": kind, "message": sentence})

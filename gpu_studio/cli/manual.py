@@ -1,4 +1,4 @@
-"""``gpu-studio manual``: the manual page, from the same declarations as every ``--help``."""
+"""``gpu-studio manual`` and ``completion``, from the same declarations as every ``--help``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,48 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gpu_studio.cli.command import DONE, Command
+import shtab
+
+from gpu_studio.cli.command import DONE, Command, Option
 from gpu_studio.core.program_version import program_title
+
+_FILES = {"FILE": shtab.FILE, "MODEL|FILE": shtab.FILE, "FOLDER": shtab.DIRECTORY}
+
+
+def _complete(options: argparse.Namespace, _log_path: Path) -> int:
+    """Print the script; return the exit status."""
+    from gpu_studio.cli.main import COMMANDS, build_parser
+
+    parser = build_parser([*COMMANDS], program="gpu-studio")
+    _mark_files(parser)
+    sys.stdout.write(shtab.complete(parser, shell=options.shell))
+    return DONE
+
+
+def _mark_files(parser: argparse.ArgumentParser) -> None:
+    """Tell shtab which arguments are files, in a command and all of its parts."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for part in action.choices.values():
+                _mark_files(part)
+        elif action.metavar in _FILES:
+            action.complete = _FILES[action.metavar]  # type: ignore[attr-defined]
+
+
+_SHELL = Option(
+    "shell", ", ".join(shtab.SUPPORTED_SHELLS), choices=shtab.SUPPORTED_SHELLS, metavar="SHELL"
+)
+_COMPLETION = Command(
+    about="Print a script that completes the commands, options and files of gpu-studio when you "
+    'press Tab. For bash, add eval "$(gpu-studio completion bash)" to ~/.bashrc; for zsh, write '
+    "the output to a file _gpu-studio in $fpath; for fish, to "
+    "~/.config/fish/completions/gpu-studio.fish; for PowerShell, add gpu-studio completion "
+    "powershell | Out-String | Invoke-Expression to $PROFILE.",
+    run=_complete,
+    options=(_SHELL,),
+    json="",
+)
+
 
 STATUS = {
     "0": "done; for doctor, PyTorch can use a card; for check, everything passed",
@@ -32,7 +72,7 @@ def manual(date: str = "") -> str:
         "gpu\\-studio \\- see what your graphics card can do with PyTorch",
         ".SH SYNOPSIS",
         ".B gpu\\-studio",
-        "[COMMAND [OPTIONS]]",
+        "[_MANUAL [OPTIONS]]",
         ".SH DESCRIPTION",
         _literal(parser.description or ""),
         ".SH OPTIONS",
@@ -81,14 +121,15 @@ def _literal(text: str) -> str:
     return f"\\&{plain}" if plain[:1] in (".", "'") else plain
 
 
-def _run(_options: argparse.Namespace, _log_path: Path) -> int:
+def _print_manual(_options: argparse.Namespace, _log_path: Path) -> int:
     """Print the manual page; return the exit status."""
     sys.stdout.write(manual())
     return DONE
 
 
-COMMAND = Command(
+_MANUAL = Command(
     about="Print the manual page, for man(1): pipe it into “man -l -”",
-    run=_run,
+    run=_print_manual,
     json="",
 )
+COMMANDS = {"completion": _COMPLETION, "manual": _MANUAL}

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import RunPrinter
-from gpu_studio.cli.bench_runs import IN_DOUBT
 from gpu_studio.cli.command import Command, Option, WrongUseError
-from gpu_studio.cli.engines import (
-    check_device,
-    has_engine,
-    started_engine,
-    started_quick_engine,
+from gpu_studio.cli.output import (
+    TerminalTable,
+    complain,
+    now,
+    painted,
+    print_event,
+    print_line,
+    save,
 )
-from gpu_studio.cli.recorder import RECORDING, Recorder, processor_name
-from gpu_studio.cli.saving import painted, save
-from gpu_studio.cli.screen import TerminalTable, complain, now, print_event, print_line
+from gpu_studio.cli.pc import check_device, has_engine, started_engine, started_quick_engine
+from gpu_studio.cli.runs import IN_DOUBT, RECORDING, Recorder, processor_name
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.device_name import CPU, address_at, address_there, is_cpu
 from gpu_studio.core.devices.access import usable_cards
@@ -260,7 +261,7 @@ _OPTIONS = (
     ),
     Option("--frames", "keep the pictures in the recording as well", action="store_true"),
 )  # fmt: skip
-COMMAND = Command(
+_COMMAND = Command(
     about="Let the CPU and your card draw the same picture, in turns, and see which is faster. "
     "Without a card, one CPU thread races all of them.",
     run=_run,
@@ -273,3 +274,6 @@ def _opened(path: Path) -> Photo:
     if not isinstance(photo, Photo):
         raise refused(path, "it is the result of a race. Drop it on the window to race against it")
     return photo
+
+
+COMMANDS = {"race": _COMMAND}

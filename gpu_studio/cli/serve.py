@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gpu_studio.builds.shelf import own_shelf
 from gpu_studio.cli.command import DONE, Command
-from gpu_studio.cli.data_folder import data_folder
+from gpu_studio.cli.pc import data_folder
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.message import (
     EngineReadiness,
@@ -87,7 +87,7 @@ def _serving(server: Callable[[Path], LineServer] | None) -> Callable[..., int]:
     return run
 
 
-COMMAND = Command(
+_COMMAND = Command(
     about="Answer another PC's GPU Studio, which starts this over ssh. Not for typing.",
     parts={
         "hello": Command(
@@ -104,3 +104,4 @@ COMMAND = Command(
         ),
     },
 )  # fmt: skip
+COMMANDS = {"serve": _COMMAND}

@@ -37,7 +37,7 @@ def engines_of(monkeypatch, tmp_path):
     def engines_of(scripts):
         engines = Engines(scripts)
         monkeypatch.setattr(
-            "gpu_studio.cli.engines.ProcessEngine",
+            "gpu_studio.cli.pc.ProcessEngine",
             lambda environment, log_path: engines(environment),
         )
         monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
@@ -75,7 +75,7 @@ def shared_engine(started_engine: ProcessEngine, monkeypatch: pytest.MonkeyPatch
     """Let the commands of this process ask the engine that has started already."""
     monkeypatch.setattr(started_engine, "close", lambda: None)
     monkeypatch.setattr(
-        "gpu_studio.cli.engines.ProcessEngine", lambda environment, log_path: started_engine
+        "gpu_studio.cli.pc.ProcessEngine", lambda environment, log_path: started_engine
     )
 
 

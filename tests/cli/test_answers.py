@@ -4,12 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from gpu_studio.cli import sensors
+from gpu_studio.cli import pc
 from gpu_studio.cli.answers import CommandEngine, Interrupt, Printer, answers
 from gpu_studio.cli.command import INTERRUPTED
-from gpu_studio.cli.engines import HeldEngineError, check_device, describe, describe_beside
-from gpu_studio.cli.screen import Progress
-from gpu_studio.cli.sensors import read_inventory
+from gpu_studio.cli.output import Progress
+from gpu_studio.cli.pc import (
+    HeldEngineError,
+    check_device,
+    describe,
+    describe_beside,
+    read_inventory,
+)
 from gpu_studio.core.devices.devices import (
     CardReading,
     Device,
@@ -153,7 +158,7 @@ class Reader:
 
 def inventory_of(monkeypatch, *script, hangs=False):
     kind = type("Scripted", (Reader,), {"script": script, "hangs": hangs})
-    monkeypatch.setattr(sensors, "SensorReader", kind)
+    monkeypatch.setattr(pc, "SensorReader", kind)
     return read_inventory(Path("log"))
 
 

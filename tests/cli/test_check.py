@@ -43,7 +43,7 @@ def engines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engines:
         }
     )
     monkeypatch.setattr(
-        "gpu_studio.cli.engines.ProcessEngine", lambda environment, log_path: engines(environment)
+        "gpu_studio.cli.pc.ProcessEngine", lambda environment, log_path: engines(environment)
     )
     monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
     monkeypatch.setattr(check, "boot_mark", lambda: BOOT)

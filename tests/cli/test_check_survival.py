@@ -8,8 +8,8 @@ from typing import Any
 import psutil
 import pytest
 
-from gpu_studio.cli import engines
 from gpu_studio.cli import main as cli
+from gpu_studio.cli import pc
 from gpu_studio.core import limits
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
 from gpu_studio.core.messages.check_messages import CheckStageBegan
@@ -72,7 +72,7 @@ def test_an_engine_that_is_held_is_a_pause_and_its_stage_runs_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(EngineThatIsHeld, "held", None)
-    monkeypatch.setattr(engines, "ProcessEngine", EngineThatIsHeld)
+    monkeypatch.setattr(pc, "ProcessEngine", EngineThatIsHeld)
     monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
     monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
     limit(monkeypatch, check_step_s=PATIENCE_S)

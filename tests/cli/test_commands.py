@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import psutil
@@ -19,7 +18,7 @@ import pytest
 from gpu_studio.cli import devices
 from gpu_studio.cli import main as cli
 from gpu_studio.cli.command import DONE, DOUBTFUL
-from gpu_studio.cli.main import COMMANDS, _prepare_output, build_parser, main
+from gpu_studio.cli.main import COMMANDS, _prepare_output, build_parser, command_named, main
 from gpu_studio.cli.manual import manual
 from gpu_studio.core.check.check_run import CheckPlan
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -410,7 +409,7 @@ def test_help_and_version(type_in):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_command_and_each_part_has_its_help(capsys, name):
-    command = import_module(f"gpu_studio.cli.{name}").COMMAND
+    command = command_named(name)
     for words in ([name], *([name, part] for part in command.parts)):
         with pytest.raises(SystemExit) as ended:
             main([*words, "--help"])

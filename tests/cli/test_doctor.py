@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gpu_studio.cli import doctor
-from gpu_studio.cli.engines import HeldEngineError
+from gpu_studio.cli import devices
 from gpu_studio.cli.main import main
+from gpu_studio.cli.pc import HeldEngineError
 from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.core.failure import FailureKind
@@ -43,7 +43,7 @@ def test_findings_are_reported_with_evidence_and_the_next_step():
     problem = Finding(code="no_driver", sentence="It is not there.", detail="NVML error 12",
                       tone=Tone.FAILURE, command="sudo reboot")  # fmt: skip
     fine = Finding(code="ok", sentence="PyTorch can use it.", tone=Tone.GOOD)
-    first, evidence, action, last = doctor.finding_lines((problem, fine))
+    first, evidence, action, last = devices.verdict_lines((problem, fine))
     assert first.split("]")[0] == "[problem"
     assert first.endswith(problem.sentence)
     assert all(fact in evidence for fact in (problem.code, problem.detail))
@@ -81,9 +81,9 @@ def examine(monkeypatch, capsys):
             probes.append(1)
             return PcProbed()
 
-        monkeypatch.setattr(doctor, "SensorWatch", Watch(inventory))
-        monkeypatch.setattr(doctor, "_ask_engine", lambda *_: engine)
-        monkeypatch.setattr(doctor, "probe_pc", probe)
+        monkeypatch.setattr(devices, "SensorWatch", Watch(inventory))
+        monkeypatch.setattr(devices, "_ask_engine", lambda *_: engine)
+        monkeypatch.setattr(devices, "probe_pc", probe)
         status = main(["doctor", *([] if with_kernel else ["--no-kernel"])])
         return status, len(probes), capsys.readouterr().out
 
@@ -111,8 +111,8 @@ def test_a_driver_that_holds_pytorch_is_a_finding(monkeypatch, capsys):
     def hold(*_):
         raise HeldEngineError(FailureKind.ENGINE_ENDED, "It did not answer within 90 s.")
 
-    monkeypatch.setattr(doctor, "SensorWatch", Watch(gt_1030()))
-    monkeypatch.setattr(doctor, "describe_beside", hold)
+    monkeypatch.setattr(devices, "SensorWatch", Watch(gt_1030()))
+    monkeypatch.setattr(devices, "describe_beside", hold)
     status = main(["doctor", "--json"])
     findings = json.loads(capsys.readouterr().out)["findings"]
     assert [finding["code"] for finding in findings] == ["driver_not_answering"]

@@ -233,8 +233,8 @@ def test_a_build_that_a_running_engine_has_loaded_stays(shelf, tmp_path, monkeyp
 
 
 def test_a_command_without_an_engine_says_how_to_get_one(shelf, monkeypatch, capsys):
-    monkeypatch.setattr("gpu_studio.cli.engines.own_shelf", lambda _folder: shelf)
-    monkeypatch.setattr("gpu_studio.cli.doctor.SensorWatch", Watch(gt_1030()))
+    monkeypatch.setattr("gpu_studio.cli.pc.own_shelf", lambda _folder: shelf)
+    monkeypatch.setattr("gpu_studio.cli.devices.SensorWatch", Watch(gt_1030()))
     monkeypatch.setattr("gpu_studio.cli.devices.read_inventory", lambda _path: gt_1030())
     install = typed("gpu-studio engine install")
     assert main(["pitfall", "tiny_model"]) == FAILED

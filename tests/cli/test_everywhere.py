@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from gpu_studio.cli import everywhere
+from gpu_studio.cli import devices
 from gpu_studio.process.child_call import ChildAnswer
 from tests.core.pythons.made_pythons import make_venv, put_torch
 from tests.fakes.pc import cpu_only, gt_1030
@@ -19,7 +19,7 @@ def look(monkeypatch, typed):
     """Return what types the command on a PC with a card."""
 
     def look(*arguments, inventory=None):
-        monkeypatch.setattr(everywhere, "read_inventory", lambda _log_path: inventory or gt_1030())
+        monkeypatch.setattr(devices, "read_inventory", lambda _log_path: inventory or gt_1030())
         return typed("doctor", "--everywhere", *map(str, arguments))
 
     return look
@@ -79,7 +79,7 @@ def test_run_tries_each_python(look, home, monkeypatch):
         answer = b'{"version": "2", "cards": [{"name": "GT 1030", "failed": "no kernel image"}]}'
         return ChildAnswer(answer, 0)
 
-    monkeypatch.setattr(everywhere, "call_command", call)
+    monkeypatch.setattr(devices, "call_command", call)
     status, out, _ = look(home, "--run")
     assert status == 1
     assert len(tried) == 2

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpu_studio.cli import engines
+from gpu_studio.cli import pc
 from gpu_studio.core.failure import StudioError
 from gpu_studio.engine import client
 from gpu_studio.engine.quick.adapters import find_adapters
@@ -36,8 +36,8 @@ def test_cpu_and_an_adapter_are_compared(typed, adapters):
 
 
 def test_without_pytorch_all_adapters_that_count_are_measured(typed, adapters, monkeypatch):
-    monkeypatch.setattr(engines, "has_own_torch", lambda: False)
-    monkeypatch.setattr(engines, "own_shelf", lambda _: None)
+    monkeypatch.setattr(pc, "has_own_torch", lambda: False)
+    monkeypatch.setattr(pc, "own_shelf", lambda _: None)
     status, output, errors = typed("bench", "copy", "--size", "1", "--time", "0.05")
     assert status in (0, 3), errors
     assert "PyTorch is not installed, so this measures without it" in errors

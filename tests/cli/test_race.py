@@ -11,7 +11,7 @@ import pytest
 from gpu_studio.cli import main as cli
 from gpu_studio.cli import race as race_module
 from gpu_studio.cli.command import DONE, DOUBTFUL
-from gpu_studio.cli.saving import painted
+from gpu_studio.cli.output import painted
 from gpu_studio.core.benchmark.recording import decode_recording, read_recording
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import DescribeEngine, TorchCard

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpu_studio.cli import standard
+from gpu_studio.cli import bench
 from gpu_studio.core.benchmark.standard import STANDARD_1
 from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
 from gpu_studio.core.benchmark.standard_record import (
@@ -62,7 +62,7 @@ def losing_the_card(_engine: object, request: RunWorkload) -> Iterator[Event]:
 def type_in(engines_of, typed, monkeypatch: pytest.MonkeyPatch):
     """Return what types the command on a PC with a card whose engine answers so."""
     cpu_only = Inventory(devices=(cpu_device(),))
-    monkeypatch.setattr(standard, "read_inventory", lambda _log_path: cpu_only)
+    monkeypatch.setattr(bench, "read_inventory", lambda _log_path: cpu_only)
 
     def type_in(runs: Any, *arguments: str) -> tuple[int, str, str]:
         description = described_with_cuda(cards=(CARD,))

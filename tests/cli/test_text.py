@@ -2,8 +2,8 @@ import io
 
 import pytest
 
-from gpu_studio.cli.bench_runs import verdicts
-from gpu_studio.cli.screen import Progress, TerminalTable, Typed, plain, print_line
+from gpu_studio.cli.output import Progress, TerminalTable, Typed, plain, print_line
+from gpu_studio.cli.runs import verdicts
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.messages.run_messages import RunWorkload
 from tests.fakes.run_answers import run_events

@@ -2,11 +2,11 @@ import json
 
 import pytest
 
-from gpu_studio.cli import doctor
+from gpu_studio.cli import devices
 from gpu_studio.cli.answers import CommandEngine
 from gpu_studio.cli.command import DONE, DOUBTFUL
 from gpu_studio.cli.main import main
-from gpu_studio.cli.other_pc import TARGET
+from gpu_studio.cli.pc import TARGET
 from gpu_studio.core.devices.finding import _RANKS, Finding
 from gpu_studio.core.program_form import OF_ANOTHER_PC
 from tests.patience import limit
@@ -103,7 +103,7 @@ def test_the_doctor_says_what_to_type_there(on, monkeypatch, capfd):
     found = Finding(code=next(iter(_RANKS)), sentence="X.", command="gpu-studio doctor")
     asked = []
     monkeypatch.setattr(
-        doctor, "find", lambda *_, **words: (asked.append(words["program"]), (found,))[1]
+        devices, "find", lambda *_, **words: (asked.append(words["program"]), (found,))[1]
     )
     on("doctor")
     assert "next on attic: gpu-studio doctor" in capfd.readouterr().out

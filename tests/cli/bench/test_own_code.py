@@ -5,7 +5,7 @@ import io
 import msgspec
 import pytest
 
-from gpu_studio.cli import own_code as command
+from gpu_studio.cli import runs as command
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.own_code_messages import (

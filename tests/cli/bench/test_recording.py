@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from gpu_studio.cli import recorder
+from gpu_studio.cli import runs
 from gpu_studio.core.benchmark.recording import read_recording, recording_sentences
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import DescribeEngine, TorchCard
@@ -17,9 +17,9 @@ CARD = TorchCard(torch_index=0, name="NVIDIA GeForce GT 1030")
 @pytest.fixture(autouse=True)
 def this_pc(monkeypatch, engines):
     engines.scripts[DescribeEngine] = [described_with_cuda(workloads=WORKLOADS, cards=(CARD,))]
-    monkeypatch.setattr(recorder, "cpu_name", lambda: "Ryzen 7 5700G")
-    monkeypatch.setattr(recorder, "read_inventory", lambda _: gt_1030())
-    monkeypatch.setattr(recorder, "are_cards_simulated", lambda: False)
+    monkeypatch.setattr(runs, "cpu_name", lambda: "Ryzen 7 5700G")
+    monkeypatch.setattr(runs, "read_inventory", lambda _: gt_1030())
+    monkeypatch.setattr(runs, "are_cards_simulated", lambda: False)
 
 
 @pytest.fixture
@@ -61,8 +61,8 @@ def test_a_simulated_card_and_a_silent_driver_are_reported(type_in, tmp_path, mo
     def silent(_):
         raise StudioError(FailureKind.INTERNAL, "The driver does not answer.")
 
-    monkeypatch.setattr(recorder, "read_inventory", silent)
-    monkeypatch.setattr(recorder, "are_cards_simulated", lambda: True)
+    monkeypatch.setattr(runs, "read_inventory", silent)
+    monkeypatch.setattr(runs, "are_cards_simulated", lambda: True)
     path = tmp_path / "run.jsonl"
     type_in(*RUN, "--save", str(path))
     recording = read_recording(path)
@@ -164,7 +164,7 @@ def test_a_recording_that_cannot_be_written_fails_after_the_results(type_in, tmp
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(recorder, "write_atomically", full)
+    monkeypatch.setattr(runs, "write_atomically", full)
     path = tmp_path / "run.jsonl"
     status, output, errors = type_in(*RUN, "--save", str(path))
     assert status == 1

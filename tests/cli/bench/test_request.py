@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from gpu_studio.cli.answers import CommandEngine, Interrupt
-from gpu_studio.cli.bench_runs import BenchRuns
 from gpu_studio.cli.command import DONE, DOUBTFUL
-from gpu_studio.cli.screen import Progress
+from gpu_studio.cli.output import Progress
+from gpu_studio.cli.runs import BenchRuns
 from gpu_studio.core.benchmark import workloads
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.workloads import CONV2D

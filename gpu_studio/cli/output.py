@@ -1,4 +1,4 @@
-"""Terminal output: lines, a growing table, a progress line, and JSON.
+"""What a command gives: lines, a growing table, a progress line, JSON, and files.
 
 A terminal gets words wrapped to its width, and colors unless NO_COLOR is set; rich knows what it
 can show. A file or a pipe gets each line whole and plain.
@@ -12,14 +12,19 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 
+from gpu_studio.core import limits
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.message import Message
 from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.core.protocol import encode
 from gpu_studio.core.texts import plain_text
+from gpu_studio.core.user_file import write_atomically
+from gpu_studio.process.child_call import ChildCall
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -254,3 +259,43 @@ def print_list(name: str, values: Sequence[object], lines: Iterable[str], *, as_
 def now() -> str:
     """Return the time in ISO 8601 with milliseconds and time zone."""
     return datetime.now(timezone.utc).astimezone().isoformat(timespec="milliseconds")
+
+
+_MOST_BYTES = 64 << 20
+
+
+def save(path: Path, content: bytes) -> None:
+    """Write a file and say so.
+
+    Raises:
+        StudioError: it cannot be written.
+    """
+    try:
+        write_atomically(path, content)
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror or error}"
+        raise StudioError(FailureKind.NOT_SAVED, message) from error
+    note(f"Saved as {path}.")
+
+
+def painted(painter: str, order: bytes) -> bytes:
+    """Return a file that a child painted, because Qt is not in this process.
+
+    Args:
+        painter: the module whose ``answer`` paints.
+        order: its input.
+
+    Raises:
+        StudioError: it could not be painted.
+    """
+    try:
+        answer = ChildCall(painter).run(
+            order, longest_s=limits.current.painting_s, most_bytes=_MOST_BYTES
+        )
+    except OSError as error:
+        message = f"The picture could not be painted: {error.strerror or error}"
+        raise StudioError(FailureKind.NOT_SAVED, message) from error
+    if answer.exit_code != 0:
+        message = f"The picture could not be painted: {answer.reason or 'the painter ended'}."
+        raise StudioError(FailureKind.NOT_SAVED, message)
+    return answer.content

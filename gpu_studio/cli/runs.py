@@ -1,39 +1,135 @@
-"""The terminal's runs: a row or the events of each, then the verdicts."""
+"""The terminal's runs: a row or the events of each, their verdicts, files and recordings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gpu_studio.cli.answers import CommandEngine, RunPrinter
+from gpu_studio.cli.answers import CommandEngine, Printer, RunPrinter
 from gpu_studio.cli.command import WrongUseError
-from gpu_studio.cli.engines import has_engine
-from gpu_studio.cli.other_pc import TARGET
-from gpu_studio.cli.own_code import opened_code, show_printed
-from gpu_studio.cli.screen import TerminalTable, complain, note, now, print_line
+from gpu_studio.cli.output import TerminalTable, complain, note, now, print_event, print_line
+from gpu_studio.cli.pc import TARGET, data_folder, has_engine, read_inventory
 from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown
+from gpu_studio.core.benchmark.own_code import AllowedCode, question, read_own_code
 from gpu_studio.core.benchmark.plan import RunPlan, in_turns
+from gpu_studio.core.benchmark.recording_writer import (
+    RecordedPc,
+    described_for_others,
+    header_of,
+    is_recordable,
+    recording_of,
+)
 from gpu_studio.core.benchmark.run import Run, RunState, spread_text
 from gpu_studio.core.benchmark.trust import computed_in_words, doubts_of
 from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.adapters import is_adapter
+from gpu_studio.core.engine import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import (
     EngineDescribed,
+    EngineEnded,
+    RecordingHeader,
+    RequestFailed,
     TorchCard,
     identity_at,
 )
 from gpu_studio.core.messages.message import Event
+from gpu_studio.core.messages.own_code_messages import OpenOwnCode, OwnCodeOpened, OwnCodePrinted
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.messages.run_messages import (
     OwnCode,
     RunFinished,
     RunWorkload,
     WorkloadDescription,
 )
-from gpu_studio.core.texts import listed
+from gpu_studio.core.program_version import program_title
+from gpu_studio.core.texts import listed, plain_text
 from gpu_studio.core.units import counted, format_duration, format_percent, format_rate, format_size
+from gpu_studio.core.user_file import write_atomically
+from gpu_studio.hardware.cpu import are_cards_simulated, cpu_name
+
+_YES = ("y", "yes")
+
+
+def allowed_code(path: Path, *, is_allowed: bool) -> OwnCode:
+    """Return the code of a file that may run; ask the user once per content.
+
+    Args:
+        path: the file.
+        is_allowed: whether ``--yes`` was typed.
+
+    Raises:
+        WrongUseError: it may not run, or it is for another PC.
+        StudioError: it cannot be read.
+    """
+    if TARGET.pc is not None:
+        raise WrongUseError("Your own code runs on this PC only: leave out --pc.")
+    code = read_own_code(path)
+    allowed = AllowedCode(data_folder())
+    if is_allowed:
+        allowed.add(code)
+    if allowed.has(code):
+        return code
+    if not sys.stdin.isatty():
+        raise WrongUseError(
+            f"{plain_text(question(code))} Nobody can be asked here: add --yes to run it."
+        )
+    note(question(code))
+    sys.stderr.write("Run it? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in _YES:
+        raise WrongUseError("Nothing was run.")
+    allowed.add(code)
+    return code
+
+
+def opened_code(work: CommandEngine, code: OwnCode) -> OwnCodeOpened:
+    """Return what there is to choose for a code; it runs once.
+
+    Raises:
+        StudioError: it cannot be run, or it failed; the sentence names the line.
+    """
+    work.progress.show(f"Running {code.name} once on the CPU …")
+    printer = _Opening()
+    work.run([OpenOwnCode(code=code)], printer)
+    match printer.last:
+        case OwnCodeOpened() as opened:
+            note(f"One run on the CPU took {format_duration(opened.call_s)}.")
+            return opened
+        case RequestFailed(failure=failure):
+            raise StudioError(failure.kind, f"{code.name}: {failure.message}")
+        case EngineEnded(exit_code=exit_code) if not work.interrupt.is_asked:
+            raise StudioError(FailureKind.OWN_CODE, f"{code.name}: {describe_exit(exit_code)}")
+    raise KeyboardInterrupt
+
+
+class _Opening(Printer):
+    """The first run of a code: what it prints, and what became of it."""
+
+    last: Event | None = None
+
+    def show(self, event: Event) -> None:
+        show_printed(event)
+
+    def as_json(self, event: Event) -> Event | None:
+        return event if isinstance(event, OwnCodePrinted) else None
+
+    def complaint(self, event: Event) -> str:
+        return ""
+
+    def end(self, last: Event) -> None:
+        self.last = last
+
+
+def show_printed(event: Event) -> None:
+    """Show what the code printed, beside the results."""
+    if isinstance(event, OwnCodePrinted):
+        for line in event.text.rstrip("\n").split("\n"):
+            note(f"  │ {plain_text(line)}")
+
 
 _NO_TRANSFERS = (
     "per call: compute {compute}; no copies, because the operands are already in CPU memory"
@@ -289,3 +385,90 @@ def kinds_of(results: Sequence[RunFinished]) -> list[list[RunFinished]]:
         else:
             alike.append(result)
     return kinds
+
+
+RECORDING = ".jsonl"
+"""The ending of a file that becomes a recording."""
+
+
+class Recorder:
+    """Describes the PC that makes the runs, and writes them to a file.
+
+    Args:
+        log_path: the log file of the sensor reader, which reads the driver's version.
+        as_json: whether events are printed; `begin` then prints the header first.
+        path: the file for `save`; None writes none.
+    """
+
+    def __init__(self, log_path: Path, *, as_json: bool, path: Path | None) -> None:
+        self._log_path, self._as_json, self._path = log_path, as_json, path
+        self._header: RecordingHeader | None = None
+        self._described: EngineDescribed | None = None
+
+    def begin(
+        self, described: EngineDescribed, workloads: Collection[str], devices: Collection[str]
+    ) -> None:
+        """Record the PC of the runs that follow.
+
+        Args:
+            described: the engine.
+            workloads: the names of the workloads to run.
+            devices: the addresses of the devices to use.
+        """
+        if not self._as_json and self._path is None:
+            return
+        self._described = described
+        self._header = header_of(self._pc(described, devices), described, now(), program_title())
+        if self._as_json:
+            print_event(self._header)
+            print_event(described_for_others(described, workloads))
+
+    def save(
+        self,
+        runs: Sequence[Run],
+        frames: Mapping[str, Sequence[FramesOpened | FrameReady]] | None = None,
+    ) -> None:
+        """Write the file, if there is to be one.
+
+        Args:
+            runs: the runs.
+            frames: the frames to keep, as for `recording_of`.
+
+        Raises:
+            StudioError: the file cannot be written.
+        """
+        if self._path is None or self._header is None or self._described is None:
+            return
+        if not any(map(is_recordable, runs)):
+            note("No run started, so there is nothing to record.")
+            return
+        try:
+            content = recording_of(self._header, self._described, runs, frames)
+            write_atomically(self._path, content)
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise StudioError(
+                FailureKind.NOT_SAVED, f"Cannot write the recording to {self._path}: {reason}."
+            ) from error
+
+    def _pc(self, described: EngineDescribed, devices: Collection[str]) -> RecordedPc:
+        names = {card.address: card.name for card in described.cards}
+        cards = tuple(names.get(device, device) for device in sorted(devices) if not is_cpu(device))
+        return RecordedPc(
+            processor=processor_name(self._log_path),
+            system=TARGET.system_name,
+            cards=cards,
+            driver_version=self._driver_version() if cards else None,
+            is_simulated=are_cards_simulated() and bool(cards),
+        )
+
+    def _driver_version(self) -> str | None:
+        try:
+            return read_inventory(self._log_path).driver.version
+        except StudioError:
+            return None
+
+
+def processor_name(log_path: Path) -> str:
+    """Return the name of the processor of the PC that a command uses."""
+    return cpu_name() if TARGET.pc is None else read_inventory(log_path).cpu.name
