@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Generic, NamedTuple, TypeVar
 
 from gpu_studio.cli.command import DONE, DOUBTFUL, FAILED, INTERRUPTED
@@ -257,6 +257,7 @@ class CommandEngine(NamedTuple):
         kind: type[_Answer],
         patience: Patience | None = None,
         failed: str = "PyTorch gave no answer.",
+        printer: Printer | None = None,
     ) -> _Answer:
         """Return the first answer of a kind.
 
@@ -265,6 +266,7 @@ class CommandEngine(NamedTuple):
             kind: of the answer.
             patience: see `answers`.
             failed: what is said if there is none.
+            printer: prints the events before it.
 
         Raises:
             StudioError: there is none; the sentence says why.
@@ -279,6 +281,8 @@ class CommandEngine(NamedTuple):
                 raise StudioError(event.failure.kind, event.failure.message)
             if isinstance(event, EngineEnded):
                 raise StudioError(FailureKind.ENGINE_ENDED, describe_exit(event.exit_code))
+            if printer is not None:
+                self._print(event, printer)
         raise StudioError(FailureKind.INTERNAL, failed)
 
     def exit_status(self, *, is_done: bool, in_doubt: bool = False) -> int:
@@ -291,11 +295,20 @@ class CommandEngine(NamedTuple):
 
 
 @contextmanager
-def at_work(engine: Engine, *, is_json: bool = False) -> Iterator[CommandEngine]:
-    """Use an engine for one command: Ctrl-C is recorded, and leaving the context closes it."""
+def at_work(
+    engine: Engine, *, is_json: bool = False, interrupt: Interrupt | None = None
+) -> Iterator[CommandEngine]:
+    """Use an engine for one command: leaving the context closes it.
+
+    Args:
+        engine: the engine.
+        is_json: whether events are printed as JSON.
+        interrupt: records Ctrl-C already; None records it here.
+    """
+    recorded = Interrupt().recorded() if interrupt is None else nullcontext(interrupt)
     try:
-        with Interrupt().recorded() as interrupt, Progress() as progress:
-            yield CommandEngine(engine, interrupt, progress, is_json)
+        with recorded as asked, Progress() as progress:
+            yield CommandEngine(engine, asked, progress, is_json)
     finally:
         engine.close()
 

@@ -15,23 +15,23 @@ import msgspec
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import RunPrinter, at_work
 from gpu_studio.cli.command import (
-    DONE,
     JSON_OBJECT,
-    Command,
     OneOf,
     Option,
     WrongUseError,
+    command,
     did_you_mean,
+    group,
 )
 from gpu_studio.cli.output import (
     TerminalTable,
+    give,
     note,
     now,
     painted,
     print_event,
     print_json,
     print_line,
-    print_list,
     save,
 )
 from gpu_studio.cli.pc import (
@@ -39,6 +39,7 @@ from gpu_studio.cli.pc import (
     addresses,
     check_device,
     data_folder,
+    is_without_torch,
     read_inventory,
     started_engine,
     started_quick_engine,
@@ -52,7 +53,6 @@ from gpu_studio.cli.runs import (
     allowed_code,
     export,
     is_in_doubt,
-    is_without_torch,
     verdicts,
 )
 from gpu_studio.core.benchmark import history as kept
@@ -61,6 +61,7 @@ from gpu_studio.core.benchmark.history import History, HistoryEntry
 from gpu_studio.core.benchmark.options import explain_option, mode_words
 from gpu_studio.core.benchmark.plan import Plan, RunPlan, Sweep
 from gpu_studio.core.benchmark.recording import read_recording, recording_sentences
+from gpu_studio.core.benchmark.refusal import run_refusal
 from gpu_studio.core.benchmark.result_import import import_results
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.benchmark.side import Side, facts_of, sides_of, trust_of_sides
@@ -84,7 +85,6 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
     WorkloadDescription,
 )
-from gpu_studio.core.parameter import parameters_of
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.texts import listed
 from gpu_studio.core.units import about_time, format_duration, format_size, shown_moment
@@ -105,31 +105,28 @@ def keep_run(into: History, run: Run) -> None:
         note(str(error))
 
 
-def _list_kept(options: argparse.Namespace, _log_path: Path) -> int:
-    """Print the kept runs, newest first; return the exit status."""
+@command(json=JSON_OBJECT)
+def _list_kept(options: argparse.Namespace, _log_path: Path) -> None:
+    """List the kept runs, newest first. Each is a file of its own, named by its key."""
     runs = history()
     contents = runs.contents()
-    if options.json:
-        print_json("history", contents)
-        return DONE
-    for entry in contents.entries:
-        print_line(_entry_line(entry))
-    if not contents.entries:
-        print_line(f"No runs kept yet in {runs.folder}.")
-    for refusal in contents.refused:
+    none = [] if contents.entries else [f"No runs kept yet in {runs.folder}."]
+    give("history", contents, [*map(_entry_line, contents.entries), *none], options)
+    for refusal in () if options.json else contents.refused:
         note(f"{refusal.file_name}: {refusal.reason}")
-    return DONE
 
 
-def _import(options: argparse.Namespace, _log_path: Path) -> int:
-    """Import the results in a file into the history; return the exit status."""
+@command(
+    Option("file", "results from another PC, or an export", metavar="FILE", type=Path), json=""
+)
+def _import(options: argparse.Namespace, _log_path: Path) -> None:
+    """Add the results in a file to the kept runs, labeled with where they are from."""
     imported = import_results(options.file, now())
     runs = history()
     for one in imported:
         runs.add(one)
     noun = "result" if len(imported) == 1 else "results"
     print_line(f"{len(imported)} {noun} kept, labelled “{imported[0].result.recording}”.")
-    return DONE
 
 
 def _entry_line(entry: HistoryEntry) -> str:
@@ -149,24 +146,6 @@ def _entry_line(entry: HistoryEntry) -> str:
     return "  ".join(what)
 
 
-_RESULTS = Option("file", "results from another PC, or an export", metavar="FILE", type=Path)
-_HISTORY_PARTS = {
-    "history": Command(
-        help="list the kept runs",
-        about="List the kept runs, newest first. Each is a file of its own, named by its key.",
-        run=_list_kept,
-        json=JSON_OBJECT,
-    ),
-    "import": Command(
-        help="add the results in a file to the kept runs",
-        about="Add the results in a file to the kept runs, labeled with where they are from.",
-        run=_import,
-        options=(_RESULTS,),
-        json="",
-    ),
-}
-
-
 _PAINTER = "gpu_studio.ui.standard_page"
 _COLUMNS_OF_SIDES = (("device", 34), ("per second", -16), ("95 % interval", -18), ("verdict", 0))
 _NO_RUN = "This PC has no standard run yet: “{command}” makes one."
@@ -181,8 +160,20 @@ class ComparedRuns(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[dict[str, Any], ...]
 
 
-def _run_standard(options: argparse.Namespace, log_path: Path) -> int:
-    """Make a standard run; return the exit status."""
+@command(
+    types.DEVICES,
+    types.save(
+        "write the result, which another PC compares with its own, as a picture or as JSON",
+        ".png", ".json",
+    ),
+)  # fmt: skip
+def _standard(options: argparse.Namespace, log_path: Path) -> int:
+    """Measure this PC: always the same work, to compare it with another PC.
+
+    It is memory bandwidth, products in float32, float16 and bfloat16, a convolution, a training
+    step, the launch of an operation and copies to a card and back, then 20 s of full load. It takes
+    about a minute a device. The result has nothing in it that identifies you or your PC.
+    """
     inventory = read_inventory(log_path)
     with (
         SleepBlock("A measurement"),
@@ -258,8 +249,15 @@ class _StandardPrinter(RunPrinter):
         return "PyTorch ended. The results until then are kept." if event.ends_engine else ""
 
 
-def _compare(options: argparse.Namespace, _log_path: Path) -> int:
-    """Print the comparison; return the exit status."""
+@command(
+    Option("files", "pictures (PNG), recordings or JSON", metavar="FILE", type=Path, nargs="+"),
+    json=JSON_OBJECT,
+)
+def _compare(options: argparse.Namespace, _log_path: Path) -> None:
+    """Compare the standard runs in files with the newest one of this PC.
+
+    A file is what its contents are, whatever its name.
+    """
     own = StandardFolder(data_folder() / FOLDER_NAME).newest()
     if own is None:
         note(_NO_RUN.format(command=typed("gpu-studio standard")))
@@ -267,16 +265,16 @@ def _compare(options: argparse.Namespace, _log_path: Path) -> int:
     sides += [side for path in options.files for side in sides_of(read_standard(path))]
     sides = [side for side in sides if not side.is_spare]
     sentence = ". ".join(headline(sides, compared_works(sides)))
+    trust = trust_of_sides(sides).sentence
     if options.json:
-        trust, rows = trust_of_sides(sides).sentence, tuple(compared_rows(sides))
+        rows = tuple(compared_rows(sides))
         compared = ComparedRuns(standard=STANDARD, sentence=sentence, trust=trust, rows=rows)
         print_json("compared_runs", compared)
-        return DONE
+        return
     print_line(sentence)
     _print_sides(sides)
     print_line()
-    print_line(f"{trust_of_sides(sides).sentence}.")
-    return DONE
+    print_line(f"{trust}.")
 
 
 def _print_sides(sides: Sequence[Side]) -> None:
@@ -289,40 +287,22 @@ def _print_sides(sides: Sequence[Side]) -> None:
         table.print_row([name[:34], *figures])
 
 
-_SAVE_STANDARD = types.save(
-    "write the result, which another PC compares with its own, as a picture or as JSON",
-    ".png", ".json",
-)  # fmt: skip
-_FILES = Option("files", "pictures (PNG), recordings or JSON", metavar="FILE", type=Path, nargs="+")
-_STANDARD = Command(
-    about="Measure this PC: memory bandwidth, products in float32, float16 and bfloat16, a "
-    "convolution, a training step, the launch of an operation and copies to a card and back; "
-    "always the same work, then 20 s of full load. It takes about a minute a device. The result "
-    "has nothing in it that identifies you or your PC.",
-    run=_run_standard,
-    options=(types.DEVICES, _SAVE_STANDARD),
-)
-_COMPARE_PARTS = {
-    "compare": Command(
-        help="compare standard runs of other PCs with this one's",
-        about="Compare the standard runs in files with the newest one of this PC. A file is what "
-        "its contents are, whatever its name.",
-        run=_compare,
-        options=(_FILES,),
-        json=JSON_OBJECT,
-    )
-}
-"""The parts of ``gpu-studio bench`` that are about standard runs."""
-
-
 _USUAL_SIZES = (512, 1024, 2048)
 _USUAL_DTYPE = "float32"
 _USUAL_TIME_S = 2.0
 _NAME_WIDTH = 16
 
 
+@command(
+    Option("file", "a recording, or saved --json output", metavar="FILE", type=Path),
+    Option("--at-once", "do not wait between events", action="store_true"),
+    types.save("write the results", *EXPORTS),
+)
 def _replay(options: argparse.Namespace, _log_path: Path) -> int:
-    """Replay all runs of a recording, labeled as recorded; return the exit status."""
+    """Replay the runs in a recording as if they were made now, labeled as recorded.
+
+    Nothing is kept.
+    """
     recording = read_recording(options.file)
     described = recording.described or EngineDescribed(
         pid=0, torch_version=recording.header.torch_version
@@ -351,194 +331,7 @@ def _replay(options: argparse.Namespace, _log_path: Path) -> int:
     return work.exit_status(is_done=True)
 
 
-_REPLAY_OPTIONS = (
-    Option("file", "a recording, or saved --json output", metavar="FILE", type=Path),
-    Option("--at-once", "do not wait between events", action="store_true"),
-    types.save("write the results", *EXPORTS),
-)
-_REPLAY = Command(
-    help="replay recorded runs",
-    about="Replay the runs in a recording as if they were made now, labeled as recorded. Nothing "
-    "is kept.",
-    run=_replay,
-    options=_REPLAY_OPTIONS,
-)
-
-
-def _run(options: argparse.Namespace, log_path: Path) -> int:
-    """Run a workload; return the exit status."""
-    if (options.workload is None) is (options.script is None):
-        raise WrongUseError("Name a WORKLOAD (see “bench list”), or your own code with --script.")
-    code = allowed_code(options.script, is_allowed=options.yes) if options.script else None
-    files = types.by_ending(options.save)
-    recorder = Recorder(log_path, as_json=options.json, path=files.pop(RECORDING, None))
-    finished = (lambda _: None) if options.no_history else partial(keep_run, history())
-    if code is not None and options.without_pytorch:
-        raise WrongUseError("Your own code needs PyTorch: leave out --without-pytorch.")
-    without_torch = code is None and (options.without_pytorch or is_without_torch(options.device))
-    start = started_quick_engine if without_torch else started_engine
-    with start(log_path, is_json=options.json) as (work, described):
-        runs = BenchRuns(work, described, finished=finished)
-        if code is None:
-            workload, least_s = _find_workload(described, options.workload), 0.0
-        else:
-            workload, least_s = runs.open_code(code)
-        plans = _plans(options, described, workload, code, least_s)
-        devices = {run.device for plan in plans for run in plan.requests()}
-        recorder.begin(described, {workload.name}, devices)
-        runs.with_transfers = options.transfers
-        runs.may_skip = options.device is None and len(devices) > 1
-        for plan in plans:
-            runs.make(plan)
-        for path in files.values():
-            export(runs.runs, described, path)
-        recorder.save(runs.runs)
-    _conclude(runs.results, options.sweep is not None, as_json=options.json)
-    return runs.exit_status
-
-
-def _list(options: argparse.Namespace, _log_path: Path) -> int:
-    """Print the workloads; return the exit status. It needs no PyTorch."""
-    lines = (line for workload in WORKLOADS for line in _workload_lines(workload))
-    print_list("workloads", WORKLOADS, lines, as_json=options.json)
-    return DONE
-
-
-def _workload_lines(workload: WorkloadDescription) -> Iterator[str]:
-    """Yield the lines that describe a workload."""
-    indent = " " * _NAME_WIDTH
-    yield f"{workload.name:<{_NAME_WIDTH}}{workload.title}: {workload.sentence}"
-    if workload.device_kinds:
-        yield f"{indent}runs only on {workload.kinds_text}"
-    if workload.name in WITHOUT_PYTORCH:
-        yield f"{indent}also runs without PyTorch"
-    sizes = ", ".join(format_size(size, workload.size_text) for size in workload.sizes)
-    yield f"{indent}{workload.size_title}: {sizes}"
-    yield f"{indent}{', '.join(workload.dtypes)}"
-    for option in workload.options:
-        explanation = explain_option(option, str)
-        yield f"{indent}--option {option.name}={'|'.join(option.values)}  {explanation}"
-
-
-def _conclude(results: Sequence[RunFinished], is_sweep: bool, *, as_json: bool) -> None:
-    """Print the verdicts; with JSON, only those of a sweep, whose events have no crossover."""
-    for sentence in verdicts(results):
-        if not as_json:
-            print_line()
-            print_line(sentence)
-        elif is_sweep:
-            note(sentence)
-
-
-def _find_workload(description: EngineDescribed, name: str) -> WorkloadDescription:
-    """Return the workload of this name."""
-    found = next((one for one in description.workloads if one.name == name), None)
-    if found is None:
-        names = ", ".join(one.name for one in description.workloads)
-        known = [*(one.name for one in description.workloads), *_BENCH.parts]
-        near = did_you_mean(name, known)
-        raise WrongUseError(f"There is no workload “{name[:40]}”: choose {names}.{near}")
-    if found.skipped:
-        raise StudioError(FailureKind.BAD_REQUEST, f"{found.name} cannot run here: {found.skipped}")
-    return found
-
-
-def _plans(
-    options: argparse.Namespace,
-    description: EngineDescribed,
-    workload: WorkloadDescription,
-    code: OwnCode | None,
-    least_s: float,
-) -> list[RunPlan]:
-    """Return the plans, one for each dtype; the CPU comes before the cards.
-
-    Args:
-        options: what was typed.
-        description: of the engine.
-        workload: the workload.
-        code: the user's own, if that is the workload.
-        least_s: the time of a run that a slow one needs, where no other was typed.
-    """
-    if options.time == _USUAL_TIME_S:
-        options.time = max(least_s, _USUAL_TIME_S)
-    settings = _settings(options, workload)
-    devices = _devices_for(workload, options.device, description)
-    plans: list[RunPlan] = []
-    for dtype in _dtypes(options.dtype, workload):
-        plan = Plan(
-            workload=workload.name,
-            sizes=tuple(options.sweep or options.size or _sizes(workload)),
-            dtypes=(dtype,),
-            devices=tuple(devices),
-            options=_options(dict(options.option), workload),
-            settings=settings,
-            code=code,
-        )
-        plans.append(Sweep(plan) if options.sweep else plan)
-    return plans
-
-
-def _settings(options: argparse.Namespace, workload: WorkloadDescription) -> dict[str, Any]:
-    """Return how to measure; raises `WrongUseError` for what the workload refuses."""
-    settings = types.chosen(options, RunWorkload, "bench")
-    for one in parameters_of(RunWorkload, "bench"):
-        if one.name in workload.refuses and settings[one.field] != one.default:
-            raise WrongUseError(workload.refuses[one.name])
-    return settings
-
-
-def _sizes(workload: WorkloadDescription) -> tuple[int, ...]:
-    if set(_USUAL_SIZES) <= set(workload.sizes):
-        return _USUAL_SIZES
-    return workload.sizes
-
-
-def _dtypes(chosen: Sequence[str] | None, workload: WorkloadDescription) -> Sequence[str]:
-    if chosen is None:
-        return (_USUAL_DTYPE if _USUAL_DTYPE in workload.dtypes else workload.dtypes[0],)
-    for dtype in chosen:
-        if dtype not in workload.dtypes:
-            raise WrongUseError(
-                f"{workload.name} does not run in {dtype}: choose {', '.join(workload.dtypes)}."
-            )
-    return chosen
-
-
-def _options(chosen: dict[str, str], workload: WorkloadDescription) -> dict[str, str]:
-    available = {option.name: option.values for option in workload.options}
-    for name, value in chosen.items():
-        if name not in available:
-            known = f"it has {', '.join(available)}" if available else "it has none"
-            raise WrongUseError(f"{workload.name} has no option “{name[:20]}”: {known}.")
-        if value not in available[name]:
-            raise WrongUseError(
-                f"“{value[:20]}” is not a value of {name}: choose {', '.join(available[name])}."
-            )
-    return chosen
-
-
-def _devices_for(
-    workload: WorkloadDescription, chosen: Sequence[str] | None, description: EngineDescribed
-) -> list[str]:
-    """Return the devices for a workload: those asked for, otherwise all; the CPU comes first."""
-    for device in chosen or ():
-        check_device(device, description)
-        if not workload.runs_on(device):
-            kinds = " and ".join(workload.device_kinds)
-            raise WrongUseError(f"{workload.name} does not run on {device}, only on {kinds}.")
-    usual = {one.address for one in usual_adapters(description.adapters)}
-    usable = [
-        device
-        for device in addresses(description)
-        if workload.runs_on(device) and (device in usual or not is_adapter(device))
-    ]
-    if not usable:
-        message = f"{workload.name} needs a card: {why_no_card(description)}"
-        raise StudioError(FailureKind.NO_SUCH_DEVICE, message)
-    return sorted(chosen or usable, key=lambda device: not is_cpu(device))
-
-
-_RUN_OPTIONS: tuple[Option | OneOf, ...] = (
+@command(
     Option("workload", "the workload; see “bench list”", metavar="WORKLOAD", nargs="?"),
     Option(
         "--script", "your own code instead: Python with a function work(device), or plain lines",
@@ -578,21 +371,150 @@ _RUN_OPTIONS: tuple[Option | OneOf, ...] = (
     ),
     Option("--no-history", "do not keep the results", action="store_true"),
 )  # fmt: skip
-_ABOUT = "Time a workload on the CPU and on your cards, and see which is faster."
-_BENCH = Command(
-    about=_ABOUT + " “bench WORKLOAD” is short for “bench run WORKLOAD”.",
-    parts={
-        "run": Command(help="time a workload", about=_ABOUT, run=_run, options=_RUN_OPTIONS),
-        "list": Command(
-            help="list the workloads",
-            about="List the workloads with their sizes and options.",
-            run=_list,
-            json=JSON_OBJECT,
-        ),
-        "replay": _REPLAY,
-        **_COMPARE_PARTS,
-        **_HISTORY_PARTS,
-    },
-    usual_part="run",
-)
-COMMANDS = {"bench": _BENCH, "standard": _STANDARD}
+def _run(options: argparse.Namespace, log_path: Path) -> int:
+    """Time a workload on the CPU and on your cards, and see which is faster."""
+    if (options.workload is None) is (options.script is None):
+        raise WrongUseError("Name a WORKLOAD (see “bench list”), or your own code with --script.")
+    code = allowed_code(options.script, is_allowed=options.yes) if options.script else None
+    files = types.by_ending(options.save)
+    recorder = Recorder(log_path, as_json=options.json, path=files.pop(RECORDING, None))
+    finished = (lambda _: None) if options.no_history else partial(keep_run, history())
+    if code is not None and options.without_pytorch:
+        raise WrongUseError("Your own code needs PyTorch: leave out --without-pytorch.")
+    without = code is None and (options.without_pytorch or is_without_torch(options.device))
+    start = started_quick_engine if without else started_engine
+    with start(log_path, is_json=options.json) as (work, described):
+        runs = BenchRuns(work, described, finished=finished)
+        if code is None:
+            workload, least_s = _find_workload(described, options.workload), 0.0
+        else:
+            workload, least_s = runs.open_code(code)
+        plans = _plans(options, described, workload, code, least_s)
+        devices = {run.device for plan in plans for run in plan.requests()}
+        recorder.begin(described, {workload.name}, devices)
+        runs.with_transfers = options.transfers
+        runs.may_skip = options.device is None and len(devices) > 1
+        for plan in plans:
+            runs.make(plan)
+        for path in files.values():
+            export(runs.runs, described, path)
+        recorder.save(runs.runs)
+    _conclude(runs.results, options.sweep is not None, as_json=options.json)
+    return runs.exit_status
+
+
+@command(json=JSON_OBJECT)
+def _list(options: argparse.Namespace, _log_path: Path) -> None:
+    """List the workloads with their sizes and options."""
+    lines = (line for workload in WORKLOADS for line in _workload_lines(workload))
+    give("workloads", WORKLOADS, lines, options, name="workloads")
+
+
+def _workload_lines(workload: WorkloadDescription) -> Iterator[str]:
+    """Yield the lines that describe a workload."""
+    indent = " " * _NAME_WIDTH
+    yield f"{workload.name:<{_NAME_WIDTH}}{workload.title}: {workload.sentence}"
+    if workload.device_kinds:
+        yield f"{indent}runs only on {workload.kinds_text}"
+    if workload.name in WITHOUT_PYTORCH:
+        yield f"{indent}also runs without PyTorch"
+    sizes = ", ".join(format_size(size, workload.size_text) for size in workload.sizes)
+    yield f"{indent}{workload.size_title}: {sizes}"
+    yield f"{indent}{', '.join(workload.dtypes)}"
+    for option in workload.options:
+        explanation = explain_option(option, str)
+        yield f"{indent}--option {option.name}={'|'.join(option.values)}  {explanation}"
+
+
+def _conclude(results: Sequence[RunFinished], is_sweep: bool, *, as_json: bool) -> None:
+    """Print the verdicts; with JSON, only those of a sweep, whose events have no crossover."""
+    for sentence in verdicts(results):
+        if not as_json:
+            print_line()
+            print_line(sentence)
+        elif is_sweep:
+            note(sentence)
+
+
+def _find_workload(description: EngineDescribed, name: str) -> WorkloadDescription:
+    """Return the workload of this name."""
+    found = next((one for one in description.workloads if one.name == name), None)
+    if found is None:
+        names = ", ".join(one.name for one in description.workloads)
+        known = [*(one.name for one in description.workloads), *COMMANDS["bench"].parts]
+        near = did_you_mean(name, known)
+        raise WrongUseError(f"There is no workload “{name[:40]}”: choose {names}.{near}")
+    if found.skipped:
+        raise StudioError(FailureKind.BAD_REQUEST, f"{found.name} cannot run here: {found.skipped}")
+    return found
+
+
+def _plans(
+    options: argparse.Namespace,
+    description: EngineDescribed,
+    workload: WorkloadDescription,
+    code: OwnCode | None,
+    least_s: float,
+) -> list[RunPlan]:
+    """Return the plans, one for each dtype; the CPU comes before the cards.
+
+    Args:
+        options: what was typed.
+        description: of the engine.
+        workload: the workload.
+        code: the user's own, if that is the workload.
+        least_s: the time of a run that a slow one needs, where no other was typed.
+    """
+    if options.time == _USUAL_TIME_S:
+        options.time = max(least_s, _USUAL_TIME_S)
+    usual_sizes = _USUAL_SIZES if set(_USUAL_SIZES) <= set(workload.sizes) else workload.sizes
+    usual_dtype = _USUAL_DTYPE if _USUAL_DTYPE in workload.dtypes else workload.dtypes[0]
+    devices = _devices_for(workload, options.device, description)
+    plans: list[RunPlan] = []
+    for dtype in options.dtype or (usual_dtype,):
+        plan = Plan(
+            workload=workload.name,
+            sizes=tuple(options.sweep or options.size or usual_sizes),
+            dtypes=(dtype,),
+            devices=tuple(devices),
+            options=dict(options.option),
+            settings=types.chosen(options, RunWorkload, "bench"),
+            code=code,
+        )
+        for request in plan.requests():
+            if refusal := run_refusal(workload, request):
+                raise WrongUseError(refusal)
+        plans.append(Sweep(plan) if options.sweep else plan)
+    return plans
+
+
+def _devices_for(
+    workload: WorkloadDescription, chosen: Sequence[str] | None, description: EngineDescribed
+) -> list[str]:
+    """Return the devices for a workload: those asked for, otherwise all; the CPU comes first."""
+    for device in chosen or ():
+        check_device(device, description)
+    usual = {one.address for one in usual_adapters(description.adapters)}
+    usable = [
+        device
+        for device in addresses(description)
+        if workload.runs_on(device) and (device in usual or not is_adapter(device))
+    ]
+    if not usable:
+        message = f"{workload.name} needs a card: {why_no_card(description)}"
+        raise StudioError(FailureKind.NO_SUCH_DEVICE, message)
+    return sorted(chosen or usable, key=lambda device: not is_cpu(device))
+
+
+COMMANDS = {
+    "bench": group(
+        "Time a workload on the CPU and on your cards. “bench WORKLOAD” is short for “bench run "
+        "WORKLOAD”.",
+        {
+            "run": _run, "list": _list, "replay": _replay, "compare": _compare,
+            "history": _list_kept, "import": _import,
+        },
+        usual_part="run",
+    ),
+    "standard": _standard,
+}  # fmt: skip

@@ -11,16 +11,9 @@ import msgspec
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import Patience, Printer
-from gpu_studio.cli.command import FAILED, Command, Option, WrongUseError
+from gpu_studio.cli.command import FAILED, Option, WrongUseError, command
 from gpu_studio.cli.output import TerminalTable, note, now, painted, print_event, print_line, save
-from gpu_studio.cli.pc import (
-    addresses,
-    check_device,
-    data_folder,
-    has_engine,
-    started_engine,
-    started_quick_engine,
-)
+from gpu_studio.cli.pc import addresses, check_device, data_folder, engine_for
 from gpu_studio.core import limits
 from gpu_studio.core.check.check_file import RECORD_ENDINGS, encode_record
 from gpu_studio.core.check.check_folder import FOLDER_NAME, STATE_EVERY_S, CheckFolder
@@ -42,7 +35,7 @@ from gpu_studio.core.check.stages import (
 )
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.access import usable_cards
-from gpu_studio.core.devices.adapters import is_adapter, usual_adapters
+from gpu_studio.core.devices.adapters import usual_adapters
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import (
     STAGE_NAMES,
@@ -70,8 +63,27 @@ _STYLES = {"passed": "green", "failed": "red"}
 _COLUMNS = (("stage", 22), ("result", 14), ("time", -6), ("tested", 60))
 
 
-def _run(options: argparse.Namespace, log_path: Path) -> int:
-    """Check a device; return the exit status."""
+@command(
+    types.CARD_OR_CPU,
+    *types.settings(CheckPlan, "check"),
+    Option(
+        "--stage", f"only these: {', '.join(STAGE_NAMES)} (default: all; in one minute, all but "
+        "layouts)",
+        metavar="S[,S…]", type=types.some_of(STAGE_NAMES),
+    ),
+    types.save(
+        "write the record to show it to a buyer, as a picture with curves that has the record "
+        "inside, or only the record", *RECORD_ENDINGS,
+    ),
+)  # fmt: skip
+def _check(options: argparse.Namespace, log_path: Path) -> int:
+    """Check whether a card is sound: load, compute, layouts, memory and link.
+
+    Without a card, the check runs on the CPU, so that you can see what it does. If a crash or a
+    restart cuts a check off, the next one says so and keeps its result. Exit status: 0 if the check
+    passed, 1 if it failed, 3 if it cannot tell. A pass applies to what was tested and to nothing
+    else.
+    """
     folder = CheckFolder(data_folder() / FOLDER_NAME, boot_mark())
     _tell_cut_off(folder)
     with contextlib.ExitStack() as after:
@@ -80,9 +92,8 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             message = "Another check is running on this PC: wait for its end, or stop it."
             raise StudioError(FailureKind.BAD_REQUEST, message)
         awake = SleepBlock("A check")
-        without = options.device is not None and is_adapter(options.device)
-        start = started_quick_engine if without or not has_engine() else started_engine
-        with awake, start(log_path, is_json=options.json) as (work, described):
+        named = [options.device] if options.device else None
+        with awake, engine_for(named, log_path, is_json=options.json) as (work, described):
             if awake.is_held and not options.json:
                 note("This PC stays awake during the check.")
             run = CheckRun(_plan(options, described), now(), program=program_title())
@@ -256,26 +267,4 @@ def _save(path: Path, record: CheckRecord) -> None:
     save(path, painted(_PAINTER, text) if is_picture else text)
 
 
-_OPTIONS = (
-    types.CARD_OR_CPU,
-    *types.settings(CheckPlan, "check"),
-    Option(
-        "--stage", f"only these: {', '.join(STAGE_NAMES)} (default: all; in one minute, all but "
-        "layouts)",
-        metavar="S[,S…]", type=types.some_of(STAGE_NAMES),
-    ),
-    types.save(
-        "write the record to show it to a buyer, as a picture with curves that has the record "
-        "inside, or only the record", *RECORD_ENDINGS,
-    ),
-)  # fmt: skip
-_COMMAND = Command(
-    about="Check whether a card is sound: load, compute, layouts, memory and link. "
-    "Without a card, the check runs on the CPU, so that you can see what it does. If a crash or a "
-    "restart cuts a check off, the next one says so and keeps its result. Exit status: 0 if the "
-    "check passed, 1 if it failed, 3 if it cannot tell. A pass applies to what was tested and to "
-    "nothing else.",
-    run=_run,
-    options=_OPTIONS,
-)
-COMMANDS = {"check": _COMMAND}
+COMMANDS = {"check": _check}

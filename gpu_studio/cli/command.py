@@ -1,6 +1,6 @@
-"""A terminal command: one record, from which argparse's parser is made; and its exit status.
+"""A terminal command: a function with its declaration; from it argparse's parser is made.
 
-The status: 0 done, 1 what was asked about failed, 2 wrong use, 3 the answer is in doubt, 130
+Its exit status: 0 done, 1 what was asked about failed, 2 wrong use, 3 the answer is in doubt, 130
 stopped by Ctrl-C.
 """
 
@@ -104,14 +104,17 @@ class OneOf:
             one.add_to(group)
 
 
+Run = Callable[[argparse.Namespace, Path], "int | None"]
+"""Runs a command with its arguments and the log's path; returns the exit status, None if done."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command, or a part of one.
+    """A command, or a part of one: `command` makes one of a function, `group` one of its parts.
 
     Attributes:
         about: what it does, for its own help.
-        help: the same in one line, for the list of a command's parts.
-        run: runs it with its arguments and the log's path; returns the exit status.
+        run: runs it.
         options: its arguments.
         json: the help of ``--json``; empty if there is no such option.
         parts: its sub-commands by name; such a command does nothing itself.
@@ -119,13 +122,18 @@ class Command:
     """
 
     about: str
-    help: str = ""
-    run: Callable[[argparse.Namespace, Path], int] | None = None
+    run: Run | None = None
     options: Sequence[Option | OneOf] = ()
     json: str = JSON_EVENTS
     parts: Mapping[str, Command] = field(default_factory=dict)
     usual_part: str = ""
     bare_part: str = ""
+
+    @property
+    def help(self) -> str:
+        """The first sentence of what it does, for the list of a command's parts."""
+        first = self.about.partition(". ")[0].rstrip(".").replace("%", "%%")
+        return first[:1].lower() + first[1:]
 
     def fill(self, parser: CommandParser) -> None:
         """Give a parser this command's description, arguments and parts."""
@@ -144,3 +152,25 @@ class Command:
             "-q", "--quiet", action="store_true", help="show no progress and no notes"
         )
         parser.set_defaults(run=self.run)
+
+
+def command(*options: Option | OneOf, json: str = JSON_EVENTS) -> Callable[[Run], Command]:
+    """Declare a function as a command: its docstring is the help, the first sentence the short one.
+
+    Args:
+        options: its arguments.
+        json: the help of ``--json``; empty if there is no such option.
+    """
+
+    def declared(run: Run) -> Command:
+        about = " ".join((run.__doc__ or "").split())
+        return Command(about=about, run=run, options=options, json=json)
+
+    return declared
+
+
+def group(
+    about: str, parts: Mapping[str, Command], *, usual_part: str = "", bare_part: str = ""
+) -> Command:
+    """Return a command of parts."""
+    return Command(about=about, parts=parts, usual_part=usual_part, bare_part=bare_part)

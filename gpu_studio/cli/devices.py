@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
@@ -21,11 +20,11 @@ from gpu_studio.cli.command import (
     FAILED,
     INTERRUPTED,
     JSON_OBJECT,
-    Command,
     Option,
     WrongUseError,
+    command,
 )
-from gpu_studio.cli.output import LiveText, Progress, Typed, print_json, print_line
+from gpu_studio.cli.output import LiveText, Progress, Typed, give, print_json, print_line
 from gpu_studio.cli.pc import (
     GRAPHICS_DRIVER,
     TARGET,
@@ -56,219 +55,31 @@ from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.engine_messages import Adapter, EngineDescribed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.program_form import OF_ANOTHER_PC, typed
+from gpu_studio.core.pythons import verdict as pythons
 from gpu_studio.core.pythons.coverage import this_pc
 from gpu_studio.core.pythons.kernel import after_kernel, kernel_command, run_kernel
 from gpu_studio.core.pythons.search import AskPythons, ask_for_pythons
-from gpu_studio.core.pythons.verdict import (
-    Judged,
-    PythonVerdict,
-    cover_words,
-    headline,
-    judged,
-    judged_value,
-    left_out_lines,
-    looked_line,
-)
 from gpu_studio.engine.client import QuickEngine
 from gpu_studio.engine.devices.probe_client import probe_pc
 from gpu_studio.process.child_call import call_child
 from gpu_studio.process.command_call import call_command
 
-_PYTHON_MARKS = {
-    PythonVerdict.WRONG: ("[problem]", "bold red"),
-    PythonVerdict.UNSURE: ("[unsure] ", "yellow"),
-    PythonVerdict.RIGHT: ("[ok]     ", "green"),
-}
-
-
-def look_everywhere(options: argparse.Namespace, log_path: Path) -> int:
-    """Print each PyTorch; return 0 if none is wrong, 1 if one is, 3 if the files do not tell."""
-    if TARGET.pc is not None:
-        raise WrongUseError("--everywhere looks at this PC; type it on the other one.")
-    folders = tuple(os.path.abspath(folder) for folder in options.everywhere)
-    for folder in folders:
-        if not os.path.exists(folder):
-            raise WrongUseError(f"There is no folder {folder}.")
-    with Progress() as progress, Interrupt().recorded() as interrupt:
-        progress.show("Looking for PyTorch …")
-        pc = this_pc(read_inventory(log_path))
-        question = AskPythons(folders=folders)
-        found = ask_for_pythons(question, call_child, lambda: interrupt.is_asked)
-        verdicts = judged(found.environments, pc)
-        for place, one in enumerate(verdicts if options.run_kernel else ()):
-            progress.show(f"Running a small kernel in {one.environment.program} …")
-            verdicts[place] = _tried(one, interrupt)
-        if interrupt.is_asked:
-            raise KeyboardInterrupt
-    if options.json:
-        print_json("pythons", judged_value(found, verdicts))
-    else:
-        print_line(f"{headline(verdicts, pc)}.")
-        for one in verdicts:
-            mark, style = _PYTHON_MARKS[one.verdict]
-            for line in python_lines(one, mark):
-                print_line(line, style=style if line.startswith(mark) else "")
-        for line in (*left_out_lines(found), looked_line(found)):
-            print_line(line)
-    states = {one.verdict for one in verdicts}
-    if PythonVerdict.WRONG in states:
-        return FAILED
-    return DOUBTFUL if PythonVerdict.UNSURE in states or not found.is_whole else DONE
-
-
-def python_lines(one: Judged, mark: str) -> Iterator[str]:
-    """Yield a Python's verdict as terminal lines, with the line to copy."""
-    place, torch, line = one.environment, one.environment.torch, one.line
-    version = torch.version.partition("+")[0] or "of an unknown version"
-    yield f"{mark} {place.program}: PyTorch {version}, {one.build}. {one.reason}".rstrip()
-    yield f"          {place.folder}"
-    if one.covers:
-        yield f"          {cover_words(one)}"
-    if line.text:
-        yield Typed(f"          next: {line.text}")
-    if line.cmd:
-        yield Typed(f"          in cmd: {line.cmd}")
-    for words in filter(None, (line.why_none, line.note)):
-        yield f"          {words}"
-
-
-def _tried(one: Judged, interrupt: Interrupt) -> Judged:
-    if not kernel_command(one.environment) or interrupt.is_asked:
-        return one
-    ended = run_kernel(one.environment, call_command, lambda: interrupt.is_asked)
-    return one if interrupt.is_asked else after_kernel(one, ended)
-
-
-_LOAD_S = 0.6  # three readings long
-_STYLES = {"[ok": "green", "[warning": "yellow", "[problem": "bold red"}
-_MARKS = {
-    Tone.GOOD: "[ok]     ", Tone.PLAIN: "[note]   ", Tone.AMBER: "[warning]",
-    Tone.FAILURE: "[problem]",
-}  # fmt: skip
-
-
-def _diagnose(options: argparse.Namespace, log_path: Path) -> int:
-    """Print the findings, worst first; return 0 if PyTorch can use a card, otherwise 1."""
-    if options.everywhere is not None:
-        from gpu_studio.cli.devices import look_everywhere  # only with its option
-
-        return look_everywhere(options, log_path)
-    if options.run_kernel:
-        raise WrongUseError("--run belongs to --everywhere.")
-    with (
-        Progress() as progress,
-        Interrupt().recorded() as interrupt,
-        SensorWatch(log_path) as watch,
-    ):
-        progress.show("Looking at this PC …")
-        inventory = watch.inventory()
-        progress.show("Asking PyTorch …")
-        engine, absence = None, ""
-        try:
-            engine = _ask_engine(inventory, interrupt, log_path)
-        except HeldEngineError:
-            inventory = _silent(inventory)
-        except NoEngineError as error:
-            absence = str(error)
-        probe = None
-        has_cards = any(card.is_cudas for card in inventory.cards)
-        has_cuda = has_cards and engine is not None and engine.cuda_build
-        if has_cuda and not options.no_kernel and TARGET.pc is None:
-            progress.show("Running a small kernel on each card …")
-            probe = probe_pc(log_path, load_s=_LOAD_S, is_over=lambda: interrupt.is_asked)
-        if interrupt.is_asked:
-            raise KeyboardInterrupt
-        readings = watch.readings()
-    findings = find(
-        inventory, engine, probe=probe, readings=readings, absence=absence, system=TARGET.system,
-        program=OF_ANOTHER_PC if TARGET.pc is not None else None,
-    )  # fmt: skip
-    if options.json:
-        print_json("findings", findings_value(findings))
-    else:
-        for line in (*identity_lines(inventory, engine, probe), *verdict_lines(findings)):
-            print_line(line, style=_STYLES.get(line.split("]")[0], ""))
-    return DONE if is_usable(findings) else FAILED
-
-
-def verdict_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield the findings as terminal lines, each with its evidence and next step."""
-    for finding in findings:
-        yield f"{_MARKS[finding.tone]} {finding.sentence}"
-        if finding.detail:
-            yield f"          ({finding.code}: {finding.detail})"
-        if finding.command:
-            where = f" on {TARGET.pc.name}" if TARGET.pc is not None else ""
-            yield Typed(f"          next{where}: {finding.command}")
-
-
-def identity_lines(
-    inventory: Inventory, engine: EngineDescribed | None, probe: PcProbed | None
-) -> Iterator[str]:
-    """Yield each card with its identifiers, then the versions that the findings rest on."""
-    for card in inventory.cards:
-        yield f"{card.short_name}: {identity_line(card)}"
-    if engine is not None:
-        kernel = "tested with a real kernel" if probe else "no kernel was run"
-        yield f"PyTorch {engine.torch_version}, built for {engine.built_for}; {kernel}"
-    yield f"Driver: {inventory.driver.version or inventory.driver.error or 'unknown'}"
-    yield ""
-
-
-def _ask_engine(inventory: Inventory, interrupt: Interrupt, log_path: Path) -> EngineDescribed:
-    """Return the engine's description of itself."""
-    try:
-        engine = new_engine(log_path)
-        with closing(engine), Progress() as progress:
-            return describe_beside(inventory, CommandEngine(engine, interrupt, progress))
-    except (HeldEngineError, NoEngineError):
-        raise
-    except StudioError as error:
-        message = f"PyTorch did not start: {error}"
-        raise StudioError(error.kind, message) from error
-
-
-def _silent(inventory: Inventory) -> Inventory:
-    driver = msgspec.structs.replace(inventory.driver, is_silent=True)
-    return msgspec.structs.replace(inventory, driver=driver)
-
-
-_NO_KERNEL = Option(
-    "--no-kernel", "check versions and capabilities only; creates no CUDA context",
-    action="store_true",
-)  # fmt: skip
-_EVERYWHERE = Option(
-    "--everywhere",
-    "look at every PyTorch on this PC, or in these folders, and say which one is wrong for your "
-    "card; only reads",
-    nargs="*", metavar="FOLDER",
-)  # fmt: skip
-_RUN_KERNEL = Option(
-    "--run", "with --everywhere: run a small kernel in each Python as well",
-    dest="run_kernel", action="store_true",
-)  # fmt: skip
-
-_DOCTOR = Command(
-    about="Checks whether PyTorch can use your cards, and says what to do if it cannot. Runs a "
-    "real kernel on each card, in a separate process. Exit status: 0 if PyTorch can use a card, "
-    "otherwise 1.",
-    run=_diagnose,
-    options=(_NO_KERNEL, _EVERYWHERE, _RUN_KERNEL),
-    json=JSON_OBJECT,
-)
-
+# ── devices ──────────────────────────────────────────────────────────────────────────────────────
 
 _WATCH_S = 1.0
-_HOW_TO_GET_THE_WINDOW = (
-    "The window shows live curves and your card's memory: start GPU Studio on a desktop, or "
-    "connect with “ssh -X”. “{help}” lists the terminal commands."
-)
 
 
-def _run(options: argparse.Namespace, log_path: Path) -> int:
-    """Print the devices, PyTorch and the driver; return the exit status."""
+@command(
+    Option(
+        "--watch", "show the cards' sensors once a second, until Ctrl-C", action="store_true"
+    ),
+    json=JSON_OBJECT,
+)  # fmt: skip
+def _show(options: argparse.Namespace, log_path: Path) -> int:
+    """List the devices in this PC, and whether PyTorch can use them."""
     if options.watch:
         return _watch(log_path, as_json=options.json)
     description: EngineDescribed | None = None
@@ -287,20 +98,17 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         progress.show("Asking the graphics drivers …")
         adapters, lack = _adapters(inventory, log_path)
     snapshot = PcSnapshot(inventory=inventory, engine=description, memory=reads)
-    if options.json:
-        print_json("devices", pc_value(snapshot, error) | {"adapters": adapters})
-        return FAILED if description is None and not is_missing else DONE
-    for line in report_text(snapshot, masked=False).splitlines():
-        print_line(line)
-    _print_lines(_adapter_section(adapters, lack, inventory))
-    if is_missing:
-        _print_lines(missing_lines(inventory, error))
-        return DONE
-    if description is None:
-        print_line(f"PyTorch did not start: {error}")
-        return FAILED
-    _print_lines(finding_lines(inventory, description))
-    return DONE
+
+    def lines() -> Iterator[str]:
+        yield from report_text(snapshot, masked=False).splitlines()
+        yield from _adapter_lines(adapters, lack, inventory)
+        if is_missing or description is not None:
+            yield from _finding_lines(inventory, description, error)
+        else:
+            yield f"PyTorch did not start: {error}"
+
+    give("devices", pc_value(snapshot, error) | {"adapters": adapters}, lines(), options)
+    return FAILED if description is None and not is_missing else DONE
 
 
 def _adapters(inventory: Inventory, log_path: Path) -> tuple[tuple[Adapter, ...], str]:
@@ -317,9 +125,7 @@ def _adapters(inventory: Inventory, log_path: Path) -> tuple[tuple[Adapter, ...]
     return found.adapters, found.cuda_reason or ""
 
 
-def _adapter_section(
-    adapters: Sequence[Adapter], lack: str, inventory: Inventory
-) -> Iterator[str | Typed]:
+def _adapter_lines(adapters: Sequence[Adapter], lack: str, inventory: Inventory) -> Iterator[str]:
     if not (adapters or lack):
         return
     yield "Without PyTorch (Vulkan and the like)"
@@ -330,6 +136,32 @@ def _adapter_section(
         usual = ",".join(one.address for one in usual_adapters(adapters))
         yield Typed(f"    {typed(f'gpu-studio bench matmul --device cpu,{usual}')}")
     yield ""
+
+
+def _read_allocators(work: CommandEngine, description: EngineDescribed) -> dict[str, MemoryRead]:
+    """Return the memory that PyTorch holds on each card, by address, without a CUDA context.
+
+    An engine that has not used a card yet holds none: the reading is 0.
+    """
+    reads = {}
+    for address in description.card_addresses:
+        read = work.answer(ReadMemory(device=address), MemoryRead)
+        reads[address] = msgspec.structs.replace(
+            read, allocated_bytes=read.allocated_bytes or 0, reserved_bytes=read.reserved_bytes or 0
+        )
+    return reads
+
+
+def _finding_lines(
+    inventory: Inventory, description: EngineDescribed | None, absence: str = ""
+) -> Iterator[str]:
+    """Yield the findings, worst first, each with its next step; why PyTorch is absent is one."""
+    for finding in find(inventory, description, absence=absence):
+        yield finding.sentence
+        if finding.code == "engine_missing":
+            yield f"    {finding.detail}"
+        if finding.command:
+            yield Typed(f"    {finding.command}")
 
 
 def _watch(log_path: Path, *, as_json: bool) -> int:
@@ -362,48 +194,7 @@ def _processor_line(cpu: Device) -> str:
     return f"{cpu.name}: {', '.join(filter(None, parts))}"
 
 
-def _print_lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        print_line(line)
-
-
-def _read_allocators(work: CommandEngine, description: EngineDescribed) -> dict[str, MemoryRead]:
-    """Return the memory that PyTorch holds on each card, by address, without a CUDA context.
-
-    An engine that has not used a card yet holds none: the reading is 0.
-    """
-    reads = {}
-    for address in description.card_addresses:
-        read = work.answer(ReadMemory(device=address), MemoryRead)
-        reads[address] = msgspec.structs.replace(
-            read, allocated_bytes=read.allocated_bytes or 0, reserved_bytes=read.reserved_bytes or 0
-        )
-    return reads
-
-
-def summary_lines(inventory: Inventory, description: EngineDescribed | None) -> Iterator[str]:
-    """Yield the processor, and the table of the cards with PyTorch and the driver."""
-    yield inventory.cpu.name
-    yield from card_table(PcSnapshot(inventory=inventory, engine=description))
-    yield ""
-
-
-def finding_lines(inventory: Inventory, description: EngineDescribed) -> Iterator[str]:
-    """Yield the findings, worst first, each with its next step."""
-    for finding in find(inventory, description):
-        yield finding.sentence
-        if finding.command:
-            yield Typed(f"    {finding.command}")
-
-
-def missing_lines(inventory: Inventory, reason: str) -> Iterator[str]:
-    """Yield what to do about a PyTorch that is missing, then what does not depend on it."""
-    for finding in find(inventory, None, absence=reason):
-        yield finding.sentence
-        if finding.code == "engine_missing":
-            yield f"    {finding.detail}"
-        if finding.command:
-            yield Typed(f"    {finding.command}")
+# ── without a command ────────────────────────────────────────────────────────────────────────────
 
 
 def show_first_look(log_path: Path) -> int:
@@ -418,56 +209,208 @@ def show_first_look(log_path: Path) -> int:
     try:
         engine = new_engine(log_path)
     except NoEngineError as error:
-        _print_lines(summary_lines(inventory, None))
-        _print_lines(missing_lines(inventory, str(error)))
-        print_line()
-        return _show_quick_look(log_path)
+        _print_summary(inventory, None, str(error))
+        with started_quick_engine(log_path) as (work, described):
+            return _compare(work, described, quick_look(described))
     with at_work(engine) as work:
         work.progress.show("Starting PyTorch …")
-        description = describe_beside(inventory, work)
+        described = describe_beside(inventory, work)
         work.progress.clear()
-        _print_lines(summary_lines(inventory, description))
-        _print_lines(finding_lines(inventory, description))
-        print_line()
-        from gpu_studio.cli.runs import BenchRuns, verdicts  # 20 ms
-
-        runs = BenchRuns(work, msgspec.structs.replace(description, workloads=()))
-        runs.make_all(first_look(addresses(description)))
-    print_line()
-    for sentence in verdicts(runs.results):
-        print_line(sentence)
-    print_line()
-    print_line(_how_to_get_the_window())
-    return runs.exit_status
+        _print_summary(inventory, described)
+        alone = msgspec.structs.replace(described, workloads=())  # none takes turns
+        return _compare(work, alone, first_look(addresses(described)))
 
 
-def _show_quick_look(log_path: Path) -> int:
-    """Print how the CPU and the cards compare without PyTorch; return the exit status."""
+def _print_summary(
+    inventory: Inventory, described: EngineDescribed | None, absence: str = ""
+) -> None:
+    table = card_table(PcSnapshot(inventory=inventory, engine=described))
+    findings = _finding_lines(inventory, described, absence)
+    for line in (inventory.cpu.name, *table, "", *findings, ""):
+        print_line(line)
+
+
+def _compare(work: CommandEngine, described: EngineDescribed, plan: Sequence[RunWorkload]) -> int:
+    """Make runs and say which device is faster; return the exit status."""
     from gpu_studio.cli.runs import BenchRuns, verdicts  # 20 ms
 
-    with started_quick_engine(log_path) as (work, described):
-        runs = BenchRuns(work, described)
-        requests = quick_look(described)
-        for workload in dict.fromkeys(request.workload for request in requests):
-            runs.make_all([one for one in requests if one.workload == workload])
-    print_line()
-    _print_lines(verdicts(runs.results))
-    print_line()
-    print_line(_how_to_get_the_window())
+    runs = BenchRuns(work, described)
+    for workload in dict.fromkeys(one.workload for one in plan):
+        runs.make_all([one for one in plan if one.workload == workload])
+    how = (
+        "The window shows live curves and your card's memory: start GPU Studio on a desktop, or "
+        f"connect with “ssh -X”. “{typed('gpu-studio --help')}” lists the terminal commands."
+    )
+    for line in ("", *verdicts(runs.results), "", how):
+        print_line(line)
     return runs.exit_status
 
 
-def _how_to_get_the_window() -> str:
-    return _HOW_TO_GET_THE_WINDOW.format(help=typed("gpu-studio --help"))
+# ── doctor ───────────────────────────────────────────────────────────────────────────────────────
+
+_LOAD_S = 0.6  # three readings long
+_MARKS = {
+    Tone.GOOD: "[ok]     ", Tone.PLAIN: "[note]   ", Tone.AMBER: "[warning]",
+    Tone.FAILURE: "[problem]",
+}  # fmt: skip
 
 
-_WATCH = Option(
-    "--watch", "show the cards' sensors once a second, until Ctrl-C", action="store_true"
-)
-_DEVICES = Command(
-    about="List the devices in this PC, and whether PyTorch can use them.",
-    run=_run,
-    options=(_WATCH,),
+@command(
+    Option(
+        "--no-kernel", "check versions and capabilities only; creates no CUDA context",
+        action="store_true",
+    ),
+    Option(
+        "--everywhere",
+        "look at every PyTorch on this PC, or in these folders, and say which one is wrong for "
+        "your card; only reads",
+        nargs="*", metavar="FOLDER",
+    ),
+    Option(
+        "--run", "with --everywhere: run a small kernel in each Python as well",
+        dest="run_kernel", action="store_true",
+    ),
     json=JSON_OBJECT,
-)
-COMMANDS = {"devices": _DEVICES, "doctor": _DOCTOR}
+)  # fmt: skip
+def _diagnose(options: argparse.Namespace, log_path: Path) -> int:
+    """Check whether PyTorch can use your cards, and say what to do if it cannot.
+
+    Runs a real kernel on each card, in a separate process. Exit status: 0 if PyTorch can use a
+    card, otherwise 1.
+    """
+    if options.everywhere is not None:
+        return _look_everywhere(options, log_path)
+    if options.run_kernel:
+        raise WrongUseError("--run belongs to --everywhere.")
+    with (
+        Progress() as progress,
+        Interrupt().recorded() as interrupt,
+        SensorWatch(log_path) as watch,
+    ):
+        progress.show("Looking at this PC …")
+        inventory = watch.inventory()
+        progress.show("Asking PyTorch …")
+        described, absence = None, ""
+        try:
+            described = _ask_engine(inventory, interrupt, log_path)
+        except HeldEngineError:
+            driver = msgspec.structs.replace(inventory.driver, is_silent=True)
+            inventory = msgspec.structs.replace(inventory, driver=driver)
+        except NoEngineError as error:
+            absence = str(error)
+        probe = None
+        has_cards = any(card.is_cudas for card in inventory.cards)
+        has_cuda = has_cards and described is not None and described.cuda_build
+        if has_cuda and not options.no_kernel and TARGET.pc is None:
+            progress.show("Running a small kernel on each card …")
+            probe = probe_pc(log_path, load_s=_LOAD_S, is_over=lambda: interrupt.is_asked)
+        if interrupt.is_asked:
+            raise KeyboardInterrupt
+        readings = watch.readings()
+    findings = find(
+        inventory, described, probe=probe, readings=readings, absence=absence, system=TARGET.system,
+        program=OF_ANOTHER_PC if TARGET.pc is not None else None,
+    )  # fmt: skip
+    lines = (*_identity_lines(inventory, described, probe), *verdict_lines(findings))
+    give("findings", findings_value(findings), lines, options)
+    return DONE if is_usable(findings) else FAILED
+
+
+def verdict_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield the findings as terminal lines, each with its evidence and next step."""
+    for finding in findings:
+        yield f"{_MARKS[finding.tone]} {finding.sentence}"
+        if finding.detail:
+            yield f"          ({finding.code}: {finding.detail})"
+        if finding.command:
+            where = f" on {TARGET.pc.name}" if TARGET.pc is not None else ""
+            yield Typed(f"          next{where}: {finding.command}")
+
+
+def _identity_lines(
+    inventory: Inventory, engine: EngineDescribed | None, probe: PcProbed | None
+) -> Iterator[str]:
+    """Yield each card with its identifiers, then the versions that the findings rest on."""
+    for card in inventory.cards:
+        yield f"{card.short_name}: {identity_line(card)}"
+    if engine is not None:
+        kernel = "tested with a real kernel" if probe else "no kernel was run"
+        yield f"PyTorch {engine.torch_version}, built for {engine.built_for}; {kernel}"
+    yield f"Driver: {inventory.driver.version or inventory.driver.error or 'unknown'}"
+    yield ""
+
+
+def _ask_engine(inventory: Inventory, interrupt: Interrupt, log_path: Path) -> EngineDescribed:
+    """Return the engine's description of itself."""
+    try:
+        with at_work(new_engine(log_path), interrupt=interrupt) as work:
+            return describe_beside(inventory, work)
+    except (HeldEngineError, NoEngineError):
+        raise
+    except StudioError as error:
+        message = f"PyTorch did not start: {error}"
+        raise StudioError(error.kind, message) from error
+
+
+# ── doctor --everywhere ──────────────────────────────────────────────────────────────────────────
+
+_PYTHON_MARKS = {
+    pythons.PythonVerdict.WRONG: "[problem]",
+    pythons.PythonVerdict.UNSURE: "[unsure] ",
+    pythons.PythonVerdict.RIGHT: "[ok]     ",
+}
+
+
+def _look_everywhere(options: argparse.Namespace, log_path: Path) -> int:
+    """Print each PyTorch; return 0 if none is wrong, 1 if one is, 3 if the files do not tell."""
+    if TARGET.pc is not None:
+        raise WrongUseError("--everywhere looks at this PC; type it on the other one.")
+    folders = tuple(os.path.abspath(folder) for folder in options.everywhere)
+    for folder in folders:
+        if not os.path.exists(folder):
+            raise WrongUseError(f"There is no folder {folder}.")
+    with Progress() as progress, Interrupt().recorded() as interrupt:
+        progress.show("Looking for PyTorch …")
+        pc = this_pc(read_inventory(log_path))
+        question = AskPythons(folders=folders)
+        found = ask_for_pythons(question, call_child, lambda: interrupt.is_asked)
+        verdicts = pythons.judged(found.environments, pc)
+        for place, one in enumerate(verdicts if options.run_kernel else ()):
+            progress.show(f"Running a small kernel in {one.environment.program} …")
+            if kernel_command(one.environment) and not interrupt.is_asked:
+                ended = run_kernel(one.environment, call_command, lambda: interrupt.is_asked)
+                verdicts[place] = after_kernel(one, ended)
+        if interrupt.is_asked:
+            raise KeyboardInterrupt
+    lines: Iterable[str] = (
+        f"{pythons.headline(verdicts, pc)}.",
+        *(line for one in verdicts for line in _python_lines(one)),
+        *pythons.left_out_lines(found),
+        pythons.looked_line(found),
+    )
+    give("pythons", pythons.judged_value(found, verdicts), lines, options)
+    states = {one.verdict for one in verdicts}
+    if pythons.PythonVerdict.WRONG in states:
+        return FAILED
+    is_unsure = pythons.PythonVerdict.UNSURE in states or not found.is_whole
+    return DOUBTFUL if is_unsure else DONE
+
+
+def _python_lines(one: pythons.Judged) -> Iterator[str]:
+    """Yield a Python's verdict as terminal lines, with the line to copy."""
+    place, torch, line = one.environment, one.environment.torch, one.line
+    version = torch.version.partition("+")[0] or "of an unknown version"
+    mark = _PYTHON_MARKS[one.verdict]
+    yield f"{mark} {place.program}: PyTorch {version}, {one.build}. {one.reason}".rstrip()
+    yield f"          {place.folder}"
+    if one.covers:
+        yield f"          {pythons.cover_words(one)}"
+    if line.text:
+        yield Typed(f"          next: {line.text}")
+    if line.cmd:
+        yield Typed(f"          in cmd: {line.cmd}")
+    for words in filter(None, (line.why_none, line.note)):
+        yield f"          {words}"
+
+
+COMMANDS = {"devices": _show, "doctor": _diagnose}

@@ -15,17 +15,18 @@ from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.download import disk_trouble
 from gpu_studio.builds.shelf import BuildShelf, own_shelf, require_unused
 from gpu_studio.builds.wheel_folder import builds_in
-from gpu_studio.cli.answers import Interrupt, Stream
+from gpu_studio.cli.answers import LOOK_S, Interrupt, Stream
 from gpu_studio.cli.command import (
     DONE,
     FAILED,
     INTERRUPTED,
     JSON_OBJECT,
-    Command,
     Option,
     WrongUseError,
+    command,
+    group,
 )
-from gpu_studio.cli.output import Progress, complain, note, print_json, print_line
+from gpu_studio.cli.output import Progress, complain, give, note, print_json, print_line
 from gpu_studio.cli.pc import data_folder, read_inventory
 from gpu_studio.core.builds.progress import ENDS, InstallProgress, InstallStage
 from gpu_studio.core.builds.record import FAMILIES
@@ -51,52 +52,92 @@ _OWN_TORCH = (
 )
 _AMD = "rocm-"
 _BUILDS = listed([*(one for one in FAMILIES if not one.startswith(_AMD)), f"{_AMD}CHIP"])
-_LOOK_S = 0.1
 _STEP = 0.05  # of an installation, between two lines of a log
 
 
-def _list(options: argparse.Namespace, log_path: Path) -> int:
-    """Print the installed builds and the recommended one; return the exit status."""
+def _build(text: str) -> str:
+    if text not in FAMILIES:
+        chips = [one for one in FAMILIES if one.startswith(_AMD)]
+        builds = listed(chips) if text.startswith(_AMD) else _BUILDS
+        message = f"There is no build “{text[:40]}”; there are {builds}"
+        raise argparse.ArgumentTypeError(message)
+    return text
+
+
+def _build_or_auto(text: str) -> str:
+    return text if text == AUTO else _build(text)
+
+
+def _folder(text: str) -> Path:
+    path = Path(text).absolute()
+    if not path.is_dir():
+        message = f"“{text[:80]}” is not a folder; name the one with the wheels"
+        raise argparse.ArgumentTypeError(message)
+    return path
+
+
+_WHEELS = Option(
+    "--wheels", "a folder of wheels in place of a download; the network is not asked",
+    metavar="FOLDER", type=_folder,
+)  # fmt: skip
+
+
+@command(json=JSON_OBJECT)
+def _list(options: argparse.Namespace, log_path: Path) -> None:
+    """List the installed builds of PyTorch, and the one for this PC's cards."""
     shelf = _required_shelf()
     choice = _recommended(log_path)
-    used, unfinished_bytes = shelf.used(), shelf.unfinished_bytes()
-    if options.json:
-        rows = [
-            one._asdict() | {"is_used": one.family == used, "outdated": shelf.outdated(one)}
-            for one in shelf.records()
-        ]
-        value = {
-            "engines": rows, "recommended": choice.tag, "reason": choice.sentence,
-            "folder": str(shelf.root), "unfinished_bytes": unfinished_bytes,
-        }  # fmt: skip
-        print_json("engines", value)
-        return DONE
-    for one in shelf.records():
-        mark = "in use" if one.family == used else ""
-        size = format_size(one.size_bytes) if one.size_bytes else ""
-        parts = [one.torch_version, size, mark, shelf.outdated(one), one.note]
-        print_line(f"{build_title(one.family)}: {', '.join(filter(None, parts))}")
-    if not shelf.records():
-        print_line("No engine is installed.")
-    if unfinished_bytes:
-        print_line(f"Unfinished installations take {format_size(unfinished_bytes)}.")
-    print_line(f"Recommended: {build_title(choice.tag)}. {choice.sentence}")
-    record = shelf.record(choice.tag)
-    if record is None or not record.is_ready or shelf.outdated(record):
-        command = typed(f"gpu-studio engine install {choice.tag}")
-        print_line(f"“{command}” downloads it ({download_size(choice.tag)}).")
-    return DONE
+    records, used, unfinished_bytes = shelf.records(), shelf.used(), shelf.unfinished_bytes()
+    rows = [
+        one._asdict() | {"is_used": one.family == used, "outdated": shelf.outdated(one)}
+        for one in records
+    ]
+    value = {
+        "engines": rows, "recommended": choice.tag, "reason": choice.sentence,
+        "folder": str(shelf.root), "unfinished_bytes": unfinished_bytes,
+    }  # fmt: skip
+
+    def lines() -> Iterator[str]:
+        for one in records:
+            mark = "in use" if one.family == used else ""
+            size = format_size(one.size_bytes) if one.size_bytes else ""
+            parts = [one.torch_version, size, mark, shelf.outdated(one), one.note]
+            yield f"{build_title(one.family)}: {', '.join(filter(None, parts))}"
+        if not records:
+            yield "No engine is installed."
+        if unfinished_bytes:
+            yield f"Unfinished installations take {format_size(unfinished_bytes)}."
+        yield f"Recommended: {build_title(choice.tag)}. {choice.sentence}"
+        record = shelf.record(choice.tag)
+        if record is None or not record.is_ready or shelf.outdated(record):
+            words = typed(f"gpu-studio engine install {choice.tag}")
+            yield f"“{words}” downloads it ({download_size(choice.tag)})."
+
+    give("engines", value, lines(), options)
 
 
-def _run_install(options: argparse.Namespace, log_path: Path) -> int:
-    """Install a build and use it from now on; return the exit status."""
+@command(
+    Option(
+        "build", f"{_BUILDS}; auto, or nothing, is the one for this PC's cards, and then the best "
+        "build is used",
+        metavar="BUILD", type=_build_or_auto, default=AUTO, nargs="?",
+    ),
+    _WHEELS,
+    json=_JSON_STEPS,
+)  # fmt: skip
+def _install(options: argparse.Namespace, log_path: Path) -> int:
+    """Install a build of PyTorch, and use it from now on.
+
+    Ctrl-C pauses; the same command continues the download where it stopped.
+    """
     shelf = _required_shelf()
     family, reason = options.build, ""
     if options.build == AUTO:
         choice = _recommended(log_path)
         family, reason = choice.tag, choice.sentence
-        if options.wheels is not None:
-            family = _family_in(options.wheels, family)
+        if options.wheels is not None:  # the wanted build, or the best one that the folder has
+            found = builds_in(options.wheels)
+            family = family if family in found or not found else found[-1]
     terminal = _Terminal(family, reason, as_json=options.json)
     record = shelf.record(family)
     if record is not None and record.is_ready and not shelf.outdated(record):
@@ -110,8 +151,13 @@ def _run_install(options: argparse.Namespace, log_path: Path) -> int:
     return DONE
 
 
-def _run_repair(options: argparse.Namespace, _log_path: Path) -> int:
-    """Look at every file of a build, and install again what is damaged; return the status."""
+@command(
+    Option("build", "the build; without one, that in use", metavar="BUILD", type=_build, nargs="?"),
+    _WHEELS,
+    json=_JSON_STEPS,
+)
+def _repair(options: argparse.Namespace, _log_path: Path) -> int:
+    """Look at every file of a build, and install again what is damaged."""
     shelf = _required_shelf()
     family = options.build or shelf.used()
     if not family or shelf.record(family) is None:
@@ -128,7 +174,7 @@ def _run(shelf: BuildShelf, what: str, wheels: Path | None, terminal: _Terminal)
         stream = Stream(_progress(shelf, child, terminal.family, what, wheels))
         try:
             while not stream.has_ended:
-                progress = stream.wait(_LOOK_S)
+                progress = stream.wait(LOOK_S)
                 if progress is not None:
                     last = progress.stage
                     terminal.show(progress)
@@ -157,28 +203,33 @@ def _progress(
         yield InstallProgress(InstallStage.FAILED, trouble=trouble)
 
 
-def _use(options: argparse.Namespace, _log_path: Path) -> int:
-    """Use an installed build from now on; return the exit status."""
+@command(
+    Option("build", "the build; auto is the best one", metavar="BUILD", type=_build_or_auto),
+    json=JSON_OBJECT,
+)
+def _use(options: argparse.Namespace, _log_path: Path) -> None:
+    """Use another installed build from now on."""
     shelf, family = _required_shelf(), options.build
     if family != AUTO:
         record = shelf.record(family)
         if record is None:
             raise _not_installed(family)
-        again = typed(f"gpu-studio engine install {family}")
+        problem = ""
         if not record.is_ready:
             repair = typed(f"gpu-studio engine repair {family}")
-            message = f"The {build_title(family)} cannot be used: {record.note}. Type “{repair}”."
-            raise StudioError(FailureKind.INTERNAL, message)
-        if not shelf.is_loadable(record):
-            message = f"{shelf.outdated(record)} Type “{again}” to make it again."
-            raise StudioError(FailureKind.INTERNAL, message)
+            problem = f"The {build_title(family)} cannot be used: {record.note}. Type “{repair}”."
+        elif not shelf.is_loadable(record):
+            again = typed(f"gpu-studio engine install {family}")
+            problem = f"{shelf.outdated(record)} Type “{again}” to make it again."
+        if problem:
+            raise StudioError(FailureKind.INTERNAL, problem)
     shelf.write_wanted(shelf.wanted()._replace(used="" if family == AUTO else family))
-    _show_used(shelf, options, {})
-    return DONE
+    give("engine_changed", {"used": shelf.used()}, [_used_line(shelf)], options)
 
 
-def _remove(options: argparse.Namespace, _log_path: Path) -> int:
-    """Remove a build, or what an unfinished installation of it has left; return the status."""
+@command(Option("build", "the build", metavar="BUILD", type=_build), json=JSON_OBJECT)
+def _remove(options: argparse.Namespace, _log_path: Path) -> None:
+    """Remove a build, or what an unfinished installation of it has left. Your results stay."""
     shelf, family = _required_shelf(), options.build
     before_bytes = shelf.size_bytes(family) + shelf.downloads_bytes()
     record = shelf.record(family)
@@ -200,20 +251,14 @@ def _remove(options: argparse.Namespace, _log_path: Path) -> int:
         message = f"{error.trouble.sentence} {terminal_action(error.trouble, family)}"
         raise StudioError(FailureKind.INTERNAL, message) from error
     freed_bytes = before_bytes - shelf.size_bytes(family) - shelf.downloads_bytes()
-    if not options.json:
-        print_line(f"Removed the {build_title(family)}: {format_size(freed_bytes)} are free again.")
-    _show_used(shelf, options, {"removed": family, "freed_bytes": freed_bytes})
-    return DONE
+    removed = f"Removed the {build_title(family)}: {format_size(freed_bytes)} are free again."
+    value = {"removed": family, "freed_bytes": freed_bytes, "used": shelf.used()}
+    give("engine_changed", value, [removed, _used_line(shelf)], options)
 
 
-def _show_used(shelf: BuildShelf, options: argparse.Namespace, value: dict[str, object]) -> None:
+def _used_line(shelf: BuildShelf) -> str:
     used = shelf.used()
-    if options.json:
-        print_json("engine_changed", value | {"used": used})
-    elif used:
-        print_line(f"The {build_title(used)} is used from now on.")
-    else:
-        print_line("No engine is installed.")
+    return f"The {build_title(used)} is used from now on." if used else "No engine is installed."
 
 
 class _Terminal:
@@ -284,15 +329,9 @@ def _evidence(trouble: Trouble, family: str) -> list[str]:
     """Return the lines below a trouble: the command for another PC, or the details to report."""
     if trouble.kind is TroubleKind.FOLDER:
         choice = choice_of_tag(family)
-        command = choice.download_command(sys.version_info[:2], own_platform_key())
-        return ["To fill a folder of wheels on another PC:", f"  {command}"]
+        words = choice.download_command(sys.version_info[:2], own_platform_key())
+        return ["To fill a folder of wheels on another PC:", f"  {words}"]
     return [f"  {line}" for line in trouble.detail.splitlines()]
-
-
-def _family_in(wheels: Path, wanted: str) -> str:
-    """Return the wanted build, or the best one that a folder of wheels has."""
-    found = builds_in(wheels)
-    return wanted if wanted in found or not found else found[-1]
 
 
 def _not_installed(family: str) -> StudioError:
@@ -316,83 +355,12 @@ def _required_shelf() -> BuildShelf:
     return shelf
 
 
-def _build(text: str) -> str:
-    if text not in FAMILIES:
-        chips = [one for one in FAMILIES if one.startswith(_AMD)]
-        builds = listed(chips) if text.startswith(_AMD) else _BUILDS
-        message = f"There is no build “{text[:40]}”; there are {builds}"
-        raise argparse.ArgumentTypeError(message)
-    return text
-
-
-def _build_or_auto(text: str) -> str:
-    return text if text == AUTO else _build(text)
-
-
-def _folder(text: str) -> Path:
-    path = Path(text).absolute()
-    if not path.is_dir():
-        message = f"“{text[:80]}” is not a folder; name the one with the wheels"
-        raise argparse.ArgumentTypeError(message)
-    return path
-
-
-_WHEELS = Option(
-    "--wheels", "a folder of wheels in place of a download; the network is not asked",
-    metavar="FOLDER", type=_folder,
-)  # fmt: skip
-_INSTALL = Option(
-    "build", f"{_BUILDS}; auto, or nothing, is the one for this PC's cards, and then the best "
-    "build is used",
-    metavar="BUILD", type=_build_or_auto, default=AUTO, nargs="?",
-)  # fmt: skip
-_USE = Option("build", "the build; auto is the best one", metavar="BUILD", type=_build_or_auto)
-_REPAIR = Option(
-    "build", "the build; without one, that in use", metavar="BUILD", type=_build, nargs="?"
-)
-_REMOVE = Option("build", "the build", metavar="BUILD", type=_build)
-_COMMAND = Command(
-    about="List, install, choose, repair or remove the builds of PyTorch that GPU Studio uses. "
-    "“engine BUILD” is short for “engine install BUILD”, and “engine” for “engine list”.",
-    parts={
-        "list": Command(
-            help="list the installed builds",
-            about="List the installed builds of PyTorch, and the one for this PC's cards.",
-            run=_list,
-            json=JSON_OBJECT,
-        ),
-        "install": Command(
-            help="install a build, and use it from now on",
-            about="Install a build of PyTorch, and use it from now on. Ctrl-C pauses; the same "
-            "command continues the download where it stopped.",
-            run=_run_install,
-            options=(_INSTALL, _WHEELS),
-            json=_JSON_STEPS,
-        ),
-        "use": Command(
-            help="use another installed build from now on",
-            about="Use another installed build from now on.",
-            run=_use,
-            options=(_USE,),
-            json=JSON_OBJECT,
-        ),
-        "repair": Command(
-            help="look at every file of a build, and install again what is damaged",
-            about="Look at every file of a build, and install again what is damaged.",
-            run=_run_repair,
-            options=(_REPAIR, _WHEELS),
-            json=_JSON_STEPS,
-        ),
-        "remove": Command(
-            help="remove a build, or what an unfinished installation has left",
-            about="Remove a build, or what an unfinished installation of it has left. Your results "
-            "stay.",
-            run=_remove,
-            options=(_REMOVE,),
-            json=JSON_OBJECT,
-        ),
-    },
-    usual_part="install",
-    bare_part="list",
-)
-COMMANDS = {"engine": _COMMAND}
+COMMANDS = {
+    "engine": group(
+        "List, install, choose, repair or remove the builds of PyTorch that GPU Studio uses. "
+        "“engine BUILD” is short for “engine install BUILD”, and “engine” for “engine list”.",
+        {"list": _list, "install": _install, "use": _use, "repair": _repair, "remove": _remove},
+        usual_part="install",
+        bare_part="list",
+    )
+}

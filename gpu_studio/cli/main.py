@@ -18,6 +18,7 @@ from importlib import import_module
 from pathlib import Path
 
 from gpu_studio.cli.command import (
+    DONE,
     FAILED,
     INTERRUPTED,
     WRONG_USE,
@@ -185,8 +186,8 @@ def _run(options: argparse.Namespace) -> int:
         from gpu_studio.cli.output import kept_quiet
 
         with kept_quiet(options.quiet):
-            status: int = options.run(options, _start_log())
-        return status
+            status: int | None = options.run(options, _start_log())
+        return status or DONE
     from gpu_studio.cli.devices import show_first_look
 
     return show_first_look(_start_log())

@@ -9,20 +9,31 @@ from pathlib import Path
 
 import shtab
 
-from gpu_studio.cli.command import DONE, Command, Option
+from gpu_studio.cli.command import Option, command
 from gpu_studio.core.program_version import program_title
 
 _FILES = {"FILE": shtab.FILE, "MODEL|FILE": shtab.FILE, "FOLDER": shtab.DIRECTORY}
 
 
-def _complete(options: argparse.Namespace, _log_path: Path) -> int:
-    """Print the script; return the exit status."""
+@command(
+    Option(
+        "shell", ", ".join(shtab.SUPPORTED_SHELLS), choices=shtab.SUPPORTED_SHELLS, metavar="SHELL"
+    ),
+    json="",
+)
+def _complete(options: argparse.Namespace, _log_path: Path) -> None:
+    """Print a script that completes the commands, options and files of gpu-studio.
+
+    Your shell does so when you press Tab. For bash, add eval "$(gpu-studio completion bash)" to
+    ~/.bashrc; for zsh, write the output to a file _gpu-studio in $fpath; for fish, to
+    ~/.config/fish/completions/gpu-studio.fish; for PowerShell, add gpu-studio completion powershell
+    | Out-String | Invoke-Expression to $PROFILE.
+    """
     from gpu_studio.cli.main import COMMANDS, build_parser
 
     parser = build_parser([*COMMANDS], program="gpu-studio")
     _mark_files(parser)
     sys.stdout.write(shtab.complete(parser, shell=options.shell))
-    return DONE
 
 
 def _mark_files(parser: argparse.ArgumentParser) -> None:
@@ -33,21 +44,6 @@ def _mark_files(parser: argparse.ArgumentParser) -> None:
                 _mark_files(part)
         elif action.metavar in _FILES:
             action.complete = _FILES[action.metavar]  # type: ignore[attr-defined]
-
-
-_SHELL = Option(
-    "shell", ", ".join(shtab.SUPPORTED_SHELLS), choices=shtab.SUPPORTED_SHELLS, metavar="SHELL"
-)
-_COMPLETION = Command(
-    about="Print a script that completes the commands, options and files of gpu-studio when you "
-    'press Tab. For bash, add eval "$(gpu-studio completion bash)" to ~/.bashrc; for zsh, write '
-    "the output to a file _gpu-studio in $fpath; for fish, to "
-    "~/.config/fish/completions/gpu-studio.fish; for PowerShell, add gpu-studio completion "
-    "powershell | Out-String | Invoke-Expression to $PROFILE.",
-    run=_complete,
-    options=(_SHELL,),
-    json="",
-)
 
 
 STATUS = {
@@ -93,11 +89,11 @@ def _commands(parser: argparse.ArgumentParser, name: str) -> Iterator[str]:
     for action in parser._actions:
         if not isinstance(action, argparse._SubParsersAction):
             continue
-        for word, command in action.choices.items():
+        for word, part in action.choices.items():
             yield f".SS {_literal(f'{name} {word}'.strip())}"
-            yield _literal(command.description or "")
-            yield from _options(command)
-            yield from _commands(command, f"{name} {word}")
+            yield _literal(part.description or "")
+            yield from _options(part)
+            yield from _commands(part, f"{name} {word}")
 
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
@@ -121,15 +117,10 @@ def _literal(text: str) -> str:
     return f"\\&{plain}" if plain[:1] in (".", "'") else plain
 
 
-def _print_manual(_options: argparse.Namespace, _log_path: Path) -> int:
-    """Print the manual page; return the exit status."""
+@command(json="")
+def _print_manual(_options: argparse.Namespace, _log_path: Path) -> None:
+    """Print the manual page, for man(1): pipe it into “man -l -”."""
     sys.stdout.write(manual())
-    return DONE
 
 
-_MANUAL = Command(
-    about="Print the manual page, for man(1): pipe it into “man -l -”",
-    run=_print_manual,
-    json="",
-)
-COMMANDS = {"completion": _COMPLETION, "manual": _MANUAL}
+COMMANDS = {"completion": _complete, "manual": _print_manual}

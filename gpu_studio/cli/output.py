@@ -27,6 +27,8 @@ from gpu_studio.core.user_file import write_atomically
 from gpu_studio.process.child_call import ChildCall
 
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from rich.console import Console
     from rich.live import Live
 
@@ -172,16 +174,26 @@ def plain(text: str) -> str:
     return plain_text(text.replace("\u202f", " "))
 
 
+# What a line that begins so is printed in.
+_STYLES = {
+    "[ok]": "green", "[warning]": "yellow", "[unsure]": "yellow", "[problem]": "bold red",
+    "in doubt: ": "yellow",
+}  # fmt: skip
+
+
 def print_line(text: str = "", *, style: str = "", indent: int | None = None) -> None:
     """Write a line of the result.
 
     Args:
         text: the line.
-        style: its color, as rich names it, for a terminal that has colors.
+        style: its color, as rich names it, for a terminal that has colors; a line that begins
+            with a mark has the mark's.
         indent: where a terminal continues the words that do not fit; by default below its first
             word. A `Typed` line stays whole.
     """
-    _write(sys.stdout, text, style, indent)
+    begin = text.lstrip()
+    mark = next((color for mark, color in _STYLES.items() if begin.startswith(mark)), "")
+    _write(sys.stdout, text, style or mark, indent)
 
 
 def note(text: str) -> None:
@@ -247,10 +259,20 @@ def print_event(event: Message) -> None:
     print_json(fields.pop("type"), fields)
 
 
-def print_list(name: str, values: Sequence[object], lines: Iterable[str], *, as_json: bool) -> None:
-    """Write a list, as lines or as one JSON object with this name for the values."""
-    if as_json:
-        print_json(name, {name: values})
+def give(
+    kind: str, value: object, lines: Iterable[str], options: Namespace, *, name: str = ""
+) -> None:
+    """Write a command's answer, as lines or as one JSON object.
+
+    Args:
+        kind: the object's ``type``.
+        value: its fields; with a ``name``, its only one.
+        lines: the same in words; they are made only if they are shown.
+        options: what was typed.
+        name: of the only field.
+    """
+    if options.json:
+        print_json(kind, {name: value} if name else value)
         return
     for line in lines:
         print_line(line)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from gpu_studio.cli.command import WrongUseError
 from gpu_studio.cli.output import note
 from gpu_studio.core import limits
 from gpu_studio.core.benchmark.recording_writer import system_name
-from gpu_studio.core.device_name import CPU, DeviceName, address_at
+from gpu_studio.core.device_name import CPU, DeviceName, address_at, is_cpu
+from gpu_studio.core.devices.adapters import is_adapter
 from gpu_studio.core.devices.devices import Inventory, Reading
 from gpu_studio.core.engine import Engine, EngineEnvironment
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -34,6 +35,7 @@ from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.other_pc import OtherPc, pc_from_text
 from gpu_studio.core.packages_folder import has_own_torch
 from gpu_studio.core.program_form import typed
+from gpu_studio.core.texts import listed
 from gpu_studio.engine.client import ProcessEngine, QuickEngine
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.line.clients import LineEngine, LineHello, LineSensors
@@ -307,6 +309,38 @@ def _why_no_engine(shelf: BuildShelf) -> str:
         if record.is_ready:
             return f"{shelf.outdated(record)} Type “{command}” to make it again."
     return f"PyTorch is not installed yet. Type “{command}” to install it."
+
+
+def is_without_torch(devices: Sequence[str] | None) -> bool:
+    """Return whether these devices are used without PyTorch, and say so if it is missing.
+
+    Raises:
+        WrongUseError: some need it, and others are adapters.
+    """
+    named = devices or ()
+    adapters = [one for one in named if is_adapter(one)]
+    with_torch = [one for one in named if not (is_adapter(one) or is_cpu(one))]
+    if adapters and (with_torch or TARGET.pc is not None):
+        others = with_torch or [TARGET.pc.name] if TARGET.pc is not None else with_torch
+        raise WrongUseError(
+            f"{adapters[0]} is measured without PyTorch, and only on this PC: measure "
+            f"{listed(others)} in a run of its own."
+        )
+    if adapters or with_torch or has_engine():
+        return bool(adapters)
+    note(
+        "PyTorch is not installed, so this measures without it: with NumPy on the CPU, and with "
+        "Vulkan or DirectX 12 on your cards."
+    )
+    return True
+
+
+def engine_for(
+    devices: Sequence[str] | None, log_path: Path, *, is_json: bool
+) -> AbstractContextManager[tuple[CommandEngine, EngineDescribed]]:
+    """Start the engine that devices need, for one command; see `is_without_torch`."""
+    start = started_quick_engine if is_without_torch(devices) else started_engine
+    return start(log_path, is_json=is_json)
 
 
 @contextmanager

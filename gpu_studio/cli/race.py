@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import RunPrinter
-from gpu_studio.cli.command import Command, Option, WrongUseError
+from gpu_studio.cli.command import Option, WrongUseError, command
 from gpu_studio.cli.output import (
     TerminalTable,
     complain,
@@ -17,12 +17,13 @@ from gpu_studio.cli.output import (
     print_line,
     save,
 )
-from gpu_studio.cli.pc import check_device, has_engine, started_engine, started_quick_engine
+from gpu_studio.cli.pc import check_device, engine_for
 from gpu_studio.cli.runs import IN_DOUBT, RECORDING, Recorder, processor_name
+from gpu_studio.core.benchmark.refusal import dtype_refusal
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.device_name import CPU, address_at, address_there, is_cpu
 from gpu_studio.core.devices.access import usable_cards
-from gpu_studio.core.devices.adapters import is_adapter, usual_adapters
+from gpu_studio.core.devices.adapters import usual_adapters
 from gpu_studio.core.messages.race_messages import (
     MOST_CONTESTANTS,
     FrameReady,
@@ -79,8 +80,42 @@ _MOST_THREADS = 4096
 _NAMES = [picture.name for picture in PICTURES]
 
 
-def _run(options: argparse.Namespace, log_path: Path) -> int:
-    """Run a race; return the exit status."""
+@command(
+    Option(
+        "picture", "; ".join(f"{one.name}: {one.race.limit}" for one in PICTURES if one.race),
+        choices=_NAMES, metavar="|".join(_NAMES),
+    ),
+    Option(
+        "--picture", "with learn: the picture to learn, a PNG, JPEG, WebP, BMP or GIF",
+        metavar="FILE", type=Path, dest="photo",
+    ),
+    Option("--size", "the size (default: the picture's own)", metavar="N", type=types.size),
+    Option(
+        "--device", "cpu, cuda:0, … (default: the CPU and the first card that PyTorch can use)",
+        metavar="D[,D…]", type=types.devices,
+    ),
+    Option(
+        "--threads", "CPU threads; each number is a contestant (default: all). The same number "
+        "twice races the CPU against itself: the noise of this PC",
+        metavar="N[,N…]", type=types.positive_numbers(_MOST_THREADS),
+    ),
+    Option(
+        "--dtype", "float32, float16, …; each is a contestant",
+        metavar="T[,T…]", type=types.dtypes, default=["float32"],
+    ),
+    *types.settings(RunWorkload, "race", time=DEFAULT_BUDGET_S),
+    types.save(
+        "write the result as a picture that can be raced again, or record every event so that any "
+        "PC can replay it; repeatable",
+        ".png", RECORDING, action="append", default=[],
+    ),
+    Option("--frames", "keep the pictures in the recording as well", action="store_true"),
+)  # fmt: skip
+def _race(options: argparse.Namespace, log_path: Path) -> int:
+    """Let the CPU and your card draw the same picture, in turns, and see which is faster.
+
+    Without a card, one CPU thread races all of them.
+    """
     picture = next(one for one in PICTURES if one.name == options.picture)
     assert picture.race is not None
     if options.photo is not None and picture.name != LEARN.name:
@@ -89,12 +124,8 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     saved = types.by_ending(options.save)
     if options.frames and RECORDING not in saved:
         raise WrongUseError(f"--frames is for a recording: name it, as --save race{RECORDING}.")
-    without = any(map(is_adapter, options.device or ()))
-    start = started_quick_engine if without or not has_engine() else started_engine
-    with (
-        SleepBlock("A race"),
-        start(log_path, is_json=options.json) as (work, described),
-    ):
+    engine = engine_for(options.device, log_path, is_json=options.json)
+    with SleepBlock("A race"), engine as (work, described):
         contestants = _contestants(options, picture, described)
         recorder = Recorder(log_path, as_json=options.json, path=saved.get(RECORDING))
         recorder.begin(described, {picture.name}, {one.device for one in contestants})
@@ -115,10 +146,8 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         side.label = contestant_name(side.run, runs)
     recorder.save(runs, kept_frames(sides) if options.frames else None)
     if (path := saved.get(".png")) is not None:
-        devices = [run.request.device for run in runs]
-        race = Moment(picture, sides, devices, verdict=verdict)
+        race = Moment(picture, sides, [run.request.device for run in runs], verdict=verdict)
         order = picture_order(race, now(), processor_name(log_path), described.torch_version)
-        # A child paints it, because Qt is not in this process.
         save(path, painted(_PAINTER, order.encode()))
     _conclude(picture, runs, verdict, as_json=options.json)
     is_done = all(run.state is not RunState.FAILED for run in runs)
@@ -130,10 +159,8 @@ def _contestants(
 ) -> list[Contestant]:
     """Return the contestants in the order in which they were named."""
     for dtype in options.dtype:
-        if dtype not in picture.dtypes:
-            raise WrongUseError(
-                f"{picture.name} does not run in {dtype}: choose {', '.join(picture.dtypes)}."
-            )
+        if refusal := dtype_refusal(picture, dtype):
+            raise WrongUseError(refusal)
     pairs: list[tuple[str, int | None]] = [
         (address_at(described.pc, address_there(one.device)), one.threads)
         for one in usual_contestants(usable_cards(described), described.cpu_threads)
@@ -224,49 +251,10 @@ def _conclude(
         table.print_row([name, line, format_duration(one.seconds), pace, median])
     if verdict.trust.tone is not Tone.GOOD:
         for doubt in verdict.trust.detail.splitlines():
-            print_line(f"  {IN_DOUBT}{doubt}", style="yellow")
+            print_line(f"  {IN_DOUBT}{doubt}")
     for sentence in filter(None, (verdict.finished.sentence, verdict.reason)):
         print_line()
         print_line(sentence, style="bold")
-
-
-_OPTIONS = (
-    Option(
-        "picture", "; ".join(f"{one.name}: {one.race.limit}" for one in PICTURES if one.race),
-        choices=_NAMES, metavar="|".join(_NAMES),
-    ),
-    Option(
-        "--picture", "with learn: the picture to learn, a PNG, JPEG, WebP, BMP or GIF",
-        metavar="FILE", type=Path, dest="photo",
-    ),
-    Option("--size", "the size (default: the picture's own)", metavar="N", type=types.size),
-    Option(
-        "--device", "cpu, cuda:0, … (default: the CPU and the first card that PyTorch can use)",
-        metavar="D[,D…]", type=types.devices,
-    ),
-    Option(
-        "--threads", "CPU threads; each number is a contestant (default: all). The same number "
-        "twice races the CPU against itself: the noise of this PC",
-        metavar="N[,N…]", type=types.positive_numbers(_MOST_THREADS),
-    ),
-    Option(
-        "--dtype", "float32, float16, …; each is a contestant",
-        metavar="T[,T…]", type=types.dtypes, default=["float32"],
-    ),
-    *types.settings(RunWorkload, "race", time=DEFAULT_BUDGET_S),
-    types.save(
-        "write the result as a picture that can be raced again, or record every event so that any "
-        "PC can replay it; repeatable",
-        ".png", RECORDING, action="append", default=[],
-    ),
-    Option("--frames", "keep the pictures in the recording as well", action="store_true"),
-)  # fmt: skip
-_COMMAND = Command(
-    about="Let the CPU and your card draw the same picture, in turns, and see which is faster. "
-    "Without a card, one CPU thread races all of them.",
-    run=_run,
-    options=_OPTIONS,
-)
 
 
 def _opened(path: Path) -> Photo:
@@ -276,4 +264,4 @@ def _opened(path: Path) -> Photo:
     return photo
 
 
-COMMANDS = {"race": _COMMAND}
+COMMANDS = {"race": _race}

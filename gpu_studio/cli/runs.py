@@ -6,10 +6,10 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gpu_studio.cli.answers import CommandEngine, Printer, RunPrinter
+from gpu_studio.cli.answers import CommandEngine, RunPrinter
 from gpu_studio.cli.command import WrongUseError
-from gpu_studio.cli.output import TerminalTable, complain, note, now, print_event, print_line
-from gpu_studio.cli.pc import TARGET, data_folder, has_engine, read_inventory
+from gpu_studio.cli.output import TerminalTable, complain, note, now, print_event, print_line, save
+from gpu_studio.cli.pc import TARGET, data_folder, read_inventory
 from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown
 from gpu_studio.core.benchmark.own_code import AllowedCode, question, read_own_code
@@ -25,14 +25,10 @@ from gpu_studio.core.benchmark.run import Run, RunState, spread_text
 from gpu_studio.core.benchmark.trust import computed_in_words, doubts_of
 from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of
 from gpu_studio.core.device_name import is_cpu
-from gpu_studio.core.devices.adapters import is_adapter
-from gpu_studio.core.engine import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import (
     EngineDescribed,
-    EngineEnded,
     RecordingHeader,
-    RequestFailed,
     TorchCard,
     identity_at,
 )
@@ -46,9 +42,8 @@ from gpu_studio.core.messages.run_messages import (
     WorkloadDescription,
 )
 from gpu_studio.core.program_version import program_title
-from gpu_studio.core.texts import listed, plain_text
+from gpu_studio.core.texts import plain_text
 from gpu_studio.core.units import counted, format_duration, format_percent, format_rate, format_size
-from gpu_studio.core.user_file import write_atomically
 from gpu_studio.hardware.cpu import are_cards_simulated, cpu_name
 
 _YES = ("y", "yes")
@@ -66,7 +61,7 @@ def allowed_code(path: Path, *, is_allowed: bool) -> OwnCode:
         StudioError: it cannot be read.
     """
     if TARGET.pc is not None:
-        raise WrongUseError("Your own code runs on this PC only: leave out --pc.")
+        raise WrongUseError("Your own code runs on this PC only: leave out --on.")
     code = read_own_code(path)
     allowed = AllowedCode(data_folder())
     if is_allowed:
@@ -84,44 +79,6 @@ def allowed_code(path: Path, *, is_allowed: bool) -> OwnCode:
         raise WrongUseError("Nothing was run.")
     allowed.add(code)
     return code
-
-
-def opened_code(work: CommandEngine, code: OwnCode) -> OwnCodeOpened:
-    """Return what there is to choose for a code; it runs once.
-
-    Raises:
-        StudioError: it cannot be run, or it failed; the sentence names the line.
-    """
-    work.progress.show(f"Running {code.name} once on the CPU …")
-    printer = _Opening()
-    work.run([OpenOwnCode(code=code)], printer)
-    match printer.last:
-        case OwnCodeOpened() as opened:
-            note(f"One run on the CPU took {format_duration(opened.call_s)}.")
-            return opened
-        case RequestFailed(failure=failure):
-            raise StudioError(failure.kind, f"{code.name}: {failure.message}")
-        case EngineEnded(exit_code=exit_code) if not work.interrupt.is_asked:
-            raise StudioError(FailureKind.OWN_CODE, f"{code.name}: {describe_exit(exit_code)}")
-    raise KeyboardInterrupt
-
-
-class _Opening(Printer):
-    """The first run of a code: what it prints, and what became of it."""
-
-    last: Event | None = None
-
-    def show(self, event: Event) -> None:
-        show_printed(event)
-
-    def as_json(self, event: Event) -> Event | None:
-        return event if isinstance(event, OwnCodePrinted) else None
-
-    def complaint(self, event: Event) -> str:
-        return ""
-
-    def end(self, last: Event) -> None:
-        self.last = last
 
 
 def show_printed(event: Event) -> None:
@@ -142,30 +99,6 @@ _DISPENSABLE = ("samples", "of peak", "throughput", "spread", "dtype")
 _INDENT = " " * 16
 EXPORTS = (".csv", ".json", ".md")
 IN_DOUBT = "in doubt: "
-
-
-def is_without_torch(devices: Sequence[str] | None) -> bool:
-    """Return whether runs on these devices are made without PyTorch, and say so if it is missing.
-
-    Raises:
-        WrongUseError: some need it, and others are adapters.
-    """
-    named = devices or ()
-    adapters = [one for one in named if is_adapter(one)]
-    with_torch = [one for one in named if not (is_adapter(one) or is_cpu(one))]
-    if adapters and (with_torch or TARGET.pc is not None):
-        others = with_torch or [TARGET.pc.name] if TARGET.pc is not None else with_torch
-        raise WrongUseError(
-            f"{adapters[0]} is measured without PyTorch, and only on this PC: measure "
-            f"{listed(others)} in a run of its own."
-        )
-    if adapters or with_torch or has_engine():
-        return bool(adapters)
-    note(
-        "PyTorch is not installed, so this measures without it: with NumPy on the CPU, and with "
-        "Vulkan or DirectX 12 on your cards."
-    )
-    return True
 
 
 class BenchRuns(RunPrinter):
@@ -218,8 +151,19 @@ class BenchRuns(RunPrinter):
         )
 
     def open_code(self, code: OwnCode) -> tuple[WorkloadDescription, float]:
-        """Return the user's own code as a workload, and the seconds that a run of it needs."""
-        opened = opened_code(self._work, code)
+        """Return the user's own code as a workload, and the seconds that a run of it needs.
+
+        Raises:
+            StudioError: it cannot be run, or it failed; the sentence names the line.
+        """
+        self._work.progress.show(f"Running {code.name} once on the CPU …")
+        try:
+            opened = self._work.answer(OpenOwnCode(code=code), OwnCodeOpened, printer=self)
+        except StudioError as error:
+            raise StudioError(error.kind, f"{code.name}: {error}") from error
+        finally:
+            self._work.progress.clear()
+        note(f"One run on the CPU took {format_duration(opened.call_s)}.")
         self._workloads[code.name] = opened.workload
         self.size_texts[code.name] = opened.workload.size_text
         return opened.workload, opened.least_s
@@ -280,7 +224,7 @@ class BenchRuns(RunPrinter):
         for line in lines:
             # A workload's findings are the same at every size: print them once.
             if line not in self._printed or line not in result.details.findings:
-                print_line(f"{_INDENT}{line}", style="yellow" if line.startswith(IN_DOUBT) else "")
+                print_line(f"{_INDENT}{line}")
         self._printed.update(result.details.findings)
 
 
@@ -364,15 +308,7 @@ def export(runs: Sequence[Run], description: EngineDescribed, path: Path) -> Non
         ".json": lambda: to_json(runs, description, now()),
         ".md": lambda: to_markdown(runs),
     }
-    try:
-        # The CSV writer writes its own line endings.
-        with path.open("w", encoding="utf-8", newline="") as file:
-            file.write(writers[path.suffix.lower()]())
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise StudioError(
-            FailureKind.NOT_SAVED, f"Cannot write the results to {path}: {reason}."
-        ) from error
+    save(path, writers[path.suffix.lower()]().encode())
 
 
 def kinds_of(results: Sequence[RunFinished]) -> list[list[RunFinished]]:
@@ -442,14 +378,7 @@ class Recorder:
         if not any(map(is_recordable, runs)):
             note("No run started, so there is nothing to record.")
             return
-        try:
-            content = recording_of(self._header, self._described, runs, frames)
-            write_atomically(self._path, content)
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise StudioError(
-                FailureKind.NOT_SAVED, f"Cannot write the recording to {self._path}: {reason}."
-            ) from error
+        save(self._path, recording_of(self._header, self._described, runs, frames))
 
     def _pc(self, described: EngineDescribed, devices: Collection[str]) -> RecordedPc:
         names = {card.address: card.name for card in described.cards}

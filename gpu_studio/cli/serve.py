@@ -9,11 +9,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from gpu_studio.builds.shelf import own_shelf
-from gpu_studio.cli.command import DONE, Command
+from gpu_studio.cli.command import DONE, command, group
 from gpu_studio.cli.pc import data_folder
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.message import (
@@ -68,40 +67,42 @@ def _sensor_server(log_path: Path) -> LineServer:
     )
 
 
-def _serving(server: Callable[[Path], LineServer] | None) -> Callable[..., int]:
-    """Return a command that greets, serves until the line ends, and ends its process itself.
+def _serve(server: LineServer | None) -> int:
+    """Greet, serve until the line ends, and end this process.
 
     A thread may still wait for a pipe then.
     """
-
-    def run(_: argparse.Namespace, log_path: Path) -> int:
-        requests, out = take_over_stdin(buffering=0), take_over_stdout()
-        # A shell there may have printed a prompt, without the end of its line.
-        out.write(b"\n" + encode(greeting()))
-        out.flush()
-        if server is not None:
-            descriptor = requests.fileno()
-            server(log_path).serve(lambda most: os.read(descriptor, most), out)
-        os._exit(DONE)
-
-    return run
+    requests, out = take_over_stdin(buffering=0), take_over_stdout()
+    # A shell there may have printed a prompt, without the end of its line.
+    out.write(b"\n" + encode(greeting()))
+    out.flush()
+    if server is not None:
+        descriptor = requests.fileno()
+        server.serve(lambda most: os.read(descriptor, most), out)
+    os._exit(DONE)
 
 
-_COMMAND = Command(
-    about="Answer another PC's GPU Studio, which starts this over ssh. Not for typing.",
-    parts={
-        "hello": Command(
-            about="Print this program's version as a line of JSON.", run=_serving(None), json="",
-            help="the version, and whether an engine is installed",
-        ),
-        "engine": Command(
-            about="Work for another PC until its line ends.", run=_serving(_engine_server), json="",
-            help="the lines of an engine",
-        ),
-        "sensors": Command(
-            about="Read the sensors for another PC until its line ends.",
-            run=_serving(_sensor_server), json="", help="the lines of the sensor reader",
-        ),
-    },
-)  # fmt: skip
-COMMANDS = {"serve": _COMMAND}
+@command(json="")
+def _hello(_options: argparse.Namespace, _log_path: Path) -> int:
+    """Print this program's version as a line of JSON, and whether an engine is installed."""
+    return _serve(None)
+
+
+@command(json="")
+def _engine(_options: argparse.Namespace, log_path: Path) -> int:
+    """Work for another PC until its line ends: the lines of an engine."""
+    return _serve(_engine_server(log_path))
+
+
+@command(json="")
+def _sensors(_options: argparse.Namespace, log_path: Path) -> int:
+    """Read the sensors for another PC until its line ends."""
+    return _serve(_sensor_server(log_path))
+
+
+COMMANDS = {
+    "serve": group(
+        "Answer another PC's GPU Studio, which starts this over ssh. Not for typing.",
+        {"hello": _hello, "engine": _engine, "sensors": _sensors},
+    )
+}

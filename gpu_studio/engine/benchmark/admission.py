@@ -11,9 +11,9 @@ import time
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.ceilings import shortest_s
+from gpu_studio.core.benchmark.refusal import dtype_refusal, mode_refusal
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.core.parameter import parameters_of, refusal_of
+from gpu_studio.core.parameter import refusal_of
 from gpu_studio.core.tensors import check_dtype, check_size
 from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.engine.benchmark.ceilings import ceilings_of
@@ -27,7 +27,7 @@ from gpu_studio.engine.device import (
     time_once,
 )
 from gpu_studio.engine.threads import refuse_threads
-from gpu_studio.engine.workloads.case import make_case, refuse_mode
+from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.workload import CPU
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpu_studio.core.devices.devices import Device
-    from gpu_studio.core.messages.run_messages import WorkloadDescription
+    from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadDescription
     from gpu_studio.engine.workloads.case import Case
     from gpu_studio.engine.workloads.workload import Workload
 
@@ -76,8 +76,8 @@ def admit(request: RunWorkload, workload: Workload) -> Case:
         raise StudioError(
             FailureKind.BAD_REQUEST, "A race ends at its finish line, so it cannot be sustained."
         )
-    for one in parameters_of(RunWorkload):
-        refuse_mode(description, one.name, one.is_on(request))
+    if refusal := mode_refusal(description, request):
+        raise StudioError(FailureKind.BAD_REQUEST, refusal)
     workload.check(case)
     refuse_unsupported_dtype(workload, case)
     return case
@@ -85,12 +85,8 @@ def admit(request: RunWorkload, workload: Workload) -> Case:
 
 def _check_numbers(request: RunWorkload, description: WorkloadDescription) -> None:
     check_dtype(request.dtype)
-    if request.dtype not in description.dtypes:
-        raise StudioError(
-            FailureKind.DTYPE_UNSUPPORTED,
-            f"{request.workload} does not run in {request.dtype}: choose "
-            f"{', '.join(description.dtypes)}.",
-        )
+    if refusal := dtype_refusal(description, request.dtype):
+        raise StudioError(FailureKind.DTYPE_UNSUPPORTED, refusal)
     check_size(request.size)
     if refusal := refusal_of(request):
         raise StudioError(FailureKind.BAD_REQUEST, refusal)

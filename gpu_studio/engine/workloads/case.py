@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import torch
 
+from gpu_studio.core.benchmark.refusal import device_refusal, options_refusal
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.race_messages import RaceParameters  # noqa: TC001  # msgspec reads it
@@ -17,7 +18,7 @@ from gpu_studio.engine.device import accelerator_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
 
 CACHES = ("hot", "cold")
 TF32 = "tf32"
@@ -114,10 +115,8 @@ def make_case(
     """
     if cache not in CACHES:
         raise _bad(f"“{cache[:20]}” is not a cache mode: choose {listed(CACHES, 'or')}.")
-    if not description.runs_on(str(device)):
-        raise _bad(
-            f"{description.name} does not run on {device}, only on {description.kinds_text}."
-        )
+    if refusal := device_refusal(description, str(device)):
+        raise _bad(refusal)
     for mode, is_wanted in (("cold", cache == "cold"), ("transfers", transfers)):
         refuse_mode(description, mode, is_wanted)
     return Case(
@@ -161,27 +160,9 @@ def has_tf32(case: Case) -> bool:
 
 
 def _completed(description: WorkloadDescription, chosen: Mapping[str, str]) -> dict[str, str]:
-    there_are = {option.name: option for option in description.options}
-    for name, value in chosen.items():
-        if name not in there_are:
-            raise _bad(_unknown_option(description, name))
-        _check_value(description, there_are[name], value)
-    return {name: chosen.get(name, option.values[0]) for name, option in there_are.items()}
-
-
-def _check_value(description: WorkloadDescription, option: WorkloadOption, value: str) -> None:
-    if value not in option.values:
-        raise _bad(
-            f"“{value[:20]}” is not a value of {description.name}'s option {option.name}: choose "
-            f"{listed(option.values, 'or')}."
-        )
-
-
-def _unknown_option(description: WorkloadDescription, name: str) -> str:
-    if not description.options:
-        return f"{description.name} has no option “{name[:20]}”: it has no options."
-    names = listed((option.name for option in description.options), "or")
-    return f"{description.name} has no option “{name[:20]}”: choose {names}."
+    if refusal := options_refusal(description, chosen):
+        raise _bad(refusal)
+    return {one.name: chosen.get(one.name, one.values[0]) for one in description.options}
 
 
 def _bad(sentence: str) -> StudioError:

@@ -26,7 +26,7 @@ def this_pc(monkeypatch, engines):
 def path(type_in, tmp_path):
     path = tmp_path / "run.jsonl"
     status, _, errors = type_in(*RUN, "--save", str(path))
-    assert (status, errors) == (0, "")
+    assert (status, errors) == (0, f"Saved as {path}.\n")
     return path
 
 
@@ -164,7 +164,7 @@ def test_a_recording_that_cannot_be_written_fails_after_the_results(type_in, tmp
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(runs, "write_atomically", full)
+    monkeypatch.setattr("gpu_studio.cli.output.write_atomically", full)
     path = tmp_path / "run.jsonl"
     status, output, errors = type_in(*RUN, "--save", str(path))
     assert status == 1
