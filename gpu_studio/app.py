@@ -36,8 +36,8 @@ from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
 from gpu_studio.process.console_end import ConsoleEnd
 from gpu_studio.process.family_folder import remove_left_over
-from gpu_studio.process.lean_memory import give_large_back
 from gpu_studio.process.sleep_block import SleepBlock
+from gpu_studio.process.steady_memory import give_large_back
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.override_guard import guard_overrides
 from gpu_studio.ui.theme import Theme, styled_application

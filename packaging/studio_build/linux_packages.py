@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,6 @@ from gpu_studio.core.program_version import portable_archive
 from studio_build import app_folder, changes, sizes
 from studio_build.address import address_of
 from studio_build.console import BuildError
-from studio_build.template import filled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -345,3 +345,18 @@ def copyright_file(app: Path) -> str:
 
 def _desktop_entry(program: Program) -> bytes:
     return (program.root / "packaging" / f"{APP_ID}.desktop").read_bytes()
+
+
+def filled(template: str, values: dict[str, str]) -> str:
+    """Return a template with its values in the place of their ``@NAMES@``.
+
+    Raises:
+        BuildError: there is no value of a name.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in values:
+            raise BuildError(f"A template wants @{match[1]}@, which nothing gives.")
+        return values[match[1]]
+
+    return re.sub(r"@([A-Z0-9_]+)@", value, template)

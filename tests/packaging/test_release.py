@@ -12,7 +12,7 @@ from studio_build.address import absolute_links, address_of
 from studio_build.app_folder import program_of
 from studio_build.changes import Release, appstream_releases, debian_changelog, newest, releases_in
 from studio_build.console import BuildError
-from studio_build.template import filled
+from studio_build.linux_packages import filled
 
 
 @pytest.fixture

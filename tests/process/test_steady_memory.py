@@ -104,7 +104,7 @@ def test_the_engine_keeps_its_memory(monkeypatch: pytest.MonkeyPatch):
 # comes from the system by itself.
 _SCRIPT = """
 import ctypes
-from gpu_studio.process.lean_memory import give_large_back
+from gpu_studio.process.steady_memory import give_large_back
 give_large_back()
 c = ctypes.CDLL(None)
 c.malloc.restype, c.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
