@@ -39,23 +39,16 @@ _LAYERS = ("cuda", "hip", "xpu")
 
 
 class TorchIndex:
-    """Serves the wheels on the loopback address; a context manager.
-
-    Attributes:
-        asked: the paths that were asked for.
-    """
+    """Serves the wheels on the loopback address; a context manager."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.asked: list[str] = []
         self._make()
 
     def __enter__(self) -> Self:
-        index = self
-
         class Handler(SimpleHTTPRequestHandler):
             def log_message(self, *_: object) -> None:
-                index.asked.append(self.path)
+                pass
 
         serve = partial(Handler, directory=str(self._folder))
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), serve)
@@ -71,6 +64,12 @@ class TorchIndex:
         base = f"http://127.0.0.1:{self._server.server_port}"
         line = line.replace("https://download.pytorch.org", base)
         return line.replace("https://stable.repo.amd.com", f"{base}/amd")
+
+    def has(self, wanted: str) -> bool:
+        """Return whether it has what a line names, such as ``torch==2.7.1+cu128``."""
+        name, _, version = wanted.partition("==")
+        name = name.partition("[")[0].replace("-", "_")
+        return any(self._folder.rglob(f"{name}-{version}-*.whl"))
 
     def _make(self) -> None:
         for torch, vision, audio, tags in _PUBLISHED:
