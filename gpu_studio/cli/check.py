@@ -118,9 +118,7 @@ def _check(options: argparse.Namespace, log_path: Path) -> int:
 def _plan(options: argparse.Namespace, described: EngineDescribed) -> CheckPlan:
     device = options.device or _usual_device(described)
     check_device(device, described)
-    stages = options.stage or [
-        name for name in stages_for(options.time) if name in stages_of(device)
-    ]
+    stages = options.stage or stages_for(options.time, device)
     if lacking := [name for name in stages if name not in stages_of(device)]:
         there = listed(stages_of(device), "or")
         raise WrongUseError(f"There is no stage {lacking[0]} without PyTorch: choose {there}.")

@@ -30,7 +30,6 @@ class Action(Enum):
     SET_UP = "set_up"
     SHOW_SET_UP = "show_set_up"
     INSTALL = "install"
-    MEASURE = "measure"
     RUN_AGAIN = "run_again"
     CONNECT = "connect"
     CONNECT_AGAIN = "connect_again"
@@ -47,7 +46,6 @@ _LABELS = {
     Action.SET_UP: "Set up PyTorch",
     Action.SHOW_SET_UP: "Show the installation",
     Action.INSTALL: "Install PyTorch {build}",
-    Action.MEASURE: "Measure without PyTorch",
     Action.RUN_AGAIN: "Run again",
     Action.CONNECT: "Connect",
     Action.CONNECT_AGAIN: "Connect again",

@@ -133,6 +133,7 @@ class EngineSession(QObject):
     Attributes:
         state: the state of the engine.
         absence: why there is no engine; empty if there is one, or one is about to start.
+        who: what its sentences call the engine.
         is_released: whether the engine was ended to leave the card to other work, until `restart`.
         is_silent: whether the engine does not respond: something blocks its process.
         line_failure: why the line to the engine's PC ended, and the engine with it; no other one
@@ -164,6 +165,7 @@ class EngineSession(QObject):
         self._factory, self.environment = factory, environment or EngineEnvironment()
         self._wakes_cards, self._describes = wakes_cards, describes
         self.state, self.absence, self.is_released = EngineState.ABSENT, "", False
+        self.who = "PyTorch"
         self.line_failure: Failure | None = None
         self.description: EngineDescribed | None = None
         self.current_device: str | None = None
@@ -193,7 +195,7 @@ class EngineSession(QObject):
             return self.absence
         if self.is_released:
             return "This waits until the check or the installation ends."
-        return "PyTorch is starting."
+        return f"{self.who} is starting."
 
     @property
     def is_free(self) -> bool:
@@ -482,7 +484,7 @@ class EngineSession(QObject):
     def _refuse_waiting(self) -> None:
         if self.state is not EngineState.FAILED:
             return
-        message = f"PyTorch has stopped. Start it anew. The last time: {self._reason}"
+        message = f"{self.who} has stopped. Start it anew. The last time: {self._reason}"
         stopped = Failure(FailureKind.ENGINE_ENDED, message)
         refusal = RequestFailed(failure=self.line_failure or stopped)
         waiting, self._waiting = self._waiting, deque()

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.device_name import pc_of
+from gpu_studio.core.devices.adapters import is_adapter
 from gpu_studio.model.pc import RemotePc
 
 if TYPE_CHECKING:
     from gpu_studio.core.other_pc import OtherPc
+    from gpu_studio.model.adapters_here import AdaptersHere
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.pc import Pc, PcPort
     from gpu_studio.model.settings import Settings
@@ -34,6 +36,7 @@ class Pcs(QObject):
 
     Attributes:
         here: this PC.
+        adapters: what computes here without PyTorch, at an engine of its own.
         others: the PCs that the user added, in their order.
         is_supported: whether there is a way to another PC at all.
     """
@@ -46,10 +49,15 @@ class Pcs(QObject):
     reading_taken = Signal()
 
     def __init__(
-        self, here: Pc, settings: Settings, port: PcPort | None, parent: QObject | None = None
+        self,
+        here: Pc,
+        adapters: AdaptersHere,
+        settings: Settings,
+        port: PcPort | None,
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self.here = here
+        self.here, self.adapters = here, adapters
         self.others: tuple[RemotePc, ...] = ()
         self._settings, self._port = settings, port
         self.is_supported = port is not None
@@ -65,6 +73,8 @@ class Pcs(QObject):
     def of(self, address: str) -> Pc:
         """Return the PC of a device by its name or its identity; this one if it is gone."""
         name = pc_of(address)
+        if not name and is_adapter(address):
+            return self.adapters
         return next((one for one in self.others if one.name == name), self.here)
 
     def session_of(self, address: str) -> EngineSession:
@@ -121,7 +131,7 @@ class Pcs(QObject):
 
     def close(self) -> None:
         """End everything on all PCs."""
-        for pc in (*self.findChildren(RemotePc), self.here):
+        for pc in (*self.findChildren(RemotePc), self.here, self.adapters):
             pc.close()
 
     def _join(self, pc: RemotePc) -> None:

@@ -17,6 +17,7 @@ from gpu_studio.core.messages.run_messages import RunInTurns
 
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.model.engine_session import EngineSession, Reply
 
@@ -64,11 +65,15 @@ Plan = Callable[[Sequence["Run"], "Event | None"], QueueStep | None]
 
 
 class RunSource(NamedTuple):
-    """Another source of a plan's runs than the PCs: a recording, with its devices' names."""
+    """Another source of a plan's runs than the PCs: a recording, with its devices' names.
+
+    ``described`` is what an engine said before that starts anew for the plan.
+    """
 
     session: EngineSession
     recording: str | None = None
     device_names: Mapping[str, str] = MappingProxyType({})
+    described: EngineDescribed | None = None
 
 
 class RunQueue(QObject):

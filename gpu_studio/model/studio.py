@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.notice import Action
 from gpu_studio.model import pages
+from gpu_studio.model.adapters_here import AdaptersHere
 from gpu_studio.model.devices.device_board import DeviceBoard
 from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.headline import HeadlineModel
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 _PAGE_OF = {
     Action.SET_UP: pages.SET_UP,
     Action.SHOW_SET_UP: pages.SET_UP,
-    Action.MEASURE: pages.QUICK_LOOK,
     Action.SHOW_LOG: pages.DIAGNOSTICS,
     Action.SHOW_CHECK: pages.CHECK,
 }
@@ -54,8 +54,8 @@ class Studio(QObject):
 
     `pcs` has this PC and those that the user added; `session`, `lab`, `sensors` and `doctor` are
     those of this one. ``pc_port`` reaches others. `board` has the devices. `modelled` is the engine
-    of simulated cards, created by ``modelled_factory``; it costs nothing and stays. `quick` is the
-    one without PyTorch, created by ``quick_factory``; it runs only while it measures.
+    of simulated cards, created by ``modelled_factory``; it costs nothing and stays. `adapters`
+    has what computes here without PyTorch, with an engine of its own by ``quick_factory``.
     ``data_folder`` is the folder of the results; None keeps them only in memory. `doctor` has the
     findings; `headlines` chooses the banner's sentence, `runs` marks the runs of the session.
     ``recorded_factory`` creates the engine that replays a recording; ``cards_are_simulated`` is
@@ -102,11 +102,11 @@ class Studio(QObject):
         self.cards_are_simulated = cards_are_simulated
         self.boot = boot
         here = Pc("", engine_factory, sensor_source, self)
-        self.pcs = Pcs(here, settings, pc_port, self)
+        self.adapters = AdaptersHere(quick_factory or engine_factory, here, self)
+        self.pcs = Pcs(here, self.adapters, settings, pc_port, self)
         self.session, self.lab = here.session, here.lab
         self.sensors, self.doctor = here.sensors, here.doctor
         self.modelled = EngineSession(modelled_factory or engine_factory, self)
-        self.quick = EngineSession(quick_factory or engine_factory, self)
         self.builds: Builds | None = None
         if build_store is not None and build_installer is not None:
             from gpu_studio.model.builds import Builds
@@ -147,7 +147,6 @@ class Studio(QObject):
             self.builds.close()
         self.pcs.close()
         self.modelled.close()
-        self.quick.close()
 
     def go_to(
         self, page: PageId, *, device: str = "", path: Path | None = None, starts: bool = False

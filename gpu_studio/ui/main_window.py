@@ -340,10 +340,11 @@ class MainWindow(QMainWindow):
             from gpu_studio.model.quick_look import QuickLook
             from gpu_studio.ui.setup.quick_page import QuickPage
 
-            model = QuickLook(self._studio.quick, self._studio)
+            model = QuickLook(self._studio.adapters, self._studio)
             page = QuickPage(
-                model, self._studio.builds, self._theme, self._close_quick_look, self.show_setup
-            )
+                model, self._studio.builds, self._theme, self._close_quick_look, self.show_setup,
+                lambda page, device: self._studio.go_to(page, device=device, starts=True),
+            )  # fmt: skip
             self._quick_page = self._added(page)
             self._quick_look = model
         self._stand_in(self._quick_page)
@@ -400,6 +401,8 @@ class MainWindow(QMainWindow):
         if destination.page in beside:
             beside[destination.page]()
             return
+        if self.tabs.isHidden():
+            self._stand_in(None)
         index = TABS.index(tab_of(destination.page))
         self.tabs.setCurrentIndex(index)
         self._pages[index].make().go_to(destination)

@@ -195,7 +195,7 @@ def test_a_restart_of_the_pc_is_reported_and_a_result(
     _, _, err = type_in("--time", "1min")
     assert "The PC restarted" in err
     assert "power supply" in err
-    assert requests_of(engines)[0].stages == stages_for(1)
+    assert requests_of(engines)[0].stages == stages_for(1, "cpu")
     values = {record.verdict: record for record in folder.records()}
     assert set(values) == {"passed", "inconclusive"}
     assert values["inconclusive"].interruptions[0].is_restart

@@ -278,7 +278,7 @@ StageRow = tuple[str, str, str, str]
 
 def planned_rows(minutes: int, address: str) -> tuple[StageRow, ...]:
     """Return the stages of a check of this length."""
-    return tuple(_stage_row(one, address, "waiting") for one in stages_for(minutes))
+    return tuple(_stage_row(one, address, "waiting") for one in stages_for(minutes, address))
 
 
 def running_rows(run: CheckRun) -> tuple[StageRow, ...]:

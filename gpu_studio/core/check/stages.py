@@ -133,11 +133,10 @@ OPTIONAL_STAGE: StageName = "layouts"
 """About PyTorch more than about the card: a check of one minute has no time for it."""
 
 
-def stages_for(minutes: int) -> tuple[StageName, ...]:
-    """Return the stages that a check of this length has time for."""
-    if minutes > GLANCE_MINUTES:
-        return STAGE_NAMES
-    return tuple(name for name in STAGE_NAMES if name != OPTIONAL_STAGE)
+def stages_for(minutes: int, address: str) -> tuple[StageName, ...]:
+    """Return the stages of a device that a check of this length has time for."""
+    is_long = minutes > GLANCE_MINUTES
+    return tuple(name for name in stages_of(address) if is_long or name != OPTIONAL_STAGE)
 
 
 def stage_title(name: StageName, address: str) -> str:

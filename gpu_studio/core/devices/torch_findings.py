@@ -30,7 +30,6 @@ from gpu_studio.core.devices.pc_facts import recommended_build
 from gpu_studio.core.devices.unused_cards import MAKER_PAGES, NEEDS
 from gpu_studio.core.devices.why_not import is_apart
 from gpu_studio.core.maker_builds import IN_PYTORCHS_OWN, BuildVerdict
-from gpu_studio.core.notice import Action
 from gpu_studio.core.texts import listed
 from gpu_studio.core.wheel_table import CPU_TAG, download_size
 
@@ -112,7 +111,6 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
         other = choice if choice and choice.tag != CPU_TAG else None
         is_jetson = capability_of(card) in nvidia.JETSON
         why = ""  # for Details: the sentence is one line
-        action: Action | None = None
         sentence = no_code_words(card)
         lost = facts.served_less(other.tag) if other else []
         build = facts.any_build(card)
@@ -130,7 +128,6 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
         elif choice and facts.has_cuda_builds:
             sentence += f", and no other build helps.{_older_builds(facts, card)}"
             why = f"{CAN_BE_MEASURED} {choice.sentence.rstrip('.')}; "
-            action = Action.MEASURE
         else:
             sentence += "."
         command = _page_of_older_builds(facts, card)
@@ -149,7 +146,6 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
             detail=f"{why}torch {engine.torch_version} has code for: {arch_list}; the card is "
             f"{label_of(card)}; driver {facts.driver.version}{tried}",
             command=command,
-            action=action,
             build_tag=other.tag if other and not lost and not is_jetson else "",
             device_uuid=card.identity,
         )
@@ -319,7 +315,6 @@ def no_build_for_card(facts: PcFacts) -> Iterator[Finding]:
             sentence=" ".join(filter(None, (f"{judged.sentence}.", sentence, CAN_BE_MEASURED))),
             detail=_evidence(card, judged, facts),
             command=command,
-            action=Action.MEASURE if command == _WITHOUT_PYTORCH else None,
             device_uuid=_row_of(card, facts),
             build_tag=judged.tag,
         )

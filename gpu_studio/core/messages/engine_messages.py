@@ -104,6 +104,18 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
         """Its name in a result: ``Radeon RX 580 by Vulkan``, ``llvmpipe (software) by Vulkan``."""
         return f"{self.name}{' (software)' if self.is_software else ''} by {self.interface}"
 
+    @property
+    def full_name(self) -> str:
+        """Its name where it is chosen; that of software says what computes."""
+        is_software = self.is_software
+        return f"This processor, by {self.interface} ({self.name})" if is_software else self.title
+
+    @property
+    def identity(self) -> str:
+        """What stays the same at the next start, unless its kind or its order changes."""
+        kind = f"{self.vendor_id:x}-{self.device_id:x}"
+        return f"{self.address}-{kind}-{self.name.replace('/', ' ')}"
+
 
 def identity_at(address: str, cards: Iterable[TorchCard]) -> str:
     """Return the permanent name of a device; empty if PyTorch does not report that of the card."""

@@ -111,7 +111,8 @@ class _Steps:
         self.waiting += (msgspec.structs.replace(request, rest_s=REST_S) for request in requests)
 
     def _described(self, request: RunWorkload) -> WorkloadDescription | None:
-        engine = self._session_of(request.device).description
+        told = self._source.described if self._source is not None else None
+        engine = told or self._session_of(request.device).description
         known = engine.workloads if engine else ()
         return next((one for one in known if one.name == request.workload), None)
 
@@ -172,7 +173,8 @@ class Benchmark(QObject):
         """The titles of the engine's workloads, by their names."""
         description = self._studio.session.description
         workloads = description.workloads if description else ()
-        return {workload.name: workload.title for workload in workloads}
+        known = (*self._studio.adapters.workloads.values(), *workloads)
+        return {workload.name: workload.title for workload in known}
 
     def title_of(self, workload: str) -> str:
         """Return a workload's title; its name in words if the engine does not have it."""
@@ -254,6 +256,8 @@ class Benchmark(QObject):
         if self.state.is_busy:
             return
         self._source = source
+        if source is not None and source.described is not None:
+            source.session.start()
         self._plan = plan if source is None or source.recording is None else None
         self._steps = _Steps(plan, self._studio.pcs, source, self._next_number)
         self.notice = Notice()

@@ -157,7 +157,13 @@ class _Words:
 
     def _question(self, devices: Sequence[str]) -> str:
         may_come = any(row.obstacle is Obstacle.NO_ENGINE for row in self._rows)
-        if may_come or not all(is_cpu(address) for address in devices):
+        software = {
+            row.address for row in self._rows if row.adapter is not None and row.adapter.is_software
+        }
+        others = [one for one in devices if not is_cpu(one)]
+        if others and software.issuperset(others):
+            return "Which is faster on this CPU?"
+        if may_come or others:
             return "How much faster is your card?"
         if self._rows[0].device is None:  # its cards are not listed yet
             return "How fast is your PC?"

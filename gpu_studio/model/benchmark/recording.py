@@ -121,8 +121,10 @@ def recording_from(
     ours = [run for run in runs if is_recordable(run)]
     pcs = list(dict.fromkeys(studio.pcs.of(run.request.device) for run in ours))
     described = next((pc.session.description for pc in pcs), None)
-    found = [(pc.name, pc.sensors.inventory) for pc in pcs]
-    known = [(name, inventory) for name, inventory in found if inventory is not None]
+    if studio.adapters in pcs or described is None:
+        described = studio.adapters.described
+    found = {pc.name: pc.sensors.inventory for pc in pcs}
+    known = [(name, inventory) for name, inventory in found.items() if inventory is not None]
     if not ours or described is None or not known:
         reason = (
             "None of these runs was made on this PC. A replayed recording already has its file."

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 SHOWN_DTYPES = ("float32", "float16", "float64", "bfloat16")
 SETTINGS = parameters_of(RunWorkload)
 TIME = next(one for one in SETTINGS if not one.is_switch)
+_OF_PYTORCH = ("cold", "transfers", "naive")
+_ONLY_PYTORCH = "This is possible only with PyTorch."
+_BY_PYTORCH = "PyTorch works on it. To measure it, untick what works without PyTorch."
 
 
 class RunChoices(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +100,7 @@ class RunModel(PageModel):
         )
         super().__init__(chosen, parent)
         self._studio, self.benchmark, self._history = studio, benchmark, history
+        self.adapters = studio.adapters
         self._comparison = QuickComparison(studio)
         self._table = ResultsTable(benchmark, studio.board)
         self._explained: tuple[object, Explained] = (None, Explained())
@@ -114,8 +118,9 @@ class RunModel(PageModel):
         benchmark.plan_changed.connect(self._on_plan_changed)
         self.follow(
             benchmark.plan_changed, studio.session.state_changed, studio.session.engine_described,
-            studio.board.changed, self.own.changed,
+            studio.board.changed, self.own.changed, studio.adapters.changed,
         )  # fmt: skip
+        studio.adapters.changed.connect(self._on_engine_described)
         self._on_engine_described()
 
     # ── what is chosen ───────────────────────────────────────────────────────────────────────
@@ -143,7 +148,8 @@ class RunModel(PageModel):
     @property
     def workload(self) -> WorkloadDescription | None:
         """The chosen workload; None until the engine has described it."""
-        return self.workloads.get(self.choices.workload)
+        known = self.adapters.workloads if self.is_without_pytorch else self.workloads
+        return known.get(self.choices.workload)
 
     @property
     def workload_items(self) -> list[tuple[str, str]]:
@@ -195,12 +201,49 @@ class RunModel(PageModel):
             return Notice(self.mistake, Tone.FAILURE)
         return Notice(self.workload.size_title if self.workload else "")
 
+    def is_usual(self, row: DeviceRow) -> bool:
+        """Return whether a device is measured unless the user has chosen."""
+        if row.adapter is None:
+            return row.address is not None
+        return not self._has_pytorch and self.adapters.is_usual(row.adapter)
+
+    def why_not(self, row: DeviceRow) -> str:
+        """Return why a device cannot be measured with what is chosen; empty if it can."""
+        if row.adapter is not None:
+            return self.adapters.lacks(self.choices.workload)
+        if row.address is None:
+            return row.reason or row.name
+        return "" if row.is_cpu or not self.is_without_pytorch else _BY_PYTORCH
+
+    @property
+    def _has_pytorch(self) -> bool:
+        return self._studio.session.description is not None or not self._studio.session.absence
+
+    @property
+    def is_without_pytorch(self) -> bool:
+        """Whether the engine without PyTorch measures: it has a chosen device, or is the only one.
+
+        All devices of a plan take turns in one engine.
+        """
+        if self.is_own or self.choices.workload not in self.adapters.workloads:
+            return False
+        chosen = self.choices.uses
+        uses = (chosen.get(row.identity, self.is_usual(row)) for row in self._studio.board.adapters)
+        return any(uses) or not self._has_pytorch
+
+    def choose_adapters(self) -> None:
+        """Choose what computes without PyTorch."""
+        found = [one for one in self.adapters.adapters if self.adapters.is_usual(one)]
+        self.choose(uses={**self.choices.uses, **{one.identity: True for one in found}})
+
     def offers(self, dtype: str) -> bool:
         """Return whether the workload has this precision."""
         return self.workload is None or dtype in self.workload.dtypes
 
     def refusal(self, mode: str) -> str:
         """Return why the workload refuses a way to measure; empty if it does not."""
+        if self.is_without_pytorch and mode in _OF_PYTORCH:
+            return _ONLY_PYTORCH
         return self.workload.refuses.get(mode, "") if self.workload else ""
 
     @property
@@ -226,9 +269,9 @@ class RunModel(PageModel):
     @property
     def _options(self) -> dict[str, str]:
         """The chosen values that are not the usual ones."""
-        usual = {one.name: one.values[0] for one in self.workload.options} if self.workload else {}
+        values = {one.name: one.values for one in self.workload.options} if self.workload else {}
         chosen = self.choices.options.items()
-        return {name: value for name, value in chosen if usual.get(name, value) != value}
+        return {name: value for name, value in chosen if value in values.get(name, ())[1:]}
 
     @property
     def plan(self) -> Plan:
@@ -240,7 +283,9 @@ class RunModel(PageModel):
         usable = (
             row.address
             for row in self.devices
-            if row.address is not None and chosen.uses.get(row.identity, True)
+            if row.address is not None
+            and not self.why_not(row)
+            and chosen.uses.get(row.identity, self.is_usual(row))
         )
         return Plan(
             workload=chosen.workload if workload else "",
@@ -262,9 +307,11 @@ class RunModel(PageModel):
     def problem(self) -> str:
         """Why nothing can run, as a sentence; empty if all choices are valid."""
         session, plan = self._studio.session, self.plan
-        if session.state is EngineState.FAILED:
+        if self.is_without_pytorch:
+            session = self.adapters.session
+        elif session.state is EngineState.FAILED:
             return "PyTorch has stopped."
-        if session.what_is_missing:
+        elif session.what_is_missing:
             return session.what_is_missing
         if self.workload is not None and self.workload.skipped:
             return "This workload cannot run on this PC."
@@ -370,6 +417,9 @@ class RunModel(PageModel):
         if self.is_own:
             self.own.start_engine()
             self.benchmark.start(plan, RunSource(self.own.session))
+        elif self.is_without_pytorch:
+            own, told = self.adapters.session, self.adapters.described
+            self.benchmark.start(plan, RunSource(own, described=told))
         else:
             self.benchmark.start(plan)
 
@@ -517,9 +567,10 @@ class RunModel(PageModel):
 
     def _on_engine_described(self) -> None:
         description = self._studio.session.description
-        if description is None:
-            return
-        self.workloads = {workload.name: workload for workload in description.workloads}
+        if description is not None:
+            self.workloads = {workload.name: workload for workload in description.workloads}
+        elif not self.workloads:
+            self.workloads = dict(self.adapters.workloads)
         if self.own.code is not None:
             self.workloads[self.own.code.name] = self.own.workload
         if self.workloads and self.choices.workload not in self.workloads:

@@ -28,6 +28,7 @@ from gpu_studio.core.check.check_words import (
 from gpu_studio.core.check.stages import NORMAL_MINUTES, check_code, fault_words, stages_for
 from gpu_studio.core.device_name import CPU, address_there, is_cpu, name_at
 from gpu_studio.core.devices.access import Obstacle
+from gpu_studio.core.devices.adapters import is_adapter
 from gpu_studio.core.messages.check_messages import (
     CheckFindingMade,
     CheckStageFinished,
@@ -92,7 +93,7 @@ class CardCheck(PageModel):
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(CheckChoices(), parent)
-        self._studio = studio
+        self._studio, self.adapters = studio, studio.adapters
         self.phase = WorkState.IDLE
         self.run: CheckRun | None = None
         self.record: CheckRecord | None = None
@@ -123,7 +124,7 @@ class CardCheck(PageModel):
         self._soon.timeout.connect(self.changed)
         self.follow(
             studio.board.changed, studio.session.state_changed, studio.lab.state_changed,
-            studio.pcs.session_changed,
+            studio.pcs.session_changed, self.adapters.changed,
         )  # fmt: skip
         studio.pcs.changed.connect(self._on_pcs_changed)
         studio.closing.connect(self.close)
@@ -136,7 +137,7 @@ class CardCheck(PageModel):
     def devices(self) -> tuple[DeviceRow, ...]:
         """The devices that can be checked, cards first."""
         board = self._studio.board
-        return (*board.cards, *board.cpus)
+        return (*board.cards, *board.adapters, *board.cpus)
 
     @property
     def device_items(self) -> list[tuple[str, str]]:
@@ -149,7 +150,8 @@ class CardCheck(PageModel):
         devices = self.devices
         chosen = (one for one in devices if one.identity == self.choices.device)
         here = (one for one in devices if not one.pc)
-        usable = (one for one in here if one.obstacle in (None, Obstacle.NO_ENGINE))
+        usable = (one for one in here if one.obstacle in (None, Obstacle.NO_ENGINE)
+                  and not (one.adapter and one.adapter.is_software))  # fmt: skip
         return next(chosen, next(usable, self._studio.board.cpu))
 
     @property
@@ -160,12 +162,20 @@ class CardCheck(PageModel):
     @property
     def reason(self) -> str:
         """Why no check can start now; empty if one can."""
+        if self.device.adapter is not None:
+            works = EngineState.BUSY in (self._studio.session.state, self.pc.session.state)
+            return _OTHER_WORK if works else ""
         session = self.pc.session
         if session.description is None:
             return session.absence or _STARTING
         if self.device.obstacle is not None:
             return self.device.reason
         return "" if _is_free(self.pc) else _OTHER_WORK
+
+    def choose_adapters(self) -> None:
+        """Choose what computes without PyTorch, if there is something."""
+        if self.adapters.adapters and not self.is_busy:
+            self.choose(device=self.adapters.adapters[0].identity)
 
     @property
     def is_busy(self) -> bool:
@@ -206,15 +216,17 @@ class CardCheck(PageModel):
         if plant is not None:
             does = fault_words(plant)
             planted = f"This check will make a fault on purpose, to show that it is found: {does}"
-        is_ready = self.pc.session.description is not None
+        is_ready = device.adapter is None and self.pc.session.description is not None
         if is_ready and not device.is_cpu and device.obstacle not in (None, Obstacle.NO_ENGINE):
             words = Notice("Cannot be checked yet", Tone.AMBER)
             fix = planted or "The Devices tab says how to fix it."
             return HeroWords(device.label, words, self.reason, fix)
         question = "Does this CPU compute correctly?" if device.is_cpu else "Is this card sound?"
+        if device.adapter is not None and device.adapter.is_software:
+            question = "Does it compute correctly?"
         hint = f"{_ON_CPU} {_LOAD}" if device.is_cpu else _LOAD
         length = length_text(self.choices.minutes)
-        plan = f"{len(stages_for(self.choices.minutes))} stages. {length}."
+        plan = f"{len(stages_for(self.choices.minutes, self.address))} stages. {length}."
         next_step = " ".join(filter(None, (planted, self.reason or hint)))
         return HeroWords(_title(device), Notice(question), plan, next_step)
 
@@ -246,6 +258,9 @@ class CardCheck(PageModel):
 
     def show_code(self) -> None:
         """Let the code drawer have the check in a few lines of PyTorch, as they run on this PC."""
+        if is_adapter(self.address):  # PyTorch has nothing to do with it
+            self._studio.snippets.show("", CHECK)
+            return
         inventory = self.pc.sensors.inventory
         code = complete(
             check_code(address_there(self.address)),
@@ -267,8 +282,9 @@ class CardCheck(PageModel):
         self.choose(device=self.device.identity)  # while its engine is released, none is usable
         minutes = self.choices.minutes
         plan = CheckPlan(
-            device=address, minutes=minutes, stages=stages_for(minutes), plant=self.choices.plant
-        )
+            device=address, minutes=minutes, stages=stages_for(minutes, address),
+            plant=self.choices.plant,
+        )  # fmt: skip
         self._begin(CheckRun(plan, local_now(), program=program_title()))
 
     def stop(self) -> None:
@@ -340,13 +356,19 @@ class CardCheck(PageModel):
             return
         self._keep_progress()
         self._keeping.start()
-        ending = None if is_cpu(run.plan.device) else self._checked_pc.session.release()
+        ending = None if is_cpu(run.plan.device) else self._beside.release()
         if ending is None:
             self._run_rounds()
             return
         if not self._checked_pc.name:  # work on the other PCs goes on
             self._studio.headlines.notify_check(self.device.label)
         ending.finished.connect(self._run_rounds)
+
+    @property
+    def _beside(self) -> EngineSession:
+        """The engine that would disturb the check: an adapter may be a card of PyTorch's."""
+        checked = self._checked_pc
+        return (self._studio.pcs.here if checked is self.adapters else checked).session
 
     def _run_rounds(self) -> None:
         run, pc = self.run, self._checked_pc
@@ -426,8 +448,8 @@ class CardCheck(PageModel):
         run.earlier = earlier
         self.phase = WorkState.IDLE
         self._studio.headlines.notify_check("")
-        if not is_cpu(run.plan.device) and self._checked_pc.session.is_released:
-            self._checked_pc.session.restart()
+        if not is_cpu(run.plan.device) and self._beside.is_released:
+            self._beside.restart()
         self._keep_result(run)
         self._files.add(self._folder.release)
         self._show_record(run.record())
@@ -489,6 +511,8 @@ class CardCheck(PageModel):
 
 def _title(device: DeviceRow) -> str:
     """Return a device's name in the list of what can be checked."""
+    if device.adapter is not None:
+        return device.name
     if not device.is_cpu:
         return device.label
     title = f"CPU and RAM: {device.device.short_name}" if device.device else "CPU and RAM"

@@ -23,7 +23,9 @@ from gpu_studio.core.devices.access import (
     obstacle_words,
     uncounted_cards,
 )
+from gpu_studio.core.devices.adapters import card_of
 from gpu_studio.core.devices.card_colors import COLOR_COUNT, with_cards
+from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.notice import Tone
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import Device, Inventory
     from gpu_studio.core.devices.finding import Finding
-    from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.engine_messages import Adapter, EngineDescribed
     from gpu_studio.model.pc import Pc
     from gpu_studio.model.pcs import Pcs
     from gpu_studio.model.settings import Settings
@@ -54,6 +56,7 @@ class DeviceRow(msgspec.Struct, frozen=True, kw_only=True):
         is_current: whether new "cuda" tensors go to it.
         is_modelled: whether it is a card of a chosen size that only the allocator's model has.
         device: its facts; None if the sensors do not know it.
+        adapter: what its driver says of it; None of a device that PyTorch works on.
         pc: the name of its PC; empty for this one.
     """
 
@@ -68,6 +71,7 @@ class DeviceRow(msgspec.Struct, frozen=True, kw_only=True):
     is_current: bool = False
     is_modelled: bool = False
     device: Device | None = None
+    adapter: Adapter | None = None
     pc: str = ""
 
     @property
@@ -76,8 +80,8 @@ class DeviceRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_real_card(self) -> bool:
-        """Whether it is a card, and not a simulated one."""
-        return not self.is_cpu and not self.is_modelled
+        """Whether it is a card of PyTorch's, and not a simulated one."""
+        return not (self.is_cpu or self.is_modelled or self.adapter)
 
 
 class DeviceBoard(QObject):
@@ -91,7 +95,8 @@ class DeviceBoard(QObject):
         changed(): a device came, went or got another number, or PyTorch can use others now.
 
     Attributes:
-        rows: all devices: those of this PC first, of each PC the CPU and then the cards.
+        rows: all devices: those of this PC first, of each PC the CPU and then the cards; at the
+            end, this PC's adapters, once they are known.
     """
 
     changed = Signal()
@@ -104,6 +109,7 @@ class DeviceBoard(QObject):
         self.rows: tuple[DeviceRow, ...] = device_rows(None, None)
         for pc in pcs.all:
             self._listen(pc)
+        pcs.adapters.changed.connect(self._update)
         pcs.added.connect(self._listen)
         pcs.removed.connect(self._forget)
         pcs.changed.connect(self._update)
@@ -124,13 +130,23 @@ class DeviceBoard(QObject):
 
     @property
     def cards(self) -> tuple[DeviceRow, ...]:
-        """The cards of all PCs."""
-        return tuple(row for row in self.rows if not row.is_cpu)
+        """The cards of all PCs, without the adapters."""
+        return tuple(row for row in self.of_pytorch if not row.is_cpu)
+
+    @property
+    def of_pytorch(self) -> tuple[DeviceRow, ...]:
+        """The devices without the adapters."""
+        return tuple(row for row in self.rows if row.adapter is None)
+
+    @property
+    def adapters(self) -> tuple[DeviceRow, ...]:
+        """What computes here without PyTorch, beside the CPU; none before it is known."""
+        return tuple(row for row in self.rows if row.adapter is not None)
 
     @property
     def usable(self) -> tuple[DeviceRow, ...]:
         """The devices that PyTorch can use, in the order of `rows`."""
-        return tuple(row for row in self.rows if row.obstacle is None)
+        return tuple(row for row in self.of_pytorch if row.obstacle is None)
 
     @property
     def usable_cards(self) -> tuple[DeviceRow, ...]:
@@ -170,14 +186,18 @@ class DeviceBoard(QObject):
         colors = {identity: color for color, identity in enumerate(self._by_color)}
         colored = self._colored
         for row in colored:
-            if row.number is not None:
+            if row.number is not None and row.adapter is None:
                 usual = DeviceName.parse(row.number).index or 0
                 colors[row.number] = colors.setdefault(row.identity, usual)
         for row in colored:
             if row.identity not in colors:
                 used = {colors.get(one.identity) for one in colored}
-                free = [color for color in range(COLOR_COUNT) if color not in used]
+                is_software = row.adapter is not None and row.adapter.is_software
+                # The first color is a card's.
+                free = [one for one in range(int(is_software), COLOR_COUNT) if one not in used]
                 colors[row.identity] = free[0] if free else COLOR_COUNT - 1
+            if row.adapter is not None:
+                colors[row.adapter.address] = colors[row.identity]
         return colors
 
     def card_named(self, name: str) -> str:
@@ -219,6 +239,9 @@ class DeviceBoard(QObject):
 
     def _update(self) -> None:
         rows = tuple(row for pc in self._pcs.all for row in self._rows_of(pc))
+        inventory = self._pcs.here.sensors.inventory
+        cards = inventory.cards if inventory is not None else ()
+        rows += adapter_rows(self._pcs.adapters.adapters, cards)
         if rows != self.rows:
             self.rows = rows
             self._note_colors()
@@ -324,6 +347,31 @@ def device_rows(
             )
         )
     return tuple(rows)
+
+
+def adapter_rows(adapters: Sequence[Adapter], cards: Sequence[Device]) -> tuple[DeviceRow, ...]:
+    """Return what computes without PyTorch; equal names also get their addresses.
+
+    Args:
+        adapters: as their drivers say.
+        cards: of this PC.
+    """
+    owners = [card_of(one, adapters, cards) for one in adapters]
+    names = [
+        f"{short_name(one.name) if card is None else card.short_name} by {one.interface}"
+        for one, card in zip(adapters, owners, strict=True)
+    ]
+    return tuple(
+        DeviceRow(
+            identity=one.identity,
+            name=one.full_name,
+            label=name if names.count(name) == 1 else f"{name} ({one.address})",
+            address=one.address,
+            number=one.address,
+            adapter=one,
+        )
+        for one, name in zip(adapters, names, strict=True)
+    )
 
 
 def _identity(card: Device) -> str:

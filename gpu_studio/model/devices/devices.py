@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gpu_studio.core.devices.access import ABOUT_THE_CARD
+from gpu_studio.core.devices.access import ABOUT_THE_CARD, Obstacle
 from gpu_studio.core.devices.card_programs import CardState, program_notices
 from gpu_studio.core.devices.devices import CUDA_BUILD
 from gpu_studio.core.devices.facts import FactGroup, PcSnapshot, facts_of, summary_line
@@ -232,6 +232,20 @@ class DevicesModel(PageModel):
         if self.row is None:
             return "The devices of this PC are not known yet."
         return self.pc.session.absence or self.row.reason
+
+    @property
+    def can_be_measured(self) -> bool:
+        """Whether the selected card is measured only without PyTorch, which may always work."""
+        row, device = self.row, self.device
+        if row is None or device is None or row.is_cpu or self.pc.name:
+            return False
+        from gpu_studio.core.devices.why_not import is_apart  # not before the first paint
+
+        if is_apart(device):
+            return False
+        if row.obstacle is Obstacle.NO_ENGINE:
+            return bool(self.pc.session.absence)
+        return row.obstacle not in (None, Obstacle.ASLEEP)
 
     @property
     def _may_have_card(self) -> bool:

@@ -75,7 +75,7 @@ class MemoryDevices(QObject):
         self._look_at(identity)
 
     def _list(self) -> None:
-        choices = list(self._board.rows)
+        choices = list(self._board.of_pytorch)
         with contextlib.suppress(
             MissingResourceError
         ):  # without the table no card can be simulated

@@ -10,13 +10,14 @@ import msgspec
 from PySide6.QtCore import QTimer, Signal
 
 from gpu_studio.core.benchmark.run import Run, RunState
-from gpu_studio.core.device_name import is_cpu, name_at, pc_of
+from gpu_studio.core.device_name import CPU, is_cpu, name_at, pc_of
+from gpu_studio.core.devices.adapters import is_adapter
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, Showing
 from gpu_studio.core.messages.run_messages import SamplesMeasured
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.race.contestant import Contestant, race_requests, usual_contestants
 from gpu_studio.core.race.picture_file import Photo
-from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES, lake
+from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, GROW, LEARN, PICTURES, lake
 from gpu_studio.core.race.side import RaceSide, first_finish_s
 from gpu_studio.core.race.stage_view import (
     Moment,
@@ -143,8 +144,11 @@ class Race(PageModel):
         self._replaying.timeout.connect(self._on_replayed)
         self._soon = QTimer(self, singleShot=True, interval=_WORDS_MS)
         self._soon.timeout.connect(self.changed)
-        session = studio.session
-        self.follow(session.state_changed, session.engine_described, studio.board.changed)
+        session, self.adapters = studio.session, studio.adapters
+        self.follow(
+            session.state_changed, session.engine_described, studio.board.changed,
+            self.adapters.changed,
+        )  # fmt: skip
 
     # ── choices ──────────────────────────────────────────────────────────────────────────────
 
@@ -188,7 +192,21 @@ class Race(PageModel):
             for card in board.usable_cards:
                 contestant = Contestant(device=card.address or "", dtype=dtype)
                 entries.append(RaceEntry(contestant, card.label + suffix, card.identity))
+        for row in board.adapters if picture.name == GROW.name else ():
+            contestant = Contestant(device=row.address or "")
+            entries.append(RaceEntry(contestant, row.label, row.identity))
         return tuple(entries)
+
+    def choose_adapters(self, identity: str = "") -> None:
+        """Choose what computes without PyTorch, and the picture that it draws.
+
+        Args:
+            identity: the adapter; the first one if empty.
+        """
+        found = identity or next((one.identity for one in self.adapters.adapters), "")
+        if found and not self.state.is_busy:
+            self.choose(picture=GROW.name)
+            self.choose(left=Contestant(device=CPU), right=Contestant(device=found))
 
     @property
     def left_out(self) -> str:
@@ -275,10 +293,11 @@ class Race(PageModel):
         """
         pair = [entry.choice for entry in self.chosen]
         pair[side], beside = one, pair[1 - side]
-        pc = pc_of(one.device)
-        if beside.device and pc_of(beside.device) != pc:
-            usual = [entry.choice for entry in self._usual(self.entries, pc)]
-            pair[1 - side] = next((other for other in usual if other != one), usual[0])
+        if beside.device and not _share_engine(one, beside):
+            usual = [entry.choice for entry in self._usual(self.entries, pc_of(one.device))]
+            others = (*usual, Contestant(device=CPU))
+            fitting = (other for other in others if other != one and _share_engine(one, other))
+            pair[1 - side] = next(fitting, usual[0])
         return pair
 
     def _forget(self) -> None:
@@ -333,11 +352,21 @@ class Race(PageModel):
     @property
     def what_is_missing(self) -> str:
         """The reason why no race can start yet; empty once the engine is known."""
-        return self._session.what_is_missing
+        return "" if self._is_without_pytorch else self._session.what_is_missing
+
+    @property
+    def _is_without_pytorch(self) -> bool:
+        """Whether a contestant is an adapter, or the CPU races where PyTorch is missing."""
+        devices = [one.contestant.device for one in self.chosen]
+        is_known = self.adapters.is_known and self.picture.name == GROW.name
+        is_alone = bool(self.studio.session.absence) and not any(map(pc_of, devices))
+        return any(map(is_adapter, devices)) or (is_known and is_alone)
 
     @property
     def _session(self) -> EngineSession:
         """The engine of the contestant that runs, in which both take turns."""
+        if self._is_without_pytorch:
+            return self.adapters.session
         return self.studio.pcs.session_of(self.chosen[1].contestant.device)
 
     @property
@@ -366,7 +395,8 @@ class Race(PageModel):
     @property
     def reason(self) -> str:
         """What stands below the headline."""
-        return f"{self.notice.detail} {self.studio.session.absence}".strip()
+        absence = "" if self._is_without_pytorch else self.studio.session.absence
+        return f"{self.notice.detail} {absence}".strip()
 
     @property
     def leaders(self) -> dict[int, str]:
@@ -431,6 +461,8 @@ class Race(PageModel):
         self._next_number += len(requests)
         self.sides = self._new_sides(requests)
         self.studio.wakefulness.need(RACE, needed=True)
+        if self._is_without_pytorch:
+            self.adapters.session.start()
         step = step_of([side.run for side in self.sides if not side.is_over])  # in turns
         self._queue.start(lambda _, last: None if last else step, self._session)
 
@@ -599,6 +631,17 @@ class Race(PageModel):
             self.verdict = judge(self._raced, [side.run for side in sides])
             self.now_s, words = first_finish_s(sides), f"Recording: {opened.label}."
         self.note(Notice(words))
+
+
+def _share_engine(one: Contestant, other: Contestant) -> bool:
+    """Return whether two contestants can take turns in one engine; by the permanent names."""
+    if any(is_adapter(each.device) for each in (one, other)):
+        usual = Contestant(device=CPU).dtype
+        return all(
+            (is_adapter(each.device) or each.device == CPU) and each.dtype == usual
+            for each in (one, other)
+        )
+    return pc_of(one.device) == pc_of(other.device)
 
 
 def _entry_of(ghost: RaceSide) -> RaceEntry:

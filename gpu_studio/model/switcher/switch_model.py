@@ -91,7 +91,7 @@ class SwitchModel(PageModel):
     def rows(self) -> tuple[DeviceRow, ...]:
         """The devices, of each PC the cards first; none until the PC is examined."""
         is_known = self._studio.session.description or self._studio.sensors.inventory
-        rows = self._board.rows if is_known else ()
+        rows = self._board.of_pytorch if is_known else ()
         return tuple(sorted(rows, key=lambda row: (row.pc, row.is_cpu)))
 
     @property

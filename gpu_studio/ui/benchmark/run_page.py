@@ -12,6 +12,7 @@ from gpu_studio.core.benchmark.options import explain_option, value_words
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.texts import plain_text
 from gpu_studio.model.benchmark.run_model import SETTINGS, SHOWN_DTYPES, TIME
+from gpu_studio.ui.ask_adapters import ask_press, ask_words
 from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
 from gpu_studio.ui.benchmark.hero_line import HeroLine
 from gpu_studio.ui.benchmark.live_view import LiveView
@@ -201,6 +202,8 @@ class RunPage(Page):
                 Words(lambda: m.workload_note, role="muted", name="devices.note"),
                 Heading("Devices", shown=is_wide),
                 Each(lambda: m.devices, self._device, name="devices"),
+                ask_press(m),
+                ask_words(m),
                 Heading("Sizes", shown=is_wide),
                 Line(
                     of="sizes", title="Sizes", name="sizes", tip=_SIZES_TIP,
@@ -242,11 +245,12 @@ class RunPage(Page):
 
     def _device(self, row: DeviceRow) -> Part:
         role = self.theme.device_role(row.address) if row.address else "other"
+        m, title = self.model, row.name if row.adapter is not None else row.label
         return Tick(
-            of="uses", key=row.identity, usual=row.address is not None, title=row.label,
-            name=f"devices.{row.address or row.identity}", tip=row.reason or row.name,
+            of="uses", key=row.identity, usual=m.is_usual(row), title=title,
+            name=f"devices.{row.address or row.identity}", tip=lambda: m.why_not(row) or row.name,
             picture=swatch(self.theme, role, self.devicePixelRatioF()),
-            enabled=lambda: row.address is not None,
+            enabled=lambda: not m.why_not(row),
         )  # fmt: skip
 
     def _option(self, option: WorkloadOption) -> Part:

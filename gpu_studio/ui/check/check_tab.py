@@ -11,9 +11,11 @@ from PySide6.QtWidgets import QVBoxLayout
 from gpu_studio.core.check.check_file import RECORD_ENDINGS
 from gpu_studio.core.check.check_run import CheckPlan
 from gpu_studio.core.check.check_words import breakable, plan_text, record_title
+from gpu_studio.core.check.stages import GLANCE_MINUTES
 from gpu_studio.core.notice import Notice
 from gpu_studio.core.parameter import parameters_of
 from gpu_studio.model.check.card_check import CardCheck
+from gpu_studio.ui.ask_adapters import ask_press, ask_words
 from gpu_studio.ui.check.check_curves import CheckCurves, lanes_of
 from gpu_studio.ui.check.record_document import save_record
 from gpu_studio.ui.page import Box, Flow, Fold, Own, Page
@@ -67,10 +69,12 @@ class CheckPage(Page):
                       tip="As a picture with the record inside, to show to a buyer"),
                 Press("Open record…", self._open, name="open", enabled=is_free,
                       tip="Open the record of a check from a picture or a JSON file"),
+                ask_press(m),
                 More("Earlier checks", self._earlier, name="records", keeps_room=True,
                      shown=lambda: m.kept and is_free()),
             ),
             Words(lambda: m.outcome, "muted", name="outcome", keeps_room=True),
+            ask_words(m),
             Box(
                 Words(lambda: m.hero.subject, "title", name="subject"),
                 Words(lambda: m.hero.when, "muted", name="when"),
@@ -156,8 +160,11 @@ class CheckTab(TabContents):
         self._page.present(is_presented=is_presented)
 
     def go_to(self, destination: Destination) -> None:
-        """Choose a device, or open the record of a check."""
-        if destination.device:
+        """Choose a device, check it for a minute, or open the record of a check."""
+        if destination.device and destination.starts:
+            self.check.choose(device=destination.device, minutes=GLANCE_MINUTES)
+            self.check.start()
+        elif destination.device:
             self.check.choose(device=destination.device)
         if destination.path is not None:
             self.check.note(Notice())

@@ -13,7 +13,16 @@ from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.benchmark.standard_measurement import StandardMeasurement
 from gpu_studio.model.devices import programs
 from gpu_studio.model.devices.devices import DevicesModel
-from gpu_studio.model.pages import BENCHMARK, CHECK, DEVICES, HISTORY, LESSONS, NOW, RACE
+from gpu_studio.model.pages import (
+    BENCHMARK,
+    CHECK,
+    DEVICES,
+    HISTORY,
+    LESSONS,
+    NOW,
+    QUICK_LOOK,
+    RACE,
+)
 from gpu_studio.model.run_queue import WorkState
 from gpu_studio.ui.devices.pc_part import STACKED, ToneSign, agrees, pc_part
 from gpu_studio.ui.devices.sensor_rows import SensorRows
@@ -136,10 +145,13 @@ class OverviewPage(Page):
                           primary=True, name="verdict.action"),
                     Press(lambda: self._copy_label, self._copy_command, primary=True, icon="copy",
                           name="verdict.copy", shown=lambda: self._has_command),
+                    Press("Measure it by Vulkan", lambda: self._studio.go_to(QUICK_LOOK), icon="chart",
+                          name="measure", tip="CPU against card in seconds, without PyTorch",
+                          primary=lambda: not self._has_cure, shown=lambda: m.can_be_measured),
                     Press(lambda: comparison.title,
                           lambda: self._studio.go_to(BENCHMARK, starts=True),
                           icon="chart", name="compare",
-                          primary=lambda: not self._has_cure,
+                          primary=lambda: not (self._has_cure or m.can_be_measured),
                           enabled=lambda: not comparison.why_not, tip=lambda: comparison.why_not),
                     Words(lambda: comparison.sentence, "muted", wraps=False, name="compare.note"),
                     stretch=1,

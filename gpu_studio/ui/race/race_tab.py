@@ -16,6 +16,7 @@ from gpu_studio.core.race.stage_view import film_order, trust
 from gpu_studio.core.units import local_now
 from gpu_studio.model.benchmark.recording import recording_from
 from gpu_studio.model.race.race import Race
+from gpu_studio.ui.ask_adapters import ask_press, ask_words
 from gpu_studio.ui.eliding import RoomText
 from gpu_studio.ui.page import Box, Columns, Flow, Own, Page
 from gpu_studio.ui.page_controls import Pick, Switch
@@ -104,6 +105,7 @@ class RacePage(Page):
             Own(lambda: RoomText("", "muted", name="race.outcome", lines=2),
                 lambda text: text.show_notice(
                     m.outcome if m.outcome.sentence else Notice(m.reason))),
+            ask_words(m),
             Columns(*(Own(lane, stretch=1) for lane in self.lanes), stretch=1),
             Box(Columns(
                 Flow(
@@ -114,6 +116,7 @@ class RacePage(Page):
                     Pick(of="right", title="Contestant at the right", name="contestants.right",
                          items=lambda: m.contestants(1), least_letters=14, enabled=is_free,
                          tip=turn("Who runs second")),
+                    ask_press(m),
                 ),
                 Words(lambda: m.picture.size_title, "value", wraps=False, name="size.title",
                       shown=lambda: not self.is_narrow),
@@ -223,7 +226,9 @@ class RaceTab(TabContents):
         column.addWidget(self.page)
 
     def go_to(self, destination: Destination) -> None:
-        """Start a race, or open a picture or a recording."""
+        """Start a race, of an adapter if one is named, or open a picture or a recording."""
+        if destination.device:
+            self.race.choose_adapters(destination.device)
         if destination.starts:
             self.race.start()
         if destination.path is not None and not self.race.state.is_busy:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.wheel_table import download_size
+from gpu_studio.model.pages import CHECK, RACE
 from gpu_studio.ui.page import Box, Flow, Page
 from gpu_studio.ui.page_parts import Bars, Press, ProgressBar, Words
 from gpu_studio.ui.parts import GAP, MARGIN
@@ -13,12 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gpu_studio.model.builds import Builds
+    from gpu_studio.model.pages import PageId
     from gpu_studio.model.quick_look import QuickLook
     from gpu_studio.ui.page import Part
     from gpu_studio.ui.theme import Theme
 
 _ADDS = (
-    "PyTorch adds training steps, the full check of the card, races and lessons. It downloads "
+    "PyTorch adds training steps, the full check of the card, more races and lessons. It downloads "
     "{size}, which takes minutes."
 )
 
@@ -32,6 +34,7 @@ class QuickPage(Page):
         theme: for the colors.
         close: leads back.
         set_up: shows the page that installs PyTorch.
+        show: shows a page of the tabs for a device.
     """
 
     model: QuickLook
@@ -43,8 +46,9 @@ class QuickPage(Page):
         theme: Theme,
         close: Callable[[], object],
         set_up: Callable[[], object],
+        show: Callable[[PageId, str], object],
     ) -> None:
-        self._builds, self._close, self._set_up = builds, close, set_up
+        self._builds, self._close, self._set_up, self._show = builds, close, set_up, show
         super().__init__("quick", model, theme)
         self.setObjectName("quick.page")
         self.setAccessibleName("Measure without PyTorch")
@@ -59,9 +63,12 @@ class QuickPage(Page):
             Flow(
                 Press("Measure again", m.measure, name="again", primary=True,
                       shown=lambda: not m.is_at_work),
-                Press("Test its memory", m.check_memory, name="memory",
-                      tip="Patterns in as much memory as the driver gives, for 20 seconds",
-                      shown=lambda: m.can_check),
+                Press("Race it", lambda: self._show(RACE, m.next_device), name="race", icon="flag",
+                      tip="See it and the CPU draw the same picture, in turns",
+                      shown=lambda: m.next_device),
+                Press("Test its memory", lambda: self._show(CHECK, m.next_device), name="memory",
+                      icon="shield", shown=lambda: m.next_device,
+                      tip="Patterns in as much memory as the driver gives, and exact work"),
                 Press("Stop", m.stop, name="stop", shown=lambda: m.is_at_work),
                 Press("Back", self._close, name="close", link=True),
             ),
@@ -73,7 +80,6 @@ class QuickPage(Page):
                 Words(lambda: m.second_verdict, name="second"),
                 Words(lambda: m.trust.sentence, "muted", name="trust",
                       tip=lambda: m.trust.detail),
-                Words(lambda: m.memory, name="memory_result"),
                 Words(lambda: m.lack, name="lack"),
                 name="hero",
             ),

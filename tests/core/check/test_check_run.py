@@ -216,8 +216,9 @@ def test_the_stages_of_all_rounds_take_the_chosen_time(minutes: int) -> None:
 
 
 def test_a_minute_has_no_time_for_what_is_about_pytorch() -> None:
-    assert stages_for(1) == ("load", "compute", "memory", "link")
-    assert stages_for(6) == stages_for(480) == STAGE_NAMES
+    assert stages_for(1, "cpu") == ("load", "compute", "memory", "link")
+    assert stages_for(6, "cuda:0") == stages_for(480, "cuda:0") == STAGE_NAMES
+    assert stages_for(1, "vulkan:0") == stages_for(6, "vulkan:0") == ("compute", "memory")
 
 
 def test_a_stage_of_an_older_record_has_its_title() -> None:

@@ -8,10 +8,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QPushButton
 
-from gpu_studio.core.devices.devices import ASLEEP, CardReading, Device
+from gpu_studio.core.devices.devices import ASLEEP, CardReading, Device, Inventory
 from gpu_studio.core.devices.finding import Finding, worst_first
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.telemetry import Telemetry
+from gpu_studio.model.pages import QUICK_LOOK
 from tests.driving.devices import found, show_reading, start
 from tests.driving.window import click, find, property_of, sees, text
 from tests.fakes.descriptions import described_with_cuda
@@ -53,6 +54,43 @@ def test_the_cure_is_the_blue_button_and_what_cannot_work_is_gray_with_its_reaso
     assert "no code" in check.toolTip()
     compare = find(tab, "devices.compare", QPushButton)
     assert (compare.isEnabled(), compare.text()) == (True, "How fast is my CPU?")
+
+
+def _without_build(maker: str, name: str, device_id: int, **facts: object) -> Inventory:
+    kinds = {"AMD": "rocm", "Intel": "xpu", "NVIDIA": "cuda"}
+    card = Device(
+        kind=kinds[maker], maker=maker, name=name, pci_device_id=device_id,
+        pci_bus_id="00000000:03:00.0", **facts,
+    )  # fmt: skip
+    plain = cpu_only()
+    return msgspec.structs.replace(plain, devices=(*plain.devices, card))
+
+
+@pytest.mark.parametrize(
+    "inventory",
+    [
+        _without_build("AMD", "AMD Radeon RX 580", 0x67DF, kernel_driver="amdgpu"),
+        _without_build("AMD", "AMD Radeon RX Vega", 0x687F, kernel_driver="amdgpu"),
+        _without_build("AMD", "AMD Radeon HD 7870", 0x6818, kernel_driver="radeon"),
+        _without_build("AMD", "AMD graphics (1002:fffe)", 0xFFFE),
+        _without_build("Intel", "Intel HD Graphics 4600", 0x0412, kernel_driver="i915"),
+        _without_build("NVIDIA", "NVIDIA GeForce GT 710", 0x128B, kernel_driver="nouveau"),
+        gt_1030(),
+    ],
+)
+def test_a_card_that_pytorch_cannot_use_is_offered_a_measurement(studio, tab, inventory):
+    start(studio, tab)
+    wanted = []
+    studio.destination_wanted.connect(lambda to: wanted.append(to.page))
+    assert find(tab, "devices.measure", QPushButton).text() == "Measure it by Vulkan"
+    click(tab, "devices.measure")
+    assert wanted == [QUICK_LOOK]
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_card_of_pytorchs_is_measured_with_pytorch(studio, with_cuda, tab):
+    start(studio, tab)
+    assert not sees(tab, "devices.measure")
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])

@@ -7,7 +7,8 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import Adapter, DescribeEngine, RequestFailed
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.core.notice import Action, action_label
+from gpu_studio.ui.check.check_tab import CheckTab
+from gpu_studio.ui.race.race_tab import RaceTab
 from tests.driving.window import click, find, sees, text, wait_until
 from tests.fakes.check_answers import check_round, wrong_bit
 from tests.fakes.descriptions import described
@@ -119,10 +120,6 @@ def test_with_pytorch_the_page_is_a_menu_away_and_leads_back_to_the_tabs(pc_with
     assert sees(window, "tabs")
 
 
-def test_the_finding_about_a_card_without_a_build_has_the_button():
-    assert action_label(Action.MEASURE) == "Measure without PyTorch"
-
-
 def test_one_click_further_the_memory_is_tested(window, quick):
     def script(_engine, request):
         return check_round(request, findings={"memory": (wrong_bit(),)})
@@ -130,6 +127,18 @@ def test_one_click_further_the_memory_is_tested(window, quick):
     quick.scripts[RunCheck] = script
     measure(window)
     click(window, "quick.memory")
-    wait_until(lambda: sees(window, "quick.again") and sees(window, "quick.memory_result"))
-    assert text(window, "quick.memory_result").startswith("Memory: 1 error found.")
-    assert text(window, "quick.headline").startswith("The Radeon RX 580")
+    check = window.findChild(CheckTab).check
+    wait_until(lambda: check.record is not None)
+    assert sees(window, "check.hero")
+    assert [one.name for one in check.record.stages] == ["compute", "memory"]
+    assert text(window, "check.errors") == "1 error"
+
+
+def test_one_click_further_it_races_the_cpu(window):
+    measure(window)
+    click(window, "quick.race")
+    race = window.findChild(RaceTab).race
+    wait_until(lambda: race.is_over)
+    assert sees(window, "race.sentence")
+    assert [side.run.request.device for side in race.sides] == ["cpu", "vulkan:0"]
+    assert race.raced.name == "grow"
