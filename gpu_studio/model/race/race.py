@@ -206,7 +206,8 @@ class Race(PageModel):
         found = identity or next((one.identity for one in self.adapters.adapters), "")
         if found and not self.state.is_busy:
             self.choose(picture=GROW.name)
-            self.choose(left=Contestant(device=CPU), right=Contestant(device=found))
+            self.choose(right=Contestant(device=found))
+            self.choose(left=Contestant(device=CPU))
 
     @property
     def left_out(self) -> str:
