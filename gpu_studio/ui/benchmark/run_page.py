@@ -245,9 +245,9 @@ class RunPage(Page):
 
     def _device(self, row: DeviceRow) -> Part:
         role = self.theme.device_role(row.address) if row.address else "other"
-        m, title = self.model, row.name if row.adapter is not None else row.label
+        m = self.model
         return Tick(
-            of="uses", key=row.identity, usual=m.is_usual(row), title=title,
+            of="uses", key=row.identity, usual=m.is_usual(row), title=row.label,
             name=f"devices.{row.address or row.identity}", tip=lambda: m.why_not(row) or row.name,
             picture=swatch(self.theme, role, self.devicePixelRatioF()),
             enabled=lambda: not m.why_not(row),
