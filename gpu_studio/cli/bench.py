@@ -85,6 +85,7 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
     WorkloadDescription,
 )
+from gpu_studio.core.parameter import parameters_of
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.texts import listed
 from gpu_studio.core.units import about_time, format_duration, format_size, shown_moment
@@ -289,7 +290,7 @@ def _print_sides(sides: Sequence[Side]) -> None:
 
 _USUAL_SIZES = (512, 1024, 2048)
 _USUAL_DTYPE = "float32"
-_USUAL_TIME_S = 2.0
+_USUAL_TIME_S = next(one.default for one in parameters_of(RunWorkload, "bench") if one.unit)
 _NAME_WIDTH = 16
 
 
@@ -465,7 +466,7 @@ def _plans(
         code: the user's own, if that is the workload.
         least_s: the time of a run that a slow one needs, where no other was typed.
     """
-    if options.time == _USUAL_TIME_S:
+    if options.time is _USUAL_TIME_S:  # the default itself: the same number may be typed
         options.time = max(least_s, _USUAL_TIME_S)
     usual_sizes = _USUAL_SIZES if set(_USUAL_SIZES) <= set(workload.sizes) else workload.sizes
     usual_dtype = _USUAL_DTYPE if _USUAL_DTYPE in workload.dtypes else workload.dtypes[0]

@@ -57,6 +57,16 @@ def test_it_runs_as_a_workload_on_every_device(engines, typed, script):
     assert {run.code.text for run in runs} == {script.read_text()}
 
 
+@pytest.mark.parametrize(("words", "budget_s"), [((), 18.0), (("--time", "2"), 2.0)])
+def test_slow_code_gets_the_time_that_it_needs_unless_one_is_typed(
+    engines, typed, script, words, budget_s
+):
+    opened = engines.scripts[OpenOwnCode][-1]
+    engines.scripts[OpenOwnCode] = [msgspec.structs.replace(opened, call_s=1.5)]
+    assert typed("bench", "--script", str(script), "--yes", *words)[0] == 0
+    assert {run.budget_s for run in asked(engines)} == {budget_s}
+
+
 def test_nothing_runs_before_it_is_allowed_and_then_nobody_is_asked_again(
     engines, typed, script, monkeypatch
 ):
