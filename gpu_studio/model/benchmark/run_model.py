@@ -17,10 +17,10 @@ from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.parameter import parameters_of
 from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
 from gpu_studio.model.benchmark.explained import Explained, explained
-from gpu_studio.model.benchmark.own_code import OwnCodeModel
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.benchmark.results_table import ResultsTable, facts_of
 from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.own_code import OwnCodeModel
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.model.pages import RUN
 from gpu_studio.model.run_queue import RunSource, WorkState

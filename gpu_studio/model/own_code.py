@@ -1,4 +1,4 @@
-"""The user's own code on the page Run: whether it may run, what it prints, and its own engine."""
+"""The user's own code: whether it may run, what it prints, and its own engine."""
 
 from __future__ import annotations
 
