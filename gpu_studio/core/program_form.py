@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from gpu_studio.core.packages_folder import has_own_torch
+from gpu_studio.core.packages_folder import VARIABLE, has_own_torch
 
 HOME = Path(__file__).resolve().parents[2]
 """The folder that has this package."""
@@ -130,6 +130,18 @@ OF_ANOTHER_PC = Program(ProgramForm.INSTALLED, _NAME, "python")
 def typed(command: str) -> str:
     """Return a command in the form in which it works here; see `Program.typed`."""
     return own_program().typed(command)
+
+
+def install_command(package: str) -> str:
+    """Return the command that installs a package where this process finds PyTorch."""
+    python, folder = python_here(), os.environ.get(VARIABLE, "")
+    if wheels := sorted(HOME.glob("pip-*.whl")):
+        command = f"{python} {_quoted(str(wheels[0] / 'pip'))} install"
+    elif find_spec("pip") is not None:
+        command = f"{python} -m pip install"
+    else:
+        command = f"uv pip install --python {python}"
+    return f"{command}{f' --target {_quoted(folder)}' if folder else ''} {package}"
 
 
 def python_here(executable: str = sys.executable) -> str:

@@ -3,66 +3,97 @@
     python -m tests.bench.own_code
 
 Both time the same code on the CPU, in turns in one process, for the pieces of
-`tests/engine/own_code/strangers.txt`. It prints two ratios of each piece, of the medians and of the
-shortest batches: on a busy PC only the second one says much.
+`tests/engine/own_code/strangers.txt`. Each pair of neighboring batches has a ratio; the median of
+all pairs has a 95 % interval by its ranks, which no outlier widens. It is looked at after 200, 400,
+800 and 1600 pairs, until it is inside the target or outside of it; else nothing is said.
+Batches are as long as a run's. On a PC that does other things as well, both read the time that this
+thread had a core: a batch that is interrupted would count the other program's time.
 """
 
 import contextlib
 import io
+import os
+import time
 from statistics import median
 from time import perf_counter
+from types import SimpleNamespace
 
 import torch
 from torch.utils.benchmark import Timer
 
-from gpu_studio.engine.own_code.program import OwnProgram
-from gpu_studio.engine.own_code.stand_in import CodesTurn
-from gpu_studio.engine.stopwatch import CpuStopwatch
+from gpu_studio.core.statistics import median_interval
+from gpu_studio.engine import stopwatch
+from gpu_studio.engine.benchmark.timing import BATCH_S, stopwatch_for
+from gpu_studio.engine.own_code.stand_in import TURN
+from gpu_studio.engine.own_code.workload import own_workload
+from gpu_studio.engine.workloads.case import Case
 from tests.engine.own_code.codes import codes_of
 
 CPU = torch.device("cpu")
-_BATCH_S, _ROUNDS, _WITHIN = 0.003, 80, 0.03
+_WITHIN = 0.03
+_PAIRS, _LONGEST_S = (200, 400, 800, 1600), 60.0
 
 
-def functions_of(code):
-    """Return a call of the code here, and the same work with nothing of this program around it."""
-    program, inner = OwnProgram(code), []
-    watched = program.watched
-    program.watched = lambda device, function: inner.append(function) or watched(device, function)
-    return program.call(CPU, program.sizes[0]).function, inner[-1]
+def is_decided(ratios: list[float]) -> bool:
+    """Return whether the interval is all inside the target, or all outside of it."""
+    low, high = median_interval(sorted(ratios))
+    is_inside = 1 - _WITHIN <= low <= high <= 1 + _WITHIN
+    return is_inside or high < 1 - _WITHIN or low > 1 + _WITHIN
 
 
-def ratios_of(code) -> tuple[float, float]:
-    """Return our time over the timer's: of the medians, and of the shortest batches."""
-    ours, plain = functions_of(code)
-    ours()
+def ratios_of(code, clock) -> list[float]:
+    """Return our time over the timer's, of each pair of batches, by a clock in seconds."""
+    workload = own_workload(code)
+    case = Case(device=CPU, size=workload.program.sizes[0], dtype=torch.float32)
+    call = workload.prepare(case)
+    watch = stopwatch_for(call, CPU)
+    call()
     began_s = perf_counter()
-    ours()
-    calls = max(1, round(_BATCH_S / max(perf_counter() - began_s, 1e-7)))
-    timer, stopwatch, times_s = Timer("work()", globals={"work": plain}), CpuStopwatch(), ([], [])
-    for number in range(_ROUNDS):
-        for is_ours in (True, False) if number % 2 else (False, True):
+    call_s = min(watch.time(call.function, 1)[0] for _ in range(5))
+    calls = max(1, round(BATCH_S / max(call_s, 1e-7)))
+    timer, ratios = Timer("work()", timer=clock, globals={"work": call.function}), []
+    while not (len(ratios) in _PAIRS and is_decided(ratios)):
+        if len(ratios) == _PAIRS[-1] or (ratios and perf_counter() - began_s > _LONGEST_S):
+            break
+        pair_s = [0.0, 0.0]
+        for is_ours in (True, False) if len(ratios) % 2 else (False, True):
             if is_ours:
-                times_s[0].append(stopwatch.time(ours, calls)[0] / calls)
+                for _ in range(max(calls // 100, 2)):  # as the timer warms up before each batch
+                    call()
+                pair_s[0] = watch.time(call.function, calls)[0] / calls
             else:
-                CodesTurn.device = CPU
-                times_s[1].append(timer.timeit(calls).mean)
-                CodesTurn.device = None
-    ours_s, plain_s = times_s
-    return median(ours_s) / median(plain_s), min(ours_s) / min(plain_s)
+                TURN.device = CPU
+                pair_s[1] = timer.timeit(calls).mean
+                TURN.device = None
+        ratios.append(pair_s[0] / pair_s[1])
+    return ratios
 
 
 def main() -> None:
     """Print the ratio of each piece, and how many are within the target."""
     torch.set_num_threads(1)  # the timer's own default
-    near = 0
+    is_busy = os.getloadavg()[0] > 0.5
+    clock = time.thread_time if is_busy else time.perf_counter
+    if is_busy:
+        stopwatch.time = SimpleNamespace(perf_counter_ns=time.thread_time_ns)
+    found = {True: 0, False: 0, None: 0}
     codes = codes_of("strangers.txt")
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores, {clock.__name__}")
     for title, code in codes.items():
         with contextlib.redirect_stdout(io.StringIO()):
-            middle, shortest = ratios_of(code)
-        near += min(abs(middle - 1), abs(shortest - 1)) <= _WITHIN
-        print(f"{middle:6.3f} {shortest:6.3f}  {title}")
-    print(f"{near} of {len(codes)} are within {_WITHIN:.0%}")
+            ratios = ratios_of(code, clock)
+        middle, (low, high) = median(ratios), median_interval(sorted(ratios))
+        near = abs(middle - 1) <= _WITHIN if is_decided(ratios) else None
+        found[near] += 1
+        word = {True: "within", False: "BEYOND", None: "not decided"}[near]
+        print(
+            f"{middle:6.3f} [{low:.3f}, {high:.3f}] {len(ratios):5} pairs  {word}: {title}",
+            flush=True,
+        )
+    print(
+        f"{found[True]} of {len(codes)} are within {_WITHIN:.0%}, {found[False]} are beyond, "
+        f"{found[None]} are not decided; load {os.getloadavg()[0]:.1f}"
+    )
 
 
 if __name__ == "__main__":

@@ -408,12 +408,14 @@ class RunDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``parts_s`` splits one call by name (``copy in``, ``launch``, ``compute``, ``copy out``;
     ``loading``, …), ``curves`` has values that the work itself produced (``loss``), ``findings``
-    its results in sentences. ``bytes_per_call`` is what a call reads and writes in memory.
+    its results in sentences, ``lessons`` the names of the pitfalls in them. ``bytes_per_call`` is
+    what a call reads and writes in memory.
     """
 
     parts_s: dict[str, Seconds] = msgspec.field(default_factory=dict)
     curves: dict[str, tuple[Ordinate, ...]] = msgspec.field(default_factory=dict)
     findings: tuple[str, ...] = ()
+    lessons: tuple[str, ...] = ()
     naive: NaiveTime | None = None
     bytes_per_call: Amount = 0.0
     peak_allocated_bytes: Bytes | None = None

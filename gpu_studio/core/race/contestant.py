@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.race_messages import Showing
-    from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
+    from gpu_studio.core.messages.run_messages import OwnCode, RunFinished, WorkloadDescription
 
 
 class Contestant(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +54,7 @@ def race_requests(
     timed_s: float,
     *,
     photo: str = "",
+    code: OwnCode | None = None,
     showing: Showing | None = None,
     rest_s: float = 0.0,
     steps: int | None = None,
@@ -68,6 +69,7 @@ def race_requests(
         contestants: in the order of their first turns.
         timed_s: the seconds of the fastest one, about.
         photo: as in `RaceParameters`.
+        code: the user's own, if that is the picture.
         showing: how the runs show their pictures; None shows none.
         rest_s: the pause after each frame, so that the window draws while nothing is timed.
         steps: the finish line; None lets the engine choose it from the warm-up.
@@ -87,6 +89,7 @@ def race_requests(
             rest_s=rest_s,
             calls=steps,
             longest_s=longest_s,
+            code=code,
         )
         for number, contestant in enumerate(contestants, first_number)
     ]

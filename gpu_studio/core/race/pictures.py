@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from functools import cache
 
+import msgspec
+
 from gpu_studio.core.messages.race_messages import RaceTraits
 from gpu_studio.core.messages.run_messages import WorkloadDescription
 from gpu_studio.core.packed_frame import PackedFrame
@@ -105,6 +107,13 @@ SWARM = WorkloadDescription(
     ),
 )
 PICTURES = (LEARN, PAINT, GROW, SWARM)
+
+
+def raced_code(workload: WorkloadDescription) -> WorkloadDescription:
+    """Return the user's own code as what a race draws: its steps are the runs of it."""
+    size = workload.sizes[len(workload.sizes) // 2]
+    traits = RaceTraits(limit="", step_title="runs", default_size=size)
+    return msgspec.structs.replace(workload, refuses=_REFUSES, race=traits)
 
 
 @cache

@@ -44,6 +44,7 @@ _QUESTIONS = {
     "grow": "Which one grows the pattern faster?",
     "swarm": "Which one moves the swarm faster?",
 }
+_POSTERS = {*_QUESTIONS} - {LEARN.name}
 _PHASES = {
     "": "Waiting for PyTorch",
     "set-up": "Setting up",
@@ -203,7 +204,7 @@ class Moment(NamedTuple):
             role=self.roles[number],
             picture=shown or (self.photo if is_same else None),
             # A picture that is learned shows its photo.
-            poster="" if shown or self.picture.name == LEARN.name else self.picture.name,
+            poster="" if shown or self.picture.name not in _POSTERS else self.picture.name,
             is_to_come=shown is None,
             state="Wrong result" if is_wrong else state,
             state_tone=Tone.AMBER if is_wrong else tone,
@@ -254,9 +255,9 @@ class Moment(NamedTuple):
             if side.is_reached:
                 return "Finished" + f", {side.origin}" * bool(side.origin), Tone.GOOD
             is_beaten = any(one.is_reached for one in self.sides if one is not side)
-            return ("Was still drawing", Tone.QUIET) if is_beaten else ("Time is up", Tone.AMBER)
+            return ("Was still running", Tone.QUIET) if is_beaten else ("Time is up", Tone.AMBER)
         if not side.is_reached:
-            return "Was still drawing", Tone.QUIET
+            return "Was still running", Tone.QUIET
         ghost = f"Ghost {side.origin}, f" if side.origin else "F"
         return f"{ghost}inishes at {format_duration(side.end_s)}", Tone.QUIET
 
@@ -272,7 +273,7 @@ def invitation(picture: WorkloadDescription, names: Sequence[str], timed_s: floa
     about_s = round(len(names) * (timed_s + _PREPARING_S))
     how = "They take turns, each alone while it is timed, with the same code"
     return Notice(
-        _QUESTIONS.get(picture.name, picture.title),
+        _QUESTIONS.get(picture.name, f"Which one runs {picture.title} faster?"),
         detail=f"{' against '.join(names)}. {how}. About {about_s}\u202fs.",
     )
 

@@ -182,6 +182,7 @@ class RaceTiming:
         self._stop = stop
         self._shows = request.showing is not None and request.showing.frames
         self._frames, self._frame_s = 0, 0.0
+        self._opened: FramesOpened | None = None
         self._steps, self._elapsed_s = 0, 0.0
         self._measure = 0.0
         self._power_w: float | None = None
@@ -325,12 +326,17 @@ class RaceTiming:
         if not self._shows:
             return
         begin_s = time.perf_counter()
-        picture = PackedFrame.of(self._drawing.pixels())
+        pixels = self._drawing.pixels()
+        picture = PackedFrame.of(pixels) if pixels is not None else None
         self._frame_s = time.perf_counter() - begin_s
-        if not self._frames:
-            yield FramesOpened(
+        if picture is not None and self._opened is None:
+            self._opened = FramesOpened(
                 run_id=self._request.run_id, width=picture.width, height=picture.height
             )
+            yield self._opened
+        if picture is not None and self._opened is not None:
+            is_whole = (picture.width, picture.height) == (self._opened.width, self._opened.height)
+            picture = picture if is_whole else None
         yield FrameReady(
             run_id=self._request.run_id,
             number=self._frames,
@@ -340,6 +346,6 @@ class RaceTiming:
             progress=self._progress,
             power_w=self._power_w,
             energy_j=self._finish_line.energy_j(self._contestant),
-            picture=picture.packed,
+            picture=picture.packed if picture is not None else None,
         )
         self._frames += 1

@@ -77,6 +77,7 @@ class RunFacts:
     parts_s: dict[str, float] = field(default_factory=dict)
     curves: dict[str, tuple[float, ...]] = field(default_factory=dict)
     sentences: tuple[str, ...] = ()
+    lessons: tuple[str, ...] = ()
     doubts: dict[str, str] = field(default_factory=dict)
     outcome: RaceOutcome | None = None
     heat: RunHeat | None = None
@@ -134,6 +135,7 @@ def finish(
             parts_s=found.parts_s or ({} if case.is_on_card else {"compute": summary.median_s}),
             curves=found.curves,
             findings=found.sentences + _remarks(case, found),
+            lessons=found.lessons,
             naive=_naive(found, summary.median_s, case),
             bytes_per_call=work.bytes_moved,
             peak_allocated_bytes=found.peak_allocated_bytes,

@@ -50,6 +50,7 @@ from gpu_studio.engine.benchmark.timing import (
 from gpu_studio.engine.benchmark.turns import TurnsClock
 from gpu_studio.engine.device import prove_kernels, time_once, uuid_of
 from gpu_studio.engine.memory.caching_allocator import PeakMemory, read_memory
+from gpu_studio.engine.own_code.picture import own_picture
 from gpu_studio.engine.own_code.workload import own_workload
 from gpu_studio.engine.sensor import CardWatch, CpuWatch, HeatLog
 from gpu_studio.engine.threads import cpu_threads
@@ -155,8 +156,12 @@ class WorkloadRun:
 
     def _steps(self) -> Iterator[Event | None]:
         request, found = self._request, self._found
-        find = find_workload if request.race is None else find_picture
-        workload = find(request.workload) if request.code is None else own_workload(request.code)
+        if request.code is not None:
+            own = own_workload if request.race is None else own_picture
+            workload: Workload = own(request.code)
+        else:
+            find = find_workload if request.race is None else find_picture
+            workload = find(request.workload)
         case = admit(request, workload)
         self._traits = workload.description.race
         yield self._started(workload, case)
@@ -323,7 +328,7 @@ class WorkloadRun:
         found = self._found
         found.parts_s = call.parts_s()
         found.curves = found.curves or call.curves()
-        found.sentences = call.findings()
+        found.sentences, found.lessons = call.findings(), call.lessons()
         found.doubts = call.doubts()
         if self._request.sustained:
             assert found.watch is not None

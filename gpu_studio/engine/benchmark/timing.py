@@ -62,7 +62,7 @@ def stopwatch_for(call: Call, device: torch.device) -> Stopwatch:
         return OwnStopwatch(call)
     from gpu_studio.engine.device import accelerator_of  # PyTorch
 
-    return accelerator_of(device).stopwatch(device)
+    return call.timed_by(accelerator_of(device).stopwatch(device))
 
 
 def warm_up(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import linecache
 import re
+import sys
+from traceback import walk_tb
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.program_form import install_command
+from gpu_studio.core.switcher.pitfalls import MIXED_DEVICES
 from gpu_studio.engine.faults import failure_of
 from gpu_studio.engine.own_code.limits import NAME
 
@@ -19,6 +24,21 @@ _ERROR = re.compile(r"(Traceback \(most recent call last\)|[\w.]*(Error|Exceptio
 _OUTPUT = re.compile(r"\s*[+|][-=+| ]|.*\bNVIDIA-SMI\b")
 _MIXED = "Expected all tensors to be on the same device"
 _LONGEST = 300
+# The packages of well-known modules that are called otherwise.
+_PACKAGES = {
+    "cv2": "opencv-python", "PIL": "pillow", "sklearn": "scikit-learn", "skimage": "scikit-image",
+    "yaml": "pyyaml",
+}  # fmt: skip
+_COMPILERS = {
+    "win32": "install Microsoft's C++ Build Tools",
+    "darwin": "type xcode-select --install",
+}
+_NO_COMPILER = ("InvalidCxxCompiler", "Compiler: cl is not found", "Failed to find C compiler")
+_NO_WORKERS = ("DataLoader worker", "Can't pickle", "Can't get attribute", "not the same object as")
+_NO_ARGUMENTS = (
+    "it wants words from a command line (sys.argv), and there are none here. Write the values "
+    "into it, or give its arguments defaults."
+)
 
 
 def no_python(error: SyntaxError, text: str) -> StudioError:
@@ -62,20 +82,46 @@ def explained(error: BaseException) -> BaseException:
 def _sentence(error: BaseException) -> str:
     text = " ".join(str(error).split())[:_LONGEST]
     name = getattr(error, "name", "") or ""
+    if _wants_arguments(error):
+        return _NO_ARGUMENTS
     if isinstance(error, SystemExit):
         return f"it ends itself{f' with “{text}”' if text and text != '0' else ''} (sys.exit)."
     if isinstance(error, EOFError):
         return "it asks a question (input), and nobody can answer here. Write the answer into it."
     if isinstance(error, ModuleNotFoundError):
-        return f"it imports “{name}”, which this PyTorch's Python does not have."
+        module = name.partition(".")[0]
+        command = install_command(_PACKAGES.get(module, module))
+        return (
+            f"it imports “{module}”, which this PyTorch's Python does not have. A file of yours "
+            f"has to be in the script's folder; a package is installed by: {command}"
+        )
+    if any(words in text for words in _NO_COMPILER):
+        return (
+            "torch.compile needs a C++ compiler, and this PC has none that PyTorch finds. Leave "
+            f"torch.compile out, or {_COMPILERS.get(sys.platform, 'install the package g++')}."
+        )
+    if any(words in text for words in _NO_WORKERS):
+        return (
+            "it starts worker processes, which cannot find the functions and classes of this code. "
+            "Write num_workers=0 here, or move them to a module of their own beside the script."
+        )
     if isinstance(error, NameError) and name:
         return f"nothing is called “{name}”. Paste the lines that make it as well."
     if _MIXED in text:
         return (
             "it mixes tensors of the CPU and of the card. Move both with .to(device): see the "
-            "lesson “Mixing CPU and GPU tensors”."
+            f"lesson “{MIXED_DEVICES.title}”."
         )
     return f"{type(error).__name__}{f': {text}' if text else ''}".rstrip(".") + "."
+
+
+def _wants_arguments(error: BaseException) -> bool:
+    """Return whether code misses what is typed after a script's name."""
+    if isinstance(error, SystemExit):
+        frames = (frame for frame, _ in walk_tb(error.__traceback__))
+        return any(frame.f_globals.get("__name__") == "argparse" for frame in frames)
+    line = linecache.getline(NAME, _line_in(error.__traceback__))
+    return isinstance(error, IndexError) and "argv" in line
 
 
 def _line_in(trace: TracebackType | None) -> int:

@@ -87,7 +87,12 @@ def _no_answer(*_: object) -> NoReturn:
     raise EOFError("input() has nobody to ask here")
 
 
+_EXIT, _PROCESS = os._exit, os.getpid()
+
+
 def _no_exit(status: int) -> NoReturn:
+    if os.getpid() != _PROCESS:  # a child that the code made by a fork, such as a loader's worker
+        _EXIT(status)
     raise SystemExit(status)
 
 

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from gpu_studio.core.device_name import is_cpu
+from gpu_studio.core.switcher.pitfalls import MODEL_ON_CPU, STARVED_GPU, TINY_MODEL
 from gpu_studio.core.units import counted, format_bytes, format_count
 from gpu_studio.engine.own_code.limits import NAME, line_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from gpu_studio.core.messages.pitfall_messages import PitfallDescription
 
 _COPIES = ("aten::_to_copy", "aten::copy_")
 _HEAVY = tuple(
@@ -31,6 +34,21 @@ _SMALL = 1 << 16  # numbers: less than a card computes in the time of launching 
 _FEW_ITEMS = 3  # numbers that a call fetches at its end
 # Less is what a script has to copy anyway: its input, the numbers of its small model.
 _MUCH_COPIED_BYTES, _MANY_COPIES = 256 << 10, 10
+
+
+class CodeFinding(NamedTuple):
+    """A sentence about what a call falls into, and the lesson about it, if there is one."""
+
+    sentence: str
+    lesson: PitfallDescription | None = None
+
+    def __str__(self) -> str:
+        """Return the sentence, with the lesson's title."""
+        return (
+            f"{self.sentence} See the lesson “{self.lesson.title}”."
+            if self.lesson
+            else self.sentence
+        )
 
 
 class Observer(TorchDispatchMode):
@@ -120,44 +138,46 @@ class Observer(TorchDispatchMode):
 
     # ── what is said ─────────────────────────────────────────────────────────────────────────────
 
-    def findings(self, *, is_slow_in_float64: bool) -> Iterator[str]:
-        """Yield a sentence for each pitfall, with its line and the lesson about it.
+    def findings(self, *, is_slow_in_float64: bool) -> Iterator[CodeFinding]:
+        """Yield what the call falls into, with its line.
 
         Args:
             is_slow_in_float64: whether the device computes float64 far slower than float32.
         """
         for line, count in sorted(self._elsewhere.items()):
-            yield (
-                f"Line {line} computes on the CPU{_times(count)}, although the card is timed: see "
-                "the lesson “Leaving the model on the CPU”."
+            yield CodeFinding(
+                f"Line {line} computes on the CPU{_times(count)}, although the card is timed.",
+                MODEL_ON_CPU,
             )
         for line, sizes in sorted(self._copied.items()):
             if sum(sizes) < _MUCH_COPIED_BYTES and len(sizes) < _MANY_COPIES:
                 continue
-            yield (
+            yield CodeFinding(
                 f"Line {line} copies {format_bytes(sum(sizes))} between CPU and card in each run"
-                f"{_pieces(len(sizes))}. Copy once, before the loop: see the lesson “Starving the "
-                "GPU”."
+                f"{_pieces(len(sizes))}. Copy once, before the loop.",
+                STARVED_GPU,
             )
         for line, count in sorted(self._items.items()):
             if count > _FEW_ITEMS and not is_cpu(self._device.type):
-                yield (
+                yield CodeFinding(
                     f"Line {line} fetches a number from the card{_times(count)} (.item(), print, "
                     "if). The CPU waits for the card each time."
                 )
         if is_slow_in_float64:
             for line, _ in self._doubles.most_common(1):
-                yield (
+                yield CodeFinding(
                     f"Line {line} computes in float64, which this card does at a small part of its "
                     "speed. Use float32 if it is exact enough."
                 )
         for line, count in sorted(self.generators.items()):
-            yield f"Line {line} makes a random generator in each run{_times(count)}. Make it once."
+            yield CodeFinding(
+                f"Line {line} makes a random generator in each run{_times(count)}. Make it once."
+            )
         if self.operations and self.largest < _SMALL:
-            yield (
+            yield CodeFinding(
                 f"It is small: {counted(self.operations, 'operation')} on at most "
-                f"{counted(self.largest, 'number')}. Launching them is most of a card's time: "
-                "see the lesson “A model that is too small”."
+                f"{counted(self.largest, 'number')}. Launching them is most of a card's time.",
+                TINY_MODEL,
             )
 
 

@@ -63,9 +63,10 @@ class OwnProgram:
             wrong = error if isinstance(error, SyntaxError) else SyntaxError(str(error))
             raise no_python(wrong, self.text) from None
         self.has_work = "work" in self._parts.functions
-        if not self.has_work and not self._parts.does_something:
-            raise StudioError(FailureKind.OWN_CODE, _nothing_to_do(self._parts.functions))
         self._sets_default = "set_default_device" in self.text
+        if not self.has_work and not self._parts.does_something:
+            self._run_once(torch.device("cpu"), None)  # an import that fails says more
+            raise StudioError(FailureKind.OWN_CODE, _nothing_to_do(self._parts.functions))
         self._space: dict[str, Any] = {}
         if self.has_work:
             self._space = self._run_once(torch.device("cpu"), None)
@@ -144,35 +145,26 @@ class OwnProgram:
     def _guarded(self, device: torch.device, function: Callable[[], Any]) -> Any:
         return ProgramCall(self, device, function)()
 
-    def watched(self, device: torch.device, function: Callable[[], Any]) -> Callable[[], Any]:
+    def watched(self, device: torch.device, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that counts its calls, and says its errors with their line.
 
         Where the code asks `torch.cuda`, it meets the device.
         """
-        watch, side = WATCH, stand_in.CodesTurn
         is_other = accelerator().count() > 1 and device.index not in (None, first_card())
-        work = self._on_card(device, function) if is_other else function
 
-        # All that is timed besides the code itself: a fifth of a microsecond.
-        def call() -> Any:
-            watch.calls += 1
-            side.device = device
+        def call(*arguments: Any) -> Any:
+            WATCH.calls += 1
+            stand_in.TURN.device = device
             try:
-                return work()
+                if not is_other:
+                    return function(*arguments)
+                with accelerator_of(device).current(device):
+                    return function(*arguments)
             except BaseException as error:
                 reason = explained(error)
             finally:
-                side.device = None
+                stand_in.TURN.device = None
             raise reason from None
-
-        return call
-
-    def _on_card(self, device: torch.device, function: Callable[[], Any]) -> Callable[[], Any]:
-        """Return a function during which a card is the current one, that is not the first."""
-
-        def call() -> Any:
-            with accelerator_of(device).current(device):
-                return function()
 
         return call
 
@@ -213,6 +205,7 @@ class ProgramCall(FunctionCall):
         function: does the work.
 
     Attributes:
+        plain: the same without a look at its end, its errors and its time, which takes time.
         threads: how many threads of the code went on after its last call that `tried` made.
         printed: how many characters it printed in that call.
     """
@@ -221,6 +214,7 @@ class ProgramCall(FunctionCall):
         self, program: OwnProgram, device: torch.device, function: Callable[[], object]
     ) -> None:
         super().__init__(program.watched(device, function))
+        self.plain = function
         self.threads = self.printed = 0
         self._is_of_lines = not program.has_work
 
@@ -230,11 +224,13 @@ class ProgramCall(FunctionCall):
         result = self()
         self.printed = PRINTS.count - before
         self.threads = threads_left()
-        if not self._is_of_lines:
-            return list(_numbers(result))
-        assert isinstance(result, dict)
-        made = [one for one in result.values() if isinstance(one, (torch.Tensor, np.ndarray))]
-        return list(_numbers(made))
+        return self.numbers(result)
+
+    def numbers(self, result: object) -> list[torch.Tensor]:
+        """Return the numbers of the result of a call, or else the tensors that it left."""
+        if self._is_of_lines and isinstance(result, dict):
+            result = [one for one in result.values() if isinstance(one, (torch.Tensor, np.ndarray))]
+        return _numbers(result)
 
 
 @lru_cache(maxsize=2)

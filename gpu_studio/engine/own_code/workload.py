@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_count
 from gpu_studio.engine.device import accelerator_of, synchronize
 from gpu_studio.engine.own_code.limits import PRINTS, WATCH
-from gpu_studio.engine.own_code.observer import Observer
+from gpu_studio.engine.own_code.observer import CodeFinding, Observer
 from gpu_studio.engine.own_code.program import open_program
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Work
@@ -26,9 +26,12 @@ from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.workload import CPU, Workload
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpu_studio.core.messages.own_code_messages import OpenOwnCode
     from gpu_studio.core.messages.run_messages import OwnCode
-    from gpu_studio.engine.own_code.program import ProgramCall
+    from gpu_studio.engine.own_code.program import OwnProgram
+    from gpu_studio.engine.stopwatch import Stopwatch
     from gpu_studio.engine.workloads.case import Case
 
 _SEED = 20250301
@@ -109,13 +112,12 @@ class OwnWorkload(Workload):
         return counted if 0 < counted < 1e30 else None
 
     def prepare(self, case: Case) -> OwnCall:
-        WATCH.is_running = PRINTS.is_muted = True
-        return OwnCall(self, case, self.program.call(case.device, case.size))
+        return OwnCall(self, case)
 
     def trial(self, device: torch.device, size: int) -> Trial:
         """Return what one call does, with the same random numbers on every device."""
         _warm()
-        _seed()
+        seed()
         PRINTS.is_muted = device in self._shown
         self._shown.add(device)
         call = self.program.call(device, size)
@@ -160,22 +162,24 @@ class OwnWorkload(Workload):
             self._reference = size, self.trial(CPU, size)
         return self._reference[1]
 
-    def found(self, call: ProgramCall, case: Case) -> tuple[tuple[str, ...], dict[str, str]]:
-        """Return what is said about the last observed call on a device, and the doubts."""
-        trial = self._trials.get(case.device)
+    def findings(self, case: Case) -> list[CodeFinding]:
+        """Return what is said about the last observed call on a device."""
+        trial = self.seen_on(case.device)
         if trial is None:
-            return (), {}
+            return []
         is_slow = case.is_on_card and _is_slow_in_float64(case.device)
-        findings = [*self.program.remarks, *trial.seen.findings(is_slow_in_float64=is_slow)]
+        findings = [*map(CodeFinding, self.program.remarks)]
+        findings += trial.seen.findings(is_slow_in_float64=is_slow)
         if trial.printed > _MUCH_PRINTED:
             count = format_count(trial.printed)
-            findings.append(f"It prints {count} characters in each run, which take their time.")
-        doubts = {}
-        if trial.seen.operations and not trial.seen.is_on_device:
-            doubts["not on the card"] = "none of it is computed on the card"
-        if trial.threads:
-            doubts["threads"] = "it leaves threads that go on while the other side is timed"
-        return tuple(findings), doubts
+            findings.append(
+                CodeFinding(f"It prints {count} characters in each run. That takes time.")
+            )
+        return findings
+
+    def seen_on(self, device: torch.device) -> Trial | None:
+        """Return the last observed call on a device."""
+        return self._trials.get(device)
 
     def snippet(self, case: Case) -> str:
         """Return the user's own text."""
@@ -188,28 +192,53 @@ class OwnCall(Call):
     Args:
         workload: knows what was seen.
         case: the case.
-        call: the call itself.
     """
 
-    def __init__(self, workload: OwnWorkload, case: Case, call: ProgramCall) -> None:
-        self._workload, self._case, self._call = workload, case, call
+    def __init__(self, workload: OwnWorkload, case: Case) -> None:
+        WATCH.is_running = PRINTS.is_muted = True
+        self._workload, self._case = workload, case
+        self._call = workload.program.call(case.device, case.size)
 
     def __call__(self) -> object:
         return self._call()
 
     @property
-    def function(self) -> Any:
-        return self._call.function
+    def function(self) -> Callable[[], object]:
+        return self._call.plain
+
+    def timed_by(self, stopwatch: Stopwatch) -> Stopwatch:
+        return _WatchedStopwatch(stopwatch, self._workload.program, self._case.device)
 
     def findings(self) -> tuple[str, ...]:
-        return self._workload.found(self._call, self._case)[0]
+        return tuple(map(str, self._workload.findings(self._case)))
+
+    def lessons(self) -> tuple[str, ...]:
+        found = (one.lesson for one in self._workload.findings(self._case))
+        return tuple(one.name for one in found if one is not None)
 
     def doubts(self) -> dict[str, str]:
-        return self._workload.found(self._call, self._case)[1]
+        trial = self._workload.seen_on(self._case.device)
+        doubts = {}
+        if trial is not None and trial.seen.operations and not trial.seen.is_on_device:
+            doubts["not on the card"] = "none of it is computed on the card"
+        if trial is not None and trial.threads:
+            doubts["threads"] = "it leaves threads that go on while the other side is timed"
+        return doubts
 
     def close(self) -> None:
         """Look no longer whether a call goes on."""
         WATCH.is_running = False
+
+
+class _WatchedStopwatch:
+    """Looks at each batch as a whole, so that nothing but the code is in the timed region."""
+
+    def __init__(self, stopwatch: Stopwatch, program: OwnProgram, device: torch.device) -> None:
+        self._time = program.watched(device, stopwatch.time)
+
+    def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
+        timed: tuple[float, float] = self._time(call, calls)
+        return timed
 
 
 @lru_cache(maxsize=2)
@@ -307,7 +336,7 @@ def _warm() -> None:
         torch.ones(1).neg()
 
 
-def _seed() -> None:
+def seed() -> None:
     """Let every draw begin at the same place."""
     torch.manual_seed(_SEED)
     random.seed(_SEED)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     import torch
 
+    from gpu_studio.engine.stopwatch import Stopwatch
     from gpu_studio.engine.workloads.case import Case
 
 
@@ -44,6 +45,10 @@ class Call(ABC):
         """
         return None
 
+    def timed_by(self, stopwatch: Stopwatch) -> Stopwatch:
+        """Return the stopwatch for batches of `function`; one may do more around a batch."""
+        return stopwatch
+
     def parts_s(self) -> dict[str, float]:
         """Return the seconds of a call's parts, by name, in order; called once after the timing."""
         return {}
@@ -54,6 +59,10 @@ class Call(ABC):
 
     def findings(self) -> tuple[str, ...]:
         """Return the work's findings as sentences; called after the timing."""
+        return ()
+
+    def lessons(self) -> tuple[str, ...]:
+        """Return the names of the lessons about what the work falls into; as `findings`."""
         return ()
 
     def doubts(self) -> dict[str, str]:

@@ -62,8 +62,8 @@ class Drawing(Call):
         """Return how far the picture is, in the unit of the finish line. Waits for the device."""
 
     @abstractmethod
-    def pixels(self) -> NDArray[np.uint8]:
-        """Return the picture, shape (height, width, 3). Waits for the device."""
+    def pixels(self) -> NDArray[np.uint8] | None:
+        """Return the picture, shape (height, width, 3), or None. Waits for the device."""
 
     def result(self) -> torch.Tensor:
         """Do a step and return a tensor on the device that depends on it, of any size."""

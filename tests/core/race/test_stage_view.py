@@ -73,7 +73,7 @@ def test_before_the_finish_the_words_say_who_leads() -> None:
     view = race(now_s=1.0).stage()
     assert plain(view.headline) == "cuda:0 is 2.0 × faster so far"
     assert not view.trust
-    assert view.lanes[0].state == "Was still drawing"
+    assert view.lanes[0].state == "Was still running"
     assert "Finishes at" in view.lanes[1].state
     assert race(now_s=0.2).stage().headline == "On your marks"
 

@@ -1,11 +1,14 @@
 """What ends a user's code, and what becomes of what it prints."""
 
+import os
+
 import pytest
 
-from gpu_studio.core.benchmark.own_code import own_code
+from gpu_studio.core.benchmark.own_code import own_code, read_own_code
 from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.messages.own_code_messages import OpenOwnCode, OwnCodeOpened
 from gpu_studio.core.messages.run_messages import RunFinished
+from gpu_studio.engine.own_code.errors import explained
 from gpu_studio.engine.serve import EXIT_FATAL
 from tests.engine.own_code.codes import engine, opened, printed, run_of
 
@@ -76,6 +79,38 @@ def test_prints_are_shown_once_and_up_to_a_limit(child):
     finished = child.ask(run_of(code))
     assert "long long" not in printed(finished)
     assert any("500," in finding for finding in finished[-1].details.findings)
+
+
+def test_a_package_beside_the_script_is_found(child, tmp_path):
+    (tmp_path / "matplotlib").mkdir()
+    (tmp_path / "matplotlib" / "__init__.py").write_text("")
+    (tmp_path / "matplotlib" / "pyplot.py").write_text("def show(): print('shown')")
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import matplotlib.pyplot as plt\nimport torch\nx = torch.ones(9).exp()\nplt.show()"
+    )
+    assert "shown" in printed(child.ask(OpenOwnCode(code=read_own_code(path))))
+
+
+def test_a_child_that_the_code_forks_is_no_second_engine(child):
+    if not hasattr(os, "fork"):
+        pytest.skip("this system has no fork")
+    code = own_code(
+        "import os, torch\nx = torch.ones(9).exp()\nif not os.fork():\n    os._exit(3)\n"
+        "print('status', os.waitstatus_to_exitcode(os.wait()[1]))"
+    )
+    assert "status 3" in printed(child.ask(OpenOwnCode(code=code)))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("InvalidCxxCompiler: No working C++ compiler found", "needs a C++ compiler"),
+        ("DataLoader worker (pid 7) exited unexpectedly", "num_workers=0"),
+    ],
+)
+def test_what_a_library_lacks_is_said_in_plain_words(text, words):
+    assert words in str(explained(RuntimeError(text)))
 
 
 def test_a_program_that_is_started_prints_as_well(child):
