@@ -106,6 +106,12 @@ class OwnCodeModel(QObject):
         self.printed = self.failure = ""
         self.read.emit()
 
+    def choose_opened(self, code: OwnCode, workload: WorkloadDescription) -> None:
+        """Choose a code that another page has run, as the workload that it is."""
+        self.end()
+        self.code, self.workload = code, workload
+        self.printed = self.failure = ""
+
     def open(self) -> None:
         """Run it once on the CPU; the user wants it."""
         if self.code is None or self.is_opening:

@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, Signal
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpu_studio.core.messages.run_messages import OwnCode
+    from gpu_studio.core.messages.run_messages import OwnCode, WorkloadDescription
 
 
 class PageId(msgspec.Struct, frozen=True):
@@ -48,14 +48,17 @@ DIAGNOSTICS = PageId("", "diagnostics")
 class Destination(msgspec.Struct, frozen=True, kw_only=True):
     """A page to bring to the front, and what happens there.
 
-    ``device`` is the identity of the device to choose, ``paths`` the files to open, ``code`` the
-    user's own code; ``starts`` begins the page's work at once.
+    ``device`` is the identity of the device to choose, ``lesson`` the name of a lesson, ``paths``
+    the files to open, ``code`` the user's own code, with its ``workload`` once it has run;
+    ``starts`` begins the page's work at once.
     """
 
     page: PageId
     device: str = ""
+    lesson: str = ""
     paths: tuple[Path, ...] = ()
     code: OwnCode | None = None
+    workload: WorkloadDescription | None = None
     starts: bool = False
 
     @property

@@ -13,7 +13,7 @@ from gpu_studio.model.adapters_here import AdaptersHere
 from gpu_studio.model.devices.device_board import DeviceBoard
 from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.headline import HeadlineModel
-from gpu_studio.model.pages import Destination, Wakefulness
+from gpu_studio.model.pages import LESSONS, RACE, Destination, Wakefulness
 from gpu_studio.model.pc import Pc
 from gpu_studio.model.pcs import Pcs
 from gpu_studio.model.run_marks import RunMarks
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.finding import Finding
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.core.messages.engine_messages import EngineDescribed
+    from gpu_studio.core.messages.run_messages import OwnCode, WorkloadDescription
     from gpu_studio.model.builds import (
         BuildInstallerPort,
         Builds,  # 10 ms
@@ -155,6 +156,14 @@ class Studio(QObject):
         paths = () if path is None else (path,)
         destination = Destination(page=page, device=device, paths=paths, starts=starts)
         self.destination_wanted.emit(destination)
+
+    def race_code(self, code: OwnCode, workload: WorkloadDescription) -> None:
+        """Race the user's own code, which has run before."""
+        self.destination_wanted.emit(Destination(page=RACE, code=code, workload=workload))
+
+    def teach(self, lesson: str) -> None:
+        """Open the lesson of this name."""
+        self.destination_wanted.emit(Destination(page=LESSONS, lesson=lesson))
 
     def wake_cards(self) -> None:
         """Let the engine ask CUDA although all cards sleep: the user wants to use them."""

@@ -15,6 +15,7 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.parameter import parameters_of
+from gpu_studio.core.switcher.pitfalls import PITFALLS
 from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
 from gpu_studio.model.benchmark.explained import Explained, explained
 from gpu_studio.model.benchmark.quick_comparison import QuickComparison
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.plan import RunPlan
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.messages.run_messages import WorkloadDescription
+    from gpu_studio.core.messages.pitfall_messages import PitfallDescription
+    from gpu_studio.core.messages.run_messages import RunDetails, WorkloadDescription
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.benchmark.history_model import HistoryModel
     from gpu_studio.model.benchmark.results_table import Sheet
@@ -542,13 +544,35 @@ class RunModel(PageModel):
         return self.own.code is not None and self.choices.workload == self.own.code.name
 
     @property
+    def can_race(self) -> bool:
+        """Whether the user's own code can race: it has run, and nothing runs now."""
+        return self.is_own and self.own.is_opened and not self.is_busy
+
+    def race(self) -> None:
+        """Race the user's own code on the page for that."""
+        if self.can_race and self.own.code is not None:
+            self._studio.race_code(self.own.code, self.own.workload)
+
+    @property
     def own_findings(self) -> str:
         """What the user's own code falls into, a sentence a line, by its latest results."""
-        if not self.is_own:
-            return ""
-        ours = [one for one in self.benchmark.results if one.workload == self.choices.workload]
-        found = (line for one in reversed(ours) for line in one.details.findings)
-        return "\n".join(dict.fromkeys(found))
+        return "\n".join(dict.fromkeys(line for one in self._own_results for line in one.findings))
+
+    @property
+    def own_lessons(self) -> list[PitfallDescription]:
+        """The lessons about that."""
+        names = {name for one in self._own_results for name in one.lessons}
+        return [one for one in PITFALLS if one.name in names]
+
+    def open_lesson(self, name: str) -> None:
+        """Open one of them."""
+        self._studio.teach(name)
+
+    @property
+    def _own_results(self) -> list[RunDetails]:
+        """What is known besides the times of the user's own code, the latest first."""
+        ours = (one for one in self.benchmark.results if one.workload == self.choices.workload)
+        return [one.details for one in reversed([*ours])] if self.is_own else []
 
     def select(self, run: Run | None) -> None:
         """Show one run alone; None shows the latest of each device."""

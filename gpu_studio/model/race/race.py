@@ -12,12 +12,19 @@ from PySide6.QtCore import QTimer, Signal
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.device_name import CPU, is_cpu, name_at, pc_of
 from gpu_studio.core.devices.adapters import is_adapter
-from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, Showing
-from gpu_studio.core.messages.run_messages import SamplesMeasured
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceTraits, Showing
+from gpu_studio.core.messages.run_messages import SamplesMeasured, WorkloadDescription
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.race.contestant import Contestant, race_requests, usual_contestants
 from gpu_studio.core.race.picture_file import Photo
-from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, GROW, LEARN, PICTURES, lake
+from gpu_studio.core.race.pictures import (
+    DEFAULT_BUDGET_S,
+    GROW,
+    LEARN,
+    PICTURES,
+    lake,
+    raced_code,
+)
 from gpu_studio.core.race.side import RaceSide, first_finish_s
 from gpu_studio.core.race.stage_view import (
     Moment,
@@ -30,6 +37,7 @@ from gpu_studio.core.race.stage_view import (
 from gpu_studio.core.race.verdict import judge
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.units import counted, format_size, local_now
+from gpu_studio.model.own_code import OwnCodeModel
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.model.pages import RACE
 from gpu_studio.model.race.race_files import OpenedRace, RaceFiles
@@ -41,7 +49,7 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
     from gpu_studio.core.messages.message import Event
-    from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadDescription
+    from gpu_studio.core.messages.run_messages import OwnCode, RunWorkload
     from gpu_studio.core.packed_frame import PackedFrame
     from gpu_studio.core.race.verdict import Verdict
     from gpu_studio.model.engine_session import EngineSession
@@ -64,6 +72,14 @@ _NO_RACE = (
     "This file has no race with a result. To replay the runs of a recording, drop it on the "
     "Benchmark tab."
 )
+OWN = "own"
+"""The choice of the user's own code as a picture."""
+_NO_CODE = WorkloadDescription(
+    name=OWN, title="your code", sentence="Your own code, run by run.", dtypes=("float32",),
+    sizes=(1,), throughput_unit="", size_title="One size",
+    skipped="Drop a .py on the window and press Run. Then press Race it, and it races here.",
+    race=RaceTraits(limit="", step_title="runs", default_size=1),
+)  # fmt: skip
 _log = logging.getLogger(__name__)
 
 
@@ -127,6 +143,7 @@ class Race(PageModel):
         self.sides: tuple[RaceSide, ...] = ()
         self.verdict: Verdict | None = None
         self.outcome = Notice()
+        self.own = OwnCodeModel(studio, self)
         self._photo: Photo | None = None
         self._ghost: RaceSide | None = None
         self._raced: WorkloadDescription = PICTURES[0]
@@ -161,8 +178,15 @@ class Race(PageModel):
     @property
     def picture(self) -> WorkloadDescription:
         """The chosen picture."""
+        if self.is_own:
+            return raced_code(self.own.workload) if self.own.code is not None else _NO_CODE
         named = (one for one in self.pictures if one.name == self.choices.picture)
         return next(named, self.pictures[0])
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the user's own code is chosen."""
+        return bool(self.choices.picture == OWN)
 
     @property
     def learns(self) -> bool:
@@ -183,13 +207,16 @@ class Race(PageModel):
         for dtype in picture.dtypes:
             suffix = "" if dtype == picture.dtypes[0] else f", {dtype}"
             for cpu in board.cpus:
-                if cpu.address is None:  # of a PC that is not connected
+                # Of a PC that is not connected; own code runs here.
+                if cpu.address is None or (self.is_own and cpu.pc):
                     continue
                 for threads, label in self._cpu_threads(cpu.address):
                     contestant = Contestant(device=cpu.address, threads=threads, dtype=dtype)
                     name = name_at(cpu.pc, label + suffix)
                     entries.append(RaceEntry(contestant, name, cpu.identity))
             for card in board.usable_cards:
+                if self.is_own and card.pc:
+                    continue
                 contestant = Contestant(device=card.address or "", dtype=dtype)
                 entries.append(RaceEntry(contestant, card.label + suffix, card.identity))
         for row in board.adapters if picture.name == GROW.name else ():
@@ -322,7 +349,11 @@ class Race(PageModel):
         devices = dict.fromkeys(entry.contestant.device for entry in entries)
         cpu = next(filter(is_cpu, devices))
         threads = 2 if len(self._cpu_threads(cpu)) > 1 else 1
-        usual = usual_contestants([one for one in devices if not is_cpu(one)], threads, cpu)
+        cards, dtype = [one for one in devices if not is_cpu(one)], self.picture.dtypes[0]
+        usual = [
+            msgspec.structs.replace(one, dtype=dtype)
+            for one in usual_contestants(cards, threads, cpu)
+        ]
         first = [entry for one in usual for entry in entries if entry.contestant == one]
         others = [one for one in entries if one.contestant.dtype != usual[0].dtype]
         left, right, *_ = (*first, *others, *first)
@@ -353,7 +384,10 @@ class Race(PageModel):
     @property
     def what_is_missing(self) -> str:
         """The reason why no race can start yet; empty once the engine is known."""
-        return "" if self._is_without_pytorch else self._session.what_is_missing
+        if self._is_without_pytorch:
+            return ""
+        session = self.studio.session if self.is_own else self._session
+        return session.what_is_missing
 
     @property
     def _is_without_pytorch(self) -> bool:
@@ -368,6 +402,8 @@ class Race(PageModel):
         """The engine of the contestant that runs, in which both take turns."""
         if self._is_without_pytorch:
             return self.adapters.session
+        if self.is_own:
+            return self.own.session
         return self.studio.pcs.session_of(self.chosen[1].contestant.device)
 
     @property
@@ -465,7 +501,20 @@ class Race(PageModel):
         if self._is_without_pytorch:
             self.adapters.session.start()
         step = step_of([side.run for side in self.sides if not side.is_over])  # in turns
+        if self.is_own:
+            self.own.start_engine()
         self._queue.start(lambda _, last: None if last else step, self._session)
+
+    def race_code(self, code: OwnCode, workload: WorkloadDescription) -> None:
+        """Race the user's own code, which has run before."""
+        if self.state.is_busy:
+            self.note(Notice("A race is running: press Race it after its end.", Tone.FAILURE))
+            return
+        self.own.choose_opened(code, workload)
+        self._forget()
+        self.choose(picture=OWN)
+        self.choose(size=0)
+        self.start()
 
     def stop(self) -> None:
         """Stop the race; the frames so far are kept."""
@@ -509,6 +558,7 @@ class Race(PageModel):
             [entry.contestant for entry in self.chosen],
             DEFAULT_BUDGET_S,
             photo=self.choices.photo if self.learns else "",
+            code=self.own.code if self.is_own else None,
             showing=Showing(photo=self.learned if self.learns else None),
             rest_s=REST_S,
             steps=ghost.finish_steps if ghost is not None else None,
@@ -578,6 +628,7 @@ class Race(PageModel):
             self.end_replay()
 
     def _on_finished(self) -> None:
+        self.own.end()
         self.studio.wakefulness.need(RACE, needed=False)
         self.verdict = judge(self._raced, [side.run for side in self.sides])
         finished = self.verdict.finished

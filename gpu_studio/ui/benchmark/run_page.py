@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QObject
     from PySide6.QtGui import QKeyEvent, QShowEvent
 
+    from gpu_studio.core.messages.pitfall_messages import PitfallDescription
     from gpu_studio.core.messages.run_messages import WorkloadOption
     from gpu_studio.core.parameter import Parameter
     from gpu_studio.model.benchmark.run_model import RunModel
@@ -266,6 +268,12 @@ class RunPage(Page):
             enabled=lambda: self.model.offers(dtype),
         )  # fmt: skip
 
+    def _lesson(self, lesson: PitfallDescription) -> Part:
+        return Press(
+            f"Lesson: {lesson.title}", partial(self.model.open_lesson, lesson.name), link=True,
+            name=f"own.lesson.{lesson.name}", tip=lesson.sentence,
+        )  # fmt: skip
+
     def _mode(self, setting: Parameter) -> Part:
         name = setting.name
         return Tick(
@@ -312,14 +320,23 @@ class RunPage(Page):
                 name="plots", stretch=1,
             ),
             Box(
-                Words("Your code", role="title"),
+                Columns(
+                    Words("Your code", role="title", stretch=1),
+                    Press(
+                        "Race it", m.race, name="own.race", icon="flag",
+                        enabled=lambda: m.can_race,
+                        tip="Both sides run it as often as they can, with a picture if it makes "
+                        "an image",
+                    ),
+                ),
                 Words(lambda: m.own_findings, name="own.findings"),
+                Each(lambda: m.own_lessons, self._lesson),
                 Words("Printed", role="muted", shown=lambda: m.own.printed),
                 Own(
                     _pane, lambda pane: _show_printed(pane, m.own.printed),
                     shown=lambda: m.own.printed, name="own.printed",
                 ),
-                name="own", shown=lambda: m.is_own and (m.own.printed or m.own_findings),
+                name="own", shown=lambda: m.is_own and m.own.is_opened,
             ),
             Box(
                 Fold(

@@ -120,7 +120,7 @@ class RacePicture(QWidget):
         return QSize(*(math.ceil(self._lines(count)) for count in _LEAST))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the picture and the bar."""
+        """Paint the picture and the bar; the bar alone is as high as the picture would be."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
@@ -129,12 +129,14 @@ class RacePicture(QWidget):
         painter.setClipPath(outline)
         painter.fillRect(self.rect(), self._color("track"))
         frame = QRectF(self.rect()).adjusted(0, 0, 0, -way)
-        if self.image is not None:
-            painter.setOpacity(_DIMMED if self.is_dimmed else 1.0)
-            painter.drawImage(place_in(frame, self.image.size().toSizeF()), self.image)
-            painter.setOpacity(1.0)
-        painter.fillRect(QRectF(0, frame.bottom(), frame.width(), way), self._color("border"))
         done = min(self.share, 1.0) * frame.width()
+        painter.setOpacity(_DIMMED if self.image is None or self.is_dimmed else 1.0)
+        if self.image is not None:
+            painter.drawImage(place_in(frame, self.image.size().toSizeF()), self.image)
+        else:
+            painter.fillRect(QRectF(0, 0, done, frame.height()), self._color(self._role))
+        painter.setOpacity(1.0)
+        painter.fillRect(QRectF(0, frame.bottom(), frame.width(), way), self._color("border"))
         painter.fillRect(QRectF(0, frame.bottom(), done, way), self._color(self._role))
 
     def _color(self, role: str) -> QColor:

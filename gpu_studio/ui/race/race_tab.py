@@ -15,7 +15,7 @@ from gpu_studio.core.race.side import kept_frames
 from gpu_studio.core.race.stage_view import film_order, trust
 from gpu_studio.core.units import local_now
 from gpu_studio.model.benchmark.recording import recording_from
-from gpu_studio.model.race.race import Race
+from gpu_studio.model.race.race import OWN, Race
 from gpu_studio.ui.ask_adapters import ask_press, ask_words
 from gpu_studio.ui.eliding import RoomText
 from gpu_studio.ui.page import Box, Columns, Flow, Own, Page
@@ -76,7 +76,8 @@ class RacePage(Page):
         return (
             Flow(
                 Switch(of="picture", title="What the race draws", name="picture", enabled=is_free,
-                       items=[(one.title.partition(" ")[0], one.name) for one in m.pictures]),
+                       items=[*((one.title.partition(" ")[0], one.name) for one in m.pictures),
+                              ("Your code", OWN)]),
                 Press("Run race", m.start, name="run", primary=True, icon="flag", key="run",
                       enabled=lambda: m.can_run),
                 Press("Stop race", m.stop, name="stop", icon="stop", key="stop",
@@ -119,8 +120,9 @@ class RacePage(Page):
                     ask_press(m),
                 ),
                 Words(lambda: m.picture.size_title, "value", wraps=False, name="size.title",
-                      shown=lambda: not self.is_narrow),
-                Own(self.lever, self._show_sizes, stretch=1),
+                      shown=lambda: not self.is_narrow and len(m.picture.sizes) > 1),
+                Own(self.lever, self._show_sizes, stretch=1,
+                    shown=lambda: len(m.picture.sizes) > 1),
             )),
         )  # fmt: skip
 
@@ -226,10 +228,12 @@ class RaceTab(TabContents):
         column.addWidget(self.page)
 
     def go_to(self, destination: Destination) -> None:
-        """Start a race, of an adapter if one is named, or open a picture or a recording."""
+        """Start a race, of an adapter or of own code if they are named, or open a file."""
         if destination.device:
             self.race.choose_adapters(destination.device)
-        if destination.starts:
+        if destination.code is not None and destination.workload is not None:
+            self.race.race_code(destination.code, destination.workload)
+        elif destination.starts:
             self.race.start()
         if destination.path is not None and not self.race.state.is_busy:
             self.race.note(Notice())

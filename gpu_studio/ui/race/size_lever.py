@@ -102,7 +102,7 @@ class SizeLever(QWidget):
         self._labels = []
         for column in range(max(2 * count, self._grid.columnCount())):
             self._grid.setColumnStretch(column, int(column < 2 * count))
-        self._grid.addWidget(self.slider, 0, 1, 1, 2 * count - 2)
+        self._grid.addWidget(self.slider, 0, 1, 1, max(2 * count - 2, 1))
         for index in range(count):
             label = Text("", "muted")
             label.setAlignment(Qt.AlignmentFlag.AlignCenter)

@@ -38,7 +38,9 @@ class SwitcherTab(PagedTab):
         )
 
     def go_to(self, destination: Destination) -> None:
-        """Bring a page in front, and choose the device on which a program is to be started."""
+        """Bring a page in front, and choose a lesson or the device to start a program on."""
         super().go_to(destination)
         if destination.page == START and destination.device:
             self.start.choose(card=destination.device)
+        if destination.lesson:
+            self.lessons.choose(lesson=destination.lesson)

@@ -14,7 +14,7 @@ from gpu_studio.core.messages.own_code_messages import (
 )
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.pages import BENCHMARK, RUN, Destination
+from gpu_studio.model.pages import BENCHMARK, RACE, RUN, Destination
 from tests.driving.benchmark import headline, wait_over
 from tests.driving.window import click, find, sees, text
 from tests.fakes.descriptions import matmul
@@ -120,6 +120,17 @@ def test_its_first_run_can_be_stopped_and_another_workload_follows(
     wait_done(qtbot, ready)
     assert {run.code for run in asked(opening, RunWorkload)} == {None}
     assert studio.settings.choices.workload == "matmul"
+
+
+def test_it_can_race_once_it_has_run(qtbot, ready, opening, script, studio):
+    drop(qtbot, ready, script)
+    assert not sees(ready, "benchmark.own.race")
+    click(ready, "benchmark.run")
+    wait_done(qtbot, ready)
+    with qtbot.waitSignal(studio.destination_wanted) as wanted:
+        click(ready, "benchmark.own.race")
+    code = ready.model.own.code
+    assert wanted.args == [Destination(page=RACE, code=code, workload=WORKLOAD)]
 
 
 def test_pasted_code_says_that_it_was_pasted(qtbot, ready, opening):

@@ -17,7 +17,7 @@ LIME = PackedFrame(pack_rows(b"\0\xff\0" * 160 * 90), 160, 90)
 LANE = LaneView(
     "CPU, 4 threads", "cpu", LIME, clock="7.0\u202fs", pace="412 steps/s",
     steps="2,400 of 2,400", achieved="34.3\u202fdB · 113\u202fW · 658\u202fJ a picture",
-    state="Was still drawing", share=0.5,
+    state="Was still running", share=0.5,
 )  # fmt: skip
 VIEW = StageView(
     "2.0\u202f× faster", (LANE, LANE._replace(role="cuda:0")),

@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QColor, QImage
@@ -10,6 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
+from gpu_studio.core.benchmark.own_code import own_code
 from gpu_studio.core.benchmark.recording_writer import recording_of
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind
@@ -25,7 +27,9 @@ from gpu_studio.core.notice import Tone
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.picture_file import CHUNK, decode_shared
 from gpu_studio.core.race.pictures import LEARN, PICTURES
+from gpu_studio.core.race.stage_view import LaneView
 from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.pages import RACE, Destination
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.main_window import MainWindow
@@ -48,7 +52,7 @@ from tests.driving.window import (
     text,
     wait_until,
 )
-from tests.fakes.descriptions import described
+from tests.fakes.descriptions import described, matmul
 from tests.fakes.pc import two_cards
 from tests.fakes.race_answers import race_in_turns, race_run, race_seconds
 from tests.fakes.recording_header import recording_header
@@ -81,6 +85,34 @@ def save(tab: RaceTab, form: str, path: Path, monkeypatch: pytest.MonkeyPatch) -
 def opened(tab: RaceTab, path: Path) -> None:
     tab.go_to(Destination(page=RACE, paths=(path,)))
     wait_until(lambda: not tab.race.files.is_reading)
+
+
+def test_own_code_races_in_an_engine_of_its_own(tab: RaceTab, engines: Engines) -> None:
+    click(tab, "race.picture.own")
+    assert "Drop a .py on the window" in text(tab, "race.sentence")
+    assert not find(tab, "race.run", QPushButton).isEnabled()
+    code = own_code("x = 1", "mine.py")
+    workload = msgspec.structs.replace(
+        matmul(), name="mine.py", title="mine.py", sizes=(8, 16, 32), dtypes=("float16",)
+    )
+    tab.go_to(Destination(page=RACE, code=code, workload=workload))
+    wait_over(tab)
+    runs = requests_of(engines)
+    assert {(run.workload, run.code, run.size, run.dtype) for run in runs} == {
+        ("mine.py", code, 16, "float16")
+    }
+    assert all(run.race is not None for run in runs)
+    assert "runs a second" in text(tab, "race.sentence")
+    wait_until(lambda: tab.race.own.session.state is EngineState.ABSENT)
+
+
+def test_without_a_picture_the_bar_takes_its_place(tab: RaceTab) -> None:
+    shown, middles = picture(tab), set()
+    for share in (0.0, 1.0):
+        shown.show_lane(LaneView(name="CPU", role="cpu", share=share))
+        middle = shown.grab().toImage().pixelColor(shown.width() // 2, shown.height() // 2)
+        middles.add(middle.name())
+    assert len(middles) == 2
 
 
 def test_a_fresh_tab_offers_the_race_of_this_pc(tab: RaceTab) -> None:
