@@ -28,11 +28,10 @@ from gpu_studio.core.devices.adapters import is_adapter
 from gpu_studio.core.devices.devices import Inventory, Reading
 from gpu_studio.core.engine import Engine, EngineEnvironment
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.line_problem import LineProblem
 from gpu_studio.core.memory.modelled_cards import is_modelled
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
-from gpu_studio.core.other_pc import OtherPc, pc_from_text
+from gpu_studio.core.other_pc import LineProblem, OtherPc, pc_from_text
 from gpu_studio.core.packages_folder import has_own_torch
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.texts import listed

@@ -12,10 +12,9 @@ import msgspec
 
 from gpu_studio.core import limits
 from gpu_studio.core.devices.devices import Inventory, Reading
-from gpu_studio.core.line_problem import Introduction, LineProblem
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.message import LineOpening
-from gpu_studio.core.other_pc import PLACES
+from gpu_studio.core.other_pc import PLACES, Introduction, LineProblem
 from gpu_studio.core.protocol import decode_line, encode
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader

@@ -14,9 +14,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from gpu_studio.core.line_problem import LineProblem
 from gpu_studio.core.messages.message import Greeting, decode_greeting
-from gpu_studio.core.other_pc import PLACES, OtherPc
+from gpu_studio.core.other_pc import PLACES, LineProblem, OtherPc
 from gpu_studio.core.protocol import protocol_version
 from gpu_studio.core.texts import plain_text
 

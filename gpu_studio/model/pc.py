@@ -11,8 +11,8 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core import limits
-from gpu_studio.core.line_problem import Introduction, LineProblem
 from gpu_studio.core.notice import Action, Notice, Tone
+from gpu_studio.core.other_pc import Introduction, LineProblem
 from gpu_studio.core.program_form import OF_ANOTHER_PC
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.sensors import Sensors

@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.line_problem import Introduction, LineProblem
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
 from gpu_studio.core.messages.message import Greeting
-from gpu_studio.core.other_pc import OtherPc
+from gpu_studio.core.other_pc import Introduction, LineProblem, OtherPc
 from gpu_studio.line.line_values import event_here, sensors_here
 from tests.fakes.descriptions import described_for
 from tests.fakes.pc import SteadySensors, gt_1030

@@ -15,11 +15,10 @@ from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.devices.devices import Reading
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.line_problem import LineProblem
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunFinished, RunStarted, RunWorkload
-from gpu_studio.core.other_pc import PLACES, OtherPc
+from gpu_studio.core.other_pc import PLACES, LineProblem, OtherPc
 from gpu_studio.line import clients, line_child
 from gpu_studio.line.clients import LineEngine, LineHello, LineSensors
 from gpu_studio.line.ssh import LineGreeting

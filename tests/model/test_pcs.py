@@ -8,9 +8,9 @@ from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.run import RunState
-from gpu_studio.core.line_problem import LineProblem
 from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
 from gpu_studio.core.notice import Action
+from gpu_studio.core.other_pc import LineProblem
 from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.pc import RemotePc

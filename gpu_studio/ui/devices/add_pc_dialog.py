@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from gpu_studio.core.line_problem import LineProblem
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.other_pc import command_to_install, pc_from_text
+from gpu_studio.core.other_pc import LineProblem, command_to_install, pc_from_text
 from gpu_studio.ui.parts import GAP, MARGIN, Text, button, letters
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
-from gpu_studio.core.line_problem import LineProblem
-from gpu_studio.core.other_pc import command_to_install
+from gpu_studio.core.other_pc import LineProblem, command_to_install
 from gpu_studio.model.pc import RemotePc
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Task
