@@ -38,6 +38,8 @@ class TimeLimits(NamedTuple):
         sensors_restart_ms: Until a reader that ended is started again.
         last_reading_ms: How long a run's mark waits for a reading after its end.
         sensors_end_s: For the end of a reader.
+        greeting_s: For the greeting of another PC: ssh connects within 10 s; then Python starts on
+            a slow disk.
         child_end_s: For the end of any other child.
         served_end_s: For the end of a child that serves another PC.
         thread_end_ms: For a thread: a call in this process may take longer; it ends with the
@@ -77,6 +79,7 @@ class TimeLimits(NamedTuple):
     sensors_restart_ms: int = 2000
     last_reading_ms: int = 5000
     sensors_end_s: float = 0.5
+    greeting_s: float = 40.0
     child_end_s: float = 2.0
     served_end_s: float = 1.0
     thread_end_ms: int = 1500

@@ -13,6 +13,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from gpu_studio.core import limits
 from gpu_studio.process.child_process import ChildProcess
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ _COST_OF_LINE = 256  # bytes: a line takes time, however short it is
 _CHUNK_BYTES = 1 << 16
 _MOST_NOISE_BYTES = 64 << 10
 _MOST_ERROR_BYTES = 16 << 10
-_LONGEST_GREETING_S = 40.0  # ssh connects within 10 s; then Python starts on a slow disk
 _ERRORS_PATIENCE_S = 1.0
 
 
@@ -88,7 +88,7 @@ class LineChild(ChildProcess):
         self._sender = threading.Thread(target=self._send_all, daemon=True)
         self._reading_errors = threading.Thread(target=self._read_errors, daemon=True)
         self._reading_errors.start()
-        self._waiting = threading.Timer(_LONGEST_GREETING_S, self._on_silence)
+        self._waiting = threading.Timer(limits.current.greeting_s, self._on_silence)
         self._waiting.daemon = True
         self._waiting.start()
 

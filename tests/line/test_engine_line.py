@@ -19,7 +19,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescr
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunFinished, RunStarted, RunWorkload
 from gpu_studio.core.other_pc import PLACES, LineProblem, OtherPc
-from gpu_studio.line import clients, line_child
+from gpu_studio.line import clients
 from gpu_studio.line.clients import LineEngine, LineHello, LineSensors
 from gpu_studio.line.ssh import LineGreeting
 from gpu_studio.model.benchmark.benchmark import Benchmark
@@ -30,7 +30,7 @@ from tests.fakes.pc import SteadySensors, cpu_only
 from tests.fakes.scripted_engine import Engines
 from tests.family import family_running
 from tests.line.conftest import write_script
-from tests.patience import PATIENCE_MS, outliving
+from tests.patience import PATIENCE_MS, limit, outliving
 
 _READ = ReadMemory(device="attic/cpu")
 
@@ -152,7 +152,7 @@ def test_a_line_that_ends_says_why(engine, play, code, problem):
 
 
 def test_a_pc_that_never_greets_is_not_waited_for(engine, play, monkeypatch):
-    monkeypatch.setattr(line_child, "_LONGEST_GREETING_S", 0.3)
+    limit(monkeypatch, greeting_s=0.3)
     play("sys.stdin.read()")
     assert problem_of(engine.run(_READ)) is LineProblem.NO_ANSWER
 
