@@ -6,7 +6,7 @@ who are not, and an action to copy.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gpu_studio.core.notice import Action, Notice, Tone, action_label
 
@@ -17,81 +17,43 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.pc_facts import PcFacts
 
 
-class Kind(NamedTuple):
-    """A kind of finding: how bad it is, what it rests on, and where its rule is from."""
-
-    tone: Tone
-    evidence: str
-    source: str
-
-
-_CAUSES = "the row of `causes`"
-# Worst first: findings are shown in this order.
-KINDS: dict[str, Kind] = {
-    "driver_not_answering": Kind(
-        Tone.FAILURE, "a call into the driver did not return within its time",
-        "XuehaiPan/nvitop and NVIDIA/gpud: calls that hang after a card's error"),
-    "engine_missing": Kind(
-        Tone.FAILURE, "no folder has a PyTorch that this Python loads", "core/packages_folder.py"),
-    "driver_library_mismatch": Kind(
-        Tone.FAILURE, "NVML's or CUDA's error, and the versions of both halves", _CAUSES),
-    "card_lost": Kind(
-        Tone.FAILURE, "NVML's error 15 or 16, a kernel's, ones on the bus, or the kernel's log",
-        "nvml.h, NVML_ERROR_GPU_IS_LOST; " + _CAUSES),
-    "wrong_sum": Kind(
-        Tone.FAILURE, "the sum of small whole numbers, which is exact in float32",
-        "IEEE 754: whole numbers below 2^24"),
-    "no_driver": Kind(
-        Tone.FAILURE, "NVML's error, the card's kernel driver, device files, the kernel's log",
-        _CAUSES),
-    "driver_dropped_card": Kind(
-        Tone.FAILURE, "the driver's version and the card's architecture", "resources/cards.json"),
-    "driver_older_than_card": Kind(
-        Tone.FAILURE, "the driver's version and the card's chip", "resources/cards.json"),
-    "driver_too_old": Kind(
-        Tone.AMBER, "the driver's version and PyTorch's CUDA version",
-        "NVIDIA, CUDA Compatibility, table 1; resources/wheels.json"),
-    "build_without_cuda": Kind(
-        Tone.AMBER, "PyTorch's own version and build", "torch.version"),
-    "no_code_for_card": Kind(
-        Tone.FAILURE, "PyTorch's list of architectures, or a kernel that failed with error 209",
-        "NVIDIA, CUDA C++ Programming Guide, “Binary Compatibility”; resources/wheels.json"),
-    "card_not_usable": Kind(
-        Tone.FAILURE, "PyTorch's own error, device files, modules, versions, or a kernel's failure",
-        _CAUSES),
-    "device_busy": Kind(
-        Tone.AMBER, "NVML's compute mode and programs, or a kernel's error 46",
-        "nvml.h, nvmlComputeMode_t"),
-    "hidden_by_environment": Kind(
-        Tone.AMBER, "the variables of this program's environment",
-        "NVIDIA, CUDA C++ Programming Guide, “CUDA Environment Variables”; " + _CAUSES),
-    "build_for_card": Kind(
-        Tone.AMBER, "the card's number on the bus, system and Python", "resources/wheels.json"),
-    "no_nvidia_card": Kind(Tone.PLAIN, "the list of the bus and NVML's", "nvmlDeviceGetCount"),
-    "no_build_for_card": Kind(
-        Tone.PLAIN, "the card's number on the bus, system and Python", "resources/wheels.json"),
-    "other_build_for_card": Kind(
-        Tone.PLAIN, "the card's number on the bus, system and Python", "resources/wheels.json"),
-    "card_unreadable": Kind(Tone.FAILURE, "NVML's error for the card", "nvml.h, nvmlReturn_t"),
-    "card_lent": Kind(Tone.PLAIN, "the card's kernel driver", _CAUSES),
-    "not_as_named": Kind(
-        Tone.AMBER, "name, device id, units and bus width according to driver and PyTorch",
-        "resources/cards.json, card_chips.json"),
-    "slow_link": Kind(
-        Tone.AMBER, "the link under load", "NVML's link now and at most; idle cards slow it down"),
-    "card_asleep": Kind(
-        Tone.PLAIN, "power/runtime_status", "Linux, Documentation/power/runtime_pm.rst"),
-    "mixed_order": Kind(
-        Tone.PLAIN, "the order of a separate process, or of speeds",
-        "CUDA_DEVICE_ORDER: FASTEST_FIRST is its default"),
-    "integrated_first": Kind(Tone.PLAIN, "PyTorch's list of cards", "torch.cuda, torch.xpu"),
-    "not_tested": Kind(Tone.PLAIN, "the card's maker", "this program's own tests"),
-    "mig_instances": Kind(Tone.PLAIN, "NVML's MIG mode", "NVIDIA, Multi-Instance GPU User Guide"),
-    "wsl_limits": Kind(Tone.PLAIN, "the kernel's name", "NVIDIA, CUDA on WSL User Guide"),
-    "tables_differ": Kind(
-        Tone.PLAIN, "both tables", "torch.cuda.PYTORCH_RELEASES_CODE_CC, since PyTorch 2.11"),
-    "ok": Kind(Tone.GOOD, "a kernel that ran, or PyTorch's lists", "the kernel itself"),
-}  # fmt: skip
+# The kinds of findings about a PC, worst first: they are shown in this order. A source that is not
+# here stands in the row of `causes`, or is the table of this program that a rule compares with.
+KINDS: dict[str, Tone] = {
+    # XuehaiPan/nvitop and NVIDIA/gpud: calls that hang after a card's error
+    "driver_not_answering": Tone.FAILURE,
+    "engine_missing": Tone.FAILURE,
+    "driver_library_mismatch": Tone.FAILURE,
+    "card_lost": Tone.FAILURE,  # nvml.h, NVML_ERROR_GPU_IS_LOST
+    "wrong_sum": Tone.FAILURE,  # IEEE 754: whole numbers below 2^24 are exact in float32
+    "no_driver": Tone.FAILURE,
+    "driver_dropped_card": Tone.FAILURE,
+    "driver_older_than_card": Tone.FAILURE,
+    "driver_too_old": Tone.AMBER,  # NVIDIA, CUDA Compatibility, table 1
+    "build_without_cuda": Tone.AMBER,
+    # NVIDIA, CUDA C++ Programming Guide, “Binary Compatibility”
+    "no_code_for_card": Tone.FAILURE,
+    "card_not_usable": Tone.FAILURE,
+    "device_busy": Tone.AMBER,  # nvml.h, nvmlComputeMode_t
+    # NVIDIA, CUDA C++ Programming Guide, “CUDA Environment Variables”
+    "hidden_by_environment": Tone.AMBER,
+    "build_for_card": Tone.AMBER,
+    "no_nvidia_card": Tone.PLAIN,
+    "no_build_for_card": Tone.PLAIN,
+    "other_build_for_card": Tone.PLAIN,
+    "card_unreadable": Tone.FAILURE,  # nvml.h, nvmlReturn_t
+    "card_lent": Tone.PLAIN,
+    "not_as_named": Tone.AMBER,
+    "slow_link": Tone.AMBER,  # NVML's link now and at most, under load: idle cards slow it down
+    "card_asleep": Tone.PLAIN,  # Linux, Documentation/power/runtime_pm.rst
+    "mixed_order": Tone.PLAIN,  # CUDA_DEVICE_ORDER: FASTEST_FIRST is its default
+    "integrated_first": Tone.PLAIN,
+    "not_tested": Tone.PLAIN,  # this program's own tests
+    "mig_instances": Tone.PLAIN,  # NVIDIA, Multi-Instance GPU User Guide
+    "wsl_limits": Tone.PLAIN,  # NVIDIA, CUDA on WSL User Guide
+    "tables_differ": Tone.PLAIN,  # torch.cuda.PYTORCH_RELEASES_CODE_CC, since PyTorch 2.11
+    "ok": Tone.GOOD,
+}
 _RANKS = {code: rank for rank, code in enumerate(KINDS)}
 
 

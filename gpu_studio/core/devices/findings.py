@@ -112,7 +112,7 @@ def find(
     return tuple(
         msgspec.structs.replace(
             finding,
-            tone=KINDS[finding.code].tone,
+            tone=KINDS[finding.code],
             command=_typed(finding.command, program, facts),
         )
         for finding in worst_first(found)
