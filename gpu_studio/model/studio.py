@@ -149,13 +149,9 @@ class Studio(QObject):
         self.pcs.close()
         self.modelled.close()
 
-    def go_to(
-        self, page: PageId, *, device: str = "", path: Path | None = None, starts: bool = False
-    ) -> None:
+    def go_to(self, page: PageId, *, device: str = "", starts: bool = False) -> None:
         """Bring a page of the window to the front; see `Destination`."""
-        paths = () if path is None else (path,)
-        destination = Destination(page=page, device=device, paths=paths, starts=starts)
-        self.destination_wanted.emit(destination)
+        self.destination_wanted.emit(Destination(page=page, device=device, starts=starts))
 
     def race_code(self, code: OwnCode, workload: WorkloadDescription) -> None:
         """Race the user's own code, which has run before."""

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QComboBox, QFileDialog
 from gpu_studio.core import user_file
 from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.memory.segment_model import SegmentModel
-from gpu_studio.model.pages import BENCHMARK, CHECK, FIT, HISTORY, RACE, SEGMENTS
+from gpu_studio.model.pages import BENCHMARK, CHECK, FIT, HISTORY, RACE, SEGMENTS, Destination
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.main_window import MainWindow
@@ -81,7 +81,8 @@ def test_every_page_says_which_file_it_opens(
         (CHECK, "silent.dat", "check.outcome"),
         (HISTORY, "silent.jsonl", "benchmark.history.outcome"),
     ):
-        ready_studio.go_to(opening_page, path=tmp_path / name)
+        there = Destination(page=opening_page, paths=(tmp_path / name,))
+        ready_studio.destination_wanted.emit(there)
         says(name, widget)
     for page, name, opens, widget in (
         (SEGMENTS, "silent.pickle", "memory.segment_map.open", "memory.segment_map.notice"),
