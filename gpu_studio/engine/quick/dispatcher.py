@@ -14,7 +14,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescr
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
 from gpu_studio.engine.benchmark.race_timing import FinishLine
 from gpu_studio.engine.benchmark.turns import TurnsClock, check_turns, in_turns
-from gpu_studio.engine.quick.adapters import find_adapters
+from gpu_studio.engine.quick.adapters import find_adapters, why_none
 from gpu_studio.engine.quick.check import QuickCheck
 from gpu_studio.engine.quick.compute import AdapterLostError, Compute
 from gpu_studio.engine.quick.race import QuickRace
@@ -108,6 +108,8 @@ class QuickDispatcher:
             adapters = [one.facts for one in self._adapters()] if self._uses_adapters else []
         except StudioError as error:
             reason = str(error)
+        if adapters and all(one.is_software and one.interface == "OpenGL" for one in adapters):
+            reason = why_none()  # Mesa's OpenGL comes with the desktop, also where Vulkan does not
         version = sys.version_info
         return EngineDescribed(
             pid=os.getpid(),

@@ -5,7 +5,7 @@ import pytest
 
 from gpu_studio.core.benchmark.trust import doubts_of
 from gpu_studio.core.benchmark.verdict import verdict_of
-from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed
+from gpu_studio.core.messages.engine_messages import Adapter, DescribeEngine, EngineDescribed
 from gpu_studio.core.messages.pitfall_messages import RunPitfall
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
@@ -15,6 +15,7 @@ from gpu_studio.core.messages.run_messages import (
     SamplesMeasured,
 )
 from gpu_studio.engine.quick import adapters, run, shaders, work
+from gpu_studio.engine.quick import dispatcher as dispatcher_module
 from gpu_studio.engine.quick.compute import Compute
 from gpu_studio.engine.quick.dispatcher import QuickDispatcher
 
@@ -209,6 +210,16 @@ def test_without_a_driver_the_cpu_is_measured_and_what_to_install_is_said(monkey
     assert found.adapters == ()
     assert "mesa-vulkan-drivers" in found.cuda_reason
     assert ("no Vulkan loader" in found.cuda_reason) is (loader is None)
+
+
+def test_where_only_opengls_software_computes_the_driver_for_vulkan_is_named(monkeypatch):
+    facts = Adapter(address="opengl:0", name="llvmpipe", interface="OpenGL", is_software=True)
+    found = [adapters.FoundAdapter(facts, None)]
+    monkeypatch.setattr(dispatcher_module, "find_adapters", lambda: found)
+    monkeypatch.setattr(adapters.sys, "platform", "linux")
+    answer = described(QuickDispatcher())
+    assert answer.adapters == (facts,)
+    assert "mesa-vulkan-drivers" in answer.cuda_reason
 
 
 def test_without_wgpu_the_cpu_is_measured(monkeypatch):
