@@ -99,6 +99,29 @@ def open_and_close(pc: InstalledPc, person: Person, picture: Path) -> float:
     return took_s
 
 
+def measure_at_once(
+    pc: InstalledPc, person: Person, picture: Path
+) -> tuple[float, float, list[str]]:
+    """Press the first button of a program without PyTorch, and wait for the verdict.
+
+    Returns:
+        The seconds from the double-click to the verdict, and from the press on the button; what the
+        page says.
+
+    Raises:
+        FailedError: there was none.
+    """
+    began_s = time.monotonic()
+    window = WatchedWindow(pc.watch())
+    window.click("setup.measure", person)
+    pressed_s = time.monotonic()
+    window.wait_for("a verdict", lambda told: "quick.again" in told["places"], _LONGEST_RUN_S)
+    ended_s, said = time.monotonic(), window.told["quick"]
+    settle(picture, person)
+    close(pc, window, person)
+    return ended_s - began_s, ended_s - pressed_s, said
+
+
 def settle(picture: Path, person: Person) -> None:
     """Take a picture once two in a row are the same: the window has painted all of itself."""
     before = b""

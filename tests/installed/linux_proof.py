@@ -20,6 +20,7 @@ from studio_build.linux_packages import ON_DEBIAN, SELF_CONTAINED, Kind, deb_nam
 from tests.installed.first_use import (
     close,
     first_result,
+    measure_at_once,
     open_and_close,
     settle,
     use_engine,
@@ -295,6 +296,7 @@ def _prove_portable(
     _run(["tar", "--extract", "--file", str(archive), "--directory", str(target)])
     _in(root, ["chown", "--recursive", f"{_ACCOUNT}:", f"/{_UNPACKED}"])
     window_s = open_and_close(portable, person, pictures / "portable.png")
+    _prove_quick(portable, person, pictures)
     began_s = time.monotonic()
     window = WatchedWindow(portable.watch({"GPU_STUDIO_WHEELS": "/wheels"}))
     wait_for_engine(window)
@@ -308,6 +310,28 @@ def _prove_portable(
         flush=True,
     )
     shutil.rmtree(target)
+
+
+def _prove_quick(portable: InstalledDebian, person: Person, pictures: Path) -> None:
+    """Measure without PyTorch where no driver offers Vulkan, and with Mesa's own.
+
+    Raises:
+        FailedError: there was no verdict, or nothing about what is missing.
+    """
+    for name in ("", "mesa-vulkan-drivers"):
+        if name:
+            install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", name]
+            _in(portable.root, install)
+        picture = pictures / f"portable-quick{'-vulkan' * bool(name)}.png"
+        took_s, pressed_s, said = measure_at_once(portable, person, picture)
+        print(
+            f"A first verdict with {name or 'no Vulkan'}: {took_s:.1f} s after the double-click, "
+            f"{pressed_s:.1f} s after the press: {said}",
+            flush=True,
+        )
+        if any("llvmpipe (software) by Vulkan" in one for one in said) is not bool(name):
+            raise FailedError(f"the first measurement with {name or 'no Vulkan'} says {said}")
+    _in(portable.root, ["apt-get", "purge", "-y", "-q", "mesa-vulkan-drivers"])
 
 
 def _folder_of(archive: Path) -> str:

@@ -24,7 +24,8 @@ _PERIOD_MS = 500
 # Clear can be clicked once no run is going on.
 _TOLD = (
     "benchmark.sizes", "benchmark.run", "benchmark.clear",
-    "setup.begin", "setup.pause", "setup.go_on", "setup.again", "setup.close",
+    "setup.begin", "setup.pause", "setup.go_on", "setup.again", "setup.close", "setup.measure",
+    "quick.again",
 )  # fmt: skip
 _TAB = "Benchmark"
 
@@ -46,7 +47,9 @@ def account_of(window: QMainWindow) -> dict[str, object]:
     installation = window.findChild(QLabel, "setup.title")
     sizes = window.findChild(QLineEdit, "benchmark.sizes")
     results = window.findChild(QAbstractItemView, "benchmark.results")
+    quick = (window.findChild(QLabel, f"quick.{name}") for name in ("headline", "lack", "trust"))
     return {
+        "quick": [one.text() for one in quick if one is not None and one.isVisible()],
         "status": status.text() if status else "",
         "installation": installation.text() if installation else "",
         "places": places,
