@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.app import build_window
 from gpu_studio.builds.shelf import BuildShelf
 from gpu_studio.core.race.stage_view import film_order
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.check.check_tab import CheckTab
@@ -198,6 +199,23 @@ class Photographer:
         find(self._window, "benchmark.why.more", QToolButton).click()
         self.press("benchmark.view.sizes")
         self.take("benchmark")
+        self.by_vulkan()
+
+    def by_vulkan(self) -> None:
+        """Compare the CPU with what computes by Vulkan, on a PC without a card Mesa's llvmpipe."""
+        adapters = self._studio.adapters
+        self.press("benchmark.clear")
+        self.press("benchmark.adapters")
+        self.wait(lambda: adapters.described is not None)
+        if not adapters.adapters:
+            return
+        choose_data(self._window, "benchmark.workload", "matmul")
+        write(self._window, "benchmark.sizes", "32, 64, 128")
+        run = find(self._window, "benchmark.run", QPushButton)
+        self.press("benchmark.run")
+        self.wait(lambda: run.isEnabled() and adapters.session.state is EngineState.ABSENT)
+        self.press("benchmark.view.time")
+        self.take("benchmark-vulkan")
 
     def most_samples_drawn(self) -> int:
         """Return how many samples the longest curve of the live plot shows."""
