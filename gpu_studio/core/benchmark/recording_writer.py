@@ -86,7 +86,6 @@ def described_for_others(described: EngineDescribed, workloads: Collection[str])
         pitfalls=(),
         snippet="",
         cards=(),
-        own_table={},
     )
 
 

@@ -13,7 +13,6 @@ from gpu_studio.core.devices.card_identity import identity_of
 from gpu_studio.core.devices.cards import completed, disagreements, silicon_text, torch_card_of
 from gpu_studio.core.devices.devices import CUDA_BUILD, CardReading, Device, Inventory, Reading
 from gpu_studio.core.devices.link import widest_link
-from gpu_studio.core.maker_builds import version_numbers
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.telemetry import Telemetry, clock_reason_words
@@ -543,34 +542,12 @@ def _torch_group(snapshot: PcSnapshot) -> FactGroup:
         fact("cpu_threads", "CPU threads", str(engine.cpu_threads or ""), why_not),
         fact("python_version", "Python", engine.python_version, why_not),
     )
-    if engine.own_table:
-        facts += (_tables(engine),)
     if engine.visible_devices is not None:
         visible = engine.visible_devices or "none"
         facts += (fact("visible_devices", "CUDA_VISIBLE_DEVICES", visible),)
     if engine.recording:
         facts += (fact("recording", "Recording", engine.recording),)
     return FactGroup(title="PyTorch", facts=facts)
-
-
-def _tables(engine: EngineDescribed) -> Fact:
-    """Return the row that compares PyTorch's own table of builds with this program's."""
-    from gpu_studio.core.devices.published_builds import table_differences  # 11 ms
-    from gpu_studio.core.wheel_table import load_table  # 4 ms
-    from gpu_studio.core.wheels import own_platform_key  # 10 ms
-
-    try:
-        table = load_table()
-    except MissingResourceError:
-        return fact("tables", "Tables of builds", None, "This program's own table is missing.")
-    if version_numbers(engine.torch_version) != version_numbers(table.torch_version):
-        why_not = f"This program's table is for PyTorch {table.torch_version}."
-        return fact("tables", "Tables of builds", None, why_not)
-    key = own_platform_key()
-    differences = table_differences(table, engine.own_table, engine.torch_version, key)
-    builds = ", ".join(engine.own_table)
-    note = f"The cards that PyTorch's CUDA {builds} builds support: PyTorch's table and this one."
-    return fact("tables", "Tables of builds", "; ".join(differences) or "agree", note=note)
 
 
 def _current_card(snapshot: PcSnapshot) -> str | None:

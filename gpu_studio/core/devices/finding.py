@@ -51,7 +51,6 @@ KINDS: dict[str, Tone] = {
     "not_tested": Tone.PLAIN,  # this program's own tests
     "mig_instances": Tone.PLAIN,  # NVIDIA, Multi-Instance GPU User Guide
     "wsl_limits": Tone.PLAIN,  # NVIDIA, CUDA on WSL User Guide
-    "tables_differ": Tone.PLAIN,  # torch.cuda.PYTORCH_RELEASES_CODE_CC, since PyTorch 2.11
     "ok": Tone.GOOD,
 }
 _RANKS = {code: rank for rank, code in enumerate(KINDS)}

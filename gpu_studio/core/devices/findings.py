@@ -60,7 +60,6 @@ _RULES: tuple[Callable[[PcFacts], Iterator[Finding]], ...] = (
     torch_findings.not_tested,
     card_findings.mig_instances,
     card_findings.wsl_limits,
-    torch_findings.tables_differ,
     torch_findings.ok,
     torch_findings.ok_by_maker,
 )

@@ -26,7 +26,6 @@ from gpu_studio.core.devices.published_builds import (
     driver_floor,
     last_build,
     published_build,
-    table_differences,
 )
 from gpu_studio.core.maker_builds import JudgedCard, judge, serves, version_numbers
 from gpu_studio.core.resources import MissingResourceError
@@ -285,14 +284,6 @@ class PcFacts:
     def reading_of(self, card: Device) -> CardReading | None:
         """Return the last reading of a card."""
         return self.readings[-1].card(card) if self.readings else None
-
-    def table_differences(self) -> tuple[str, ...]:
-        """Return the differences between PyTorch's own table of builds and this program's."""
-        if self.engine is None or self._table is None:
-            return ()
-        return table_differences(
-            self._table, self.engine.own_table, self.engine.torch_version, self._platform_key
-        )
 
     def _installed_build(self) -> TorchBuild | None:
         """Return the program's row for the installed CUDA build; None if it has none."""

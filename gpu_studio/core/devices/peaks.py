@@ -149,12 +149,6 @@ def published_peaks(name: str) -> CardPeaks | None:
     )
 
 
-def known_capabilities() -> list[tuple[int, int]]:
-    """Return the compute capabilities of the table; raises like `card_peaks`."""
-    found = (capability.partition(".") for capability in _table().arithmetic)
-    return sorted((int(major), int(minor)) for major, _, minor in found)
-
-
 def cores_per_multiprocessor(compute_capability: str) -> int | None:
     """Return the float32 results per clock and multiprocessor, sold as "CUDA cores".
 

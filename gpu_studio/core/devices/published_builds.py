@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core import operating_system
-from gpu_studio.core.devices.peaks import known_capabilities
 from gpu_studio.core.maker_builds import serves, version_numbers
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import platform_key
@@ -73,34 +72,3 @@ def driver_floor(table: WheelTable, cuda_build: str | None, system: str) -> str 
     """
     major = "".join(map(str, version_numbers(cuda_build)[:1]))
     return table.driver_floor.get(major, {}).get(system.lower())
-
-
-def table_differences(
-    table: WheelTable, own_table: dict[str, tuple[str, ...]], torch_version: str, machine: str
-) -> tuple[str, ...]:
-    """Return the differences between PyTorch's own table of builds and this program's, in words.
-
-    Only builds in both tables, for the same PyTorch version, are compared, and only by the cards
-    that they support: code for 6.1 beside code for 6.0 changes nothing.
-
-    Args:
-        table: this program's table.
-        own_table: PyTorch's table: ``{"12.6": ("5.0", …)}``.
-        torch_version: the version of that PyTorch.
-        machine: the table's name of a platform, ``linux-x86_64``.
-    """
-    if version_numbers(torch_version) != version_numbers(table.torch_version):
-        return ()
-    differences = []
-    for build in table.builds:
-        cuda = f"{build.tag[2:4]}.{build.tag[4:]}"
-        if machine not in build.arch_list or cuda not in own_table:
-            continue
-        theirs = [f"sm_{capability.replace('.', '')}" for capability in own_table[cuda]]
-        for capability in known_capabilities():
-            serves_here = serves(build.arch_list[machine], capability)
-            if serves_here != serves(theirs, capability):
-                who = "this program's table" if serves_here else "PyTorch's own table"
-                major, minor = capability
-                differences.append(f"only {who} says that {build.tag} supports {major}.{minor}")
-    return tuple(differences)

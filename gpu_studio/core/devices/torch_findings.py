@@ -207,18 +207,6 @@ def hidden_by_environment(facts: PcFacts) -> Iterator[Finding]:
             )
 
 
-def tables_differ(facts: PcFacts) -> Iterator[Finding]:
-    """PyTorch's own table of builds contradicts this program's."""
-    differences = facts.table_differences()
-    if differences:
-        yield Finding(
-            code="tables_differ",
-            sentence="GPU Studio's table of PyTorch builds and PyTorch's own table disagree: "
-            f"{listed(differences)}. The test with a real kernel decides.",
-            detail="resources/wheels.json and torch.cuda.PYTORCH_RELEASES_CODE_CC",
-        )
-
-
 def ok(facts: PcFacts) -> Iterator[Finding]:
     """PyTorch can use a card: it sees it, has code for it, and a tested kernel ran."""
     engine = facts.cuda_build

@@ -139,9 +139,8 @@ class StartError(msgspec.Struct, frozen=True, kw_only=True):
 class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     """The engine's description of itself.
 
-    ``own_table`` is PyTorch's own table of the architectures in its builds for this platform
-    (``{"12.6": ("5.0", …)}``), empty if it has none. With ``cards_asleep``, CUDA was not asked, so
-    that the cards stay asleep; ``cuda_available`` then means nothing. ``pictures`` are the
+    With ``cards_asleep``, CUDA was not asked, so that the cards stay asleep; ``cuda_available``
+    then means nothing. ``pictures`` are the
     workloads of races. ``accelerator`` is PyTorch's word for the cards: ``cuda`` or ``xpu``.
     ``first_card`` is the number of the card that it begins with: not one inside a processor.
     ``cuda_reason`` says why they cannot be used, ``start_error`` with which error.
@@ -170,7 +169,6 @@ class EngineDescribed(LastEvent, frozen=True, kw_only=True):
     snippet: str = ""
     recording: str | None = None
     cards: tuple[TorchCard, ...] = ()
-    own_table: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     cards_asleep: bool = False
     accelerator: str = "cuda"
     first_card: CardCount = 0

@@ -85,12 +85,6 @@ class Accelerator(Protocol):
     def arch_list(self) -> tuple[str, ...]:
         """Return the architectures that this build has code for."""
 
-    def own_table(self) -> dict[str, tuple[str, ...]]:
-        """Return PyTorch's own table of the architectures in its builds for this kind of PC.
-
-        By the version of the maker's software, ``{"12.6": ("5.0", …)}``; empty if there is none.
-        """
-
     def name(self, device: torch.device) -> str:
         """Return the name of a device."""
 

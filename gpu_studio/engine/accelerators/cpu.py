@@ -72,9 +72,6 @@ class Cpu:
     def arch_list(self) -> tuple[str, ...]:
         return ()
 
-    def own_table(self) -> dict[str, tuple[str, ...]]:
-        return {}
-
     def name(self, device: torch.device) -> str:
         return "CPU"
 

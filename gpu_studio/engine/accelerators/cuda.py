@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gpu_studio.core import operating_system
 from gpu_studio.core.devices.published_builds import advice_for
 from gpu_studio.core.devices.start_errors import START_ERRORS
 from gpu_studio.core.error_table import Family
@@ -84,18 +83,6 @@ class Cuda:
 
     def arch_list(self) -> tuple[str, ...]:
         return tuple(torch.cuda.get_arch_list())
-
-    def own_table(self) -> dict[str, tuple[str, ...]]:
-        """PyTorch 2.11 is the first with a table; it is by CUDA version and machine."""
-        table = getattr(torch.cuda, "PYTORCH_RELEASES_CODE_CC", None)
-        if not isinstance(table, dict):
-            return {}
-        machine = "aarch64" if operating_system.machine().lower() == "aarch64" else "x86_64"
-        return {
-            str(cuda): tuple(f"{code // 10}.{code % 10}" for code in sorted(by_machine[machine]))
-            for cuda, by_machine in table.items()
-            if machine in by_machine
-        }
 
     def name(self, device: torch.device) -> str:
         """PyTorch cannot return a name that is not UTF-8."""

@@ -65,9 +65,6 @@ class Rocm(Cuda):
     def lacks(self, feature: Feature) -> str:
         return _LACKS.get(feature, "")
 
-    def own_table(self) -> dict[str, tuple[str, ...]]:
-        return {}
-
     def uuid(self, device: torch.device) -> str | None:
         """Return the slot: few of AMD's cards have a number of their own."""
         return slot_of(torch.cuda.get_device_properties(device))

@@ -109,9 +109,6 @@ class Xpu:
         """Empty: the list names Intel's targets (``pvc``, ``bmg``), which no card reports."""
         return ()
 
-    def own_table(self) -> dict[str, tuple[str, ...]]:
-        return {}
-
     def name(self, device: torch.device) -> str:
         try:
             return plain_text(str(torch.xpu.get_device_name(device)))

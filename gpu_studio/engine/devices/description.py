@@ -69,7 +69,6 @@ def describe_engine(cards_asleep: bool = False) -> EngineDescribed:
         snippet=_SNIPPET,
         cards=torch_cards(),
         first_card=first_card() if state.is_available else 0,
-        own_table=cards.own_table(),
         cards_asleep=is_left_alone,
         hip_build=torch.version.hip,
         xpu_build=getattr(torch.version, "xpu", None),  # older versions do not have it

@@ -276,14 +276,13 @@ def test_an_engines_description_is_shown_without_what_no_replay_needs() -> None:
         snippet="import os\n" * 1000,
         pitfalls=(PitfallDescription(name="a", title="", sentence="", why="x" * 3000, remedy=""),),
         cards=(TorchCard(torch_index=-1, name="x" * 3000),),
-        own_table={"12.6": ("5.0",) * 1000},
     )
     shown = decode_recording(content, "theirs.jsonl").described
     assert shown is not None
     assert [one.name for one in shown.workloads] == ["matmul"]
     texts = (shown.workloads[0].title, shown.cuda_reason or "")
     assert texts == ("Matrix product [2J", "No card ")
-    assert (shown.snippet, shown.pitfalls, shown.cards, shown.own_table) == ("", (), (), {})
+    assert (shown.snippet, shown.pitfalls, shown.cards) == ("", (), ())
 
 
 def test_what_would_not_end_or_fit_is_not_read(tmp_path: Path) -> None:

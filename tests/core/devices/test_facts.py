@@ -322,17 +322,6 @@ def test_the_rows_are_the_same_before_the_engine_is_there():
     assert {(fact.value, fact.reason) for fact in torch.facts} == {("n/a", "PyTorch is starting.")}
 
 
-def test_the_tables_of_builds_are_compared_where_they_are_of_one_pytorch():
-    card = numbered()
-    table = {"12.6": ("5.0", "6.0", "7.0", "7.5", "8.0", "8.6", "9.0")}
-    engine = msgspec.structs.replace(described_with_cuda(), own_table=table)
-    assert rows_of(card, card_snapshot(card, engine))["tables"].value == "agree"
-    less = msgspec.structs.replace(engine, own_table={"12.6": table["12.6"][1:]})
-    assert "supports 5.0" in rows_of(card, card_snapshot(card, less))["tables"].value
-    other = msgspec.structs.replace(engine, torch_version="2.14.0+cu126")
-    assert not rows_of(card, card_snapshot(card, other))["tables"].is_known
-
-
 def test_of_cards_that_sleep_and_were_not_asked_about_nothing_is_claimed():
     engine = described_with_cuda(
         cuda_available=False, device_count=0, cuda_reason="They sleep.", cards_asleep=True

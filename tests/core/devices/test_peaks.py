@@ -5,7 +5,6 @@ from gpu_studio.core.devices import peaks
 from gpu_studio.core.devices.peaks import (
     card_peaks,
     cores_per_multiprocessor,
-    known_capabilities,
     published_peaks,
 )
 from gpu_studio.core.resources import MissingResourceError
@@ -89,11 +88,6 @@ def test_what_is_not_known_is_none_and_never_zero():
 )
 def test_the_cores_of_a_multiprocessor_follow_from_its_compute_capability(capability, cores):
     assert cores_per_multiprocessor(capability) == cores
-
-
-def test_the_known_compute_capabilities_are_in_order():
-    assert known_capabilities()[0] == (3, 0)
-    assert known_capabilities()[-1] == (12, 1)
 
 
 def test_a_damaged_table_says_which(monkeypatch, tmp_path):

@@ -97,18 +97,6 @@ def test_a_build_that_does_not_start_is_judged_by_what_was_published(torch_versi
     assert expected in codes(findings)
 
 
-def test_a_table_of_pytorch_s_that_says_otherwise_is_reported():
-    without_maxwell = {"12.6": ("6.0", "7.0", "7.5", "8.0", "8.6", "9.0")}
-    engine = msgspec.structs.replace(ENGINE, own_table=without_maxwell)
-    finding = one("tables_differ", examined(pc(RTX_3060), engine))
-    assert "only this program's table says that cu126 supports 5.0" in finding.sentence
-    other = msgspec.structs.replace(engine, torch_version="2.14.0+cu126")
-    assert "tables_differ" not in codes(examined(pc(RTX_3060), other))
-    alike = {"12.6": ("5.0", "6.0", "6.1", "7.0", "7.5", "8.0", "8.6", "9.0"), "12.9": ("7.5",)}
-    same = msgspec.structs.replace(ENGINE, own_table=alike)
-    assert codes(examined(pc(RTX_3060), same)) == ["ok"]
-
-
 def test_findings_come_worst_first_and_are_plain_values():
     mixed = [Finding(code=code, sentence="It is.") for code in reversed(KINDS)]
     assert codes(worst_first(mixed)) == list(KINDS)
