@@ -368,17 +368,11 @@ def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
         return
     choice = facts.choice(cards)
     other = choice if choice and choice.tag != CPU_TAG else None
-    build = facts.build_for_this_driver(cards)
-    published = (
-        f", or install PyTorch's {build.tag} build, which works with yours (not tested by us)."
-        if build
-        else "."
-    )
     yield Finding(
         code="driver_too_old",
         sentence=f"The NVIDIA driver is too old for this PyTorch: it needs {floor} or newer, and "
         f"yours is {facts.driver.version}. Update {newer_driver(facts, cards)}"
-        + (f", or install the {other.tag} build." if other else published),
+        + (f", or install the {other.tag} build." if other else "."),
         detail=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; found driver "
         f"{facts.driver.version}, which runs CUDA up to {facts.driver.cuda_version or 'unknown'}; "
         f"needed {floor}",

@@ -223,28 +223,6 @@ class PcFacts:
         floor = driver_floor(self._table, engine.cuda_build, self.driver_system)
         return floor if floor and own < version_numbers(floor) else None
 
-    def build_for_this_driver(self, cards: Sequence[Device]) -> PublishedBuild | None:
-        """Return a build of the program's PyTorch version that suits this driver and all cards.
-
-        GPU Studio does not install this build itself. None if there is no such build.
-        """
-        own, capabilities = version_numbers(self.driver.version), [*map(capability_of, cards)]
-        if self._table is None or not own:
-            return None
-        series, installed = version_numbers(self._table.torch_version)[:2], self._table.builds
-        for build in reversed(self._table.published):
-            oldest, newest = map(version_numbers, build.torch)
-            floor = driver_floor(
-                self._table, f"{build.tag[2:4]}.{build.tag[4:]}", self.driver_system
-            )
-            if not oldest <= series <= newest or build.tag in {each.tag for each in installed}:
-                continue
-            if floor is None or own < version_numbers(floor):
-                continue
-            if all(each and serves(build.arch_list, each) for each in capabilities):
-                return build
-        return None
-
     def last_driver(self, card: Device) -> str:
         """Return the last drivers that support a card, ``branch 580``; empty if the newest does.
 
