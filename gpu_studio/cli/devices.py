@@ -39,6 +39,7 @@ from gpu_studio.cli.pc import (
     started_quick_engine,
 )
 from gpu_studio.core.benchmark.quick_look import first_look, quick_look
+from gpu_studio.core.devices.access import PcProbed
 from gpu_studio.core.devices.adapters import adapter_lines, usual_adapters
 from gpu_studio.core.devices.devices import Device, Inventory
 from gpu_studio.core.devices.facts import (
@@ -51,7 +52,6 @@ from gpu_studio.core.devices.facts import (
 from gpu_studio.core.devices.finding import Finding, findings_value, is_usable
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.report import card_table, pc_value, report_text
-from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.engine_messages import Adapter, EngineDescribed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory

@@ -149,7 +149,7 @@ class RunMarks(QObject):
         inventory = self._sensors.inventory
         device = inventory.device_with(mark.identity) if mark and inventory else None
         if mark is not None and mark.ended_s is not None and device is not None:
-            from gpu_studio.core.devices.run_effect import effect_sentence  # numpy: 80 ms
+            from gpu_studio.core.devices.sensor_history import effect_sentence  # numpy: 80 ms
 
             track, ended_s = self._sensors.track(device), mark.ended_s + _SENSOR_LAG_S
             self.effect = effect_sentence(mark.title, mark.began_s, ended_s, track)

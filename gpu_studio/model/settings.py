@@ -18,7 +18,7 @@ from PySide6.QtCore import QFile, QObject, QSaveFile, Signal
 if TYPE_CHECKING:
     from pathlib import Path
 
-from gpu_studio.core.devices.card_colors import MOST_CARDS
+from gpu_studio.core.devices.devices import MOST_CARDS
 from gpu_studio.core.other_pc import LONGEST_NAME, OtherPc
 from gpu_studio.core.switcher.program_start import KeptStart  # noqa: TC001 - msgspec reads it
 from gpu_studio.core.tensors import DTYPES
@@ -66,7 +66,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     unsaved: Annotated[str, Meta(max_length=LONGEST_TEXT)] = ""
     """The files that were not saved when the window closed, until it says so."""
     cards: Annotated[tuple[_CardName, ...], Meta(max_length=MOST_CARDS)] = ()
-    """The cards that this PC has or had, by their colors; see `core.devices.card_colors`."""
+    """The cards that this PC has or had, by their colors; see `core.devices.devices.with_cards`."""
     pcs: Annotated[tuple[OtherPc, ...], Meta(max_length=_MOST_PCS)] = ()
     """The other PCs that the user added."""
     disconnected_pcs: Annotated[

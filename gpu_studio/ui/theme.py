@@ -17,7 +17,7 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalett
 from PySide6.QtWidgets import QApplication
 
 from gpu_studio.core.device_name import DeviceName, is_cpu
-from gpu_studio.core.devices.card_colors import COLOR_COUNT
+from gpu_studio.core.devices.devices import COLOR_COUNT
 from gpu_studio.core.resources import MissingResourceError, resource_path
 
 if TYPE_CHECKING:

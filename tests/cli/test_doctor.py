@@ -11,8 +11,8 @@ import pytest
 from gpu_studio.cli import devices
 from gpu_studio.cli.main import main
 from gpu_studio.cli.pc import HeldEngineError
+from gpu_studio.core.devices.access import PcProbed
 from gpu_studio.core.devices.finding import Finding
-from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.notice import Tone
 from tests.fakes.descriptions import described, described_with_cuda

@@ -9,7 +9,7 @@ from gpu_studio.core.builds.record import FAMILIES
 from gpu_studio.core.maker_builds import BuildVerdict, MakerCard, judge, serves, version_numbers
 from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.core.wheel_table import load_table
-from gpu_studio.core.wheels import CudaCard, choice_of_tag, choose_wheel
+from gpu_studio.core.wheels import CudaCard, advice_for, choice_of_tag, choose_wheel
 
 GT710 = CudaCard("NVIDIA GeForce GT 710", (3, 5))
 GTX750TI = CudaCard("NVIDIA GeForce GTX 750 Ti", (5, 0))
@@ -407,3 +407,16 @@ def test_a_folder_is_filled_from_one_index_at_a_time():
     assert "triton==" not in windows
     intels = chosen(others=(B580,)).download_command((3, 12), LINUX)
     assert "--index-url https://download.pytorch.org/whl/xpu" in intels
+
+
+@pytest.mark.parametrize(
+    ("capability", "advice"),
+    [
+        ((6, 1), "Install the cu126 build: the Devices tab has the command."),
+        ((12, 0), "Install the cu130 build: the Devices tab has the command."),
+        ((3, 7), "The last PyTorch with code for it is 2."),
+        ((2, 0), "No PyTorch since 2.0 has code for it: use the CPU."),
+    ],
+)
+def test_a_card_without_code_gets_the_build_that_has_it(capability: tuple[int, int], advice: str):
+    assert advice_for(capability, system="Linux", machine="x86_64").startswith(advice)

@@ -3,10 +3,10 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from gpu_studio.core.devices.access import PcProbed
 from gpu_studio.core.devices.cards import torch_card_of
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.devices.findings import find
-from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed, RequestFailed

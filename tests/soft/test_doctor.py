@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from gpu_studio.core.devices.torch_facts import PcProbed
+from gpu_studio.core.devices.access import PcProbed
 from gpu_studio.engine.devices.probe_client import probe_pc
 from tests.soft.conftest import MakePc
 from tests.softcards.cards import SoftPc

@@ -1,9 +1,12 @@
-"""Whether PyTorch can use a card, and if not, why: the one answer for every tab and command."""
+"""Whether PyTorch can use a card, and if not, why: the one answer for every tab and command.
+
+Also the result of one real kernel on each card, which knows best.
+"""
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -11,12 +14,15 @@ from gpu_studio.core.devices.cards import chip_of_card, torch_card_of
 from gpu_studio.core.devices.devices import CUDA_BUILD, Device, number_cards, short_name
 from gpu_studio.core.devices.gpu_chips import lists_gfx
 from gpu_studio.core.maker_builds import serves, version_numbers
-from gpu_studio.core.messages.engine_messages import BUILD_WORDS, TorchCard
+from gpu_studio.core.messages.engine_messages import (
+    BUILD_WORDS,
+    StartError,
+    TorchCard,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gpu_studio.core.devices.torch_facts import CardProbed, PcProbed
     from gpu_studio.core.messages.engine_messages import BuildKind, EngineDescribed
 
 
@@ -300,3 +306,53 @@ def usable_cards(engine: EngineDescribed) -> list[str]:
     usable = (card.address for card in engine_cards(engine) if obstacle_of(card, engine) is None)
     addresses = [address for address in usable if address is not None]
     return sorted(addresses, key=lambda address: address != engine.first_address)
+
+
+Outcome = Literal["ran", "no_code", "busy", "lost", "out_of_memory", "failed", "died", "silent"]
+
+
+class CardProbed(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one real kernel on one card.
+
+    Attributes:
+        outcome: "ran": launched and synchronized, whatever the result. "died": the driver ended
+            the process. "silent": the driver never returned from a call.
+        message: the first line of the error.
+        error_code: CUDA's error code, if PyTorch reports it.
+        total: the sum that the kernels computed; None if they did not run.
+        expected_total: the correct sum.
+    """
+
+    card: TorchCard
+    outcome: Outcome
+    message: str = ""
+    error_code: int | None = None
+    total: float | None = None
+    expected_total: float | None = None
+
+    @property
+    def is_sum_wrong(self) -> bool:
+        """Whether the kernels ran, but computed a wrong sum."""
+        return self.total != self.expected_total
+
+
+class PcProbed(msgspec.Struct, frozen=True, kw_only=True):
+    """The results of a separate process with your own environment that used CUDA.
+
+    ``cards`` are in the order of that process, which is the order of your own scripts. ``error``
+    says why CUDA did not start at all, ``start_error`` with which error.
+    """
+
+    cards: tuple[CardProbed, ...] = ()
+    error: str | None = None
+    start_error: StartError | None = None
+    visible_devices: str | None = None
+
+
+class ProbeStep(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the probe: CUDA's state, the card that comes next, or a card's result."""
+
+    pc: PcProbed | None = None
+    cards: tuple[TorchCard, ...] = ()
+    begun: TorchCard | None = None
+    probed: CardProbed | None = None

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.devices import nvidia
-from gpu_studio.core.devices.evidence import evidence_of
 from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.devices.start_errors import (
     FABRIC_MANAGER,
@@ -20,6 +19,7 @@ from gpu_studio.core.devices.start_errors import (
     Advice,
     Meaning,
 )  # fmt: skip
+from gpu_studio.core.devices.unused_cards import evidence_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -8,13 +8,16 @@ A value that a card does not report is None, never 0; the maker's file in hardwa
 from __future__ import annotations
 
 import re
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
 from gpu_studio.core.device_name import CPU, DeviceName, address_at
 from gpu_studio.core.devices.signs import Signs, lender_of
 from gpu_studio.core.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Why a card cannot be read. "silent": a call into its driver never returned. "driver_updated": the
 # driver's library and its kernel module have different versions.
@@ -393,3 +396,31 @@ def _named(by_bus: list[Device], entry: str) -> Device | None:
         return None
     matches = [card for card in by_bus if (card.uuid or "").startswith(entry)]
     return matches[0] if len(matches) == 1 else None
+
+
+COLOR_COUNT = 3
+"""More cards than colors share the last color."""
+MOST_CARDS = 16
+"""A list of cards has no more than these."""
+
+
+def with_cards(known: Sequence[str], present: Sequence[str]) -> tuple[str, ...]:
+    """Return the cards by their colors: the place of a card in the list is its color.
+
+    A card keeps its place while it is known, also out of the PC, so that its kept runs keep their
+    color. A new card gets a color that no card has, then that of a card that is gone.
+
+    Args:
+        known: the list so far.
+        present: the permanent names of the cards of this PC, in their order.
+    """
+    cards = list(dict.fromkeys(known))[:MOST_CARDS]
+    for card in present:
+        if card in cards:
+            continue
+        gone = next((one for one in cards[:COLOR_COUNT] if one not in present), None)
+        if len(cards) < COLOR_COUNT or gone is None:
+            cards.append(card)
+        else:
+            cards[cards.index(gone)] = card
+    return tuple(cards[:MOST_CARDS])

@@ -20,9 +20,9 @@ from gpu_studio.core.program_form import own_program
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from gpu_studio.core.devices.access import PcProbed
     from gpu_studio.core.devices.devices import Inventory, Reading
     from gpu_studio.core.devices.link import Link
-    from gpu_studio.core.devices.torch_facts import PcProbed
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.program_form import Program
 

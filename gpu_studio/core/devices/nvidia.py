@@ -1,7 +1,7 @@
 """What a PC with NVIDIA's cards needs to be told: the driver's pages, commands and limits.
 
 The findings ask here for whatever belongs to this maker. The chips and driver branches are in
-`cards`, the builds of PyTorch in `published_builds`.
+`cards`, the builds of PyTorch in `core.wheels`.
 """
 
 from __future__ import annotations

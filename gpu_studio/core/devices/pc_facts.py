@@ -22,22 +22,25 @@ from gpu_studio.core.devices.cards import (
 from gpu_studio.core.devices.devices import CUDA_BUILD
 from gpu_studio.core.devices.link import links_under_load
 from gpu_studio.core.devices.maker_cards import maker_cards
-from gpu_studio.core.devices.published_builds import (
-    driver_floor,
-    last_build,
-    published_build,
-)
 from gpu_studio.core.maker_builds import JudgedCard, judge, serves, version_numbers
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.wheel_table import PublishedBuild, TorchBuild, WheelTable, load_table
-from gpu_studio.core.wheels import CudaCard, WheelChoice, choose_wheel, platform_key
+from gpu_studio.core.wheels import (
+    CudaCard,
+    WheelChoice,
+    choose_wheel,
+    driver_floor,
+    last_build,
+    platform_key,
+    published_build,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpu_studio.core.devices.access import CardProbed, PcProbed
     from gpu_studio.core.devices.devices import CardReading, Device, Inventory, Reading
     from gpu_studio.core.devices.link import Link
-    from gpu_studio.core.devices.torch_facts import CardProbed, PcProbed
     from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
 
 

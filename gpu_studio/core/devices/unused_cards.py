@@ -7,9 +7,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices import nvidia
+from gpu_studio.core.devices.devices import CUDA_BUILD
 from gpu_studio.core.devices.finding import continued, restart
 from gpu_studio.core.devices.gpu_chips import gpu_chip
-from gpu_studio.core.devices.hiding_variables import hiding_variable
 from gpu_studio.core.devices.pc_facts import architecture_of
 from gpu_studio.core.devices.signs import SANDBOXES, Signs
 from gpu_studio.core.devices.start_errors import Advice
@@ -359,3 +359,122 @@ class UnusedCards:
     def filled(self, text: str) -> str:
         """Return a text with the names in braces replaced by what they stand for."""
         return re.sub(r"\{(\w+)\}", lambda found: str(getattr(self, found[1])), text)
+
+
+_SELECTOR = "ONEAPI_DEVICE_SELECTOR"
+# "GPU isolation techniques" of HIP, which also reads CUDA's; Level Zero's specification, "Affinity
+# Mask"; oneAPI DPC++, "Environment Variables".
+HIDING_VARIABLES = {
+    "rocm": ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
+    "xpu": ("ZE_AFFINITY_MASK", _SELECTOR),
+}
+
+
+def hiding_variable(kind: str, variables: Mapping[str, str], count: int) -> str:
+    """Return a variable that surely leaves no card to a kind of build; empty if none does.
+
+    Args:
+        kind: the kind of PyTorch's build.
+        variables: the environment.
+        count: the number of cards that such a build is for.
+    """
+    for name in HIDING_VARIABLES.get(kind, ()):
+        hides = hides_level_zero if name == _SELECTOR else hides_all
+        if name in variables and hides(variables[name], count):
+            return name
+    return ""
+
+
+def hides_all(value: str, count: int) -> bool:
+    """Return whether a list of cards to show surely names none of them.
+
+    It is empty, or begins with a number that is not below their count, after which CUDA, HIP and
+    Level Zero take no further entry. A name that is no number may be one of them.
+    """
+    entries = [entry.strip().partition(".")[0] for entry in value.split(",")]
+    if not any(entries):
+        return True
+    if not entries[0].lstrip("-").isdecimal():
+        return False
+    return not 0 <= int(entries[0]) < max(count, 1)
+
+
+def hides_level_zero(value: str, _count: int) -> bool:
+    """Return whether a choice of SYCL's devices leaves out Level Zero, PyTorch's way to Intel's."""
+    chosen = {term.partition(":")[0].strip() for term in value.split(";")} - {""}
+    wanted = {name for name in chosen if not name.startswith("!")}
+    return bool(wanted) and wanted.isdisjoint({"level_zero", "*"})
+
+
+_LONGEST_TEXT = 200
+
+
+def evidence_of(case: UnusedCards) -> str:
+    """Return what a finding about these cards rests on; the same for every cause."""
+    own = "NVRM|nvidia" if case.maker == "NVIDIA" else "amdgpu|kfd|i915|xe"
+    line = case.logged(own)
+    parts = (
+        _engine_words(case),
+        *_driver_words(case),
+        *map(_card_words, case.cards),
+        _file_words(case),
+        f"Linux was started with {case.options}" if case.options else "",
+        f"in {case.sandbox}" if case.is_boxed else "",
+        "WSL 2, with the driver of Windows" if case.facts.inventory.is_wsl else "",
+        *_variable_words(case),
+        f"the kernel's log: “{line}”" if line else "",
+    )
+    return "; ".join(part for part in parts if part) or "the system shows no such card"
+
+
+def _driver_words(case: UnusedCards) -> tuple[str, ...]:
+    """Return NVIDIA's own error, and the versions of the driver's two halves."""
+    driver = case.driver
+    if case.maker != "NVIDIA":
+        return ()
+    kind = {True: " (open)", False: " (proprietary)", None: ""}[case.signs.is_open_module]
+    version = driver.version or case.signs.nvidia_version
+    half = f"kernel module {version}{kind}" if case.is_on_linux else f"driver {version}"
+    library = f"library {driver.library_version}" if driver.library_version else ""
+    return driver.evidence, half if version else "", library
+
+
+def _file_words(case: UnusedCards) -> str:
+    if not case.knows_signs:
+        return ""
+    return listed([one.words for one in case.files()]) or _missing_words(case)
+
+
+def _variable_words(case: UnusedCards) -> list[str]:
+    variables = case.facts.inventory.variables
+    names = (*HIDING_VARIABLES.get(case.kind, ()), "HSA_OVERRIDE_GFX_VERSION")
+    if case.kind == CUDA_BUILD:
+        return []
+    return [f"{name} is “{variables[name]}”" for name in names if name in variables]
+
+
+def _engine_words(case: UnusedCards) -> str:
+    engine = case.facts.engine
+    if engine is None or not case.reason:
+        return ""
+    words = f"torch {engine.torch_version}, built for {engine.built_for}"
+    if case.error is not None:
+        text, library = case.error.text[:_LONGEST_TEXT], case.error.library
+        words += f"; PyTorch says “{text}”" if text else ""
+        words += f"; it loaded {library}" if library else ""
+    return words
+
+
+def _card_words(card: Device) -> str:
+    number = f"{card.pci_device_id:04x}" if card.pci_device_id is not None else "unknown"
+    held = f", driven by {card.kernel_driver}" if card.kernel_driver else ""
+    revision = ", revision ff" if card.is_off_bus else ""
+    where = f"{card.short_name} at {card.pci_bus_id or 'an unknown slot'}, device id {number}"
+    return f"{where}{held}{revision}"
+
+
+def _missing_words(case: UnusedCards) -> str:
+    if case.facts.inventory.is_wsl:
+        return "" if case.signs.files_at("/dev/dxg") else "no /dev/dxg"
+    names = {"NVIDIA": "/dev/nvidia*", "AMD": "/dev/kfd and /dev/dri/renderD*"}
+    return f"no {names.get(case.maker, '/dev/dri/renderD*')}"

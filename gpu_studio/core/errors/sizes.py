@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from gpu_studio.core.devices.published_builds import last_build
 from gpu_studio.core.memory.oom_text import OomNumbers, rounding_bytes, usual_holes_bytes
 from gpu_studio.core.units import format_bytes, format_percent
 from gpu_studio.core.wheel_table import load_table
+from gpu_studio.core.wheels import last_build
 
 _VARIABLE = re.compile(r"PYTORCH_(?:CUDA_|HIP_)?ALLOC_CONF")
 _TOOLS = {

@@ -13,12 +13,11 @@ from gpu_studio.core import operating_system
 from gpu_studio.core.devices.access import capability_of, label_of
 from gpu_studio.core.devices.devices import CUDA_BUILD
 from gpu_studio.core.devices.maker_cards import maker_cards
-from gpu_studio.core.devices.published_builds import driver_floor, published_build
 from gpu_studio.core.maker_builds import BuildVerdict, judge, serves, version_numbers
 from gpu_studio.core.pythons.releases import torch_releases
 from gpu_studio.core.pythons.torch_files import CPU, CUDA, ROCM, XPU
 from gpu_studio.core.wheel_table import load_table
-from gpu_studio.core.wheels import platform_key
+from gpu_studio.core.wheels import driver_floor, platform_key, published_build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gpu_studio.core.devices.published_builds import advice_for
 from gpu_studio.core.devices.start_errors import START_ERRORS
 from gpu_studio.core.error_table import Family
 from gpu_studio.core.errors.reader import cuda_codes_of, family_of
@@ -19,6 +18,7 @@ from gpu_studio.core.failure import first_line
 from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.texts import plain_text
+from gpu_studio.core.wheels import advice_for
 from gpu_studio.engine.accelerators.accelerator import MOST_HISTORY
 from gpu_studio.engine.stopwatch import EventStopwatch
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 import torch
 
-from gpu_studio.core.devices.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep
+from gpu_studio.core.devices.access import CardProbed, Outcome, PcProbed, ProbeStep
 from gpu_studio.core.error_table import Family
 from gpu_studio.core.errors.reader import family_of
 from gpu_studio.core.failure import first_line

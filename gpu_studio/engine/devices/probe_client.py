@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.devices.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep
+from gpu_studio.core.devices.access import CardProbed, Outcome, PcProbed, ProbeStep
 from gpu_studio.core.packages_folder import variables_for
 from gpu_studio.process.child_process import ChildProcess
 

@@ -24,8 +24,7 @@ from gpu_studio.core.devices.access import (
     uncounted_cards,
 )
 from gpu_studio.core.devices.adapters import card_of
-from gpu_studio.core.devices.card_colors import COLOR_COUNT, with_cards
-from gpu_studio.core.devices.devices import short_name
+from gpu_studio.core.devices.devices import COLOR_COUNT, short_name, with_cards
 from gpu_studio.core.notice import Tone
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from gpu_studio.core.devices.access import CardProbed, Outcome, PcProbed
 from gpu_studio.core.devices.devices import (
     Device,
     Driver,
@@ -12,7 +13,6 @@ from gpu_studio.core.devices.devices import (
 )
 from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.devices.findings import find
-from gpu_studio.core.devices.torch_facts import CardProbed, Outcome, PcProbed
 from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
 
 CPU = Device(kind="cpu", name="AMD Ryzen 7 5700G")

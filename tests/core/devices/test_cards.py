@@ -4,9 +4,8 @@ from collections import Counter
 
 import pytest
 
-from gpu_studio.core.devices.card_colors import MOST_CARDS, with_cards
 from gpu_studio.core.devices.cards import chip_of, driver_branches, known_card
-from gpu_studio.core.devices.devices import Device
+from gpu_studio.core.devices.devices import MOST_CARDS, Device, with_cards
 from gpu_studio.core.devices.gpu_chips import (
     chip_for_target,
     gfx_target,

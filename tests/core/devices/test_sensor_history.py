@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from gpu_studio.core.devices.devices import CardReading
-from gpu_studio.core.devices.run_effect import effect_sentence
-from gpu_studio.core.devices.sensor_history import SensorTrack, csv_head, csv_lines
+from gpu_studio.core.devices.sensor_history import SensorTrack, csv_head, csv_lines, effect_sentence
 from gpu_studio.core.telemetry import SENSORS, ClockReason, Telemetry
 from tests.fakes.pc import cpu_only, gt_1030, reading, rtx_3060_card, two_cards
 

@@ -9,11 +9,11 @@ from gpu_studio.core.devices.devices import (
 )
 from gpu_studio.core.devices.finding import KINDS, Finding, findings_value, worst_first
 from gpu_studio.core.devices.findings import find
-from gpu_studio.core.devices.published_builds import last_build
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.program_form import Program, ProgramForm
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.wheel_table import load_table
+from gpu_studio.core.wheels import last_build
 from tests.core.devices.doctor_facts import (
     CPU_ENGINE,
     ENGINE,

@@ -12,9 +12,9 @@ from gpu_studio.core.devices.causes import ROWS, Row
 from gpu_studio.core.devices.devices import Device, Driver
 from gpu_studio.core.devices.finding import KINDS
 from gpu_studio.core.devices.findings import find
-from gpu_studio.core.devices.hiding_variables import hides_all, hides_level_zero
 from gpu_studio.core.devices.signs import SANDBOXES, DeviceFile, Signs, lender_of
 from gpu_studio.core.devices.start_errors import START_ERRORS
+from gpu_studio.core.devices.unused_cards import hides_all, hides_level_zero
 from gpu_studio.core.messages.engine_messages import EngineDescribed, StartError, TorchCard
 from gpu_studio.core.program_form import Program, ProgramForm
 from tests.core.devices.doctor_facts import CPU_ENGINE, ENGINE, RTX_3060, changed, pc, probe
