@@ -6,8 +6,9 @@ A new maker is a folder beside `nvidia` and a line in `makers.MAKERS`. Its reade
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gpu_studio.core.devices.devices import Device, GpuProcess
@@ -36,17 +37,20 @@ class CardUnreadableError(Exception):
         self.code: Unreadable = code
 
 
+NOT_THERE = "There is no card in this slot."
+
+
 class OpenCard(Protocol):
     """One card of an open reader. Its methods raise `CardUnreadableError` for a lost one."""
 
     def describe(self) -> Device:
         """Return the facts that do not change, without sensors and processes."""
 
-    def read(self, wanted: Collection[str] = SENSORS) -> Telemetry:
+    def telemetry(self, fields: Collection[str] = SENSORS) -> Telemetry:
         """Return one reading.
 
         Args:
-            wanted: the fields of `Telemetry` to read; some take long, or hang with some drivers.
+            fields: those of `Telemetry` to read; some take long, or hang with some drivers.
         """
 
     def processes(self, *, with_load: bool = False) -> tuple[GpuProcess, ...]:
@@ -57,31 +61,30 @@ class OpenCard(Protocol):
         """
 
 
-class CardReader(Protocol):
+class CardReader(ABC):
     """An open session with a maker's driver; it may keep a laptop's card awake until `close`."""
 
+    @abstractmethod
     def driver(self) -> Driver:
         """Return the driver's facts."""
 
-    def count(self) -> int:
-        """Return the number of cards that the driver serves."""
-
-    def card(self, index: int) -> OpenCard:
-        """Return the card with the driver's number; raises `CardUnreadableError`."""
-
-    def card_at(self, slot: str) -> OpenCard:
-        """Return the card in a slot, without touching any other card; raises like `card`.
+    @abstractmethod
+    def card(self, which: int | str) -> OpenCard:
+        """Return a card, without touching any other one; raises `CardUnreadableError`.
 
         Args:
-            slot: `DisplayAdapter.slot` of the card.
+            which: the driver's number, `DisplayAdapter.slot`, or the UUID.
         """
 
-    def card_with(self, uuid: str) -> OpenCard:
-        """Return the card with a UUID; raises like `card`."""
+    def count(self) -> int:
+        """Return the number of cards in the driver's own list; 0 without one."""
+        return 0
 
     def process_name(self, pid: int) -> str | None:
         """Return the driver's name of a process that the system hides."""
+        return None
 
+    @abstractmethod
     def close(self) -> None:
         """End the session."""
 
@@ -114,6 +117,7 @@ class Maker:
 
 _KINDS = {"NVIDIA": "cuda", "AMD": "cuda", "Intel": "xpu"}
 _NO_KIND = "display"
+_TOLERANCE = 0.02  # two counters are not of the same instant
 
 
 Sources = Mapping["str | tuple[str, ...]", Callable[[], Any]]
@@ -130,6 +134,62 @@ def read_from(sources: Sources, wanted: Collection[str]) -> Telemetry:
         elif not set(names).isdisjoint(wanted):
             values |= zip(names, read(), strict=True)
     return Telemetry(**values)
+
+
+@dataclass(slots=True)
+class AdapterUse:
+    """What programs do with one adapter; None for what Windows does not say.
+
+    Attributes:
+        percent: how busy its busiest engine is.
+        own_bytes: the card's own memory in use.
+        shared_bytes: the PC's memory in use by it.
+        processes: the bytes of each process, by its id: own and shared.
+        computing: the processes that were seen to compute.
+        drawing: those that were seen to draw.
+        tells_apart: whether it has an engine for computing alone. If not, one that draws may
+            compute.
+        busy_percent: how busy each process keeps the engine that it uses most.
+    """
+
+    percent: float | None = None
+    own_bytes: int | None = None
+    shared_bytes: int | None = None
+    processes: dict[int, tuple[int, int]] | None = None
+    computing: set[int] = field(default_factory=set)
+    drawing: set[int] = field(default_factory=set)
+    tells_apart: bool = False
+    busy_percent: dict[int, float] | None = None
+
+    def kind(self, pid: int) -> str:
+        """Return what a process does here, as in `GpuProcess.kind`."""
+        computes = pid in self.computing or (pid in self.drawing and not self.tells_apart)
+        words = {"compute": computes, "graphics": pid in self.drawing}
+        return " and ".join(word for word, is_so in words.items() if is_so)
+
+    def held_bytes(self, total_bytes: int | None, used_bytes: int | None) -> dict[int, int | None]:
+        """Return the card's own memory of each process; None where the counter cannot be right.
+
+        That of Windows' desktop is known to grow beyond the card.
+
+        Args:
+            total_bytes: the card's memory; None if unknown.
+            used_bytes: how much of it is in use; None if unknown.
+        """
+        held: dict[int, int | None] = {pid: own for pid, (own, _) in (self.processes or {}).items()}
+        most = total_bytes if used_bytes is None else used_bytes
+        if most is None:
+            return held
+        tolerance = _TOLERANCE * (total_bytes or most)
+        known = sorted((pid for pid in held if held[pid]), key=lambda pid: held[pid] or 0)
+        excess = sum(held[pid] or 0 for pid in known) - most
+        while excess > tolerance and known:
+            # The smallest one that explains it all; if none does, the largest is wrong too.
+            enough = [pid for pid in known if (held[pid] or 0) + tolerance >= excess]
+            wrong = enough[0] if enough else known.pop()
+            excess -= held[wrong] or 0
+            held[wrong] = None
+        return held
 
 
 def processes_of(

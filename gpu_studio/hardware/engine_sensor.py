@@ -15,7 +15,6 @@ from gpu_studio.core.telemetry import SENSORS, Telemetry
 from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
 from gpu_studio.hardware.cpu import CpuHeat, describe_cpu
 from gpu_studio.hardware.makers import MAKERS
-from gpu_studio.hardware.pci import is_slot
 from gpu_studio.hardware.processes import ProcessBook
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class EngineSensor:
     def read(self, identity: str, wanted: Collection[str] = SENSORS) -> Telemetry | None:
         if identity == CPU:
             return self._cpu.read()
-        return self._ask(identity, lambda card: card.read(wanted))
+        return self._ask(identity, lambda card: card.telemetry(wanted))
 
     def device(self, identity: str) -> Device | None:
         if identity not in self._devices:
@@ -101,7 +100,7 @@ class EngineSensor:
         return self._card_of(readers[-1], identity) if readers else None
 
     def _card_of(self, reader: CardReader, identity: str) -> OpenCard:
-        card = reader.card_at(identity) if is_slot(identity) else reader.card_with(identity)
+        card = reader.card(identity)
         self._reader_of[identity] = reader
         return card
 

@@ -246,7 +246,7 @@ class MakerCards:
             numbers = range(reader.count())
             return [self._open(partial(reader.card, number), number) for number in numbers]
         awake = [adapter for adapter in by_slot if not adapter.is_asleep and adapter.slot]
-        return [self._open(partial(reader.card_at, one.slot), adapter=one) for one in awake]
+        return [self._open(partial(reader.card, one.slot), adapter=one) for one in awake]
 
     def _open(
         self,
@@ -274,7 +274,7 @@ class MakerCards:
         device = card.describe()
         number = device.driver_index if index is None else index
         return msgspec.structs.replace(
-            device, driver_index=number, telemetry=card.read(),
+            device, driver_index=number, telemetry=card.telemetry(),
             processes=self._processes(device.identity, card),
         ), card  # fmt: skip
 
@@ -335,7 +335,7 @@ class MakerCards:
     def _ask_card(self, identity: str, card: OpenCard) -> CardReading:
         wanted = self.reads_programs
         processes = self._processes(identity, card) if wanted else None
-        return CardReading(uuid=identity, telemetry=card.read(), processes=processes)
+        return CardReading(uuid=identity, telemetry=card.telemetry(), processes=processes)
 
 
 def _without_shared_uuids(found: list[_Found]) -> list[_Found]:

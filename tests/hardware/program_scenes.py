@@ -15,7 +15,7 @@ from gpu_studio.core.devices.card_programs import CardState
 from gpu_studio.hardware import processes as processes_module
 from gpu_studio.hardware.card_reader import CardUnreadableError
 from gpu_studio.hardware.linux.fdinfo import CardClients, Descriptors
-from gpu_studio.hardware.linux.kfd import computing_on, kfd_node
+from gpu_studio.hardware.linux.reader import computing_on, kfd_node
 from gpu_studio.hardware.linux.sys_tree import SysTree
 from gpu_studio.hardware.nvidia.nvidia import NvidiaCard
 from gpu_studio.hardware.nvidia.nvml import Nvml
@@ -209,7 +209,7 @@ class Stage:
         pdh = FakePdh({})
         counters = GraphicsCounters(pdh, lambda: self.now_s)
         reader = WindowsReader(lambda: open_adapters(FakeGdi32(adapter)), counters)
-        card = reader.card_at(adapter.slot)
+        card = reader.card(adapter.slot)
 
         def read(programs, _second):
             self._pdh(scene, adapter, pdh, programs)

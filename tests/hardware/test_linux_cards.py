@@ -27,13 +27,13 @@ linked = pytest.mark.skipif(sys.platform == "win32", reason="Windows lets few us
 
 def cards_of(tree: SysTree):
     reader = LinuxReader(tree)
-    return [reader.card_at(adapter.slot) for adapter in find_adapters(tree)]
+    return [reader.card(adapter.slot) for adapter in find_adapters(tree)]
 
 
 def described(root: Path):
     """Return a PC's only card with its sensors."""
     (card,) = cards_of(SysTree(root))
-    return msgspec.structs.replace(card.describe(), telemetry=card.read())
+    return msgspec.structs.replace(card.describe(), telemetry=card.telemetry())
 
 
 def sensors_of(tree: SysTree) -> PcSensors:
@@ -252,7 +252,7 @@ def test_of_a_copy_nothing_of_this_pc_is_read(tmp_path):
 
 def test_a_slot_without_a_card_is_lost():
     with pytest.raises(CardUnreadableError) as raised:
-        LinuxReader(SysTree(TREES / "rx6600")).card_at("00000000:99:00.0")
+        LinuxReader(SysTree(TREES / "rx6600")).card("00000000:99:00.0")
     assert raised.value.code == "lost"
 
 

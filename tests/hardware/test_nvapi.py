@@ -184,10 +184,10 @@ def test_the_card_s_readings_have_both_and_its_description_too() -> None:
     fake = FakeNvapi(FakeCard(2, {0: 90, 1: 99}), FakeCard(1, {0: 26, 1: 38, 7: 40}))
     reader = NvidiaReader(Nvml(FakeNvml(GT_1030)), guarded(fake))
     card = reader.card(0)
-    now = card.read()
+    now = card.telemetry()
     assert (now.temperature_c, now.hotspot_c, now.memory_temperature_c) == (26.0, 38.0, 40.0)
-    assert card.read(("power_w",)).hotspot_c is None
-    assert card.read(("hotspot_c",)).hotspot_c == 38.0
+    assert card.telemetry(("power_w",)).hotspot_c is None
+    assert card.telemetry(("hotspot_c",)).hotspot_c == 38.0
     assert reader.card(0) is card
     reader.close()
     assert fake.asked[-1] == "unload"
@@ -198,6 +198,6 @@ def test_a_card_of_a_data_center_says_its_memory_s_temperature_through_nvml() ->
     field = SimpleNamespace(nvmlReturn=0, value=SimpleNamespace(uiVal=71))
     answers["FieldValues", (82,)] = [field]
     card = NvidiaReader(Nvml(FakeNvml(answers))).card(0)
-    assert card.read().memory_temperature_c == 71.0
+    assert card.telemetry().memory_temperature_c == 71.0
     field.nvmlReturn = 3
-    assert card.read().memory_temperature_c is None
+    assert card.telemetry().memory_temperature_c is None

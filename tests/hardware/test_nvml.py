@@ -29,7 +29,7 @@ def device_of(**answers):
 
 
 def telemetry_of(changes=(), **answers):
-    return card_of(changes, **answers).read()
+    return card_of(changes, **answers).telemetry()
 
 
 def processes_of(**answers):
@@ -68,7 +68,7 @@ def test_a_processor_with_graphics_has_the_pcs_memory(monkeypatch):
     assert (device.is_integrated, device.dedicated_memory_bytes) == (True, 0)
     assert chip_of_card(device).name == "GB20B"
     assert product_name(0x10DE, 0x2E12) == "GB10"
-    assert card.read().memory_used_bytes == ram.total - ram.available
+    assert card.telemetry().memory_used_bytes == ram.total - ram.available
     own = device_of(MemoryInfo=NVMLError(3), CudaComputeCapability=(12, 0))
     assert own.is_integrated is None
 
@@ -111,7 +111,7 @@ _GIB = 1 << 30
 def test_memory_that_cannot_be_is_not_reported(total, used, free, reserved, expected):
     answer = SimpleNamespace(total=total, used=used, free=free, reserved=reserved)
     card = card_of({("MemoryInfo", 0x02000028): answer})
-    now = card.read()
+    now = card.telemetry()
     assert card.describe().memory_total_bytes == (total if total in (2 * _GIB, 12 * _GIB) else None)
     assert (now.memory_used_bytes, now.memory_free_bytes, now.memory_reserved_bytes) == expected
 
@@ -158,9 +158,9 @@ def test_an_unknown_performance_state_is_none():
 def test_a_field_that_was_refused_is_not_asked_again_but_a_late_one_is():
     library = FakeNvml(GT_1030 | {"FanSpeed": NVMLError(3), "PerformanceState": NVMLError(10)})
     card = NvidiaCard(Nvml(library).card(0))
-    card.read()
+    card.telemetry()
     library.asked.clear()
-    card.read()
+    card.telemetry()
     asked = [name for name, _ in library.asked]
     assert "FanSpeed" not in asked
     assert "PowerUsage" not in asked
@@ -197,13 +197,13 @@ def test_a_name_in_bytes_is_read_up_to_its_end():
 def test_a_lost_card_says_so_and_is_never_asked_again():
     library = FakeNvml(GT_1030)
     card = NvidiaCard(Nvml(library).card(0))
-    card.read()
+    card.telemetry()
     library.cards[0] = dict.fromkeys([*GT_1030, ("MemoryInfo", 0x02000028)], NVMLError(15))
     with pytest.raises(CardUnreadableError, match="lost"):
-        card.read()
+        card.telemetry()
     library.asked.clear()
     with pytest.raises(CardUnreadableError, match="lost"):
-        card.read()
+        card.telemetry()
     assert library.asked == []
 
 
@@ -215,19 +215,19 @@ def test_a_card_that_answers_nothing_any_more_says_why(code, sentence, kind):
     """A driver that was updated while it ran, for one: blanks would say that all is well."""
     library = FakeNvml(GT_1030)
     card = NvidiaCard(Nvml(library).card(0))
-    card.read()
+    card.telemetry()
     library.cards[0] = dict.fromkeys([*GT_1030, ("MemoryInfo", 0x02000028)], NVMLError(code))
     for _ in range(2):
         with pytest.raises(CardUnreadableError, match=sentence) as raised:
-            card.read()
+            card.telemetry()
         assert raised.value.code == kind
     library.cards[0] = GT_1030
-    assert card.read().temperature_c == 26
+    assert card.telemetry().temperature_c == 26
 
 
 def test_a_card_that_supports_nothing_is_no_failure():
     library = FakeNvml(dict.fromkeys([*GT_1030, ("MemoryInfo", 0x02000028)], NVMLError(3)))
-    assert NvidiaCard(Nvml(library).card(0)).read() == Telemetry()
+    assert NvidiaCard(Nvml(library).card(0)).telemetry() == Telemetry()
 
 
 def test_a_card_that_is_lost_from_the_start_says_so():
@@ -308,7 +308,7 @@ def test_how_busy_each_process_keeps_a_card_is_that_of_the_last_second():
 
 def test_what_is_not_wanted_is_not_asked():
     library = FakeNvml(GT_1030)
-    now = NvidiaCard(Nvml(library).card(0)).read(("sm_clock_mhz", "memory_free_bytes"))
+    now = NvidiaCard(Nvml(library).card(0)).telemetry(("sm_clock_mhz", "memory_free_bytes"))
     assert {name for name, _ in library.asked} == {"ClockInfo", "MemoryInfo"}
     assert (now.sm_clock_mhz, now.temperature_c) == (139.0, None)
 
@@ -318,11 +318,11 @@ def test_the_counters_of_link_and_memory_are_read():
         "PcieReplayCounter": 3, ("TotalEccErrors", 0, 0): 5, ("TotalEccErrors", 1, 0): 1,
         "RemappedRows": (2, 1, 1, 0),
     }  # fmt: skip
-    now = card_of(answers).read(CHECKED)
+    now = card_of(answers).telemetry(CHECKED)
     assert now.pcie_replays == 3
     assert (now.ecc_corrected, now.ecc_uncorrected) == (5, 1)
     assert (now.remapped_rows, now.has_pending_remap) == (3, True)
-    assert card_of().read(COUNTERS) == Telemetry()
+    assert card_of().telemetry(COUNTERS) == Telemetry()
 
 
 def test_the_limits_of_a_card_are_temperatures_that_a_chip_can_have():
@@ -333,9 +333,9 @@ def test_the_limits_of_a_card_are_temperatures_that_a_chip_can_have():
 
 def test_a_card_is_found_by_its_uuid():
     nvml = Nvml(FakeNvml(GT_1030))
-    assert nvml.card_with(GT_1030_UUID).number("nvmlDeviceGetClockInfo", 1) == 139
+    assert nvml.card(GT_1030_UUID).number("nvmlDeviceGetClockInfo", 1) == 139
     with pytest.raises(CardUnreadableError):
-        nvml.card_with("GPU-unknown")
+        nvml.card("GPU-unknown")
 
 
 @pytest.mark.parametrize(

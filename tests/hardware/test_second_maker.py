@@ -8,6 +8,7 @@ import pytest
 from gpu_studio.core.devices.devices import Device, Driver, GpuProcess
 from gpu_studio.core.telemetry import SENSORS, ClockReason, Telemetry
 from gpu_studio.hardware.card_reader import (
+    CardReader,
     CardUnreadableError,
     DriverUnavailableError,
     Maker,
@@ -32,7 +33,7 @@ class FakeCard:
     def describe(self) -> Device:
         return Device(kind="fake", maker="Fake", name="Fake 9000", uuid=UUID, pci_bus_id=SLOT)
 
-    def read(self, wanted=SENSORS) -> Telemetry:
+    def telemetry(self, fields=SENSORS) -> Telemetry:
         if self.is_lost:
             raise CardUnreadableError("It is gone.", "lost")
         return HOT
@@ -42,7 +43,7 @@ class FakeCard:
         return own, GpuProcess(pid=1, busy_percent=55.0 if with_load else None)
 
 
-class FakeReader:
+class FakeReader(CardReader):
     def __init__(self, card: OpenCard) -> None:
         self._card = card
 
@@ -52,14 +53,8 @@ class FakeReader:
     def count(self) -> int:
         return 1
 
-    def card(self, index) -> OpenCard:
-        return self._card
-
-    def card_at(self, pci_bus_id) -> OpenCard:
-        return self._card
-
-    def card_with(self, uuid) -> OpenCard:
-        if uuid != UUID:
+    def card(self, which) -> OpenCard:
+        if which not in (0, SLOT, UUID):
             raise CardUnreadableError("Not here.")
         return self._card
 

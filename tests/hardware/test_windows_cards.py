@@ -3,8 +3,7 @@ import ctypes
 import pytest
 
 from gpu_studio.core.telemetry import Telemetry
-from gpu_studio.hardware.adapter_use import AdapterUse
-from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
+from gpu_studio.hardware.card_reader import AdapterUse, CardUnreadableError, DriverUnavailableError
 from gpu_studio.hardware.display_adapters import joined
 from gpu_studio.hardware.pci import DisplayAdapter
 from gpu_studio.hardware.windows import counters as counters_module
@@ -46,13 +45,13 @@ def reader_of(library: FakeGdi32, pdh: FakePdh) -> WindowsReader:
 def test_any_makers_card_is_read():
     library = FakeGdi32()
     reader = reader_of(library, used_by_two())
-    opened = reader.card_at(SLOT)
+    opened = reader.card(SLOT)
     card = opened.describe()
     assert (card.maker, card.name, card.pci_bus_id) == ("AMD", "AMD Radeon RX 6600", SLOT)
     assert (card.chip, card.architecture, card.memory_total_bytes) == (
         "Navi 23", "gfx1032", 8 << 30,
     )  # fmt: skip
-    now = opened.read()
+    now = opened.telemetry()
     assert (now.temperature_c, now.fan_rpm, now.memory_clock_mhz) == (61.5, 1200.0, 875.0)
     assert (now.utilization_percent, now.memory_used_bytes, now.power_w) == (35.0, 2 << 30, None)
     assert [
@@ -66,7 +65,7 @@ def test_what_a_driver_does_not_answer_is_not_reported():
     library = FakeGdi32(
         refused=(d3dkmt._PERFORMANCE, d3dkmt._PERFORMANCE_LIMITS, d3dkmt._SEGMENT_SIZE)
     )
-    now = reader_of(library, FakePdh({})).card_at(SLOT).read()
+    now = reader_of(library, FakePdh({})).card(SLOT).telemetry()
     assert now == Telemetry()
 
 
@@ -125,8 +124,8 @@ def test_a_fault_in_the_drivers_library_is_not_reported():
 
 @pytest.mark.parametrize("tenths", [0, 65535])
 def test_what_is_no_temperature_is_not_reported(tenths):
-    card = reader_of(FakeGdi32(temperature=tenths), FakePdh({})).card_at(SLOT)
-    assert card.read().temperature_c is None
+    card = reader_of(FakeGdi32(temperature=tenths), FakePdh({})).card(SLOT)
+    assert card.telemetry().temperature_c is None
 
 
 @pytest.mark.parametrize("library", [object(), FakeGdi32(status=REFUSED)])
@@ -155,4 +154,4 @@ def test_the_kernels_adapters_replace_the_registrys_but_nvidias():
 
 def test_a_card_that_is_gone_is_lost():
     with pytest.raises(CardUnreadableError):
-        reader_of(FakeGdi32(), FakePdh({})).card_at("00000000:09:00.0")
+        reader_of(FakeGdi32(), FakePdh({})).card("00000000:09:00.0")

@@ -19,7 +19,7 @@ from gpu_studio.core.devices.devices import (
 from gpu_studio.core.devices.peaks import cores_per_multiprocessor
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.telemetry import SENSORS, ClockReason
-from gpu_studio.hardware.card_reader import Maker, processes_of, read_from
+from gpu_studio.hardware.card_reader import CardReader, Maker, processes_of, read_from
 from gpu_studio.hardware.nvidia.nvapi import VENDOR_ID, CardHeat, GuardedNvapi
 from gpu_studio.hardware.nvidia.nvml import (
     CLOCK_MEMORY,
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import Driver, GpuProcess
     from gpu_studio.core.telemetry import Telemetry
-    from gpu_studio.hardware.adapter_use import AdapterUse
-    from gpu_studio.hardware.card_reader import Sources
+    from gpu_studio.hardware.card_reader import AdapterUse, Sources
     from gpu_studio.hardware.nvidia.nvml import NvmlCard
     from gpu_studio.hardware.pci import DisplayAdapter
 
@@ -105,12 +104,12 @@ class NvidiaCard:
     def describe(self) -> Device:
         return _describe(self._card)
 
-    def read(self, wanted: Collection[str] = SENSORS) -> Telemetry:
-        is_hot_spot_wanted = self._nvapi is not None and "hotspot_c" in wanted
+    def telemetry(self, fields: Collection[str] = SENSORS) -> Telemetry:
+        is_hot_spot_wanted = self._nvapi is not None and "hotspot_c" in fields
         if is_hot_spot_wanted:  # without these, its sensor is not believed
-            wanted = {*wanted, "temperature_c", "utilization_percent"}
+            fields = {*fields, "temperature_c", "utilization_percent"}
         with self._card.one_reading():
-            telemetry = read_from(self._sources, wanted)
+            telemetry = read_from(self._sources, fields)
         return self._with_heat(telemetry) if is_hot_spot_wanted else telemetry
 
     def processes(self, *, with_load: bool = False) -> tuple[GpuProcess, ...]:
@@ -179,7 +178,7 @@ class NvidiaCard:
         return self._heat.added_to(telemetry)
 
 
-class NvidiaReader:
+class NvidiaReader(CardReader):
     """See `card_reader.CardReader`.
 
     Args:
@@ -204,14 +203,9 @@ class NvidiaReader:
     def count(self) -> int:
         return self._nvml.count()
 
-    def card(self, index: int) -> NvidiaCard:
-        return self._open(self._nvml.card(index))
-
-    def card_at(self, slot: str) -> NvidiaCard:
-        return self._open(self._nvml.card_at(slot))
-
-    def card_with(self, uuid: str) -> NvidiaCard:
-        return self._open(self._nvml.card_with(uuid))
+    def card(self, which: int | str) -> NvidiaCard:
+        card = self._nvml.card(which)  # the same for the same: it remembers what it has read
+        return self._cards.setdefault(card, NvidiaCard(card, self._nvapi, self._windows))
 
     def process_name(self, pid: int) -> str | None:
         return self._nvml.process_name(pid)
@@ -221,10 +215,6 @@ class NvidiaReader:
             self._nvapi.close()
         self._cards.clear()
         self._nvml.close()
-
-    def _open(self, card: NvmlCard) -> NvidiaCard:
-        """Return the same card for the same handle: it remembers what it has read."""
-        return self._cards.setdefault(card, NvidiaCard(card, self._nvapi, self._windows))
 
 
 _NVAPI = GuardedNvapi()  # one in a process: a call that hung is not made again in the next session

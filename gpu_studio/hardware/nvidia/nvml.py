@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gpu_studio.core.devices.devices import Driver
 from gpu_studio.hardware.card_reader import CardUnreadableError, DriverUnavailableError
 from gpu_studio.hardware.cpu import text_of
+from gpu_studio.hardware.pci import is_slot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,21 +109,22 @@ class Nvml:
         """Return the number of cards; 0 if the driver does not report it."""
         return int(self._ask("nvmlDeviceGetCount") or 0)
 
-    def card(self, index: int) -> NvmlCard:
-        """Return the card with an NVML number, which may change with the next start of the PC.
+    def card(self, which: int | str) -> NvmlCard:
+        """Return the card with an NVML number, which may change, in a slot, or with a UUID.
 
         Raises:
             CardUnreadableError: the driver returns no handle.
         """
-        return self._open(index, "nvmlDeviceGetHandleByIndex", index)
-
-    def card_at(self, pci_bus_id: str) -> NvmlCard:
-        """Return the card in a slot, without touching any other card; raises like `card`."""
-        return self._open(pci_bus_id, "nvmlDeviceGetHandleByPciBusId", pci_bus_id)
-
-    def card_with(self, uuid: str) -> NvmlCard:
-        """Return the card with a UUID; raises like `card`."""
-        return self._open(uuid, "nvmlDeviceGetHandleByUUID", uuid)
+        card = self._cards.get(which)
+        if card is None:
+            is_number = isinstance(which, int)
+            by = "Index" if is_number else "PciBusId" if is_slot(str(which)) else "UUID"
+            try:
+                handle = getattr(self._library, f"nvmlDeviceGetHandleBy{by}")(which)
+            except Exception as error:
+                raise _unreadable(error) from error
+            card = self._cards[which] = NvmlCard(self._library, handle)
+        return card
 
     def process_name(self, pid: int) -> str | None:
         """Return the driver's name of a process, for processes that the system hides."""
@@ -133,16 +135,6 @@ class Nvml:
         self._cards.clear()
         with contextlib.suppress(Exception):
             self._library.nvmlShutdown()
-
-    def _open(self, key: str | int, function: str, argument: str | int) -> NvmlCard:
-        card = self._cards.get(key)
-        if card is None:
-            try:
-                handle = getattr(self._library, function)(argument)
-            except Exception as error:
-                raise _unreadable(error) from error
-            card = self._cards[key] = NvmlCard(self._library, handle)
-        return card
 
     def _ask(self, function: str, *arguments: Any) -> Any:
         try:

@@ -14,11 +14,12 @@ import time
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpu_studio.hardware.adapter_use import AdapterUse
+from gpu_studio.hardware.card_reader import AdapterUse
 from gpu_studio.hardware.windows.d3dkmt import D3dkmtError, open_adapters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
 
 from gpu_studio.hardware.windows.d3dkmt import KernelAdapter
 

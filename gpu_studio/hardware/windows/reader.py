@@ -10,6 +10,8 @@ from gpu_studio.core.devices.gpu_chips import gpu_chip
 from gpu_studio.core.telemetry import SENSORS, Telemetry
 from gpu_studio.core.texts import plain_text
 from gpu_studio.hardware.card_reader import (
+    NOT_THERE,
+    CardReader,
     CardUnreadableError,
     DriverUnavailableError,
     kind_of,
@@ -23,10 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from gpu_studio.core.devices.devices import GpuProcess
-    from gpu_studio.hardware.adapter_use import AdapterUse
+    from gpu_studio.hardware.card_reader import AdapterUse
     from gpu_studio.hardware.windows.d3dkmt import KernelAdapter
 
-_NOT_THERE = "There is no card in this slot."
 _HOTTEST_TENTHS = 1500  # what lies above is no temperature of a card
 _FASTEST_FAN_RPM = 30_000
 
@@ -102,11 +103,11 @@ class WindowsCard:
             vbios=plain_text(self._adapter.bios) or None,
         )
 
-    def read(self, wanted: Collection[str] = SENSORS) -> Telemetry:
+    def telemetry(self, fields: Collection[str] = SENSORS) -> Telemetry:
         """Return all that Windows says: the power only as a part of a limit that it does not say.
 
         Args:
-            wanted: is not looked at, as two calls answer everything.
+            fields: is not looked at, as two calls answer everything.
         """
         now, use, memory = self._adapter.performance(), self._use(), self._adapter.memory()
         used, total = use.own_bytes, memory.dedicated if memory else None
@@ -139,7 +140,7 @@ class WindowsCard:
         return self._counters.use_of(self._adapter.luid)
 
 
-class WindowsReader:
+class WindowsReader(CardReader):
     """See `card_reader.CardReader`.
 
     Args:
@@ -169,22 +170,11 @@ class WindowsReader:
     def driver(self) -> Driver:
         return Driver(version=operating_system.release())
 
-    def count(self) -> int:
-        return len(self._cards)
-
-    def card(self, index: int) -> WindowsCard:
-        return list(self._cards.values())[index]
-
-    def card_at(self, slot: str) -> WindowsCard:
-        if slot not in self._cards:
-            raise CardUnreadableError(_NOT_THERE, "lost")
-        return self._cards[slot]
-
-    def card_with(self, uuid: str) -> WindowsCard:
-        raise CardUnreadableError(_NOT_THERE, "unknown")
-
-    def process_name(self, pid: int) -> str | None:
-        return None
+    def card(self, which: int | str) -> WindowsCard:
+        card = self._cards.get(str(which))
+        if card is None:
+            raise CardUnreadableError(NOT_THERE, "lost")
+        return card
 
     def close(self) -> None:
         self._counters.close()
