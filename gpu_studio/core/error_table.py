@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -28,6 +28,16 @@ _TOKEN = re.compile(r"\(\?(?::|<?[!=]|P<\w+>)|\\.|\[\^?.[^\]]*\]|[?*+]|\{[\d,]+\
 _NOT_OF_THE_CARD = frozenset(
     {"ram", "workers", "kernel_blocks", "over_budget", "addresses", "too_large"}
 )
+
+
+class Advice(NamedTuple):
+    """What to do next if CUDA does not start: in words, and as a command or an address to copy.
+
+    Both may have names in braces: attributes of `core.devices.unused_cards.UnusedCards`.
+    """
+
+    words: str
+    command: str = ""
 
 
 class Family(Enum):
@@ -96,6 +106,10 @@ class ErrorKind(msgspec.Struct, frozen=True, kw_only=True):
         steps: what to try as a user of a program.
         code: what to try in one's own code.
         library: the library that does not work, in that family.
+        places: for an error with which CUDA does not start: what to do, by where that is, see
+            `core.devices.unused_cards.UnusedCards.places`; "any" is for all other places.
+        gives_card: whether a container may lack the card.
+        source: where those are from.
     """
 
     headline: str
@@ -104,6 +118,9 @@ class ErrorKind(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...] = ()
     code: tuple[Step, ...] = ()
     library: str = ""
+    places: dict[str, Advice] = {}
+    gives_card: bool = False
+    source: str = ""
 
 
 class PrintingProgram(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,10 +160,16 @@ class ErrorTable(msgspec.Struct, frozen=True, kw_only=True):
         """Return the program that printed a text without spaces; None without a mark of one."""
         return next((one for one in self.programs if one.printed(letters)), None)
 
-    def kind_of_cuda_error(self, code: int) -> ErrorKind | None:
-        """Return what a cudaError_t means; None for one that is in no row."""
-        kind = next((form.kind for form in self.forms if code in form.codes), None)
-        return None if kind is None else self.kinds[kind]
+    @property
+    def start_codes(self) -> list[int]:
+        """Each cudaError_t of which a row says what to do if CUDA does not start with it."""
+        codes = {code for form in self.forms for code in form.codes}
+        return sorted(code for code in codes if self.start_kind(code) is not None)
+
+    def start_kind(self, code: int | None) -> ErrorKind | None:
+        """Return what it means that CUDA does not start with an error; None if no row has it."""
+        kinds = (self.kinds[form.kind] for form in self.forms if code in form.codes)
+        return next((kind for kind in kinds if kind.places), None)
 
 
 @lru_cache(maxsize=1)

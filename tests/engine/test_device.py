@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from gpu_studio.core.devices.start_errors import START_ERRORS
+from gpu_studio.core.error_table import error_table
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.maker_builds import serves
 from gpu_studio.core.messages.engine_messages import DescribeEngine, StartError
@@ -138,7 +138,7 @@ def test_why_cuda_is_not_available(
     assert "cudaGetDeviceCount" not in sentence
 
 
-@pytest.mark.parametrize("number", START_ERRORS)
+@pytest.mark.parametrize("number", error_table().start_codes)
 def test_each_error_of_the_start_is_known_by_its_number(number: int):
     assert start_code(f"Unexpected error from cudaGetDeviceCount(). Error {number}: any") == number
 

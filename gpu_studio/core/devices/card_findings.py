@@ -11,8 +11,7 @@ from gpu_studio.core.devices.devices import EXCLUSIVE_PROCESS, PROHIBITED
 from gpu_studio.core.devices.finding import Finding, continued, newer_driver, restart
 from gpu_studio.core.devices.link import widest_link
 from gpu_studio.core.devices.pc_facts import architecture_of
-from gpu_studio.core.devices.start_errors import GIVE_CARD
-from gpu_studio.core.devices.unused_cards import UnusedCards
+from gpu_studio.core.devices.unused_cards import GIVE_CARD, UnusedCards
 from gpu_studio.core.notice import Action
 from gpu_studio.core.texts import listed
 from gpu_studio.core.wheel_table import CPU_TAG

@@ -7,19 +7,13 @@ mark shows; what else is known of the PC is the finding's evidence, the same for
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.devices import nvidia
 from gpu_studio.core.devices.finding import Finding
-from gpu_studio.core.devices.start_errors import (
-    FABRIC_MANAGER,
-    GIVE_CARD,
-    START_ERRORS,
-    SWITCHED_CARDS,
-    Advice,
-    Meaning,
-)  # fmt: skip
-from gpu_studio.core.devices.unused_cards import evidence_of
+from gpu_studio.core.devices.unused_cards import GIVE_CARD, evidence_of
+from gpu_studio.core.error_table import Advice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,13 +24,14 @@ if TYPE_CHECKING:
 class Row(NamedTuple):
     """One row: the finding's code, its mark, what it means, the steps, and where that is from.
 
-    ``says`` and the steps may have names in braces: attributes of `UnusedCards`.
+    ``says`` and the steps may have names in braces: attributes of `UnusedCards`. Steps that are a
+    number are those of CUDA's error in `resources/errors.json`: 0 is that of the case.
     """
 
     code: str
     mark: Callable[[UnusedCards], object]
     says: str
-    steps: Mapping[str, Advice]
+    steps: Mapping[str, Advice] | int
     source: str
 
     def finding(self, case: UnusedCards) -> Finding:
@@ -190,7 +185,7 @@ _OF_THE_LOG = (
 OF_NVIDIAS_DRIVER = (
     Row("driver_library_mismatch", lambda c: c.has_two_versions,
         "The NVIDIA driver's library and its kernel module have different versions.",
-        START_ERRORS[803].steps, "nvml.h, NVML_ERROR_LIB_RM_VERSION_MISMATCH"),
+        803, "nvml.h, NVML_ERROR_LIB_RM_VERSION_MISMATCH"),
     *_when(
         _driver_is("not_installed"),
         Row("no_driver", lambda c: c.signs.sandbox in ("flatpak", "snap"),
@@ -276,26 +271,27 @@ OF_NVIDIAS_CARD = (
 )  # fmt: skip
 
 
-def _of_start(number: int, error: Meaning) -> Row:
-    code = "driver_library_mismatch" if number == 803 else "card_not_usable"
-    says = f"{_CANNOT}{error.meaning} (error {number})."
-    return Row(code, _error_is(number), says, error.steps, error.source)
-
+_API = "NVIDIA, CUDA Runtime API, cudaError_t; the sources in resources/errors.json"
+# Cards of PCs with NVSwitch, whose Fabric Manager has to run before CUDA: NVIDIA, "Fabric Manager
+# for NVIDIA NVSwitch Systems".
+_SWITCHED_CARDS = re.compile(r"\b(?:A100|A800|H100|H200|H800|H20|B100|B200|B300|GB200|GB300)\b")
+_FABRIC_MANAGER = Advice(
+    "On a PC with NVSwitch, start NVIDIA's Fabric Manager.",
+    "sudo systemctl start nvidia-fabricmanager",
+)
+_NOT_STARTED = _CANNOT + "{start_meaning} (error {code})."
 
 # The driver answers, but CUDA does not start.
 OF_CUDA = (
     Row("driver_library_mismatch", lambda c: c.code == 804 and c.is_other_library,
-        f"{_CANNOT}{START_ERRORS[803].meaning} (error 804).", START_ERRORS[803].steps,
-        START_ERRORS[804].source),
+        _CANNOT + "{mismatch} (error 804).", 803, _API),
     Row("card_not_usable", lambda c: c.code in (803, 804) and c.is_foreign_library,
-        _CANNOT + "{library} was loaded, which does not belong to driver {version}.",
-        START_ERRORS[804].steps, START_ERRORS[804].source),
+        _CANNOT + "{library} was loaded, which does not belong to driver {version}.", 804, _API),
     Row("card_not_usable", lambda c: c.code == 804 and c.is_boxed,
         _CANNOT + "the image of {sandbox} brings a driver library that is newer than the driver "
-        "(error 804).", START_ERRORS[804].steps, START_ERRORS[804].source),
-    Row("card_not_usable", lambda c: c.code == 802 and SWITCHED_CARDS.search(c.names),
-        f"{_CANNOT}{START_ERRORS[802].meaning} (error 802).", {"any": FABRIC_MANAGER},
-        START_ERRORS[802].source),
+        "(error 804).", 804, _API),
+    Row("card_not_usable", lambda c: c.code == 802 and _SWITCHED_CARDS.search(c.names),
+        _CANNOT + "{start_meaning} (error 802).", {"any": _FABRIC_MANAGER}, _API),
     *_when(
         lambda c: _is_on_linux(c) and c.code in (None, 3, 100, 304, 800, 999),
         Row("card_not_usable", _lacks("/dev/nvidia-uvm"),
@@ -305,7 +301,8 @@ OF_CUDA = (
             "any": Advice("Load the module for it.", "sudo modprobe nvidia_uvm")}, _UVM),
         *_of_files("card_not_usable", _CANNOT, _UVM),
     ),
-    *(_of_start(number, error) for number, error in START_ERRORS.items()),
+    Row("driver_library_mismatch", _error_is(803), _NOT_STARTED, 0, _API),
+    Row("card_not_usable", lambda c: c.start_meaning, _NOT_STARTED, 0, _API),
     Row("card_not_usable", _always, "PyTorch cannot use your {names} now. {reason}",
         {"any": Advice("", "{restart}")}, "PyTorch's own words"),
 )  # fmt: skip

@@ -12,8 +12,9 @@ from gpu_studio.core.devices.finding import continued, restart
 from gpu_studio.core.devices.gpu_chips import gpu_chip
 from gpu_studio.core.devices.pc_facts import architecture_of
 from gpu_studio.core.devices.signs import SANDBOXES, Signs
-from gpu_studio.core.devices.start_errors import Advice
+from gpu_studio.core.error_table import Advice, error_table
 from gpu_studio.core.maker_builds import BuildVerdict
+from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.texts import listed
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.devices.pc_facts import PcFacts
     from gpu_studio.core.devices.signs import DeviceFile
+    from gpu_studio.core.error_table import ErrorKind
     from gpu_studio.core.messages.engine_messages import StartError
 
 # Where the makers say what their software needs.
@@ -42,10 +44,21 @@ NEEDS = {
     ("Intel", "Windows"): "needs Intel's newest graphics driver",
 }
 MAKERS = {"cuda": "NVIDIA", "rocm": "AMD", "xpu": "Intel"}
+GIVE_CARD = {
+    "docker": Advice("Start the container again with --gpus all."),
+    "podman": Advice("Start the container again with --device nvidia.com/gpu=all."),
+    "apptainer": Advice("Start the container again with --nv."),
+    "lxc": Advice("Add the card and the driver's library to the container's configuration."),
+    "kubernetes": Advice("Let the pod ask for the resource nvidia.com/gpu."),
+    "container": Advice("Start the container again with access to the card."),
+    "any": Advice("Start the container with access to the card, or reinstall the driver."),
+}
+"""How a container is given a card of NVIDIA's: by its own documentation."""
 _MODULES = {"AMD": ("amdgpu",), "Intel": ("xe", "i915")}
 _GROUP = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _FILE = re.compile(r"/dev/[A-Za-z0-9/_-]{1,40}")
 _SLOT = re.compile(r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\b", re.IGNORECASE)
+_MISMATCH = 803
 _NO_MODESETTING = "nomodeset"
 _WITH_XE = ("Xe2", "Xe3")
 _LIBRARY_VERSION = re.compile(r"libcuda\.so\.(\d{3}\.\d+(?:\.\d+)?)$")
@@ -339,11 +352,39 @@ class UnusedCards:
         nodes = [one for one in signs.files_at("/dev/dri/") if not one.slot or one.slot in slots]
         return [*(signs.files_at("/dev/kfd") if self.maker == "AMD" else ()), *nodes]
 
+    # ── CUDA's errors ────────────────────────────────────────────────────────────────────────
+
+    @property
+    def start_meaning(self) -> str:
+        """What the error means with which CUDA does not start; empty if that is not known."""
+        return self._meaning_of(self.code)
+
+    @property
+    def mismatch(self) -> str:
+        return self._meaning_of(_MISMATCH)
+
+    def _kind_of(self, code: int | None) -> ErrorKind | None:
+        try:
+            return error_table().start_kind(code)
+        except MissingResourceError:
+            return None
+
+    def _meaning_of(self, code: int | None) -> str:
+        kind = self._kind_of(code)
+        return "" if kind is None else continued(kind.headline).rstrip(".")
+
+    def steps_of(self, code: int | None) -> Mapping[str, Advice]:
+        """Return the steps of an error with which CUDA does not start."""
+        kind = self._kind_of(code)
+        if kind is None:
+            return {}
+        return {**GIVE_CARD, **kind.places} if kind.gives_card else kind.places
+
     # ── the finding ──────────────────────────────────────────────────────────────────────────
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Where this is, most special first: keys of `start_errors.Steps`."""
+        """Where this is, most special first: keys of steps."""
         wsl, box = self.facts.inventory.is_wsl, self.signs.sandbox
         if box in ("flatpak", "snap"):
             return (box, "any")
@@ -351,8 +392,14 @@ class UnusedCards:
             return (*(("WSL container",) if wsl else ()), box, "container", "any")
         return ("WSL" if wsl else self.facts.system, "any")
 
-    def step(self, steps: Mapping[str, Advice]) -> Advice:
-        """Return the step for this place."""
+    def step(self, steps: Mapping[str, Advice] | int) -> Advice:
+        """Return the step for this place.
+
+        Args:
+            steps: by place, or the number of CUDA's error that has them: 0 is this case's.
+        """
+        if isinstance(steps, int):
+            steps = self.steps_of(steps or self.code)
         found = next((steps[place] for place in self.places if place in steps), Advice(""))
         return Advice(self.filled(found.words), self.filled(found.command))
 

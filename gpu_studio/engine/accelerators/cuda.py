@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gpu_studio.core.devices.start_errors import START_ERRORS
-from gpu_studio.core.error_table import Family
+from gpu_studio.core.devices.finding import continued
+from gpu_studio.core.error_table import Family, error_table
 from gpu_studio.core.errors.reader import cuda_codes_of, family_of
 from gpu_studio.core.failure import first_line
 from gpu_studio.core.messages.engine_messages import TorchCard
@@ -33,8 +33,6 @@ _BFLOAT16_PRODUCTS_FROM, _TF32_FROM = (7, 0), (8, 0)
 _FASTEST_CLOCK_HZ = 3.5e9
 _HEAD_START_S = 0.5e-3
 _START_ERROR = re.compile(r"\bError (?P<code>\d+): (?P<words>[^\n]+)")
-# c10/cuda/CUDAFunctions.cpp: its own words for cudaErrorInitializationError and MemoryAllocation.
-_OWN_WORDS = {"CUDA driver initialization failed": 3, "'out of memory' error while trying": 2}
 # The driver's library as this process has it: on Linux, its file's name has its version.
 _LOADED_LIBRARY = re.compile(r"(/\S*/libcuda\.so[\d.]*)(?: \(deleted\))?$", re.MULTILINE)
 _LOADED_FILES = Path("/proc/self/maps")
@@ -257,8 +255,10 @@ def explain_unavailable(text: str, visible_devices: str | None) -> str:
             return f"CUDA_VISIBLE_DEVICES is “{visible_devices}”, which hides every card."
         return "The NVIDIA driver is running, but it sees no card."
     code = start_code(text)
-    if code is not None:
-        return f"CUDA could not start: {START_ERRORS[code].meaning} (error {code})."
+    kind = error_table().start_kind(code)
+    if kind is not None:
+        meaning = continued(kind.headline).rstrip(".")
+        return f"CUDA could not start: {meaning} (error {code})."
     other = _START_ERROR.search(text)
     if other is not None:
         words = other["words"].strip().rstrip(".")[:200]
@@ -274,8 +274,8 @@ def start_code(text: str) -> int | None:
     """
     named = _START_ERROR.search(text)
     numbers = [int(named["code"])] if named is not None else []
-    numbers += [number for words, number in _OWN_WORDS.items() if words in text]
-    return next((one for one in (*numbers, *cuda_codes_of(text)) if one in START_ERRORS), None)
+    codes = (*numbers, *cuda_codes_of(text))
+    return next((one for one in codes if error_table().start_kind(one) is not None), None)
 
 
 def loaded_library(loaded_files: Path = _LOADED_FILES) -> str:

@@ -53,9 +53,9 @@ def test_each_row_of_the_table_can_be_found_and_has_its_source():
 def test_an_error_code_of_cuda_has_its_own_meaning():
     table = error_table()
     codes = (2, 3, 34, 35, 46, 100, 101, 304, 500, 802, 803, 804, 999)
-    headlines = {table.kind_of_cuda_error(code).headline for code in codes}
+    headlines = {table.start_kind(code).headline for code in codes}
     assert len(headlines) == len(codes)
-    assert table.kind_of_cuda_error(12345) is None
+    assert table.start_kind(12345) is None
 
 
 AROUND = {
