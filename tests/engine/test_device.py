@@ -108,13 +108,13 @@ def test_what_torch_warns_of_goes_to_the_log(
             "Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported "
             "display driver / cuda driver combination",
             None,
-            "library and its kernel module do not match (error 803)",
+            "library and its kernel module have different versions (error 803)",
         ),
         (
             "Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions? "
             "Error 804: forward compatibility was attempted on non supported HW",
             None,
-            "newer than the driver",
+            "newer than the PC's driver",
         ),
         (
             "Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions? "
@@ -123,7 +123,7 @@ def test_what_torch_warns_of_goes_to_the_log(
             "a service that the driver waits for does not run (error 802).",
         ),
         ("CUDA unknown error - this may be due to an incorrectly set up", None, "slept"),
-        ("Error 46: whatever\nmore", None, "taken by another program"),
+        ("Error 46: whatever\nmore", None, "the card accepts no further program (error 46)"),
         ("Error 45: whatever\nmore", None, "CUDA could not start: error 45, whatever."),
         ("", None, "no reason given"),
     ],

@@ -177,7 +177,7 @@ def test_only_the_visible_card_is_there(soft_pc: MakePc, engine: StartEngine) ->
     [
         (100, "sees no card"),
         (999, "unknown error"),
-        (803, "do not match"),
+        (803, "different versions"),
         (35, "too old for this PyTorch"),
     ],
 )

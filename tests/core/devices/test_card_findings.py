@@ -214,7 +214,7 @@ def test_cuda_that_meets_another_driver_says_so_and_no_other_step():
         examined(pc(RTX_3060, driver=driver), probe=probe(error="It failed.", start_error=error)),
     ):
         finding = one("driver_library_mismatch", findings)
-        assert "do not match (error 803). Restart the PC." in finding.sentence
+        assert "have different versions (error 803). Restart the PC." in finding.sentence
         assert "library 580.95.05" in finding.detail
         assert finding.command == "sudo reboot"
         assert "card_not_usable" not in codes(findings)
