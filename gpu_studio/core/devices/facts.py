@@ -19,7 +19,7 @@ from gpu_studio.core.telemetry import Telemetry, clock_reason_words
 from gpu_studio.core.units import format_bytes, format_percent, format_rate, three_digits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from gpu_studio.core.devices.link import Link
     from gpu_studio.core.devices.peaks import CardPeaks
@@ -152,7 +152,6 @@ _PUBLISHED = "From the units, the clock and the bandwidth that the card's maker 
 _TOO_LITTLE = "The card does not report enough to compute it."
 _NO_ARITHMETIC = "This compute capability has no native arithmetic for it."
 _NO_TENSOR_CORES = "This card has no tensor cores."
-_NOT_SEEN = "PyTorch does not see this card, or is still starting."
 _NOT_DESCRIBED = "Neither the driver nor PyTorch describes this card."
 _ONE_IS_WRONG = "One of the two is wrong. The card may be another one with a changed BIOS."
 _NAME_IS_UNKNOWN = "This program does not know what a card of this name has."
@@ -207,31 +206,6 @@ def _peak_group(card: Device, torch_card: TorchCard | None) -> FactGroup:
     return FactGroup(title="Theoretical peak", facts=facts)
 
 
-def _account_group(card: Device, torch_card: TorchCard | None) -> FactGroup:
-    """Return PyTorch's properties of a card beside the driver's, and their contradictions."""
-    facts = tuple(
-        fact(
-            f"torch_{key}",
-            label,
-            _both(words(card), words(torch_card) if torch_card else None),
-            _NOT_SEEN,
-        )
-        for key, label, words in _ACCOUNT
-    )
-    contradictions = _contradictions(card, torch_card)
-    return FactGroup(title="Seen by PyTorch", facts=(*facts, contradictions))
-
-
-_ACCOUNT: tuple[tuple[str, str, Callable[[Device | TorchCard], object]], ...] = (
-    ("name", "Name", lambda card: card.name),
-    ("compute_capability", "Compute capability", lambda card: card.compute_capability),
-    ("multiprocessors", "Multiprocessors", lambda card: card.multiprocessors),
-    ("memory", "Memory", lambda card: bytes_text(card.memory_total_bytes)),
-    ("bus", "Memory bus", lambda card: _bits(card.memory_bus_width_bits)),
-    ("slot", "PCI address", lambda card: card.pci_bus_id),
-)
-
-
 def chip_text(card: Device) -> str | None:
     """Return a card's chip by its PCI device id: ``GP108 (1d01)``."""
     if card.pci_device_id is None:
@@ -267,14 +241,6 @@ def _contradictions(card: Device, torch_card: TorchCard | None) -> Fact:
     text = "; ".join(one.sentence for one in found)
     note = _ONE_IS_WRONG if found else identity.agreement or _NAME_IS_UNKNOWN
     return fact("contradictions", "Contradictions", text or "none", note=note)
-
-
-def _both(ours: object, theirs: object) -> str | None:
-    if theirs is None:
-        return None
-    if ours is None:
-        return f"{theirs} (PyTorch)"
-    return f"{ours}" if ours == theirs else f"{theirs} (PyTorch), {ours} (driver)"
 
 
 def _flops(value: float | None) -> str | None:
@@ -383,6 +349,7 @@ class _CardRows:
             row("pci_bus_id", "PCI address", card.pci_bus_id),
             row("serial", "Serial number", card.serial),
             row("uuid", "UUID", card.uuid),
+            _contradictions(card, torch_card),
         )
         return FactGroup(title="Card", facts=facts)
 
@@ -486,8 +453,7 @@ def own_facts(device: Device, snapshot: PcSnapshot) -> tuple[FactGroup, ...]:
     if device.is_cpu:
         return (_cpu_group(device, snapshot),)
     rows, torch_card = _CardRows(device, snapshot), snapshot.torch_card(device)
-    peaks, account = _peak_group(device, torch_card), _account_group(device, torch_card)
-    return rows.now(), rows.memory(), rows.card(), peaks, account
+    return rows.now(), rows.memory(), rows.card(), _peak_group(device, torch_card)
 
 
 def shared_facts(snapshot: PcSnapshot) -> tuple[FactGroup, ...]:

@@ -1,4 +1,4 @@
-"""The report on this PC to share: plain text, Markdown for a forum, or JSON.
+"""The report on this PC to share, as plain text or as Markdown for a forum.
 
 Strangers read reports. Anything that could identify a card, a person or a place is masked unless
 you ask for it: UUIDs, serial numbers, user names, and the folders of paths.
@@ -18,7 +18,6 @@ from gpu_studio.core.devices.facts import (
     peaks_of,
     shared_facts,
 )
-from gpu_studio.core.devices.finding import findings_value
 from gpu_studio.core.telemetry import SENSORS
 from gpu_studio.core.texts import markdown_table, markdown_text
 from gpu_studio.core.units import format_bytes
@@ -38,7 +37,7 @@ _TORCH_FIELDS = (
     "cuda_build", "cuda_available", "cuda_reason", "device_count", "arch_list", "cpu_capability",
     "cpu_threads", "visible_devices", "allocator_configuration", "python_version", "recording",
 )  # fmt: skip
-_SECRET_KEYS = frozenset({"user", "serial"})
+_SECRET_KEY = "serial"
 _PROCESS_HEAD = ("PID", "Program", "User", "Kind", "GPU memory")
 
 _UUID = re.compile(
@@ -126,27 +125,6 @@ def report_markdown(
             lines.append(markdown_table([head, *body]).rstrip())
         lines.append("")
     return "\n".join(lines)
-
-
-def report_json(
-    snapshot: PcSnapshot, findings: Sequence[Finding] = (), *, masked: bool = True
-) -> str:
-    """Return the report as JSON; see `report_value`."""
-    value = report_value(snapshot, findings, masked=masked)
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
-
-
-def report_value(
-    snapshot: PcSnapshot, findings: Sequence[Finding] = (), *, masked: bool = True
-) -> dict[str, Any]:
-    """Return the report as plain values: ``devices``, ``torch``, ``driver``, ``findings``.
-
-    A value that a device does not report is None. ``allocated_bytes`` and ``reserved_bytes`` come
-    from PyTorch in this program's engine, and are None before it has a CUDA context.
-    """
-    value = pc_value(snapshot) | findings_value(findings)
-    masked_value: dict[str, Any] = _masked_value(value) if masked else value
-    return masked_value
 
 
 def pc_value(snapshot: PcSnapshot, engine_error: str = "") -> dict[str, Any]:
@@ -243,30 +221,13 @@ def _process_row(process: GpuProcess, snapshot: PcSnapshot, masked: bool) -> tup
 
 
 def _is_secret(fact: Fact) -> bool:
-    return fact.key in _SECRET_KEYS and fact.is_known
+    return fact.key == _SECRET_KEY and fact.is_known
 
 
 def _masked_name(path: str, user: str | None) -> str:
     """Return the name of a program's file without its folder and the name of its user."""
     name = path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
     return re.sub(re.escape(user), MASK, name, flags=re.IGNORECASE) if user else name
-
-
-def _masked_value(value: Any, key: str = "") -> Any:
-    if isinstance(value, dict):
-        # Only a process has a user, and only its name can be a path with spaces.
-        named, user = "pid" in value, value.get("user")
-        return {
-            name: _masked_name(item, user)
-            if named and name == "name"
-            else _masked_value(item, name)
-            for name, item in value.items()
-        }
-    if isinstance(value, (list, tuple)):
-        return [_masked_value(item, key) for item in value]
-    if isinstance(value, str):
-        return MASK if key in _SECRET_KEYS else masked_text(value)
-    return value
 
 
 _HEADS = (

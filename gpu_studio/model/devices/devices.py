@@ -304,13 +304,13 @@ class DevicesModel(PageModel):
         return f"{format_bytes(used)} of {format_bytes(device.memory_total_bytes)}"
 
     def report(self, form: str, *, masked: bool) -> str:
-        """Return everything known as ``text``, ``markdown`` or ``json``."""
-        from gpu_studio.core.devices.report import report_json, report_markdown, report_text  # 4 ms
+        """Return everything known as ``text`` or ``markdown``."""
+        from gpu_studio.core.devices.report import report_markdown, report_text  # 4 ms
 
         snapshot = self.snapshot
         if snapshot is None:
             return ""
-        write = {"text": report_text, "markdown": report_markdown, "json": report_json}[form]
+        write = {"text": report_text, "markdown": report_markdown}[form]
         return write(snapshot, self.pc.doctor.findings, masked=masked)
 
     # ── its sensors ──────────────────────────────────────────────────────────────────────────

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtWidgets import QWidget
 
-FORMS = (("text", "Text"), ("markdown", "Markdown, for a forum"), ("json", "JSON"))
+FORMS = (("text", "Text"), ("markdown", "Markdown, for a forum"))
 _SIZE = (760, 560)
 
 
