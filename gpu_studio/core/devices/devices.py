@@ -29,9 +29,10 @@ Unreadable = Literal[
 DriverProblem = Literal[
     "not_installed", "not_running", "driver_updated", "no_permission", "unknown",
 ]  # fmt: skip
-# Which build of PyTorch uses a maker's cards.
 CUDA_BUILD: Final = "cuda"
-_BUILD_KINDS = {"NVIDIA": CUDA_BUILD, "AMD": "rocm", "Intel": "xpu"}
+MAKERS: Final = {CUDA_BUILD: "NVIDIA", "rocm": "AMD", "xpu": "Intel"}
+"""Whose cards each kind of PyTorch's builds uses."""
+_BUILD_KINDS = {maker: kind for kind, maker in MAKERS.items()}
 _CUDA = "cuda"
 # Drivers of NVIDIA's cards that are part of Linux: NVML and CUDA know nothing of their cards.
 OPEN_NVIDIA_DRIVERS = frozenset({"nouveau", "nova", "nova_core", "nova_drm"})

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices import nvidia
-from gpu_studio.core.devices.devices import CUDA_BUILD
+from gpu_studio.core.devices.devices import CUDA_BUILD, MAKERS
 from gpu_studio.core.devices.finding import continued, restart
 from gpu_studio.core.devices.gpu_chips import gpu_chip
 from gpu_studio.core.devices.pc_facts import architecture_of
@@ -43,7 +43,6 @@ NEEDS = {
     ("Intel", "Linux"): "needs Intel's Level Zero (the package libze-intel-gpu1)",
     ("Intel", "Windows"): "needs Intel's newest graphics driver",
 }
-MAKERS = {"cuda": "NVIDIA", "rocm": "AMD", "xpu": "Intel"}
 GIVE_CARD = {
     "docker": Advice("Start the container again with --gpus all."),
     "podman": Advice("Start the container again with --device nvidia.com/gpu=all."),

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.devices import causes
 from gpu_studio.core.devices.access import uncounted_cards
 from gpu_studio.core.devices.causes import found_by
+from gpu_studio.core.devices.devices import MAKERS
 from gpu_studio.core.devices.gpu_chips import lists_gfx
 from gpu_studio.core.devices.maker_cards import maker_cards
-from gpu_studio.core.devices.unused_cards import MAKERS, UnusedCards
+from gpu_studio.core.devices.unused_cards import UnusedCards
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gpu_studio.core.devices.devices import MAKERS
 from gpu_studio.core.maker_builds import version_numbers
 from gpu_studio.core.pythons.coverage import (
     Choice,
@@ -15,10 +16,10 @@ from gpu_studio.core.pythons.coverage import (
     covers,
     cuda_version,
     driver_runs,
+    torch_releases,
 )
 from gpu_studio.core.pythons.environment import PythonKind
 from gpu_studio.core.pythons.mend import MendLine, line_for
-from gpu_studio.core.pythons.releases import torch_releases
 from gpu_studio.core.pythons.torch_files import CPU, CUDA, ROCM
 from gpu_studio.core.texts import listed, plain_values
 from gpu_studio.core.units import counted
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.pythons.environment import Environment
     from gpu_studio.core.pythons.search import FoundPythons
 
-_OTHER_MAKERS = {CUDA: "NVIDIA", ROCM: "AMD", "xpu": "Intel"}
 _SPARE = "GPU Studio has another build for this PC."
 _STABLE_AUDIO = (2, 11)  # from here on, torchaudio asks for no exact PyTorch
 
@@ -134,7 +134,7 @@ _NOTHING = Choice("", "", "")
 
 def _target(one: Environment, pc: ThisPc) -> PcCard | None:
     """Return the card that a build is for: one of its own maker's, or the first with a build."""
-    maker = _OTHER_MAKERS.get(one.torch.kind)
+    maker = MAKERS.get(one.torch.kind)
     own = [card for card in pc.cards if card.maker == maker and not card.is_integrated]
     for card in (*own, *pc.cards):
         if _choice(one, card, pc) is not None or (own and covers(one.torch, card, pc)):
@@ -199,7 +199,7 @@ def _why_not(one: Environment, card: PcCard) -> str:
     torch = one.torch
     if torch.kind == CPU:
         return "This build is for the processor only."
-    maker = _OTHER_MAKERS.get(torch.kind, "")
+    maker = MAKERS.get(torch.kind, "")
     if maker and maker != card.maker:
         return f"{torch.tag} is for {maker} cards."
     chip = card.other.chip if card.other is not None else ".".join(map(str, card.capability))

@@ -6,8 +6,14 @@ import msgspec
 import pytest
 
 from gpu_studio.core.maker_builds import MakerCard, serves
-from gpu_studio.core.pythons.coverage import PcCard, ThisPc, choices, covers, this_pc
-from gpu_studio.core.pythons.releases import torch_releases
+from gpu_studio.core.pythons.coverage import (
+    PcCard,
+    ThisPc,
+    choices,
+    covers,
+    this_pc,
+    torch_releases,
+)
 from gpu_studio.core.pythons.torch_files import TorchFiles
 from gpu_studio.core.wheel_table import load_table
 from tests.fakes.pc import gt_1030
