@@ -125,7 +125,7 @@ def on_linux(pids, folder: Path):
         clock[0] += 1.0
         found = []
         for card in cards:
-            card.telemetry()
+            card.read()
             found += card.processes()
         return found
 
