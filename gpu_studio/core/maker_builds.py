@@ -1,7 +1,5 @@
 """Which build of PyTorch has code for a maker's card, and what stands in its way.
 
-Standard library only, like wheels.py, which chooses among the builds of all makers.
-
 A compute capability of NVIDIA is a pair of whole numbers, (8, 6), never a float: 8.6 - 8 is not
 0.6.
 """

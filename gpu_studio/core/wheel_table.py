@@ -1,7 +1,4 @@
-"""The table of PyTorch's builds, `resources/wheels.json`, and about how large they are.
-
-Standard library only, like wheels.py, which uses it.
-"""
+"""The table of PyTorch's builds, `resources/wheels.json`, and about how large they are."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Chooses the PyTorch build for the cards of this PC, also among those that we do not install.
 
-Standard library only: the setup script uses it before anything is installed, and the window uses
-it if the installed PyTorch has no code for a card. The table is `resources/wheels.json`, which
-names its sources.
+The window uses it if the installed PyTorch has no code for a card. The table is
+`resources/wheels.json`, which names its sources.
 """
 
 from __future__ import annotations

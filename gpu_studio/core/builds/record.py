@@ -1,7 +1,6 @@
 """The record of one installed build of PyTorch, a small JSON file beside its folder.
 
-It is written last, so a folder without a record was interrupted. Standard library only: the setup
-imports this before anything is installed.
+It is written last, so a folder without a record was interrupted.
 """
 
 from __future__ import annotations
