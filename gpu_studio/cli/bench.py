@@ -393,7 +393,6 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         plans = _plans(options, described, workload, code, least_s)
         devices = {run.device for plan in plans for run in plan.requests()}
         recorder.begin(described, {workload.name}, devices)
-        runs.with_transfers = options.transfers
         runs.may_skip = options.device is None and len(devices) > 1
         for plan in plans:
             runs.make(plan)

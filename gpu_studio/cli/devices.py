@@ -103,7 +103,7 @@ def _show(options: argparse.Namespace, log_path: Path) -> int:
         yield from report_text(snapshot, masked=False).splitlines()
         yield from _adapter_lines(adapters, lack, inventory)
         if is_missing or description is not None:
-            yield from _finding_lines(inventory, description, error)
+            yield from verdict_lines(find(inventory, description, absence=error))
         else:
             yield f"PyTorch did not start: {error}"
 
@@ -150,18 +150,6 @@ def _read_allocators(work: CommandEngine, description: EngineDescribed) -> dict[
             read, allocated_bytes=read.allocated_bytes or 0, reserved_bytes=read.reserved_bytes or 0
         )
     return reads
-
-
-def _finding_lines(
-    inventory: Inventory, description: EngineDescribed | None, absence: str = ""
-) -> Iterator[str]:
-    """Yield the findings, worst first, each with its next step; why PyTorch is absent is one."""
-    for finding in find(inventory, description, absence=absence):
-        yield finding.sentence
-        if finding.code == "engine_missing":
-            yield f"    {finding.detail}"
-        if finding.command:
-            yield Typed(f"    {finding.command}")
 
 
 def _watch(log_path: Path, *, as_json: bool) -> int:
@@ -225,7 +213,7 @@ def _print_summary(
     inventory: Inventory, described: EngineDescribed | None, absence: str = ""
 ) -> None:
     table = card_table(PcSnapshot(inventory=inventory, engine=described))
-    findings = _finding_lines(inventory, described, absence)
+    findings = verdict_lines(find(inventory, described, absence=absence))
     for line in (inventory.cpu.name, *table, "", *findings, ""):
         print_line(line)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gpu_studio.cli.answers import CommandEngine, RunPrinter
@@ -21,7 +21,7 @@ from gpu_studio.core.benchmark.recording_writer import (
     is_recordable,
     recording_of,
 )
-from gpu_studio.core.benchmark.run import Run, RunState, spread_text
+from gpu_studio.core.benchmark.run import Run, RunState, part_rows, spread_text
 from gpu_studio.core.benchmark.trust import computed_in_words, doubts_of
 from gpu_studio.core.benchmark.verdict import same_kind, speed_up, verdict_of
 from gpu_studio.core.device_name import is_cpu
@@ -88,9 +88,6 @@ def show_printed(event: Event) -> None:
             note(f"  │ {plain_text(line)}")
 
 
-_NO_TRANSFERS = (
-    "per call: compute {compute}; no copies, because the operands are already in CPU memory"
-)
 _COLUMNS = (
     ("size", -14), ("dtype", 8), ("device", 13), ("median", -8), ("spread", -6), ("samples", -7),
     ("throughput", -12), ("of peak", -7), ("compared", -12),
@@ -126,8 +123,6 @@ class BenchRuns(RunPrinter):
         self._table = TerminalTable(_COLUMNS, _DISPENSABLE)
         self._titled = self._number = ""
         self._printed: set[str] = set()
-        self.with_transfers = False
-        """Whether copies were requested; a remark then says that the CPU needs none."""
         self.may_skip = False
         """Whether to skip unsupported runs on a device that the user did not name."""
 
@@ -218,10 +213,7 @@ class BenchRuns(RunPrinter):
 
     def _show(self, result: RunFinished) -> None:
         self._table.print_row(_cells(result, self.results))
-        lines = [*remarks(result, self._cards.get(result.device))]
-        if self.with_transfers and is_cpu(result.device):
-            lines.append(_NO_TRANSFERS.format(compute=format_duration(result.median_s)))
-        for line in lines:
+        for line in remarks(result, self._cards.get(result.device)):
             # A workload's findings are the same at every size: print them once.
             if line not in self._printed or line not in result.details.findings:
                 print_line(f"{_INDENT}{line}")
@@ -240,16 +232,13 @@ def remarks(result: RunFinished, card: TorchCard | None = None) -> Iterator[str]
     if result.conditions.computed_in not in ("", result.dtype):
         yield computed_in_words(result)
     if len(result.details.parts_s) > 1:
-        yield f"per call: {_parts(result.details.parts_s.items())}"
+        parts = (f"{name} {time}" for name, time, _ in part_rows(result))
+        yield f"per call: {', '.join(parts)}"
     if result.details.peak_allocated_bytes is not None:
         yield f"peak memory: {result.details.peak_allocated_bytes / (1 << 20):.1f} MiB"
     if result.details.naive is not None:
         yield f"timed naively: {result.details.naive.sentence}"
     yield from result.details.findings
-
-
-def _parts(parts_s: Iterable[tuple[str, float]]) -> str:
-    return ", ".join(f"{name} {format_duration(seconds)}" for name, seconds in parts_s)
 
 
 def _title(run: Run) -> str:
@@ -285,8 +274,13 @@ def _cells(result: RunFinished, results: Sequence[RunFinished]) -> list[str]:
 
 def verdicts(results: Sequence[RunFinished]) -> Iterator[str]:
     """Yield one verdict for each group of comparable results."""
-    for kind in kinds_of(results):
-        yield verdict_of(kind).sentence
+    groups: list[list[RunFinished]] = []
+    for result in results:
+        alike = next((group for group in groups if same_kind(group[0], result)), None)
+        if alike is None:
+            groups.append(alike := [])
+        alike.append(result)
+    yield from (verdict_of(group).sentence for group in groups)
 
 
 def is_in_doubt(results: Sequence[RunFinished]) -> bool:
@@ -309,18 +303,6 @@ def export(runs: Sequence[Run], description: EngineDescribed, path: Path) -> Non
         ".md": lambda: to_markdown(runs),
     }
     save(path, writers[path.suffix.lower()]().encode())
-
-
-def kinds_of(results: Sequence[RunFinished]) -> list[list[RunFinished]]:
-    """Return the results in groups that can be compared."""
-    kinds: list[list[RunFinished]] = []
-    for result in results:
-        alike = next((kind for kind in kinds if same_kind(kind[0], result)), None)
-        if alike is None:
-            kinds.append([result])
-        else:
-            alike.append(result)
-    return kinds
 
 
 RECORDING = ".jsonl"

@@ -47,14 +47,6 @@ def test_transfers_are_timed_beside_and_have_a_verdict(engines, type_in):
     assert "The GeForce GT 1030 with copies against the CPU: " in verdict
 
 
-def test_the_cpu_says_that_it_has_nothing_to_transfer(engines, type_in):
-    _, output, _ = type_in("matmul", "--size", "64", "--transfers")
-    (remark,) = (line for line in output.splitlines() if "no copies" in line)
-    assert "compute " in remark
-    _, output, _ = type_in("matmul", "--size", "64")
-    assert "no copies" not in output
-
-
 def test_each_dtype_is_finished_before_the_next(engines, type_in):
     _, output, _ = type_in("matmul", "--size", "64", "--dtype", "float32,float16")
     assert [(run.dtype, run.device) for run in asked(engines)] == [
