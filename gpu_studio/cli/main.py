@@ -30,29 +30,30 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.program_form import own_program
 from gpu_studio.core.program_version import program_title
 
-# In the order in which --help lists them.
+# The file of each, and its line in --help, in that order.
 COMMANDS = {
-    "devices": "list the devices in this PC, and whether PyTorch can use them",
-    "doctor": "find out why PyTorch cannot use your card, and what to do next",
-    "engine": "list or install the builds of PyTorch that GPU Studio uses",
-    "race": "let the CPU and the GPU draw the same picture, in turns",
-    "bench": "time a workload on the CPU and on your cards",
-    "standard": "measure this PC: the same work everywhere, to compare it with another PC",
-    "explain": "explain an error of any program: what it means, and what to try there",
-    "memory": "cause an out-of-memory error safely, see what fits, replay a history",
-    "check": "check whether a card computes and remembers without errors",
-    "place": "move a model or a tensor file to a device, and check that nothing changed",
-    "run": "start a program so that it uses one card and no other",
-    "pitfall": "make a common mistake on purpose, and see the fix",
-    "completion": "complete commands with Tab in your shell",
-    "manual": "print the manual page",
-    "serve": "answer another PC that reaches this one over ssh",
+    "devices": ("devices", "list the devices in this PC, and whether PyTorch can use them"),
+    "doctor": ("devices", "find out why PyTorch cannot use your card, and what to do next"),
+    "engine": ("engine", "list or install the builds of PyTorch that GPU Studio uses"),
+    "race": ("race", "let the CPU and the GPU draw the same picture, in turns"),
+    "bench": ("bench", "time a workload on the CPU and on your cards"),
+    "standard": (
+        "bench",
+        "measure this PC: the same work everywhere, to compare it with another PC",
+    ),
+    "explain": ("memory", "explain an error of any program: what it means, and what to try there"),
+    "memory": ("memory", "cause an out-of-memory error safely, see what fits, replay a history"),
+    "check": ("check", "check whether a card computes and remembers without errors"),
+    "place": (
+        "switcher",
+        "move a model to a device, and check that nothing changed",
+    ),
+    "run": ("switcher", "start a program so that it uses one card and no other"),
+    "pitfall": ("switcher", "make a common mistake on purpose, and see the fix"),
+    "completion": ("manual", "complete commands with Tab in your shell"),
+    "manual": ("manual", "print the manual page"),
+    "serve": ("serve", "answer another PC that reaches this one over ssh"),
 }
-# The files of the commands that have none of their own name.
-_FAMILIES = {
-    "doctor": "devices", "standard": "bench", "explain": "memory", "place": "switcher",
-    "run": "switcher", "pitfall": "switcher", "completion": "manual",
-}  # fmt: skip
 # The reader has closed the pipe, as “| head” does. Windows reports "invalid argument" for it.
 _PIPE_CLOSED = (errno.EPIPE, errno.EINVAL)
 # The codec error handler that replaces characters which a terminal cannot show.
@@ -157,7 +158,7 @@ def build_parser(arguments: Sequence[str] = (), program: str = "") -> CommandPar
         help="use the devices of another PC: HOST as after ssh, NAME is what results call it",
     )  # fmt: skip
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, summary in COMMANDS.items():
+    for name, (_, summary) in COMMANDS.items():
         command_parser = commands.add_parser(name, help=summary, allow_abbrev=False)
         if name in arguments:
             command_named(name).fill(command_parser)
@@ -165,8 +166,8 @@ def build_parser(arguments: Sequence[str] = (), program: str = "") -> CommandPar
 
 
 def command_named(name: str) -> Command:
-    """Import a command, from the file of its family or the one that has its name."""
-    command: Command = import_module(f"gpu_studio.cli.{_FAMILIES.get(name, name)}").COMMANDS[name]
+    """Import a command with the file of its family."""
+    command: Command = import_module(f"gpu_studio.cli.{COMMANDS[name][0]}").COMMANDS[name]
     return command
 
 
