@@ -20,8 +20,8 @@ from gpu_studio.cli.command import (
     Option,
     WrongUseError,
     command,
-    did_you_mean,
     group,
+    no_such,
 )
 from gpu_studio.cli.output import (
     TerminalTable,
@@ -440,10 +440,8 @@ def _find_workload(description: EngineDescribed, name: str) -> WorkloadDescripti
     """Return the workload of this name."""
     found = next((one for one in description.workloads if one.name == name), None)
     if found is None:
-        names = ", ".join(one.name for one in description.workloads)
-        known = [*(one.name for one in description.workloads), *COMMANDS["bench"].parts]
-        near = did_you_mean(name, known)
-        raise WrongUseError(f"There is no workload “{name[:40]}”: choose {names}.{near}")
+        names = (one.name for one in description.workloads)
+        raise no_such("workload", name, names, COMMANDS["bench"].parts)
     if found.skipped:
         raise StudioError(FailureKind.BAD_REQUEST, f"{found.name} cannot run here: {found.skipped}")
     return found

@@ -33,6 +33,20 @@ def did_you_mean(word: str, names: Iterable[str]) -> str:
     return f" Did you mean “{near[0]}”?" if near else ""
 
 
+def no_such(what: str, name: str, names: Iterable[str], also: Iterable[str] = ()) -> WrongUseError:
+    """Return the error about a name that is none.
+
+    Args:
+        what: what it should name, as in “workload”.
+        name: what was typed.
+        names: those that there are.
+        also: other words that may have been meant.
+    """
+    known = [*names]
+    near = did_you_mean(name, [*known, *also])
+    return WrongUseError(f"There is no {what} “{name[:40]}”: choose {', '.join(known)}.{near}")
+
+
 class CommandParser(argparse.ArgumentParser):
     """A parser whose errors are one line, without the usage text.
 

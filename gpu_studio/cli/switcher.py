@@ -19,8 +19,8 @@ from gpu_studio.cli.command import (
     Option,
     WrongUseError,
     command,
-    did_you_mean,
     group,
+    no_such,
 )
 from gpu_studio.cli.output import TerminalTable, give, note, print_line
 from gpu_studio.cli.pc import TARGET, addresses, read_inventory, started_engine
@@ -70,10 +70,7 @@ def _move(options: argparse.Namespace, log_path: Path) -> int:
     """
     model, names = options.model, [one.name for one in MODELS]
     if model not in names:
-        raise WrongUseError(
-            f"“{model[:60]}” is not a model. The models are {', '.join(names)}."
-            f"{did_you_mean(model, names)}"
-        )
+        raise no_such("model", model, names)
     moves = [
         PlaceModel(model=model, device=device, dtype=options.dtype)
         for device in (options.device, *options.then)
@@ -191,10 +188,9 @@ class _PitfallPrinter(Printer):
 
 def _find(name: str, description: EngineDescribed) -> pitfalls.PitfallDescription:
     known = {pitfall.name: pitfall for pitfall in description.pitfalls}
-    if name in known:
-        return known[name]
-    near = did_you_mean(name, known)
-    raise WrongUseError(f"There is no pitfall “{name[:40]}”: choose {', '.join(known)}.{near}")
+    if name not in known:
+        raise no_such("pitfall", name, known)
+    return known[name]
 
 
 def _pitfall_lines(
