@@ -14,7 +14,7 @@ from gpu_studio.core.messages.own_code_messages import (
 )
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.pages import BENCHMARK, RACE, RUN, Destination
+from gpu_studio.model.pages import BENCHMARK, LESSONS, RACE, RUN, Destination
 from tests.driving.benchmark import headline, wait_over
 from tests.driving.window import click, find, sees, text
 from tests.fakes.descriptions import matmul
@@ -32,7 +32,9 @@ OPENED = [OwnCodePrinted(text="hello\x1b\n"), OwnCodeOpened(workload=WORKLOAD, c
 def answers(_engine, request):
     for event in run_events(request):
         if isinstance(event, RunFinished):
-            details = msgspec.structs.replace(event.details, findings=("Line 3 copies.",))
+            details = msgspec.structs.replace(
+                event.details, findings=("Line 3 copies.",), lessons=("starved_gpu",)
+            )
             event = msgspec.structs.replace(event, details=details)
         yield event
 
@@ -120,6 +122,15 @@ def test_its_first_run_can_be_stopped_and_another_workload_follows(
     wait_done(qtbot, ready)
     assert {run.code for run in asked(opening, RunWorkload)} == {None}
     assert studio.settings.choices.workload == "matmul"
+
+
+def test_the_lesson_about_a_pitfall_is_a_click_away(qtbot, ready, opening, script, studio):
+    drop(qtbot, ready, script)
+    click(ready, "benchmark.run")
+    wait_done(qtbot, ready)
+    with qtbot.waitSignal(studio.destination_wanted) as wanted:
+        click(ready, "benchmark.own.lesson.starved_gpu")
+    assert wanted.args == [Destination(page=LESSONS, lesson="starved_gpu")]
 
 
 def test_it_can_race_once_it_has_run(qtbot, ready, opening, script, studio):

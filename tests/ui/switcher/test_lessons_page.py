@@ -13,7 +13,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.pitfall_messages import PitfallOutcome, RunPitfall
 from gpu_studio.core.switcher.pitfall_words import ChangedLine
 from gpu_studio.engine.pitfalls.registry import PITFALLS as EVERY_PITFALL
-from gpu_studio.model.pages import LESSONS, SWITCHER
+from gpu_studio.model.pages import LESSONS, SWITCHER, Destination
 from gpu_studio.ui.result_bars import ResultBars
 from gpu_studio.ui.switcher.lessons_page import ChangedCode
 from tests.driving.window import choose_row, click, entries, find, numbers, text
@@ -41,6 +41,12 @@ def test_the_page_is_made_when_it_is_first_shown(tab):
     tab.pages.go_to(LESSONS)
     assert find(tab, "switcher.lab").isVisible()
     assert not find(tab, "switcher.cards").isVisible()
+
+
+def test_another_page_opens_a_lesson(tab):
+    last = PITFALLS[-1]
+    tab.go_to(Destination(page=LESSONS, lesson=last.name))
+    assert text(tab, "switcher.lab.title") == last.title
 
 
 def test_broken_why_and_fixed(lab, engines, studio, qtbot):
