@@ -24,7 +24,6 @@ from torch.utils.benchmark import Timer
 from gpu_studio.core.statistics import median_interval
 from gpu_studio.engine import stopwatch
 from gpu_studio.engine.benchmark.timing import BATCH_S, stopwatch_for
-from gpu_studio.engine.own_code.stand_in import TURN
 from gpu_studio.engine.own_code.workload import own_workload
 from gpu_studio.engine.workloads.case import Case
 from tests.engine.own_code.codes import codes_of
@@ -62,9 +61,7 @@ def ratios_of(code, clock) -> list[float]:
                     call()
                 pair_s[0] = watch.time(call.function, calls)[0] / calls
             else:
-                TURN.device = CPU
                 pair_s[1] = timer.timeit(calls).mean
-                TURN.device = None
         ratios.append(pair_s[0] / pair_s[1])
     return ratios
 

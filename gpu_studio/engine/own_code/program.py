@@ -22,7 +22,7 @@ from gpu_studio.engine.device import accelerator, accelerator_of, first_card
 from gpu_studio.engine.own_code import stand_in
 from gpu_studio.engine.own_code.errors import explained, no_python
 from gpu_studio.engine.own_code.limits import NAME, PRINTS, WATCH, threads_left
-from gpu_studio.engine.own_code.rewriting import DEVICE, Rewritten, compiled
+from gpu_studio.engine.own_code.rewriting import CARDS, DEVICE, Rewritten, compiled
 from gpu_studio.engine.workloads.call import FunctionCall
 
 if TYPE_CHECKING:
@@ -86,7 +86,6 @@ class OwnProgram:
         Raises:
             StudioError: it failed; the sentence names the line.
         """
-        stand_in.install()
         WATCH.calls += 1
         if not self.has_work:
             return ProgramCall(self, device, self._statements(device, size))
@@ -117,7 +116,8 @@ class OwnProgram:
         module = ModuleType(name)
         sys.modules[_MODULE] = module  # a dataclass looks for its module
         word = stand_in.DeviceWord(device)
-        module.__dict__.update({DEVICE: word, "device": word, "torch": torch, "__file__": NAME})
+        given = {DEVICE: word, CARDS: stand_in.Cards(device), "device": word, "torch": torch}
+        module.__dict__.update(given, __file__=NAME)
         return module.__dict__
 
     def _statements(self, device: torch.device, size: int) -> Callable[[], dict[str, Any]]:
@@ -146,15 +146,11 @@ class OwnProgram:
         return ProgramCall(self, device, function)()
 
     def watched(self, device: torch.device, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that counts its calls, and says its errors with their line.
-
-        Where the code asks `torch.cuda`, it meets the device.
-        """
+        """Return a function that counts its calls, and says its errors with their line."""
         is_other = accelerator().count() > 1 and device.index not in (None, first_card())
 
         def call(*arguments: Any) -> Any:
             WATCH.calls += 1
-            stand_in.TURN.device = device
             try:
                 if not is_other:
                     return function(*arguments)
@@ -162,8 +158,6 @@ class OwnProgram:
                     return function(*arguments)
             except BaseException as error:
                 reason = explained(error)
-            finally:
-                stand_in.TURN.device = None
             raise reason from None
 
         return call

@@ -1,8 +1,9 @@
-"""Lines of Python rewritten, so that a card's name in them is the device that is being timed.
+"""Lines of Python rewritten, so that a card in them is the device that is being timed.
 
 Scripts name their device in four ways: as a text (``"cuda"``, ``f"cuda:{i}"``), as a choice
 (``"cuda" if torch.cuda.is_available() else "cpu"``), as a number (``.to(0)``), or one after the
-other, to compare them. Numbers of lines stay as they are, so that errors name the user's own.
+other, to compare them. ``torch.cuda``, ``.cuda()`` and `DataParallel` are replaced as well. Numbers
+of lines stay as they are, so that errors name the user's own.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 DEVICE = "__gpu_studio_device__"
 """The name that stands for the device being timed."""
+CARDS = "__gpu_studio_cards__"
+"""The name that stands for `torch.cuda`."""
 _CARD = re.compile(r"(cuda|xpu|mps)(:(\d+|%[ds]|\{\w*\})?)?")
 _CPU = re.compile(r"cpu(:0)?")
 _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
@@ -194,6 +197,30 @@ class _Named(ast.NodeTransformer):
     def __init__(self, *, is_compared: bool) -> None:
         self.line = 0
         self._is_compared = is_compared
+        self._torch = {"torch"}
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        is_module = isinstance(node.value, ast.Name) and node.value.id in self._torch
+        return _cards(node) if is_module and node.attr == "cuda" else self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> ast.AST | list[ast.stmt]:
+        self._torch.update(one.asname for one in node.names if one.name == "torch" and one.asname)
+        named = {one.asname: None for one in node.names if one.name == "torch.cuda" and one.asname}
+        return [node, *(_named_cards(node, str(name)) for name in named)]
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | list[ast.stmt]:
+        """Take what is imported from `torch.cuda` from what stands for it."""
+        if node.module not in ("torch", "torch.cuda"):
+            return node
+        names = [one for one in node.names if node.module == "torch.cuda" or one.name == "cuda"]
+        kept = [one for one in node.names if one not in names and one.name != "*"]
+        given = [
+            _named_cards(node, one.asname or one.name, "" if one.name == "cuda" else one.name)
+            for one in names
+            if one.name != "*"
+        ]
+        left = [ast.copy_location(ast.ImportFrom(node.module, kept, 0), node)] if kept else []
+        return [*left, *given] if given else node
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         is_cpu = self._is_compared and _is_text(node, _CPU)
@@ -226,6 +253,11 @@ class _Named(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         called = getattr(node.func, "attr", getattr(node.func, "id", ""))
         first = node.args[0] if node.args else None
+        if called == "DataParallel":
+            node.func = _cards(node.func, "parallel")
+        elif called == "cuda" and isinstance(node.func, ast.Attribute):
+            node.args[:0] = [node.func.value]
+            node.func = _cards(node.func, "moved")
         if called == "format" and _begins([getattr(node.func, "value", node.func)]):
             return self._device(node)
         if called == "device" and first is not None and _is_text(first, _CARD):
@@ -251,6 +283,19 @@ class _Named(ast.NodeTransformer):
         self.line = self.line or getattr(node, "lineno", 0)
         name = ast.copy_location(ast.Name(DEVICE, ast.Load()), node)
         return ast.fix_missing_locations(name)
+
+
+def _cards(node: ast.AST, name: str = "") -> ast.expr:
+    """Return what stands for `torch.cuda`, or a part of it, in the place of an expression."""
+    cards: ast.expr = ast.Name(CARDS, ast.Load())
+    made = ast.Attribute(cards, name, ast.Load()) if name else cards
+    return ast.fix_missing_locations(ast.copy_location(made, node))
+
+
+def _named_cards(node: ast.stmt, name: str, part: str = "") -> ast.stmt:
+    """Return a line that gives a name to that."""
+    made = ast.Assign([ast.Name(name, ast.Store())], _cards(node, part))
+    return ast.fix_missing_locations(ast.copy_location(made, node))
 
 
 def _begins(values: Sequence[ast.AST]) -> bool:

@@ -1,16 +1,13 @@
-"""`torch.cuda` and ``.cuda()`` meet the device being timed while a user's code runs.
+"""What a user's code meets in the place of a card's name and of `torch.cuda`.
 
 On the CPU's side, a script finds one "card" there, which is the CPU: what it asks of
 `torch.cuda` (a name, an amount of memory, a wait, a stream) is answered for the CPU. On a card's
-side it finds PyTorch's own functions. They are replaced once; the engine's own calls, outside a
-user's code, always reach the originals.
+side it finds PyTorch's own functions. Nothing of PyTorch is replaced.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import sys
 import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -48,21 +45,6 @@ class DeviceWord(str):
         return not self == other
 
     __hash__ = str.__hash__
-
-
-class CodesTurn:
-    """Whose turn it is; None outside a user's code.
-
-    An object, since it costs ten times as long to set an attribute of a class.
-    """
-
-    __slots__ = ("device",)
-
-    def __init__(self) -> None:
-        self.device: torch.device | None = None
-
-
-TURN = CodesTurn()
 
 
 def _nothing(*_: object, **__: object) -> None:
@@ -143,84 +125,40 @@ _INSTEAD: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def _answering(name: str, original: Any) -> Any:
-    """Return what answers now: PyTorch itself, the CPU, or the module of another maker's cards."""
-    side = TURN.device
-    if side is None or side.type == "cuda":
-        return original
-    instead = _INSTEAD[name]
-    return instead if is_cpu(side.type) else getattr(getattr(torch, side.type), name, instead)
+class Cards:
+    """What stands in a script for `torch.cuda`.
+
+    Args:
+        device: the side.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the cards of a side have: PyTorch's own, or else the CPU's answer."""
+        module = None if is_cpu(self._device.type) else getattr(torch, self._device.type, None)
+        found = getattr(module, name, None) or _INSTEAD.get(name)
+        return getattr(torch.cuda, name) if found is None else found
+
+    def moved(self, value: Any, *_: object, non_blocking: bool = False, **__: object) -> Any:
+        """Move a tensor or a model, as its ``cuda()`` does."""
+        word, options = str(self._device), {"non_blocking": True} if non_blocking else {}
+        return value.to(word, **options)
+
+    def parallel(self, module: torch.nn.Module, *_: object, **__: object) -> torch.nn.Module:
+        """Return a model on all cards of a side, which is one."""
+        if is_cpu(self._device.type):
+            return _OnCpu(module)
+        return torch.nn.DataParallel(module, device_ids=[self._device.index or 0])
 
 
-def _choosing(name: str, original: Any) -> Any:
-    """Return what calls the one of several that answers now."""
+class _OnCpu(torch.nn.Module):
+    """`DataParallel` without a card."""
 
-    @functools.wraps(original)
-    def called(*args: Any, **options: Any) -> Any:
-        asking = sys._getframe(1).f_globals.get("__name__", "")
-        # PyTorch's own parts, as its compiler, ask for what is really there.
-        is_inner = asking == "torch.cuda" or asking.startswith("torch._")
-        return (original if is_inner else _answering(name, original))(*args, **options)
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.module = module
 
-    return called
-
-
-def _chosen_class(name: str, original: Any) -> Any:
-    """As `_choosing`, of a class: what PyTorch derives from it or asks `isinstance` goes on."""
-
-    class Meta(type(original)):  # type: ignore[misc]
-        def __call__(cls, *args: Any, **options: Any) -> Any:
-            made = _answering(name, original) if cls is Chosen else super().__call__
-            return made(*args, **options)
-
-        def __instancecheck__(cls, it: object) -> bool:
-            return isinstance(it, original) if cls is Chosen else type.__instancecheck__(cls, it)
-
-    class Chosen(original, metaclass=Meta):  # type: ignore[misc]
-        pass
-
-    Chosen.__name__ = original.__name__
-    return Chosen
-
-
-def _to_side(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    def cuda(tensor: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
-        side = TURN.device
-        if side is None:
-            return original(tensor, *args, **options)
-        return tensor.to(side, non_blocking=bool(options.get("non_blocking", False)))
-
-    return cuda
-
-
-def _first_kind(original: Callable[[], str | None]) -> Callable[[], str | None]:
-    def kind() -> str | None:
-        side = TURN.device
-        return original() if side is None else None if is_cpu(side.type) else side.type
-
-    return kind
-
-
-def _indices(original: Callable[[], list[int]]) -> Callable[[], list[int]]:
-    def indices() -> list[int]:
-        side = TURN.device
-        return original() if side is None or side.index is None else [side.index]
-
-    return indices
-
-
-@functools.cache
-def install() -> None:
-    """Replace PyTorch's functions in this process; does nothing the second time."""
-    for name in _INSTEAD:
-        original = getattr(torch.cuda, name, None)
-        if original is not None:
-            choose = _chosen_class if isinstance(original, type) else _choosing
-            setattr(torch.cuda, name, choose(name, original))
-    torch.Tensor.cuda = _to_side(torch.Tensor.cuda)  # type: ignore[method-assign]
-    module = sys.modules[torch.nn.DataParallel.__module__]
-    for name, change in (
-        ("_get_available_device_type", _first_kind), ("_get_all_device_indices", _indices),
-    ):  # fmt: skip
-        if hasattr(module, name):
-            setattr(module, name, change(getattr(module, name)))
+    def forward(self, *args: Any, **options: Any) -> Any:
+        return self.module(*args, **options)

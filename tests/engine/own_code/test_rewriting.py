@@ -1,14 +1,21 @@
 """Lines that name a card, run for any device."""
 
-import pytest
+from types import SimpleNamespace
 
-from gpu_studio.engine.own_code.rewriting import DEVICE, Rewritten, compiled
+import pytest
+import torch
+
+from gpu_studio.engine.own_code.rewriting import CARDS, DEVICE, Rewritten, compiled
+
+ASKED = SimpleNamespace(
+    Event="event", moved=lambda *values, **_: ("moved", *values), parallel=lambda model: [model]
+)
 
 
 def values(text: str, device: str = "here", size: int | None = None) -> dict[str, object]:
     """Return what some lines leave: each function in them returns what it is called with."""
     parts = Rewritten(text, "code")
-    space: dict[str, object] = {DEVICE: device, "moved": []}
+    space: dict[str, object] = {DEVICE: device, CARDS: ASKED, "moved": []}
     exec(compiled(parts.whole, "code", size), space)
     return space
 
@@ -23,6 +30,31 @@ def values(text: str, device: str = "here", size: int | None = None) -> dict[str
 )  # fmt: skip
 def test_each_way_to_name_a_card_is_the_device(written):
     assert values(f"x = {written}")["x"] == "here"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "import torch\nx = torch.cuda.Event", "import torch as t\nx = t.cuda.Event",
+        "import torch.cuda as cards\nx = cards.Event", "from torch import cuda\nx = cuda.Event",
+        "from torch import cuda as cards, ones\nx = cards.Event",
+        "from torch.cuda import Event as Moment\nx = Moment",
+    ],
+)  # fmt: skip
+def test_each_way_to_ask_pytorch_about_cards_is_answered_for_the_device(written):
+    assert values(written)["x"] == "event"
+
+
+def test_other_parts_of_pytorch_stay():
+    space = values(
+        "import torch\nfrom torch.cuda.amp import autocast\nx = torch.backends.cuda.matmul"
+    )
+    assert space["x"] is torch.backends.cuda.matmul
+
+
+def test_a_model_is_moved_and_copied_to_the_device():
+    assert values("m = 5\nx = m.cuda(0, non_blocking=True)")["x"] == ("moved", 5, 0)
+    assert values("from torch import nn\nx = nn.DataParallel(7)")["x"] == [7]
 
 
 def test_other_texts_and_the_cpu_stay():
