@@ -5,11 +5,20 @@ import msgspec
 import pytest
 
 from gpu_studio.core import messages, protocol
-from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.engine import EngineEnvironment, describe_exit
+from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory, RunMemoryExperiment
 from gpu_studio.core.messages.message import Event, LastEvent, Request
-from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunStopped, RunWorkload
+from gpu_studio.core.messages.run_messages import (
+    RunFailed,
+    RunFinished,
+    RunInTurns,
+    RunStarted,
+    RunStopped,
+    RunWorkload,
+)
+from gpu_studio.core.parameter import parameters_of, refusal_of
 from gpu_studio.core.protocol import fingerprint, protocol_version
 
 _RUN = RunWorkload(workload="matmul", device="cpu", size=8, dtype="float32", run_id="1")
@@ -85,3 +94,93 @@ def test_words_that_differ_have_another_fingerprint():
 def test_the_version_is_of_the_messages_and_short():
     assert len(protocol_version()) < 30
     assert "-" in protocol_version()
+
+
+def request(**changes: object) -> RunWorkload:
+    asked = RunWorkload(run_id="1", workload="matmul", device="cpu", size=64, dtype="float32")
+    return msgspec.structs.replace(asked, **changes)
+
+
+def test_a_request_has_every_setting_and_a_result_those_that_decide_it() -> None:
+    names = {one.name for one in parameters_of(RunWorkload)}
+    assert {"cold", "transfers", "sustained", "time", "naive", "stop_early"} <= names
+    assert parameters_of(RunStarted) == parameters_of(RunWorkload)
+    decisive = {one.name for one in parameters_of(RunFinished)}
+    assert {"cold", "transfers", "sustained"} <= decisive < names
+    assert all(one.words for one in parameters_of(RunFinished))
+    assert "time" in {one.name for one in parameters_of(RunWorkload, "race")} < names
+
+
+def test_a_setting_knows_its_field_and_the_field_s_default() -> None:
+    for one in parameters_of(RunWorkload):
+        assert getattr(request(), one.field) == one.default
+        assert one.value_of(False) == one.default or not one.is_switch
+        assert one.default in one.offered
+        assert not one.is_on(request())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"budget_s": 0.0}, "“0” is out of range. Choose more than 0 and at most 3600 s."),
+        ({"budget_s": float("nan")}, "nan"),
+        ({"budget_s": 3601.0}, "3600"),
+        ({"cache": "warm"}, "Choose hot or cold."),
+    ],
+)
+def test_a_refusal_names_the_choice_its_value_and_what_is_allowed(
+    changes: dict[str, object], words: str
+) -> None:
+    sentence = refusal_of(request(**changes))
+    assert words in sentence
+    assert sentence.startswith(("Time per run: ", "Cold cache: "))
+
+
+def test_what_can_be_is_not_refused() -> None:
+    assert refusal_of(request()) == ""
+    assert refusal_of(request(budget_s=3600.0, cache="cold", stop_at_relative_interval=10.0)) == ""
+
+
+def test_an_expected_failure_is_its_sentence_and_no_trace():
+    failure = failure_from(StudioError(FailureKind.TOO_LARGE, "Too large for this PC."))
+    assert (failure.kind, failure.message) == (FailureKind.TOO_LARGE, "Too large for this PC.")
+    assert failure.traceback_text == ""
+
+
+def test_an_unexpected_failure_is_one_line_for_people_and_its_trace_for_the_log():
+    try:
+        raise ValueError("first line\nsecond line " + "x" * 1000)
+    except ValueError as error:
+        failure = failure_from(error)
+    assert failure.kind is FailureKind.INTERNAL
+    assert failure.message == "ValueError: first line"
+    assert "Traceback" in failure.traceback_text
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "sentence"),
+    [
+        (None, "stopped answering"),
+        (-9, "ran out of memory (RAM)"),
+        (137, "ran out of memory (RAM)"),
+        (-6, "signal 6"),
+        (3, "exit code 3"),
+    ],
+)
+def test_an_engines_end_in_words(exit_code: int | None, sentence: str) -> None:
+    assert sentence in describe_exit(exit_code)
+
+
+def test_nothing_chosen_sets_the_order_of_the_cards_alone():
+    assert EngineEnvironment().variables() == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+
+def test_no_card_visible_is_a_choice():
+    assert EngineEnvironment(visible_devices="").variables()["CUDA_VISIBLE_DEVICES"] == ""
+
+
+def test_an_allocator_s_configuration_leaves_no_other_beside_it():
+    chosen = EngineEnvironment(allocator_configuration="max_split_size_mb:64").variables()
+    assert chosen["PYTORCH_CUDA_ALLOC_CONF"] == "max_split_size_mb:64"
+    # torch 2.9 and newer read this name as well: a user's own value must not be left in it.
+    assert chosen["PYTORCH_ALLOC_CONF"] == "max_split_size_mb:64"

@@ -1,24 +1,39 @@
 """The runs of a plan, one after the other."""
 
-from __future__ import annotations
+from collections.abc import Iterator
+from typing import Any
 
-from typing import TYPE_CHECKING
-
+import msgspec
 import pytest
+from PySide6.QtCore import QTimer
+from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.benchmark.plan import Sweep
-from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.core.notice import Notice
+from gpu_studio.core.benchmark.run import RunState
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
+from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
+from gpu_studio.core.messages.run_messages import RunFailed, RunPhaseChanged, RunWorkload
+from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.model.benchmark.benchmark import REST_S, Benchmark
 from gpu_studio.model.run_queue import WorkState
-from tests.fakes.pc import gt_1030
-from tests.model.benchmark.plans import held, hold_the_last, plan, wait_over, wait_paused
-
-if TYPE_CHECKING:
-    from pytestqt.qtbot import QtBot
-
-    from gpu_studio.model.benchmark.benchmark import Benchmark
-    from gpu_studio.model.studio import Studio
-    from tests.fakes.scripted_engine import Engines
+from gpu_studio.model.studio import Studio
+from tests.fakes.descriptions import described, described_with_cuda, elementwise
+from tests.fakes.pc import gt_1030, gt_1030_card, rtx_3060_card, two_cards
+from tests.fakes.run_answers import batch, finished, run_events, started
+from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
+from tests.model.benchmark.plans import (
+    FATAL,
+    TOO_LARGE,
+    at,
+    held,
+    hold_the_last,
+    plan,
+    states,
+    wait_over,
+    wait_paused,
+)
 
 
 def test_a_plan_runs_every_combination_with_devices_side_by_side(
@@ -95,3 +110,240 @@ def test_a_sweep_that_was_stopped_asks_for_nothing_more(
     benchmark.stop()
     qtbot.waitUntil(lambda: not benchmark.state.is_busy)
     assert len(benchmark.runs) == 4
+
+
+@pytest.mark.parametrize("deaf", [False, True])
+def test_a_stop_ends_the_plan_and_keeps_the_samples(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines, ready_studio: Studio, deaf: bool
+) -> None:
+    if deaf:
+        ready_studio.session._patience.wait_ms = 1
+    engines.scripts[RunWorkload] = held(deaf=deaf)
+    benchmark.start(plan(64, 128, 256))
+    wait_paused(qtbot, engines, benchmark)
+    benchmark.stop()
+    assert (benchmark.state, benchmark.sentence) == (WorkState.STOPPING, "Stopping…")
+    benchmark.stop()
+    wait_over(qtbot, benchmark)
+    (run,) = benchmark.runs
+    assert run.state is RunState.STOPPED
+    assert len(run.series) == 8
+    assert benchmark.notice.sentence.startswith("Stopped: 0 of 3 runs finished.")
+    assert benchmark.notice.tone is Tone.PLAIN
+    assert (benchmark.results, benchmark.progress) == ([], 1.0)
+
+
+def test_a_stop_of_a_run_that_has_not_begun(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines, ready_studio: Studio
+) -> None:
+    engines.scripts[ReadMemory] = [Pause(), MemoryRead(device="cpu", taken_at_s=0.0)]
+    ready_studio.session.submit(ReadMemory(device="cpu"))
+    qtbot.waitUntil(lambda: engines.latest.paused.is_set())
+    benchmark.start(plan(64, 128))
+    benchmark.stop()
+    assert benchmark.state is WorkState.IDLE
+    assert states(benchmark) == [RunState.STOPPED]
+    engines.latest.go()
+    qtbot.waitUntil(lambda: ready_studio.session.state.is_idle)
+    assert not any(isinstance(request, RunWorkload) for request in engines.requests)
+
+
+def test_a_refusal_is_a_row_and_the_plan_goes_on(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = at(
+        128, lambda request: RunFailed(run_id=request.run_id, failure=TOO_LARGE)
+    )
+    benchmark.start(plan(64, 128, 256))
+    wait_over(qtbot, benchmark)
+    assert states(benchmark) == [RunState.FINISHED, RunState.FAILED, RunState.FINISHED]
+    assert benchmark.runs[1].failure == TOO_LARGE
+    assert benchmark.notice.sentence.startswith("Done: 2 of 3 runs finished. 1 could not run")
+    assert benchmark.notice.tone is Tone.FAILURE
+
+
+@pytest.mark.parametrize(
+    ("ending", "sentence"),
+    [
+        (EngineEnded(exit_code=-11), "PyTorch crashed (signal 11)"),
+        (lambda request: RunFailed(run_id=request.run_id, failure=FATAL), "illegal memory access"),
+        (RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, "No engine.")), "No engine."),
+    ],
+)
+def test_the_end_of_the_engine_ends_the_plan_and_keeps_the_results(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines, ready_studio: Studio,
+    ending: Any, sentence: str,
+) -> None:  # fmt: skip
+    engines.scripts[RunWorkload] = at(128, ending)
+    benchmark.start(plan(64, 128, 256))
+    wait_over(qtbot, benchmark)
+    assert states(benchmark) == [RunState.FINISHED, RunState.FAILED]
+    assert len(benchmark.runs[1].series) == 3
+    assert sentence in benchmark.notice.sentence
+    assert "kept. Press Run" in benchmark.notice.sentence
+    assert benchmark.notice.tone is Tone.FAILURE
+    # and Run goes on with the new engine
+    qtbot.waitUntil(lambda: ready_studio.session.state.is_idle)
+    benchmark.start(plan(256))
+    assert benchmark.notice.sentence == ""
+    wait_over(qtbot, benchmark)
+    assert states(benchmark)[-1] is RunState.FINISHED
+
+
+def test_a_fresh_engine_asked_for_elsewhere_ends_the_plan(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines, ready_studio: Studio
+) -> None:
+    engines.scripts[RunWorkload] = held()
+    benchmark.start(plan(64, 128))
+    wait_paused(qtbot, engines, benchmark)
+    ready_studio.session.restart()
+    wait_over(qtbot, benchmark)
+    assert "started anew" in benchmark.notice.sentence
+    assert "0 of 2 runs finished. Press Run" in benchmark.notice.sentence
+    assert states(benchmark) == [RunState.STOPPED]
+    qtbot.waitUntil(lambda: ready_studio.session.state.is_idle)
+
+
+def test_a_run_that_cannot_begin_is_reported_in_its_workloads_sizes(
+    qtbot: QtBot, engines: Engines, request: pytest.FixtureRequest
+) -> None:
+    pictures = msgspec.structs.replace(elementwise(), size_text="{size} pictures")
+    engines.scripts[DescribeEngine] = [described(workloads=(pictures,))]
+    failed = RunFailed(run_id="run-1", failure=Failure(FailureKind.BAD_REQUEST, "No."))
+    engines.scripts[RunWorkload] = [failed]
+    benchmark: Benchmark = request.getfixturevalue("benchmark")
+    benchmark.start(plan(8))
+    wait_over(qtbot, benchmark)
+    assert benchmark.runs[0].size_label.split() == ["8", "pictures"]
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_what_runs_now_is_reported(qtbot: QtBot, benchmark: Benchmark, engines: Engines) -> None:
+    engines.scripts[RunWorkload] = held(expected_call_s=0.1)
+    benchmark.start(plan(512, 1024, devices=("cuda:0",)))
+    assert "waiting for PyTorch" in benchmark.sentence
+    wait_paused(qtbot, engines, benchmark)
+    # 1.5 s of this run are left, and 2 s and a usual setup of the other.
+    sentence = benchmark.sentence.replace("\u202f", " ")
+    assert all(part in sentence for part in ("512 × 512", "GT 1030", "timing", "6 s left"))
+    assert benchmark.progress == pytest.approx(0.25 / 2)
+    assert benchmark.warning == ""
+    benchmark.stop()
+    wait_over(qtbot, benchmark)
+
+
+def test_minutes_are_reported_as_minutes(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = held()
+    benchmark.start(plan(512, budget_s=100.0))
+    wait_paused(qtbot, engines, benchmark)
+    assert benchmark.sentence.endswith("about 2\u202fmin left")
+    benchmark.stop()
+    wait_over(qtbot, benchmark)
+
+
+def test_numbers_change_a_few_times_a_second_however_many_batches_come(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def many(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+        yield started(request)
+        yield RunPhaseChanged(run_id=request.run_id, phase="timing")
+        for index in range(500):
+            yield batch(request, (0.001,), spent_s=index / 1000)
+        yield Pause()
+        yield finished(request, (0.001,))
+
+    # As if all of them came within one turn of the timer, however busy this machine is.
+    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._SOONEST_UPDATE_MS", 1_800_000)
+    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._LATEST_UPDATE_MS", 3_600_000)
+    engines.scripts[RunWorkload] = many
+    changes: list[bool] = []
+    benchmark.plan_changed.connect(lambda: changes.append(True))
+    for timer in benchmark.findChildren(QTimer):
+        timer.setInterval(3_600_000)
+    benchmark.start(plan(64))
+    run = benchmark.running
+    assert run is not None
+    qtbot.waitUntil(lambda: len(run.series) == 500)
+    # its begin, its start and its phase, and nothing for each batch: the timer's turn has not come
+    assert len(changes) == 3
+    for timer in benchmark.findChildren(QTimer):
+        timer.setInterval(1)
+    qtbot.waitUntil(lambda: len(changes) > 3)
+    engines.latest.go()
+    wait_over(qtbot, benchmark)
+    assert not any(timer.isActive() for timer in benchmark.findChildren(QTimer))
+
+
+def test_what_a_run_hands_over_before_a_rest_is_reported_at_once(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lines(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+        assert request.rest_s == REST_S
+        yield started(request)
+        for index in range(5):
+            yield batch(request, (0.001,), spent_s=index / 1000)
+        yield finished(request, (0.001,))
+
+    # As if each line came later than anybody changes text, and the timer never. Qt may round a
+    # coarse timer up: no remaining time is too long.
+    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._SOONEST_UPDATE_MS", -3_600_000)
+    engines.scripts[RunWorkload] = lines
+    changes: list[bool] = []
+    benchmark.plan_changed.connect(lambda: changes.append(True))
+    for timer in benchmark.findChildren(QTimer):
+        timer.setInterval(3_600_000)
+    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._LATEST_UPDATE_MS", 3_600_000)
+    benchmark.start(plan(64))
+    wait_over(qtbot, benchmark)
+    # its begin, its start, its five lines and its end
+    assert len(changes) == 8
+
+
+FIRST, SECOND = gt_1030_card().identity, rtx_3060_card().identity
+
+
+@pytest.fixture
+def measured(qtbot: QtBot, with_cuda: Engines, engines: Engines, benchmark: Benchmark) -> Benchmark:
+    """A benchmark with a run on the CPU and on each of two cards."""
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(request)
+    benchmark.start(plan(64, devices=("cpu", "cuda:0", "cuda:1")))
+    wait_over(qtbot, benchmark)
+    assert [run.card for run in benchmark.runs] == ["cpu", FIRST, SECOND]
+    return benchmark
+
+
+def see(qtbot: QtBot, studio: Studio, engines: Engines, visible: str | None) -> None:
+    """Start an engine that sees some cards, and wait until it is there."""
+    count = 2 if visible is None else 1
+    engines.scripts[DescribeEngine] = [
+        described_with_cuda(device_count=count, visible_devices=visible)
+    ]
+    with qtbot.waitSignal(studio.session.engine_described):
+        studio.session.restart(EngineEnvironment(visible_devices=visible))
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_a_run_follows_its_card_and_never_stands_among_anothers(
+    qtbot: QtBot, ready_studio: Studio, engines: Engines, measured: Benchmark
+) -> None:
+    see(qtbot, ready_studio, engines, SECOND)
+    assert [(run.request.device, run.card) for run in measured.runs] == [
+        ("cpu", "cpu"), ("cuda:0", SECOND),
+    ]  # fmt: skip
+    assert [result.device for result in measured.results] == ["cpu", "cuda:0"]
+    assert "History" in measured.notice.sentence
+    see(qtbot, ready_studio, engines, None)
+    assert [run.request.device for run in measured.runs] == ["cpu", "cuda:1"]
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_a_color_is_the_cards_in_any_number_and_at_the_next_start(
+    qtbot: QtBot, ready_studio: Studio, engines: Engines, measured: Benchmark
+) -> None:
+    board = ready_studio.board
+    assert (board.colors["cuda:0"], board.colors["cuda:1"]) == (0, 1)
+    see(qtbot, ready_studio, engines, SECOND)
+    assert (board.colors["cuda:0"], board.colors[SECOND], board.colors[FIRST]) == (1, 1, 0)
+    assert ready_studio.settings.choices.cards == (FIRST, SECOND)
