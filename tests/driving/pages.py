@@ -3,7 +3,7 @@
 import atexit
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -174,8 +174,17 @@ def open_history(window: QWidget) -> None:
 
 def use(window: QWidget, page: Page) -> None:
     """Bring a page its results, if it has any."""
-    _USES.get(page.title, lambda _window: None)(window)
+    work_of(page)(window)
     go(window, page)
+
+
+def work_of(page: Page) -> Callable[[QWidget], None]:
+    """Return what brings a page its results; the pages of one tab may have it from one work."""
+    return _USES.get(page.title, _nothing)
+
+
+def _nothing(_window: QWidget) -> None:
+    """Leave a page that has no results as it is."""
 
 
 def use_everything(window: QWidget) -> None:
