@@ -69,9 +69,7 @@ def test_sensors_there_that_never_answer_are_not_this_pcs_card(on, play, monkeyp
     assert "this PC" not in error
 
 
-def test_a_file_is_not_placed_there_and_a_model_moves_there_and_back(
-    on, play, tmp_path, monkeypatch, capfd
-):
+def test_a_model_moves_there_and_back(on, play, monkeypatch):
     play(
         """
 from tests.fakes.descriptions import described
@@ -81,12 +79,6 @@ say(encode(described()))
 sys.stdin.read()
 """
     )
-    own = tmp_path / "own.pt"
-    own.write_bytes(b"")
-    assert on("place", str(own), "--device", "cpu") == 2
-    error = capfd.readouterr().err
-    assert "files stay" in error
-    assert "attic" in error
     devices = []
 
     def run(_work, plan, printer, *_):
