@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     )
     from gpu_studio.engine.benchmark.naive_script import NaiveAnswer
     from gpu_studio.engine.sensor import Watch
+    from gpu_studio.engine.verification import Verification
     from gpu_studio.engine.workloads.case import Case, Work
-    from gpu_studio.engine.workloads.proof import Verification
     from gpu_studio.engine.workloads.workload import Workload
 
 

@@ -20,9 +20,9 @@ from gpu_studio.engine.device import accelerator_of, synchronize
 from gpu_studio.engine.own_code.limits import PRINTS, WATCH
 from gpu_studio.engine.own_code.observer import CodeFinding, Observer
 from gpu_studio.engine.own_code.program import open_program
+from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Work
-from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.workload import CPU, Workload
 
 if TYPE_CHECKING:

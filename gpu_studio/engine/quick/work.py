@@ -24,8 +24,8 @@ from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.core.units import format_bytes, format_duration
 from gpu_studio.engine.quick import shaders
 from gpu_studio.engine.quick.compute import BoundShader
-from gpu_studio.engine.rounding import explained_share
 from gpu_studio.engine.stopwatch import CpuStopwatch
+from gpu_studio.engine.verification import explained_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable

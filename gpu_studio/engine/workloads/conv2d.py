@@ -17,9 +17,10 @@ import torch
 from gpu_studio.core.benchmark.workloads import CONV2D
 from gpu_studio.core.units import format_duration
 from gpu_studio.engine.device import accelerator_of, time_once
+from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import TF32, Case, Work, dtype_eps, has_tf32
-from gpu_studio.engine.workloads.proof import Verification, is_coarser, misplaced, seeded
+from gpu_studio.engine.workloads.proof import is_coarser, misplaced, seeded
 from gpu_studio.engine.workloads.workload import Workload, timed_script
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from gpu_studio.core.benchmark.workloads import COPY
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.device import synchronize
+from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.call import Call, FunctionCall
 from gpu_studio.engine.workloads.case import Case, Work
-from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.workload import CPU, Workload, timed_script
 
 _MIB = 1 << 20

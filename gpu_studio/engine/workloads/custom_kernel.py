@@ -24,11 +24,13 @@ from gpu_studio.engine.nvrtc import DriverModule, Nvrtc, why_no_compiler
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.elementwise import Elementwise, crunch_the_numbers
-from gpu_studio.engine.workloads.proof import Verification, verify_rows
+from gpu_studio.engine.workloads.proof import verify_rows
 from gpu_studio.engine.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from gpu_studio.engine.verification import Verification
 
 _NAME = "my_kernel"
 _OPERATIONS = 14

@@ -17,8 +17,8 @@ from gpu_studio.core.benchmark.workloads import DATA_PARALLEL
 from gpu_studio.core.device_name import address_there
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine.device import accelerator, accelerator_of
+from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.case import Case, Work
-from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.replicated import GroupCall, ModuleCall, devices_of
 from gpu_studio.engine.workloads.train_network import (
     CLASSES,

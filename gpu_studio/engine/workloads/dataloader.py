@@ -17,10 +17,10 @@ from gpu_studio.core.benchmark.workloads import DATALOADER
 from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.units import format_bytes, format_duration, format_percent
 from gpu_studio.engine.device import synchronize
+from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.feeding import DATA_SETS, LEARNING_RATE, Feed
-from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.workload import Workload
 
 if TYPE_CHECKING:

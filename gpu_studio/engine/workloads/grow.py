@@ -15,9 +15,9 @@ from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
 from gpu_studio.core.race import gray_scott
 from gpu_studio.core.race.pictures import GROW, wide_height
+from gpu_studio.engine.verification import Verification, within_rounding
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.drawing import Drawing, Picture
-from gpu_studio.engine.workloads.proof import Verification, within_rounding
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,9 +19,9 @@ from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
 from gpu_studio.core.race.pictures import LEARN, lake, wide_height
+from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.case import Case, Work, dtype_eps, product_dtype
 from gpu_studio.engine.workloads.drawing import Drawing, Picture
-from gpu_studio.engine.workloads.proof import Verification
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

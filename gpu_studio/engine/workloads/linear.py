@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpu_studio.core.benchmark.workloads import LINEAR, TINY_LINEAR
+from gpu_studio.engine.verification import Verification, whole_numbers_compared
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.proof import (
     BLOCK_SIDE,
     EXACT_UP_TO,
-    Verification,
     describe_rows,
     fetch_rows,
     misplaced,
     rows_to_check,
     whole_number_factors,
-    whole_numbers_compared,
 )
 from gpu_studio.engine.workloads.workload import TensorWorkload
 

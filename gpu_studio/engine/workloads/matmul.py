@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpu_studio.core.benchmark.workloads import MATMUL
+from gpu_studio.engine.verification import Verification, whole_numbers_compared
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.proof import (
     BLOCK_SIDE,
     EXACT_UP_TO,
-    Verification,
     describe_rows,
     fetch_rows,
     misplaced,
@@ -20,7 +20,6 @@ from gpu_studio.engine.workloads.proof import (
     tiled,
     tiled_rows,
     whole_number_factors,
-    whole_numbers_compared,
 )
 from gpu_studio.engine.workloads.workload import TensorWorkload
 

@@ -15,9 +15,9 @@ import torch
 
 from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.race.pictures import PAINT
+from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.drawing import Drawing, Picture, gradient
-from gpu_studio.engine.workloads.proof import Verification
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,15 +1,14 @@
-"""Verify a device's results: the same operands on every device, and the compared parts."""
+"""Verify a device's results with PyTorch: the same operands on every device, compared by parts."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 import torch
 
-from gpu_studio.engine.rounding import explained_share
+from gpu_studio.engine.verification import Verification, explained_share, within_rounding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,22 +43,6 @@ _LARGEST_LEFT = {
 _LARGEST_RIGHT = 1023
 
 
-class Verification(msgspec.Struct, frozen=True):
-    """Whether a device's result matches the CPU reference, how closely, and the compared parts.
-
-    ``verified`` is None if the work itself was not checked.
-    """
-
-    verified: bool | None
-    finding: str
-    compared: tuple[str, ...]
-
-    @property
-    def sentence(self) -> str:
-        """The whole sentence: ``exact for whole numbers: all of 512 × 512``."""
-        return f"{self.finding}: {' and '.join(self.compared)}"
-
-
 def misplaced(result: torch.Tensor, device: torch.device) -> str:
     """Return an error if a result is on the wrong device; otherwise empty."""
     if result.device == device:
@@ -78,21 +61,6 @@ def is_coarser(result: torch.Tensor) -> bool:
         bool((result == result.to(dtype).to(result.dtype)).all())
         for dtype in shorter.get(result.dtype, ())
     )
-
-
-def within_rounding(off: float, allowed: float, compared: tuple[str, ...]) -> Verification:
-    """Return whether a result is as near to float64 as its rounding allows; NaN is not.
-
-    Args:
-        off: the largest difference of a number.
-        allowed: what rounding explains, in the same unit.
-        compared: the compared parts, in words.
-    """
-    if off <= allowed:
-        if not allowed:
-            return Verification(True, "exact in every bit", compared)
-        return Verification(True, f"within rounding ({allowed:.1e}) of float64", compared)
-    return Verification(False, f"off by up to {off:.1e}; rounding explains {allowed:.1e}", compared)
 
 
 def seeded() -> torch.Generator:
@@ -192,24 +160,6 @@ def verify_rows(
         finding = f"all numbers together are off by {share:.1e}; rounding explains {explained:.1e}"
         return Verification(False, finding, compared)
     return each
-
-
-def whole_numbers_compared(
-    found: NDArray[np.float64], expected: NDArray[np.float64], what: str, compared: str
-) -> Verification:
-    """Return whether whole numbers are exact, which they are in any order of additions.
-
-    Args:
-        found: the device's.
-        expected: the reference's.
-        what: their name: ``sums``.
-        compared: the compared parts, in words.
-    """
-    wrong = int(np.count_nonzero(found != expected))
-    finding = "exact for whole numbers"
-    if wrong:
-        finding = f"{wrong} of {expected.size} {what} of whole numbers are wrong"
-    return Verification(not wrong, finding, (compared,))
 
 
 def whole_number_factors(

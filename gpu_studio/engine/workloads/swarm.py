@@ -17,9 +17,9 @@ import torch
 from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
 from gpu_studio.core.race.pictures import SWARM, WIDE, wide_height
+from gpu_studio.engine.verification import Verification, within_rounding
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.drawing import Drawing, Picture, gradient
-from gpu_studio.engine.workloads.proof import Verification, within_rounding
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,9 +14,9 @@ import torch
 
 from gpu_studio.core.benchmark.workloads import TRAIN_STEP
 from gpu_studio.core.device_name import wait_line
+from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work, dtype_eps, product_dtype
-from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.train_network import (
     CLASSES,
     HIDDEN,

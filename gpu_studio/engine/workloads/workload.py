@@ -10,7 +10,7 @@ import torch
 from gpu_studio.core.device_name import wait_line
 from gpu_studio.engine.workloads.call import Call, TensorCall, TransferringCall
 from gpu_studio.engine.workloads.case import product_dtype
-from gpu_studio.engine.workloads.proof import WHOLE_UP_TO, Verification, verify_rows
+from gpu_studio.engine.workloads.proof import WHOLE_UP_TO, verify_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpu_studio.core.messages.run_messages import WorkloadDescription
+    from gpu_studio.engine.verification import Verification
     from gpu_studio.engine.workloads.case import Case, Work
 
 CPU = torch.device("cpu")

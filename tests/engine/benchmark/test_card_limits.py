@@ -9,9 +9,9 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.placement_messages import PlaceModel
 from gpu_studio.engine.benchmark import admission, run
 from gpu_studio.engine.switcher import placement
+from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.matmul import Matmul
-from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.registry import WORKLOADS, find_workload
 
 CARD = torch.device("cuda", 0)

@@ -15,9 +15,9 @@ from gpu_studio.core.messages.run_messages import (
 )
 from gpu_studio.engine.benchmark import admission, run
 from gpu_studio.engine.dispatcher import Dispatcher
+from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work
-from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.workload import Workload
 from tests.engine.answers import ask, only, run_request
 

@@ -3,8 +3,8 @@ import pytest
 from gpu_studio.core.benchmark.trust import doubts_of
 from gpu_studio.core.messages.run_messages import RunFinished, RunPhaseChanged
 from gpu_studio.engine.benchmark import admission
+from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.elementwise import Elementwise
-from gpu_studio.engine.workloads.proof import Verification
 from tests.engine.answers import ask, only, run_request
 
 

@@ -24,8 +24,8 @@ from gpu_studio.core.protocol import decode_event, encode
 from gpu_studio.core.race.side import RaceTrack
 from gpu_studio.engine.benchmark.race_timing import RaceTiming, fitting_steps
 from gpu_studio.engine.dispatcher import Dispatcher
+from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.learn import LearnDrawing
-from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.registry import find_picture
 from tests.engine.answers import ask, only, run_request
 
