@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import RunWorkload
     from gpu_studio.engine.sensor import Watch
     from gpu_studio.engine.stopwatch import Stopwatch
-    from gpu_studio.engine.workloads.drawing import Drawing
+    from gpu_studio.engine.workloads.call import Drawing
 
 _POLL_PERIOD_S = 0.1
 _LINE_PERIOD_S = _FRAME_PERIOD_S = 1 / 20

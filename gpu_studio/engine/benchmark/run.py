@@ -54,7 +54,7 @@ from gpu_studio.engine.own_code.picture import own_picture
 from gpu_studio.engine.own_code.workload import own_workload
 from gpu_studio.engine.sensor import CardWatch, CpuWatch, HeatLog
 from gpu_studio.engine.threads import cpu_threads
-from gpu_studio.engine.workloads.drawing import Drawing
+from gpu_studio.engine.workloads.call import Drawing
 from gpu_studio.engine.workloads.registry import find_picture, find_workload
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import torch
 from gpu_studio.core.packed_frame import CHANNELS, LARGEST_FRAME_SIDE
 from gpu_studio.core.race.pictures import raced_code
 from gpu_studio.engine.own_code.workload import OwnCall, OwnWorkload, seed
-from gpu_studio.engine.workloads.drawing import Drawing
+from gpu_studio.engine.workloads.drawing import TensorDrawing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ class OwnPicture(OwnWorkload):
         return OwnDrawing(self, case)
 
 
-class OwnDrawing(OwnCall, Drawing):
+class OwnDrawing(OwnCall, TensorDrawing):
     """A user's code on its way; it keeps the result of its last run."""
 
     def __init__(self, workload: OwnPicture, case: Case) -> None:

@@ -1,27 +1,24 @@
-"""One call of a workload, ready to be timed, with the findings it has afterwards."""
+"""One call of a workload, ready to be timed, with the findings it has afterwards. No torch here."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import partial
 from typing import TYPE_CHECKING
-
-from gpu_studio.engine.workloads.parts import card_parts_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import torch
+    import numpy as np
+    from numpy.typing import NDArray
 
     from gpu_studio.engine.stopwatch import Stopwatch
-    from gpu_studio.engine.workloads.case import Case
 
 
 class Call(ABC):
     """The timed work: called repeatedly, then asked for its findings, then closed.
 
-    For a plain function see `FunctionCall`, for a function of tensors `TensorCall`. Derive another
-    class for work that holds something (a process, a data set) or has findings.
+    For a plain function see `FunctionCall`, for a function of tensors `workload.TensorCall`. Derive
+    another class for work that holds something (a process, a data set) or has findings.
     """
 
     # Whether several calls may form one sample. An epoch or a call to other processes is a sample.
@@ -94,61 +91,17 @@ class FunctionCall(Call):
         return self._function
 
 
-class TensorCall(FunctionCall):
-    """A function of tensors on the case's device.
+class Drawing(Call):
+    """A picture in progress; each call is one step."""
 
-    Args:
-        case: the case.
-        operands: tensors on the case's device.
-        compute: the function of the operands.
-        look: returns the findings afterwards.
-    """
+    @abstractmethod
+    def restart(self) -> None:
+        """Return to the picture before the first step; the next step is the same every time."""
 
-    is_made_anew = True
+    @abstractmethod
+    def measure(self) -> float:
+        """Return how far the picture is, in the unit of the finish line. Waits for the device."""
 
-    def __init__(
-        self,
-        case: Case,
-        operands: tuple[torch.Tensor, ...],
-        compute: Callable[..., torch.Tensor],
-        look: Callable[[Case, Callable[[], object]], tuple[str, ...]],
-    ) -> None:
-        # Calling a partial object needs no Python frame.
-        super().__init__(partial(compute, *operands))
-        self._look = look
-        self._case = case
-        self._operands = operands
-        self._compute = compute
-
-    def parts_s(self) -> dict[str, float]:
-        if not self._case.is_on_card:
-            return {}
-        return card_parts_s(self._case.device, self._operands, self._compute)
-
-    def findings(self) -> tuple[str, ...]:
-        return self._look(self._case, self.function)
-
-
-class TransferringCall(TensorCall):
-    """Copies the operands from CPU memory to a card, computes, and copies the result back.
-
-    Args:
-        case: the case.
-        operands: tensors on the CPU.
-        compute: the function of the operands, on the case's device.
-        look: returns the findings afterwards.
-    """
-
-    def __call__(self) -> object:
-        """Copy in, compute and copy out; return when the result has arrived."""
-        return self._compute(*self._moved()).cpu()
-
-    @property
-    def function(self) -> Callable[[], object]:
-        return self
-
-    def parts_s(self) -> dict[str, float]:
-        return card_parts_s(self._case.device, self._moved(), self._compute)
-
-    def _moved(self) -> tuple[torch.Tensor, ...]:
-        return tuple(operand.to(self._case.device) for operand in self._operands)
+    @abstractmethod
+    def pixels(self) -> NDArray[np.uint8] | None:
+        """Return the picture, shape (height, width, 3), or None. Waits for the device."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.engine.workloads.call import Call
+from gpu_studio.engine.workloads.call import Drawing
 from gpu_studio.engine.workloads.parts import card_parts_s
 from gpu_studio.engine.workloads.workload import Workload
 
@@ -39,12 +39,12 @@ class Picture(Workload):
             )
 
     @abstractmethod
-    def prepare(self, case: Case) -> Drawing:
+    def prepare(self, case: Case) -> TensorDrawing:
         """Make everything that the steps need."""
 
 
-class Drawing(Call):
-    """A picture in progress; each call is one step.
+class TensorDrawing(Drawing):
+    """A picture that PyTorch draws.
 
     Args:
         case: the device, the size, and the race's own parameters.
@@ -52,18 +52,6 @@ class Drawing(Call):
 
     def __init__(self, case: Case) -> None:
         self._case = case
-
-    @abstractmethod
-    def restart(self) -> None:
-        """Return to the picture before the first step; the next step is the same every time."""
-
-    @abstractmethod
-    def measure(self) -> float:
-        """Return how far the picture is, in the unit of the finish line. Waits for the device."""
-
-    @abstractmethod
-    def pixels(self) -> NDArray[np.uint8] | None:
-        """Return the picture, shape (height, width, 3), or None. Waits for the device."""
 
     def result(self) -> torch.Tensor:
         """Do a step and return a tensor on the device that depends on it, of any size."""

@@ -17,7 +17,7 @@ from gpu_studio.core.race import gray_scott
 from gpu_studio.core.race.pictures import GROW, wide_height
 from gpu_studio.engine.verification import Verification, within_rounding
 from gpu_studio.engine.workloads.case import Case, Work
-from gpu_studio.engine.workloads.drawing import Drawing, Picture
+from gpu_studio.engine.workloads.drawing import Picture, TensorDrawing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +53,7 @@ class Grow(Picture):
             longest_kernel=1 / _PASSES,
         )
 
-    def prepare(self, case: Case) -> Drawing:
+    def prepare(self, case: Case) -> TensorDrawing:
         return GrowDrawing(case)
 
     def verify(self, case: Case) -> Verification:
@@ -78,7 +78,7 @@ class Grow(Picture):
         )
 
 
-class GrowDrawing(Drawing):
+class GrowDrawing(TensorDrawing):
     """The two substances, each of shape (9/16 size, size).
 
     Args:

@@ -21,7 +21,7 @@ from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
 from gpu_studio.core.race.pictures import LEARN, lake, wide_height
 from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.case import Case, Work, dtype_eps, product_dtype
-from gpu_studio.engine.workloads.drawing import Drawing, Picture
+from gpu_studio.engine.workloads.drawing import Picture, TensorDrawing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +75,7 @@ class Learn(Picture):
         """Return the dtype of the hidden layers' products."""
         return product_dtype(case)
 
-    def prepare(self, case: Case) -> Drawing:
+    def prepare(self, case: Case) -> TensorDrawing:
         return LearnDrawing(case, photo_of(case))
 
     def verify(self, case: Case) -> Verification:
@@ -101,7 +101,7 @@ class Learn(Picture):
         )
 
 
-class LearnDrawing(Drawing):
+class LearnDrawing(TensorDrawing):
     """A network on its way to a picture.
 
     Args:
@@ -216,7 +216,7 @@ def shrunk(photo: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
     return result
 
 
-def sharpness_curve(drawing: Drawing, steps: int) -> list[float]:
+def sharpness_curve(drawing: TensorDrawing, steps: int) -> list[float]:
     """Return the sharpness after each of the first steps, in dB."""
     curve = []
     for _ in range(steps):

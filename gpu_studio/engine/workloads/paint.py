@@ -17,7 +17,7 @@ from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.race.pictures import PAINT
 from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.case import Case, Work
-from gpu_studio.engine.workloads.drawing import Drawing, Picture, gradient
+from gpu_studio.engine.workloads.drawing import Picture, TensorDrawing, gradient
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,7 +59,7 @@ class Paint(Picture):
             longest_kernel=1 / (_OPERATIONS_PER_ITERATION * ITERATIONS),
         )
 
-    def prepare(self, case: Case) -> Drawing:
+    def prepare(self, case: Case) -> TensorDrawing:
         return PaintDrawing(case)
 
     def verify(self, case: Case) -> Verification:
@@ -92,7 +92,7 @@ class Paint(Picture):
         )
 
 
-class PaintDrawing(Drawing):
+class PaintDrawing(TensorDrawing):
     """Views of the set, painted tile by tile: columns from the left, each from the top.
 
     Args:

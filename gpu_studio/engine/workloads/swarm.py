@@ -19,7 +19,7 @@ from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
 from gpu_studio.core.race.pictures import SWARM, WIDE, wide_height
 from gpu_studio.engine.verification import Verification, within_rounding
 from gpu_studio.engine.workloads.case import Case, Work
-from gpu_studio.engine.workloads.drawing import Drawing, Picture, gradient
+from gpu_studio.engine.workloads.drawing import Picture, TensorDrawing, gradient
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,7 +69,7 @@ class Swarm(Picture):
             longest_kernel=at_once / pairs / _PASSES,
         )
 
-    def prepare(self, case: Case) -> Drawing:
+    def prepare(self, case: Case) -> TensorDrawing:
         return SwarmDrawing(case)
 
     def verify(self, case: Case) -> Verification:
@@ -92,7 +92,7 @@ class Swarm(Picture):
         )
 
 
-class SwarmDrawing(Drawing):
+class SwarmDrawing(TensorDrawing):
     """The places of the bodies, shape (bodies, 1): across from 0 to 1, down from the middle.
 
     Args:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 
 from gpu_studio.core.device_name import wait_line
-from gpu_studio.engine.workloads.call import Call, TensorCall, TransferringCall
+from gpu_studio.engine.workloads.call import FunctionCall
 from gpu_studio.engine.workloads.case import product_dtype
+from gpu_studio.engine.workloads.parts import card_parts_s
 from gpu_studio.engine.workloads.proof import WHOLE_UP_TO, verify_rows
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.engine.verification import Verification
+    from gpu_studio.engine.workloads.call import Call
     from gpu_studio.engine.workloads.case import Case, Work
 
 CPU = torch.device("cpu")
@@ -132,6 +135,66 @@ class TensorWorkload(Workload):
     def snippet(self, case: Case) -> str:
         """Return a runnable PyTorch script that does and times this work."""
         return timed_script(case, *self.lines(case))
+
+
+class TensorCall(FunctionCall):
+    """A function of tensors on the case's device.
+
+    Args:
+        case: the case.
+        operands: tensors on the case's device.
+        compute: the function of the operands.
+        look: returns the findings afterwards.
+    """
+
+    is_made_anew = True
+
+    def __init__(
+        self,
+        case: Case,
+        operands: tuple[torch.Tensor, ...],
+        compute: Callable[..., torch.Tensor],
+        look: Callable[[Case, Callable[[], object]], tuple[str, ...]],
+    ) -> None:
+        # Calling a partial object needs no Python frame.
+        super().__init__(partial(compute, *operands))
+        self._look = look
+        self._case = case
+        self._operands = operands
+        self._compute = compute
+
+    def parts_s(self) -> dict[str, float]:
+        if not self._case.is_on_card:
+            return {}
+        return card_parts_s(self._case.device, self._operands, self._compute)
+
+    def findings(self) -> tuple[str, ...]:
+        return self._look(self._case, self.function)
+
+
+class TransferringCall(TensorCall):
+    """Copies the operands from CPU memory to a card, computes, and copies the result back.
+
+    Args:
+        case: the case.
+        operands: tensors on the CPU.
+        compute: the function of the operands, on the case's device.
+        look: returns the findings afterwards.
+    """
+
+    def __call__(self) -> object:
+        """Copy in, compute and copy out; return when the result has arrived."""
+        return self._compute(*self._moved()).cpu()
+
+    @property
+    def function(self) -> Callable[[], object]:
+        return self
+
+    def parts_s(self) -> dict[str, float]:
+        return card_parts_s(self._case.device, self._moved(), self._compute)
+
+    def _moved(self) -> tuple[torch.Tensor, ...]:
+        return tuple(operand.to(self._case.device) for operand in self._operands)
 
 
 def timed_script(case: Case, setup: str, call: str, calls: int = 10) -> str:
