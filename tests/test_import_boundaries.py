@@ -175,7 +175,7 @@ ROOMS = {
         "switcher": set(),
         "pitfalls": set(),
         "check": set(),
-        "quick": {"benchmark", "check"},
+        "quick": {"benchmark", "check", "workloads"},
         # The engine's account of itself lists what there is.
         "devices": {"workloads", "switcher", "pitfalls"},
     },

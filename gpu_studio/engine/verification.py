@@ -59,6 +59,34 @@ def within_rounding(off: float, allowed: float, compared: tuple[str, ...]) -> Ve
     return Verification(False, f"off by up to {off:.1e}; rounding explains {allowed:.1e}", compared)
 
 
+def numbers_compared(
+    found: NDArray[np.float64],
+    expected: NDArray[np.float64],
+    eps: float,
+    allowed: float,
+    compared: tuple[str, ...],
+) -> Verification:
+    """Return whether numbers are as near to float64 as rounding allows, each and all together.
+
+    Args:
+        found: the device's.
+        expected: the reference's.
+        eps: of the result's type, with the reference's where it counts.
+        allowed: the largest difference of a number that rounding explains.
+        compared: the compared parts, in words.
+    """
+    off = np.abs(found - expected)
+    each = within_rounding(float(off.max()), allowed, compared)
+    if not each.verified:
+        return each
+    share = float(np.linalg.norm(off) / np.linalg.norm(expected))
+    explained = explained_share(eps, expected.size)
+    if share > explained:
+        finding = f"all numbers together are off by {share:.1e}; rounding explains {explained:.1e}"
+        return Verification(False, finding, compared)
+    return each
+
+
 def whole_numbers_compared(
     found: NDArray[np.float64], expected: NDArray[np.float64], what: str, compared: str
 ) -> Verification:

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from gpu_studio.engine.benchmark import run, timing
+from gpu_studio.engine.benchmark import rounds, timing
 from gpu_studio.engine.workloads import parts
 
 _SHORT_S = {
     (timing, "WARM_UP_S"): 0.02,
     (timing, "_WARM_AGAIN_S"): 0.002,
-    (run, "_PACE_S"): 0.05,
+    (rounds, "_PACE_S"): 0.05,
     (parts, "_BUDGET_S"): 0.02,
 }
 

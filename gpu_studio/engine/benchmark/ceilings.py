@@ -14,12 +14,15 @@ import psutil
 import torch
 
 from gpu_studio.core.benchmark.ceilings import (
+    ABOVE_FROM,
     Ceilings,
     MeasuredCeilings,
     card_ceilings,
     cpu_ceilings,
+    share_of_ceiling,
 )
 from gpu_studio.core.devices.peaks import card_peaks, published_peaks
+from gpu_studio.core.messages.run_messages import Limit
 from gpu_studio.engine.benchmark.cold_cache import last_level_bytes
 from gpu_studio.engine.device import accelerator_of, card_name
 from gpu_studio.engine.sensor import CpuWatch
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpu_studio.core.devices.devices import Device
+    from gpu_studio.core.messages.run_messages import CeilingShare
     from gpu_studio.engine.workloads.case import Case, Work
 
 _LEAST_COPY_BYTES = 64 << 20
@@ -41,6 +45,8 @@ _LONG_PRODUCT_S = 0.05
 # Below the first number of operations per byte, arithmetic limits no CPU; above the second, it
 # limits every CPU.
 _FEW_OPERATIONS, _MANY_OPERATIONS = 0.5, 1000.0
+# A call that moves so many times the last-level cache cannot find its operands in it.
+_CACHES = 4
 
 
 def measure_cpu(case: Case, work: Work, computed_in: str) -> MeasuredCeilings | None:
@@ -99,6 +105,41 @@ def _card_ceilings(case: Case, card: Device | None, computed_in: str) -> Ceiling
         return None
     is_tf32 = computed_in == TF32
     return card_ceilings(peaks, "float32" if is_tf32 else computed_in, tf32=is_tf32, link=link)
+
+
+def reached_share(
+    case: Case,
+    work: Work,
+    median_s: float,
+    measured: MeasuredCeilings | None,
+    card: Device | None,
+    computed_in: str,
+) -> CeilingShare | None:
+    """Return the share of its ceiling that a call reaches; None if too little is known.
+
+    Args:
+        case: the call.
+        work: its work.
+        median_s: its seconds.
+        measured: the CPU's measured ceilings; None for a card.
+        card: the card as its driver describes it, with its link under load.
+        computed_in: the dtype of the arithmetic, or ``tf32``.
+    """
+    ceilings = ceilings_of(case, measured, card, computed_in)
+    if ceilings is None:
+        return None
+    reached = share_of_ceiling(
+        ceilings,
+        median_s,
+        operations=work.operations,
+        bytes_moved=work.bytes_moved,
+        link_bytes=work.link_bytes,
+    )
+    if reached is None or reached.limit is not Limit.MEMORY or reached.share <= ABOVE_FROM:
+        return reached
+    # Only a cache is faster than the memory. What fits in none disproves the ceiling.
+    cache_bytes = None if case.is_on_card else last_level_bytes()
+    return None if cache_bytes and work.bytes_moved > _CACHES * cache_bytes else reached
 
 
 def measured_ceilings(dtype: torch.dtype, operations_per_byte: float) -> MeasuredCeilings:

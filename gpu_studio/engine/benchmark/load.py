@@ -16,8 +16,6 @@ from gpu_studio.core.messages.run_messages import LONGEST_PROGRAM, OtherLoad
 if TYPE_CHECKING:
     from threading import Event as Flag
 
-    import torch
-
     from gpu_studio.engine.sensor import Sensor
 
 # A device has not cooled down after a shorter pause, and the driver still counts our own work.
@@ -71,9 +69,9 @@ class DeviceLoad:
 _loads: dict[str, DeviceLoad] = {}
 
 
-def load_of(device: torch.device) -> DeviceLoad:
+def load_of(address: str) -> DeviceLoad:
     """Return the load of a device in this process."""
-    return _loads.setdefault(str(device), DeviceLoad())
+    return _loads.setdefault(address, DeviceLoad())
 
 
 def _busy(sensor: Sensor, uuid: str) -> OtherLoad | None:

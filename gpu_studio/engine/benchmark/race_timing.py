@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from threading import Event as Flag
 
     from gpu_studio.core.messages.message import Event
-    from gpu_studio.core.messages.race_messages import RaceTraits
     from gpu_studio.core.messages.run_messages import RunWorkload
     from gpu_studio.engine.sensor import Watch
     from gpu_studio.engine.stopwatch import Stopwatch
@@ -149,7 +148,6 @@ class RaceTiming:
     Args:
         request: the run, with its time budget.
         drawing: a drawing that has been warmed up.
-        traits: of its picture.
         line: where the race ends.
         contestant: this one's number at the line.
         steps_per_batch: the steps of one sample, a divisor of all steps.
@@ -163,7 +161,6 @@ class RaceTiming:
         self,
         request: RunWorkload,
         drawing: Drawing,
-        traits: RaceTraits,
         line: FinishLine,
         contestant: int,
         steps_per_batch: int,
@@ -172,7 +169,7 @@ class RaceTiming:
         warm_again: Callable[[], object] | None,
         stop: Flag,
     ) -> None:
-        self._request, self._drawing, self._traits = request, drawing, traits
+        self._request, self._drawing = request, drawing
         self._finish_line, self._contestant = line, contestant
         self._finish_steps = line.steps(request)
         self._longest_s = line.longest_s(request)
@@ -281,15 +278,19 @@ class RaceTiming:
             energy_j=self._finish_line.energy_j(self._contestant),
         )
 
-    def curves(self) -> dict[str, tuple[float, ...]]:
-        """Return the way to the finish line over time, thinned evenly, with first and last."""
+    def curves(self, measure_title: str) -> dict[str, tuple[float, ...]]:
+        """Return the way to the finish line over time, thinned evenly, with first and last.
+
+        Args:
+            measure_title: the name of a picture's measure; empty where steps are the measure.
+        """
         stride = math.ceil(len(self._curve) / _MOST_POINTS)
         points: Sequence[tuple[float, float, float]] = self._curve[::-stride][::-1]
         steps, seconds, measures = zip(*points, strict=True)
         return {
             "steps": steps,
             "seconds": seconds,
-            self._traits.measure_title or "steps done": measures,
+            measure_title or "steps done": measures,
         }
 
     @property

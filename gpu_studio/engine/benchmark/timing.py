@@ -9,13 +9,9 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.device_name import is_cpu
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from threading import Event as Flag
-
-    import torch
 
     from gpu_studio.engine.stopwatch import Stopwatch
     from gpu_studio.engine.workloads.call import Call
@@ -56,45 +52,34 @@ class OwnStopwatch:
         return (wall_s if own_s is None else own_s), wall_s
 
 
-def stopwatch_for(call: Call, device: torch.device) -> Stopwatch:
-    """Return the stopwatch for a call that has run at least once."""
-    if call.elapsed_s() is not None:
-        return OwnStopwatch(call)
-    from gpu_studio.engine.device import accelerator_of  # PyTorch
-
-    return call.timed_by(accelerator_of(device).stopwatch(device))
-
-
 def warm_up(
-    call: Callable[[], object],
-    device: torch.device,
+    time_once: Callable[[], float],
     first_call_s: float,
     clock_mhz: Callable[[], float | None],
     stopped: Callable[[], bool],
     *,
+    is_on_card: bool = False,
     least_s: float | None = None,
 ) -> float:
     """Call until the device runs at a steady speed; return the seconds of the shortest call.
 
     Args:
-        call: the function to call.
-        device: the device that it uses.
+        time_once: calls once, and returns the seconds.
         first_call_s: the first call's seconds.
         clock_mhz: reads the card's SM clock; returns None if unknown.
         stopped: checked between calls.
+        is_on_card: whether the device has a clock that settles.
         least_s: the minimum seconds of warm-up; None for the default.
     """
-    from gpu_studio.engine.device import time_once  # PyTorch
-
     if least_s is None:
-        if is_cpu(device.type) and first_call_s >= _LONG_CALL_S:
+        if not is_on_card and first_call_s >= _LONG_CALL_S:
             return first_call_s
         least_s = WARM_UP_S
     start_s = time.perf_counter()
     clocks_mhz: list[float] = []
     call_s = math.inf
     while True:
-        call_s = min(call_s, time_once(call, device))
+        call_s = min(call_s, time_once())
         spent_s = time.perf_counter() - start_s
         if stopped() or spent_s >= least_s + _LONGEST_SETTLING_S:
             return call_s
@@ -109,8 +94,7 @@ def warm_up(
 
 
 def warm_up_again(
-    call: Callable[[], object],
-    device: torch.device,
+    time_once: Callable[[], float],
     first_call_s: float,
     clock_mhz: Callable[[], float | None],
     wanted_mhz: float | None,
@@ -119,15 +103,12 @@ def warm_up_again(
     """Call until a device is back at its speed; return the seconds of the shortest call.
 
     Args:
-        call: the function to call.
-        device: the device that it uses.
+        time_once: calls once, and returns the seconds.
         first_call_s: the first call's seconds.
         clock_mhz: reads the card's SM clock; returns None if unknown.
         wanted_mhz: the SM clock after the first warm-up; None if unknown.
         stopped: checked between calls.
     """
-    from gpu_studio.engine.device import time_once  # PyTorch
-
     start_s = time.perf_counter()
     call_s = first_call_s
     while not stopped():
@@ -138,7 +119,7 @@ def warm_up_again(
             mhz = clock_mhz() if wanted_mhz is not None else None
             if mhz is None or wanted_mhz is None or mhz >= (1 - _STEADY_WITHIN) * wanted_mhz:
                 break
-        call_s = min(call_s, time_once(call, device))
+        call_s = min(call_s, time_once())
     return call_s
 
 

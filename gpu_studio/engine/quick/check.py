@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.messages.check_messages import StageName
     from gpu_studio.core.messages.message import Event
-    from gpu_studio.engine.quick.work import QuickWork
 
     Words = NDArray[np.uint32]
     Stage = Callable[[Any], Generator[str, None, bool]]
@@ -153,7 +152,7 @@ class QuickCheck(StagedRound):
 def compute(run: AdapterRun) -> Generator[str, None, bool]:
     """Compute again and again, and compare each result with NumPy's; a stage."""
     run.vitals(at_once=True)
-    cases: list[tuple[QuickWork, list[NDArray[Any]], AdapterCall]] = []
+    calls: list[tuple[str, AdapterCall]] = []
     try:
         for work, turn in itertools.product(QUICK_WORKS, (0, 1)):
             size = _SIZES[work.description.name]
@@ -161,22 +160,21 @@ def compute(run: AdapterRun) -> Generator[str, None, bool]:
             # Two results of a kind differ: a stale one shows.
             operands = [*(np.roll(one, turn) for one in operands[:-1]), operands[-1]]
             call = AdapterCall(work, operands, run.device, size, "float32")
-            cases.append((work, operands, call))
-        for checked, (work, operands, call) in enumerate(itertools.cycle(cases), 1):
-            name = work.description.name
+            calls.append((work.description.name, call))
+        for checked, (name, call) in enumerate(itertools.cycle(calls), 1):
             yield f"Computing {name}"
             call.time(None, _BATCH)
             found = call.result().copy()
             run.plant.corrupt(found, key=name)
-            answer = work.check(operands, found, call.calls)
+            answer = call.verified(found)
             if lost := call.missing() or ("" if answer.verified else answer.sentence):
                 run.report("wrong_result", "error", f"A wrong result of {name}: {lost}.")
             run.tested = f"{format_count(checked)} results of {len(QUICK_WORKS)} kinds of work"
-            has_all = checked >= 2 * len(cases)
+            has_all = checked >= 2 * len(calls)
             if run.is_over(has_tested_all=has_all):
                 return has_all and not run.is_stopped
     finally:
-        for _, _, call in cases:
+        for _, call in calls:
             call.close()
     return False
 

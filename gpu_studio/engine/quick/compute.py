@@ -38,10 +38,13 @@ class Compute:
 
     Args:
         found: the adapter.
+        card: the identity of the card that it is, for the sensor; None if that is not known.
     """
 
-    def __init__(self, found: FoundAdapter) -> None:
+    def __init__(self, found: FoundAdapter, card: str | None = None) -> None:
         import wgpu
+
+        self.card = card
 
         self._wgpu = wgpu
         self.adapter: Adapter = found.facts

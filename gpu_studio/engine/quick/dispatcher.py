@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+import uuid
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,7 +18,6 @@ from gpu_studio.engine.benchmark.turns import TurnsClock, check_turns, in_turns
 from gpu_studio.engine.quick.adapters import find_adapters, why_none
 from gpu_studio.engine.quick.check import QuickCheck
 from gpu_studio.engine.quick.compute import AdapterLostError, Compute
-from gpu_studio.engine.quick.race import QuickRace
 from gpu_studio.engine.quick.run import QuickRun
 from gpu_studio.engine.quick.work import QUICK_WORKS, core_count
 
@@ -73,11 +73,13 @@ class QuickDispatcher:
             case DescribeEngine():
                 yield self._described()
             case RunWorkload():
-                yield from self._run(request, stop, "", TurnsClock(), FinishLine())
+                yield from self._run(request, stop)
             case RunInTurns():
                 check_turns(request)
-                clock, name, line = TurnsClock(), os.urandom(8).hex(), FinishLine()
-                runs = [self._run(run, stop, name, clock, line) for run in request.runs]
+                together = {
+                    "turns": uuid.uuid4().hex, "clock": TurnsClock(), "line": FinishLine(),
+                }  # fmt: skip
+                runs = [self._run(run, stop, **together) for run in request.runs]
                 yield from in_turns(list(map(self._guarded, request.runs, runs)))
             case RunCheck():
                 one = QuickCheck(request, stop, sensor=self._sensor, cpu_name=self._cpu_name)
@@ -88,18 +90,10 @@ class QuickDispatcher:
                 raise StudioError(FailureKind.BAD_REQUEST, message)
 
     def _run(
-        self,
-        request: RunWorkload,
-        stop: threading.Event,
-        turns: str,
-        clock: TurnsClock,
-        line: FinishLine,
+        self, request: RunWorkload, stop: threading.Event, **together: Any
     ) -> Iterator[Event | None]:
-        kind = QuickRun if request.race is None else QuickRace
-        run = kind(
-            request, stop, self._open, cpu_name=self._cpu_name, turns=turns, clock=clock, line=line
-        )
-        yield from run.events()
+        shared = {"sensor": self._sensor, "cpu_name": self._cpu_name, **together}
+        yield from QuickRun(request, stop, self._open, **shared).events()
 
     def _described(self) -> EngineDescribed:
         """Describe what there is; without an adapter, the CPU alone."""

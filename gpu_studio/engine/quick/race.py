@@ -1,49 +1,39 @@
-"""A race without PyTorch: the pattern of `workloads.grow`, on an adapter or by NumPy.
-
-The race itself is that of `engine.benchmark.race_timing`.
-"""
+"""The picture of a race without PyTorch: the growing pattern, by an adapter or by NumPy."""
 
 from __future__ import annotations
 
 import contextlib
-import math
-import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
-from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.run_messages import MOST_ROUNDS, RunStarted
 from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
 from gpu_studio.core.race import gray_scott
 from gpu_studio.core.race.pictures import GROW, wide_height
-from gpu_studio.engine.benchmark.race_timing import RaceTiming
-from gpu_studio.engine.benchmark.timing import WARM_UP_S, choose_calls, whole_batches
+from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.engine.quick import shaders
 from gpu_studio.engine.quick.compute import BoundShader
-from gpu_studio.engine.quick.run import QuickRun, nothing
-from gpu_studio.engine.quick.work import Checked, GrowWork, core_count
+from gpu_studio.engine.quick.work import Counted, QuickTimed, QuickWork, core_count
 from gpu_studio.engine.stopwatch import CpuStopwatch
+from gpu_studio.engine.verification import Verification, within_rounding
+from gpu_studio.engine.workloads.call import Drawing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from numpy.typing import NDArray
 
-    from gpu_studio.core.messages.message import Event
     from gpu_studio.engine.quick.compute import Compute
 
     State = NDArray[Any]
 
 _SIZES = (8, 4096)
-_PACE_S, _WARM_AGAIN_S = 0.3, 0.02
 
 
-class QuickDrawing(ABC):
-    """A pattern in progress; each call of `time` does steps.
+class QuickDrawing(QuickTimed, Drawing):
+    """The pattern in progress; each call is a step.
 
     Args:
         size: the width of the picture.
@@ -52,19 +42,6 @@ class QuickDrawing(ABC):
     def __init__(self, size: int) -> None:
         self.size = size
         self.steps = 0
-
-    @property
-    def function(self) -> Callable[[], object]:
-        """Stands for the step: `time` brings its own."""
-        return nothing
-
-    @abstractmethod
-    def restart(self) -> None:
-        """Return to the picture before the first step."""
-
-    @abstractmethod
-    def time(self, call: object, calls: int) -> tuple[float, float]:
-        """Do steps; see `stopwatch.Stopwatch`."""
 
     @abstractmethod
     def state(self) -> State:
@@ -79,18 +56,34 @@ class QuickDrawing(ABC):
         stride = -(-self.size // LARGEST_FRAME_SIDE)
         return gray_scott.colors(self.state()[::stride, ::stride, 1])
 
-    def close(self) -> None:  # noqa: B027 - NumPy's holds nothing
-        """Free the memory."""
+    @property
+    def _checked_steps(self) -> int:
+        return gray_scott.CHECKED_STEPS if self.size <= 256 else 2
+
+    def result(self) -> State:
+        """Return the state after some steps from the beginning."""
+        self.restart()
+        for _ in range(self._checked_steps):
+            self()
+        return self.state()
+
+    def verified(self, found: State) -> Verification:
+        """Compare some steps with the same in float64 by NumPy."""
+        steps = self._checked_steps
+        with contextlib.closing(NumpyGrow(self.size, core_count(), "float64")) as reference:
+            off = float(np.abs(found - reference.result()).max())
+        allowed = gray_scott.EPS_PER_STEP * steps * float(np.finfo(np.float32).eps)
+        compared = f"all of {self.size} × {wide_height(self.size)} after {steps} steps"
+        return within_rounding(off, allowed, (compared,))
 
 
 class AdapterGrow(QuickDrawing):
     """The pattern on an adapter: each step reads one buffer and writes the other."""
 
-    def __init__(self, size: int, compute: Compute) -> None:
+    def __init__(self, size: int, begin: State, compute: Compute) -> None:
         super().__init__(size)
-        self._compute = compute
+        self._compute, self._begin = compute, begin
         height = wide_height(size)
-        self._begin = gray_scott.planted(size).astype(np.float32)
         self._buffers = [compute.buffer(self._begin) for _ in range(2)]
         code = shaders.grow(size, height)
         groups = (-(-size // 16), -(-height // 16))
@@ -166,106 +159,41 @@ def _close(whole: State) -> State:
     return whole
 
 
-class QuickRace(QuickRun):
-    """One contestant of a race; see `run.QuickRun`."""
+class GrowWork(QuickWork):
+    """The growing pattern; float64 by NumPy is the reference."""
 
-    def _steps(self) -> Iterator[Event | None]:
-        request, race = self._request, self._request.race
+    description = msgspec.structs.replace(GROW, dtypes=("float32",))
+
+    def count(self, size: int, dtype: str) -> Counted:
+        """Return the work of a step; each number comes from the memory once, and goes there."""
+        moved = 4.0 * ITEM_BYTES[dtype] * size * wide_height(size)
+        return Counted(moved, moved)
+
+    def check_size(self, size: int) -> None:
         least, most = _SIZES
-        if request.workload != GROW.name or request.dtype != "float32" or race is None:
-            message = f"Without PyTorch, there is only the race {GROW.name} in float32."
+        if not least <= size <= most:
+            message = f"{GROW.name} takes sizes from {least} to {most}, not {size}."
             raise StudioError(FailureKind.BAD_REQUEST, message)
-        if not least <= request.size <= most:
-            message = f"{GROW.name} takes sizes from {least} to {most}, not {request.size}."
-            raise StudioError(FailureKind.BAD_REQUEST, message)
-        if not is_cpu(request.device):
-            self._compute = self._open_adapter(request.device)
-        yield RunStarted(
-            run_id=request.run_id,
-            **request.parameters,
-            budget_s=request.budget_s,
-            size_text=GROW.size_text,
-            turns=self._turns,
-        )
-        yield self._phase("set-up")
-        yield None
-        with contextlib.closing(self._new()) as drawing:
-            yield self._phase("verification")
-            self._checked = self._compared(drawing)
-            yield self._phase("warm-up")
-            yield from self._raced(drawing)
-        yield self._race_finished()
 
-    def _new(self) -> QuickDrawing:
-        request = self._request
-        if self._compute is not None:
-            return AdapterGrow(request.size, self._compute)
-        assert request.race is not None
-        return NumpyGrow(request.size, request.race.threads or core_count())
+    def operands(self, size: int, dtype: str) -> list[NDArray[Any]]:
+        return [gray_scott.planted(size).astype(dtype)]
 
-    def _compared(self, drawing: QuickDrawing) -> Checked:
-        """Compare some steps with the same in float64 by NumPy."""
-        size = self._request.size
-        steps = gray_scott.CHECKED_STEPS if size <= 256 else 2
-        self._first_call_s = drawing.time(None, 1)[1]
-        drawing.restart()
-        with contextlib.closing(NumpyGrow(size, core_count(), "float64")) as reference:
-            for one in (drawing, reference):
-                for _ in range(steps):
-                    one.time(None, 1)
-            off = float(np.abs(drawing.state() - reference.state()).max())
-        allowed = gray_scott.EPS_PER_STEP * steps * float(np.finfo(np.float32).eps)
-        compared = f"all of {size} × {wide_height(size)} after {steps} steps"
-        if not off <= allowed:
-            return Checked(False, f"off by up to {off:.1e}: {compared}")
-        return Checked(True, f"within rounding ({allowed:.1e}) of float64: {compared}")
+    def prepare(
+        self,
+        size: int,
+        dtype: str,
+        operands: list[NDArray[Any]],
+        compute: Compute | None,
+        threads: int,
+    ) -> QuickDrawing:
+        if compute is None:
+            return NumpyGrow(size, threads)
+        return AdapterGrow(size, operands[0], compute)
 
-    def _raced(self, drawing: QuickDrawing) -> Iterator[Event | None]:
-        request, line = self._request, self._line
-        began_s, call_s = time.perf_counter(), math.inf
-        while time.perf_counter() - began_s < WARM_UP_S:
-            call_s = min(call_s, drawing.time(None, 1)[0])
-            self._check_stop()
-        calls = choose_calls(drawing, nothing, call_s, self._stop.is_set)
-        steps, spent_s = 0, 0.0
-        while spent_s < _PACE_S:
-            spent_s += drawing.time(None, calls)[1]
-            steps += calls
-            self._check_stop()
-        self._warm_up_s = time.perf_counter() - began_s
-        contestant = line.join(spent_s / steps, self._watch)
-        if self._turns:
-            yield None
-            self._check_stop()
-        self._calls = whole_batches(calls, line.steps(request))
-        finish = line.steps(request)
-        yield self._phase("timing", spent_s / steps, finish)
-        assert GROW.race is not None
-        assert self._checked is not None
-        with contextlib.closing(self._new()) as spare:
-            asked: Any = drawing  # it has no result of PyTorch, which only other runs ask for
-            race = RaceTiming(
-                request, asked, GROW.race, line, contestant, self._calls,
-                may_finish=self._checked.verified is not False,
-                warm_again=(lambda: self._warm(spare)) if self._turns else None, stop=self._stop,
-            )  # fmt: skip
-            self._watch.begin()
-            for event in race.events(drawing, self._watch, lambda: None):
-                self._check_stop()
-                yield event
-            self._watch.end()
-        self._race, self._samples_s = race, race.samples_s
-        self._starts, self._spent_s = [0], math.fsum(race.samples_s) * self._calls
 
-    def _warm(self, spare: QuickDrawing) -> None:
-        """Bring the device back to its speed with steps that do not count."""
-        until_s = time.perf_counter() + _WARM_AGAIN_S
-        while time.perf_counter() < until_s:
-            spare.time(None, 1)
-
-    def _race_finished(self) -> Event:
-        race = self._race
-        return self._finished(
-            GrowWork(), {}, slices_s=tuple(race.slices_s[:MOST_ROUNDS]),
-            outcome=race.outcome(), curves=race.curves(),
-        )  # fmt: skip
+def find_quick_picture(name: str) -> GrowWork:
+    """Return the picture of this name; raises `StudioError` with the one that there is."""
+    if name == GROW.name:
+        return GrowWork()
+    message = f"Without PyTorch, there is only the race {GROW.name}."
+    raise StudioError(FailureKind.BAD_REQUEST, message)

@@ -19,13 +19,13 @@ import numpy as np
 from gpu_studio.core.benchmark.workloads import ELEMENTWISE, LAUNCH, MATMUL
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
-from gpu_studio.core.race.pictures import GROW, wide_height
 from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.core.units import format_bytes, format_duration
 from gpu_studio.engine.quick import shaders
 from gpu_studio.engine.quick.compute import BoundShader
 from gpu_studio.engine.stopwatch import CpuStopwatch
-from gpu_studio.engine.verification import explained_share
+from gpu_studio.engine.verification import Verification, numbers_compared
+from gpu_studio.engine.workloads.call import Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,49 +49,37 @@ class Counted(NamedTuple):
 
     bytes_moved: float
     amount: float
-    memory_bytes: int
 
 
-class Checked(NamedTuple):
-    """Whether a result is right; None if that is not known. And why, in words."""
+class QuickTimed(Call):
+    """What is timed on one device, and is its own stopwatch (`stopwatch.Stopwatch`)."""
 
-    verified: bool | None
-    sentence: str
+    is_made_anew = True
 
-
-class QuickCall(ABC):
-    """One prepared call on one device."""
-
-    calls = 0
-    """How many were made."""
+    def __call__(self) -> object:
+        return self.time(self, 1)
 
     @abstractmethod
     def time(self, call: object, calls: int) -> tuple[float, float]:
-        """Return the seconds of a batch, see `stopwatch.Stopwatch`; it brings its own call."""
+        """Return the seconds of a batch: by the device's clock, and by the wall clock."""
 
     @abstractmethod
     def result(self) -> NDArray[Any]:
         """Return the numbers that the calls so far have left, on the CPU."""
 
     @abstractmethod
+    def verified(self, found: NDArray[Any]) -> Verification:
+        """Compare a result with the right one."""
+
     def missing(self) -> str:
-        """Return how many calls never happened, in words; empty if none."""
-
-    def findings(self) -> tuple[str, ...]:
-        """Return what else there is to say, after the timing."""
-        return ()
-
-    @abstractmethod
-    def close(self) -> None:
-        """Free the memory."""
+        """Return how many calls never happened, in words; empty if none, or if unknown."""
+        return ""
 
 
 class QuickWork(ABC):
-    """A workload for an adapter and for NumPy."""
+    """What an adapter's shader and NumPy both compute."""
 
     description: WorkloadDescription
-    shader = ""
-    is_each_submitted = False
 
     @abstractmethod
     def count(self, size: int, dtype: str) -> Counted:
@@ -102,6 +90,35 @@ class QuickWork(ABC):
         """Return the numbers of a call, always the same; the last is the result's place."""
 
     @abstractmethod
+    def prepare(
+        self,
+        size: int,
+        dtype: str,
+        operands: list[NDArray[Any]],
+        compute: Compute | None,
+        threads: int,
+    ) -> QuickTimed:
+        """Make what is timed, in new memory.
+
+        Args:
+            size: of the case.
+            dtype: of the case.
+            operands: its numbers, see above.
+            compute: the adapter; None for NumPy on the CPU.
+            threads: of NumPy, where the work can choose.
+        """
+
+    def check_size(self, size: int) -> None:  # noqa: B027 - most have any
+        """Raise `StudioError` for a size that the work does not have."""
+
+
+class QuickWorkload(QuickWork):
+    """A workload for an adapter and for NumPy."""
+
+    shader = ""
+    is_each_submitted = False
+
+    @abstractmethod
     def groups(self, size: int, dtype: str) -> int | tuple[int, int]:
         """Return how many groups a dispatch of the shader starts."""
 
@@ -110,7 +127,7 @@ class QuickWork(ABC):
         """Return one call for the CPU, which writes the last of the operands."""
 
     @abstractmethod
-    def check(self, operands: list[NDArray[Any]], found: NDArray[Any], calls: int) -> Checked:
+    def check(self, operands: list[NDArray[Any]], found: NDArray[Any], calls: int) -> Verification:
         """Compare a result with the right one.
 
         Args:
@@ -122,6 +139,36 @@ class QuickWork(ABC):
     def code(self, size: int, dtype: str) -> str:
         """Return the shader for a case."""
         return shaders.shader(self.shader, dtype)
+
+    def prepare(
+        self,
+        size: int,
+        dtype: str,
+        operands: list[NDArray[Any]],
+        compute: Compute | None,
+        threads: int,
+    ) -> QuickCall:
+        if compute is None:
+            return NumpyCall(self, operands)
+        return AdapterCall(self, operands, compute, size, dtype)
+
+
+class QuickCall(QuickTimed):
+    """One prepared call of a workload on one device.
+
+    Args:
+        work: the workload.
+        operands: its numbers.
+    """
+
+    calls = 0
+    """How many were made."""
+
+    def __init__(self, work: QuickWorkload, operands: list[NDArray[Any]]) -> None:
+        self._work, self._operands = work, operands
+
+    def verified(self, found: NDArray[Any]) -> Verification:
+        return self._work.check(self._operands, found, self.calls)
 
 
 class AdapterCall(QuickCall):
@@ -137,13 +184,14 @@ class AdapterCall(QuickCall):
 
     def __init__(
         self,
-        work: QuickWork,
+        work: QuickWorkload,
         operands: list[NDArray[Any]],
         compute: Compute,
         size: int,
         dtype: str,
     ) -> None:
-        self._work, self._compute = work, compute
+        super().__init__(work, operands)
+        self._compute = compute
         self._shape, self._dtype = operands[-1].shape, operands[-1].dtype
         buffers = [compute.buffer(one) for one in operands]
         self._result = buffers[-1]
@@ -179,16 +227,12 @@ class AdapterCall(QuickCall):
 
 
 class NumpyCall(QuickCall):
-    """A workload in NumPy on all cores.
+    """A workload in NumPy on all cores; see `QuickCall`. The result's place is written."""
 
-    Args:
-        work: the workload.
-        operands: its numbers; the result's place is written.
-    """
-
-    def __init__(self, work: QuickWork, operands: list[NDArray[Any]]) -> None:
-        self._operands = [*operands[:-1], operands[-1].copy()]
-        self._call = work.on_cpu(self._operands)
+    def __init__(self, work: QuickWorkload, operands: list[NDArray[Any]]) -> None:
+        super().__init__(work, operands)
+        self._own = [*operands[:-1], operands[-1].copy()]
+        self._call = work.on_cpu(self._own)
         self._stopwatch = CpuStopwatch()
 
     def time(self, call: object, calls: int) -> tuple[float, float]:
@@ -196,14 +240,11 @@ class NumpyCall(QuickCall):
         return self._stopwatch.time(self._call, calls)
 
     def result(self) -> NDArray[Any]:
-        found: NDArray[Any] = self._operands[-1]
+        found: NDArray[Any] = self._own[-1]
         return found
 
-    def missing(self) -> str:
-        return ""
-
     def close(self) -> None:
-        self._operands = []
+        self._own = []
 
 
 def core_count() -> int:
@@ -224,7 +265,7 @@ def _on_all_cores(length: int, work: Callable[[slice], object]) -> Callable[[], 
     return lambda: list(pool.map(work, slices))
 
 
-class QuickCopy(QuickWork):
+class QuickCopy(QuickWorkload):
     """A copy within the memory."""
 
     shader = shaders.COPY
@@ -243,7 +284,7 @@ class QuickCopy(QuickWork):
     )
 
     def count(self, size: int, dtype: str) -> Counted:
-        return Counted(2.0 * size * _MIB, 2.0 * size * _MIB, 2 * size * _MIB)
+        return Counted(2.0 * size * _MIB, 2.0 * size * _MIB)
 
     def operands(self, size: int, dtype: str) -> list[NDArray[Any]]:
         numbers = np.arange(size * _MIB // 4, dtype=np.uint32)
@@ -256,15 +297,15 @@ class QuickCopy(QuickWork):
         source, target = operands
         return _on_all_cores(len(source), lambda part: np.copyto(target[part], source[part]))
 
-    def check(self, operands: list[NDArray[Any]], found: NDArray[Any], calls: int) -> Checked:
+    def check(self, operands: list[NDArray[Any]], found: NDArray[Any], calls: int) -> Verification:
         wrong = int(np.count_nonzero(found != operands[0]))
         finding = "every bit arrived"
         if wrong:
             finding = f"{wrong} of {found.size} numbers did not arrive"
-        return Checked(not wrong, f"{finding}: all of {format_bytes(found.nbytes)}")
+        return Verification(not wrong, finding, (f"all of {format_bytes(found.nbytes)}",))
 
 
-class QuickElementwise(QuickWork):
+class QuickElementwise(QuickWorkload):
     """The ten statements of `workloads.elementwise`, in one pass over the memory."""
 
     shader = shaders.ELEMENTWISE
@@ -283,7 +324,7 @@ class QuickElementwise(QuickWork):
 
     def count(self, size: int, dtype: str) -> Counted:
         moved = 4.0 * size**2 * ITEM_BYTES[dtype]
-        return Counted(moved, moved, int(moved))
+        return Counted(moved, moved)
 
     def operands(self, size: int, dtype: str) -> list[NDArray[Any]]:
         random = np.random.default_rng(_SEED)
@@ -304,21 +345,15 @@ class QuickElementwise(QuickWork):
 
         return _on_all_cores(len(a), work)
 
-    def check(self, operands: list[NDArray[Any]], found: NDArray[Any], calls: int) -> Checked:
+    def check(self, operands: list[NDArray[Any]], found: NDArray[Any], calls: int) -> Verification:
         expected = np.zeros(found.shape)
         a, b, c = (one.astype(np.float64) for one in operands[:3])
         _crunch(a, b, c, expected)
-        eps = float(np.finfo(found.dtype).eps)
-        off = np.abs(found.astype(np.float64) - expected)
-        side = round(found.size**0.5)
-        compared = f"all of {side} × {side}"
-        if not float(off.max()) <= _ELEMENT_EPS * eps:  # NaN is not
-            return Checked(False, f"off by up to {off.max():.1e}: {compared}")
-        share = float(np.linalg.norm(off) / np.linalg.norm(expected))
-        if share > explained_share(eps, found.size):
-            return Checked(False, f"all numbers together are off by {share:.1e}: {compared}")
-        allowed = _ELEMENT_EPS * eps
-        return Checked(True, f"within rounding ({allowed:.1e}) of float64: {compared}")
+        eps, side = float(np.finfo(found.dtype).eps), round(found.size**0.5)
+        compared = (f"all of {side} × {side}",)
+        return numbers_compared(
+            found.astype(np.float64), expected, eps, _ELEMENT_EPS * eps, compared
+        )
 
 
 def _crunch(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], target: NDArray[Any]) -> None:
@@ -337,7 +372,7 @@ def _crunch(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], target: NDArray[A
     target += y2
 
 
-class QuickMatmul(QuickWork):
+class QuickMatmul(QuickWorkload):
     """The product of two square matrices of whole numbers, which is exact in any order."""
 
     shader = shaders.MATMUL
@@ -345,7 +380,7 @@ class QuickMatmul(QuickWork):
 
     def count(self, size: int, dtype: str) -> Counted:
         matrix_bytes = size**2 * ITEM_BYTES[dtype]
-        return Counted(3.0 * matrix_bytes, 2.0 * size**3, 3 * matrix_bytes)
+        return Counted(3.0 * matrix_bytes, 2.0 * size**3)
 
     def operands(self, size: int, dtype: str) -> list[NDArray[Any]]:
         """Return matrices whose side is a multiple of a group's, with zeros beyond the size."""
@@ -373,7 +408,7 @@ class QuickMatmul(QuickWork):
         # NumPy has no fast product in float16: it computes in float32, as the shader does.
         return lambda: np.copyto(target, a.astype(np.float32) @ b.astype(np.float32))
 
-    def check(self, operands: list[NDArray[Any]], found: NDArray[Any], calls: int) -> Checked:
+    def check(self, operands: list[NDArray[Any]], found: NDArray[Any], calls: int) -> Verification:
         """Multiply both sides by whole numbers, which are exact: any wrong product shows."""
         a, b = (one.astype(np.float64) for one in operands[:2])
         random = np.random.default_rng(_SEED + 1)
@@ -381,9 +416,10 @@ class QuickMatmul(QuickWork):
         wrong = (found.astype(np.float64) @ vectors) != (a @ (b @ vectors))
         rows = int(np.count_nonzero(wrong.any(axis=1)))
         side = len(a)
+        finding = "exact for whole numbers"
         if rows:
-            return Checked(False, f"{rows} of {side} rows of whole numbers are wrong")
-        return Checked(True, f"exact for whole numbers: all of {side} × {side}")
+            finding = f"{rows} of {side} rows of whole numbers are wrong"
+        return Verification(not rows, finding, (f"all of {side} × {side}",))
 
 
 def _padded(size: int) -> int:
@@ -400,7 +436,7 @@ def _largest_factors(size: int, dtype: str) -> tuple[int, int]:
     return largest, largest
 
 
-class QuickLaunch(QuickWork):
+class QuickLaunch(QuickWorkload):
     """Changes the sign of one number; each call goes to the driver by itself."""
 
     shader = shaders.LAUNCH
@@ -408,11 +444,13 @@ class QuickLaunch(QuickWork):
     description = msgspec.structs.replace(LAUNCH, dtypes=("float32",))
 
     def count(self, size: int, dtype: str) -> Counted:
-        return Counted(2.0 * ITEM_BYTES[dtype], 1.0, ITEM_BYTES[dtype])
+        return Counted(2.0 * ITEM_BYTES[dtype], 1.0)
 
-    def operands(self, size: int, dtype: str) -> list[NDArray[Any]]:
+    def check_size(self, size: int) -> None:
         if size != 1:
             raise StudioError(FailureKind.BAD_REQUEST, "launch has only the size 1.")
+
+    def operands(self, size: int, dtype: str) -> list[NDArray[Any]]:
         return [np.full(4, 1.25, dtype)]
 
     def groups(self, size: int, dtype: str) -> int:
@@ -422,25 +460,16 @@ class QuickLaunch(QuickWork):
         number = operands[0][:1]
         return lambda: np.negative(number, out=number)
 
-    def check(self, operands: list[NDArray[Any]], found: NDArray[Any], calls: int) -> Checked:
+    def check(self, operands: list[NDArray[Any]], found: NDArray[Any], calls: int) -> Verification:
         expected = -operands[0][0] if calls % 2 else operands[0][0]
-        if found[0] != expected:
-            return Checked(False, f"the number is {found[0]:g}, not {expected:g}")
-        return Checked(True, "exact in every bit: all of 1 number")
+        is_right = bool(found[0] == expected)
+        finding = "exact in every bit"
+        if not is_right:
+            finding = f"the number is {found[0]:g}, not {expected:g}"
+        return Verification(is_right, finding, ("all of 1 number",))
 
 
-class GrowWork:
-    """What a step of the growing pattern moves: see `race`."""
-
-    description = GROW
-
-    def count(self, size: int, dtype: str) -> Counted:
-        """Return the work of a step; each number comes from the memory once, and goes there."""
-        moved = 4.0 * ITEM_BYTES[dtype] * size * wide_height(size)
-        return Counted(moved, moved, int(moved))
-
-
-QUICK_WORKS: tuple[QuickWork, ...] = (
+QUICK_WORKS: tuple[QuickWorkload, ...] = (
     QuickElementwise(),
     QuickMatmul(),
     QuickCopy(),
@@ -448,7 +477,7 @@ QUICK_WORKS: tuple[QuickWork, ...] = (
 )
 
 
-def find_quick_work(name: str) -> QuickWork:
+def find_quick_work(name: str) -> QuickWorkload:
     """Return the workload of this name; raises `StudioError` with the known names."""
     for work in QUICK_WORKS:
         if work.description.name == name:

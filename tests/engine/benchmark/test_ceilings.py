@@ -7,7 +7,6 @@ from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.benchmark import ceilings
-from gpu_studio.engine.benchmark import result as engine_result
 from gpu_studio.engine.benchmark.ceilings import (
     UndisturbedRate,
     ceilings_of,
@@ -117,7 +116,7 @@ def test_what_fits_no_cache_disproves_a_ceiling_that_it_beats(
     monkeypatch: pytest.MonkeyPatch, cache_bytes: int, is_cached: bool
 ):
     monkeypatch.setattr(ceilings, "_measure_copy", lambda: 1e6)
-    monkeypatch.setattr(engine_result, "last_level_bytes", lambda: cache_bytes)
+    monkeypatch.setattr(ceilings, "last_level_bytes", lambda: cache_bytes)
     result = ask(run_request(size=512))[-1]
     assert isinstance(result, RunFinished)
     assert (result.reached is not None) is is_cached

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
 from gpu_studio.core.benchmark import sustained
 from gpu_studio.core.benchmark.sustained import unsteadiness
@@ -15,7 +14,7 @@ from gpu_studio.core.messages import run_messages
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunHeat
 from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.engine import sensor
-from gpu_studio.engine.benchmark import load, run
+from gpu_studio.engine.benchmark import load, rounds, run
 from gpu_studio.engine.benchmark.load import load_of
 from gpu_studio.engine.sensor import CardWatch, HeatLog
 from tests.engine.answers import ask, run_request
@@ -37,13 +36,13 @@ def finished(**changes: object) -> RunFinished:
 @pytest.fixture
 def rests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     asked: list[float] = []
-    build = run.Pace.__init__
+    build = rounds.Pace.__init__
 
-    def noted(pace: run.Pace, rest_s: float, stop: object) -> None:
+    def noted(pace: rounds.Pace, rest_s: float, stop: object) -> None:
         asked.append(rest_s)
         build(pace, rest_s, stop)
 
-    monkeypatch.setattr(run.Pace, "__init__", noted)
+    monkeypatch.setattr(rounds.Pace, "__init__", noted)
     return asked
 
 
@@ -51,13 +50,13 @@ def rests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def least_loads_s(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
     """Return how long every run that is made warms up at least."""
     asked: list[float | None] = []
-    warm_up = run.warm_up
+    warm_up = rounds.warm_up
 
     def noted(*args: Any, least_s: float | None, **kwargs: Any) -> float:
         asked.append(least_s)
         return warm_up(*args, least_s=least_s, **kwargs)
 
-    monkeypatch.setattr(run, "warm_up", noted)
+    monkeypatch.setattr(rounds, "warm_up", noted)
     return asked
 
 
@@ -140,8 +139,8 @@ def test_a_pause_ends_a_load_and_each_device_has_its_own(monkeypatch: pytest.Mon
     now_s = [10.0]
     monkeypatch.setattr(load, "_loads", {})
     monkeypatch.setattr(load, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
-    card, other = load_of(torch.device("cuda", 0)), load_of(torch.device("cuda", 1))
-    assert load_of(torch.device("cuda", 0)) is card
+    card, other = load_of("cuda:0"), load_of("cuda:1")
+    assert load_of("cuda:0") is card
     assert card.begin() == 10.0
     now_s[0] = 15.0
     card.end()

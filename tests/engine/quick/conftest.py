@@ -9,7 +9,8 @@ import pytest
 
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunInTurns, RunWorkload
-from gpu_studio.engine.quick import adapters, run
+from gpu_studio.engine.benchmark import rounds, timing
+from gpu_studio.engine.quick import adapters
 from gpu_studio.engine.quick.dispatcher import QuickDispatcher
 
 if TYPE_CHECKING:
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True, scope="package")
 def short_warm_up() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "WARM_UP_S", 0.01)
-        patch.setattr(run, "_WARM_AGAIN_S", 0.0)
+        patch.setattr(timing, "WARM_UP_S", 0.01)
+        patch.setattr(timing, "_WARM_AGAIN_S", 0.0)
+        patch.setattr(rounds, "_PACE_S", 0.01)
         yield
 
 

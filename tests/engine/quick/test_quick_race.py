@@ -11,12 +11,6 @@ from gpu_studio.core.race import gray_scott
 from gpu_studio.engine.quick import race, shaders
 
 
-@pytest.fixture(autouse=True)
-def short(monkeypatch):
-    monkeypatch.setattr(race, "WARM_UP_S", 0.01)
-    monkeypatch.setattr(race, "_PACE_S", 0.01)
-
-
 @pytest.fixture
 def raced(dispatcher):
     """Return what lets devices race; it returns the events."""

@@ -14,6 +14,7 @@ from gpu_studio.core.messages.run_messages import (
     RunStopped,
     SamplesMeasured,
 )
+from gpu_studio.engine.benchmark import rounds
 from gpu_studio.engine.quick import adapters, run, shaders, work
 from gpu_studio.engine.quick import dispatcher as dispatcher_module
 from gpu_studio.engine.quick.compute import Compute
@@ -63,6 +64,22 @@ def test_runs_take_turns_and_are_compared(made):
         assert not any("GPU" in text or "the card" in text for text in words)
 
 
+def test_what_other_programs_did_in_a_round_is_told_with_the_next(made, monkeypatch):
+    class Busy(rounds.CpuWatch):
+        def end(self):
+            self.other_processes = True
+
+    monkeypatch.setattr(rounds, "CpuWatch", Busy)
+    batches = [one for one in made("copy", 1, "cpu", budget_s=0.2) if is_batch(one)]
+    assert {(one.round_number > 1, one.other_processes) for one in batches} == {
+        (False, None), (True, True),
+    }  # fmt: skip
+
+
+def is_batch(event):
+    return isinstance(event, SamplesMeasured)
+
+
 # ── faults on purpose ────────────────────────────────────────────────────────────────────────────
 
 
@@ -103,7 +120,7 @@ def test_a_dispatch_that_a_driver_dropped_is_found(result, monkeypatch, name):
         return real(self, bound, calls - 1, is_each_submitted=is_each_submitted)
 
     monkeypatch.setattr(Compute, "batch", batch)
-    monkeypatch.setattr(run, "choose_calls", lambda *_: 3)
+    monkeypatch.setattr(rounds, "choose_calls", lambda *_: 3)
     found = result(name, 64 if name == "matmul" else 1, "vulkan:0", budget_s=0.02)
     assert dropped == [3]
     assert found.verified is False

@@ -4,7 +4,8 @@ from collections.abc import Callable
 import pytest
 
 from gpu_studio.core.messages.run_messages import RunFinished, SamplesMeasured
-from gpu_studio.engine.benchmark import run
+from gpu_studio.engine.benchmark import rounds
+from gpu_studio.engine.benchmark.run import WorkloadRun
 from gpu_studio.engine.dispatcher import Dispatcher
 from tests.engine.answers import ask, only, run_request
 
@@ -28,7 +29,7 @@ def test_the_whole_budget_goes_to_the_timed_part():
 def test_a_run_makes_exactly_the_calls_that_were_asked_for(
     monkeypatch: pytest.MonkeyPatch, chosen: int, batch: int
 ):
-    monkeypatch.setattr(run, "choose_calls", lambda *arguments: chosen)
+    monkeypatch.setattr(rounds, "choose_calls", lambda *arguments: chosen)
     timed: list[int] = []
 
     class Counting:
@@ -36,7 +37,7 @@ def test_a_run_makes_exactly_the_calls_that_were_asked_for(
             timed.append(calls)
             return calls * 1.0, calls * 1.0
 
-    monkeypatch.setattr(run, "stopwatch_for", lambda call, device: Counting())
+    monkeypatch.setattr(WorkloadRun, "_stopwatch", lambda run, call: Counting())
     events = ask(run_request(budget_s=0.01, calls=60))
     result = events[-1]
     assert isinstance(result, RunFinished)
@@ -63,11 +64,11 @@ def test_lines_are_at_most_sixty_a_second(monkeypatch: pytest.MonkeyPatch):
             now_s[0] += 2e-3
             return 2e-3, 2e-3
 
-    monkeypatch.setattr(run.time, "perf_counter", perf_counter)
-    monkeypatch.setattr(run, "stopwatch_for", lambda call, device: TwoMilliseconds())
-    monkeypatch.setattr(run, "time_once", lambda call, device: 2e-3)
-    monkeypatch.setattr(run, "warm_up", lambda *_arguments, **_options: 2e-3)
-    monkeypatch.setattr(run, "warm_up_again", lambda *_arguments: 2e-3)
+    monkeypatch.setattr(rounds.time, "perf_counter", perf_counter)
+    monkeypatch.setattr(WorkloadRun, "_stopwatch", lambda run, call: TwoMilliseconds())
+    monkeypatch.setattr(WorkloadRun, "_time_once", lambda run, call: 2e-3)
+    monkeypatch.setattr(rounds, "warm_up", lambda *_arguments, **_options: 2e-3)
+    monkeypatch.setattr(rounds, "warm_up_again", lambda *_arguments: 2e-3)
     lines = only(SamplesMeasured, ask(run_request(budget_s=1.0)))
     assert 50 <= len(lines) <= 60
     assert sum(len(line.samples_s) for line in lines) == 500
@@ -90,12 +91,12 @@ def test_a_shown_run_rests_after_each_line(monkeypatch: pytest.MonkeyPatch):
             story.append("rest")
             return False
 
-    monkeypatch.setattr(run.time, "perf_counter", lambda: now_s[0])
-    monkeypatch.setattr(run, "stopwatch_for", lambda call, device: TwoMilliseconds())
-    monkeypatch.setattr(run, "time_once", lambda call, device: 2e-3)
-    monkeypatch.setattr(run, "warm_up", lambda *_arguments, **_options: 2e-3)
-    monkeypatch.setattr(run, "warm_up_again", lambda *_arguments: 2e-3)
-    monkeypatch.setattr(run, "choose_calls", lambda *arguments: 1)
+    monkeypatch.setattr(rounds.time, "perf_counter", lambda: now_s[0])
+    monkeypatch.setattr(WorkloadRun, "_stopwatch", lambda run, call: TwoMilliseconds())
+    monkeypatch.setattr(WorkloadRun, "_time_once", lambda run, call: 2e-3)
+    monkeypatch.setattr(rounds, "warm_up", lambda *_arguments, **_options: 2e-3)
+    monkeypatch.setattr(rounds, "warm_up_again", lambda *_arguments: 2e-3)
+    monkeypatch.setattr(rounds, "choose_calls", lambda *arguments: 1)
     events = []
     for event in Dispatcher().run(run_request(budget_s=12.0, rest_s=0.04), Stop()):
         if isinstance(event, SamplesMeasured):

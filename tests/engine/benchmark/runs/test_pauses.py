@@ -10,7 +10,7 @@ from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.messages.run_messages import SamplesMeasured
 from gpu_studio.core.pause import SleepAlarm
-from gpu_studio.engine.benchmark import run
+from gpu_studio.engine.benchmark import rounds, run
 from gpu_studio.engine.benchmark.run import WorkloadRun
 from gpu_studio.engine.stopwatch import Stopwatch
 from tests.engine.answers import only, run_request
@@ -50,9 +50,9 @@ class SleepingStopwatch:
 
 
 def ask(monkeypatch: pytest.MonkeyPatch, sleeper: Sleeper, **changes: Any) -> list[Event | None]:
-    monkeypatch.setattr(run, "stopwatch_for", sleeper.stopwatch_for(run.stopwatch_for))
+    monkeypatch.setattr(WorkloadRun, "_stopwatch", sleeper.stopwatch_for(WorkloadRun._stopwatch))
     # Only what is timed for the result counts as a batch.
-    monkeypatch.setattr(run, "choose_calls", lambda *_: 10)
+    monkeypatch.setattr(rounds, "choose_calls", lambda *_: 10)
     whole = WorkloadRun(run_request(**changes), threading.Event(), alarm=SleepAlarm(sleeper.clock))
     events: list[Event | None] = []
     with pytest.raises(StudioError, match="The PC slept: run it again"):

@@ -13,7 +13,7 @@ from gpu_studio.core.messages.run_messages import (
     SamplesMeasured,
 )
 from gpu_studio.core.statistics import FEWEST_ROUNDS, summarize
-from gpu_studio.engine.benchmark import run as run_module
+from gpu_studio.engine.benchmark import rounds
 from gpu_studio.engine.benchmark.run import WorkloadRun
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.call import Call
@@ -54,7 +54,7 @@ def test_a_run_that_has_taken_long_enough_ends_with_six_rounds():
 def test_the_turns_of_others_are_not_this_run_s_time(monkeypatch: pytest.MonkeyPatch):
     now_s = [0.0]
     clock = SimpleNamespace(perf_counter=lambda: now_s[0])
-    monkeypatch.setattr(run_module, "time", clock)
+    monkeypatch.setattr(rounds, "time", clock)
     run = WorkloadRun(run_request(budget_s=0.24, longest_s=1.0), threading.Event())
     events = []
     for event in run.events():
@@ -99,7 +99,7 @@ def test_the_load_of_other_programs_before_the_run_is_in_the_result(
 ):
     """On soft cards it comes from the driver; the CPU has none, so it is given here."""
     load = OtherLoad(percent=97.0, program="game.exe")
-    monkeypatch.setattr(WorkloadRun, "_other_load", lambda _run, _case: load)
+    monkeypatch.setattr(WorkloadRun, "_other_load", lambda _run: load)
     result = ask(run_request())[-1]
     assert isinstance(result, RunFinished)
     assert result.conditions.other_load == load

@@ -13,7 +13,7 @@ from gpu_studio.core.messages.run_messages import (
     RunStopped,
     SamplesMeasured,
 )
-from gpu_studio.engine.benchmark import run
+from gpu_studio.engine.benchmark import rounds
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.matmul import Matmul
 from tests.engine.answers import only, run_request
@@ -89,7 +89,7 @@ def test_what_was_taken_is_free_when_the_end_is_reported(
     prepared = Prepared(monkeypatch)
     stop = threading.Event()
     if end is RunFailed:
-        monkeypatch.setattr(run, "choose_calls", lambda *arguments: 1 / 0)
+        monkeypatch.setattr(rounds, "choose_calls", lambda *arguments: 1 / 0)
     for event in Dispatcher().run(run_request(workload="matmul"), stop):
         if isinstance(event, end):
             assert prepared.are_gone

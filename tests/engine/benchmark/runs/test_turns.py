@@ -22,13 +22,11 @@ from gpu_studio.core.messages.run_messages import (
     SamplesMeasured,
 )
 from gpu_studio.core.race.side import RaceTrack
-from gpu_studio.engine.benchmark import race_timing
-from gpu_studio.engine.benchmark import run as run_module
+from gpu_studio.engine.benchmark import race_timing, rounds
 from gpu_studio.engine.benchmark.race_timing import FinishLine, RaceTiming
 from gpu_studio.engine.benchmark.turns import in_turns
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.stopwatch import CpuStopwatch
-from gpu_studio.engine.workloads.registry import find_picture
 from tests.engine.answers import ask, only, run_request
 from tests.patience import PATIENCE_S
 
@@ -106,11 +104,11 @@ def test_the_rounds_of_benchmarks_alternate() -> None:
 def test_what_other_programs_did_in_one_round_is_told_with_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Busy(run_module.CpuWatch):
+    class Busy(rounds.CpuWatch):
         def end(self) -> None:
             self.other_processes = True
 
-    monkeypatch.setattr(run_module, "CpuWatch", Busy)
+    monkeypatch.setattr(rounds, "CpuWatch", Busy)
     runs = tuple(run_request(run_id=name, budget_s=0.24) for name in ("left", "right"))
     batches = only(SamplesMeasured, ask(RunInTurns(runs=runs)))
     told = {(one.round_number > 1, one.other_processes) for one in batches}
@@ -127,7 +125,7 @@ def equal_steps(monkeypatch: pytest.MonkeyPatch) -> None:
         return calls * 2.0**-10, calls * 2.0**-10
 
     monkeypatch.setattr(race_timing, "_SLICE_S", 0.0)
-    monkeypatch.setattr(run_module, "choose_calls", lambda *_: 1)
+    monkeypatch.setattr(rounds, "choose_calls", lambda *_: 1)
     monkeypatch.setattr(CpuStopwatch, "time", time)
 
 
@@ -150,7 +148,7 @@ def test_the_steps_that_warm_a_device_again_move_no_picture(equal_steps: None) -
 def test_a_race_ends_for_all_when_the_first_one_finishes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The slower side is as it stood then: progress, bars and ratio agree."""
     monkeypatch.setattr(race_timing, "_SLICE_S", 0.0)
-    monkeypatch.setattr(run_module, "choose_calls", lambda *_: 1)
+    monkeypatch.setattr(rounds, "choose_calls", lambda *_: 1)
     # A PC that is busy after the warm-up takes longer than the warm-up foresaw.
     short = {"calls": None, "budget_s": 0.3, "longest_s": PATIENCE_S}
     slow, fast = run_of("slow", size=96, **short), run_of("fast", **short)
@@ -188,10 +186,8 @@ class Steps:
         return self.elapsed_s - began_s, self.elapsed_s - began_s
 
     def timing(self) -> RaceTiming:
-        traits = find_picture("learn").description.race
-        assert traits is not None
         return RaceTiming(
-            self._request, self, traits, self._line, self._number, 1,
+            self._request, self, self._line, self._number, 1,
             may_finish=True, warm_again=lambda: None, stop=threading.Event(),
         )  # fmt: skip
 
