@@ -14,7 +14,9 @@ from gpu_studio.core.messages.check_messages import (
     RunCheck,
 )
 from gpu_studio.core.messages.engine_messages import RequestFailed
+from gpu_studio.engine.check import stage_run
 from gpu_studio.engine.quick import check, shaders
+from tests.patience import PATIENCE_S
 
 STAGES = ("compute", "memory")
 
@@ -23,6 +25,8 @@ STAGES = ("compute", "memory")
 def little_memory(monkeypatch):
     monkeypatch.setattr(check, "_LARGEST_RAM_PART", 64 << 10)
     monkeypatch.setattr(check, "_MOST_RAM", 256 << 10)
+    # On a busy PC, one of each result takes longer than a stage has.
+    monkeypatch.setattr(stage_run, "OVERTIME_S", PATIENCE_S)
 
 
 @pytest.fixture
