@@ -47,6 +47,9 @@ class Sensor(Protocol):
     def device(self, identity: str) -> Device | None:
         """Return a device's facts, which do not change; None if unknown."""
 
+    def cards(self) -> Sequence[Device]:
+        """Return the facts of all cards that a driver serves; this may wake them."""
+
     def processes(self, identity: str) -> tuple[GpuProcess, ...]:
         """Return the processes on a card, without names; empty if unknown."""
 

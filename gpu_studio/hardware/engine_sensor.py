@@ -57,6 +57,16 @@ class EngineSensor:
             self._devices[identity] = device
         return self._devices[identity]
 
+    def cards(self) -> Sequence[Device]:
+        self._open()
+        found: dict[str, Device] = {}
+        for reader in self._readers:  # the last one knows every card, but less of it
+            for index in range(reader.count()):
+                with contextlib.suppress(CardUnreadableError, IndexError):
+                    one = reader.card(index).describe()
+                    found.setdefault(one.pci_bus_id or one.identity, one)
+        return tuple(found.values())
+
     def processes(self, identity: str) -> tuple[GpuProcess, ...]:
         return self._ask(identity, lambda card: card.processes()) or ()
 

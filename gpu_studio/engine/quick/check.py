@@ -129,7 +129,7 @@ class QuickCheck(StagedRound):
 
     @property
     def _identity(self) -> str | None:
-        return CPU if self._target.adapter.is_software else None
+        return CPU if self._target.adapter.is_software else self._target.card
 
     @property
     def _target(self) -> Compute:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from gpu_studio.core.devices.adapters import card_of
 from gpu_studio.core.failure import FailureKind, StudioError, failure_from
 from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed, RequestFailed
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator
 
+    from gpu_studio.core.messages.engine_messages import Adapter
     from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.engine.quick.adapters import FoundAdapter
     from gpu_studio.engine.sensor import Sensor
@@ -35,7 +37,7 @@ class QuickDispatcher:
 
     Args:
         cpu_name: the name of this PC's CPU.
-        sensor: reads the CPU during a check of a software adapter; None if there is no sensor.
+        sensor: reads the devices for runs and checks; None if there is no sensor.
         uses_adapters: whether to ask the graphics drivers for what they can compute on.
     """
 
@@ -127,5 +129,13 @@ class QuickDispatcher:
             if address not in found:
                 message = f"There is no {address[:20]} here: choose {', '.join(found)}."
                 raise StudioError(FailureKind.NO_SUCH_DEVICE, message)
-            self._opened[address] = Compute(found[address])
+            self._opened[address] = Compute(found[address], self._card(found[address].facts))
         return self._opened[address]
+
+    def _card(self, adapter: Adapter) -> str | None:
+        """Return the identity of the card that an adapter is; None if that is not known."""
+        if self._sensor is None or adapter.is_software:
+            return None
+        adapters = [one.facts for one in self._adapters()]
+        card = card_of(adapter, adapters, self._sensor.cards())
+        return None if card is None else card.identity

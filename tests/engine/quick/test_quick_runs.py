@@ -1,10 +1,13 @@
+import os
 import threading
 
+import msgspec
 import numpy as np
 import pytest
 
 from gpu_studio.core.benchmark.trust import doubts_of
 from gpu_studio.core.benchmark.verdict import verdict_of
+from gpu_studio.core.devices.devices import Device, GpuProcess
 from gpu_studio.core.messages.engine_messages import Adapter, DescribeEngine, EngineDescribed
 from gpu_studio.core.messages.pitfall_messages import RunPitfall
 from gpu_studio.core.messages.run_messages import (
@@ -12,8 +15,10 @@ from gpu_studio.core.messages.run_messages import (
     RunFinished,
     RunPhaseChanged,
     RunStopped,
+    RunWorkload,
     SamplesMeasured,
 )
+from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.engine.benchmark import rounds
 from gpu_studio.engine.quick import adapters, run, shaders, work
 from gpu_studio.engine.quick import dispatcher as dispatcher_module
@@ -78,6 +83,54 @@ def test_what_other_programs_did_in_a_round_is_told_with_the_next(made, monkeypa
 
 def is_batch(event):
     return isinstance(event, SamplesMeasured)
+
+
+class CardSensor:
+    """The sensors of one card, which is too hot and has another program on it."""
+
+    card = Device(
+        kind="cuda", maker="AMD", name="Radeon RX 580", pci_device_id=0x67DF, uuid="GPU-58",
+        pci_bus_id="00000000:01:00.0",
+    )  # fmt: skip
+
+    def cards(self):
+        return [self.card]
+
+    def device(self, identity):
+        assert identity == "GPU-58"
+        return self.card
+
+    def read(self, identity, wanted):
+        assert identity == "GPU-58"
+        return Telemetry(clock_event_reasons=ClockReason.DRIVER_HEAT, utilization_percent=0.0)
+
+    def processes(self, identity):
+        ours = GpuProcess(pid=os.getpid(), kind="graphics", memory_bytes=1 << 20)
+        return (GpuProcess(pid=1, kind="compute", memory_bytes=1 << 20), ours)
+
+
+@pytest.fixture
+def on_a_card(dispatcher, monkeypatch):
+    """Lavapipe, as if it were a card of PCI's numbers; and what reads that card."""
+    card = {"is_software": False, "vendor_id": 0x1002, "device_id": 0x67DF}
+    found = [
+        adapters.FoundAdapter(msgspec.structs.replace(one.facts, **card), one.handle)
+        for one in adapters.find_adapters()
+        if one.facts.address == "vulkan:0"
+    ]
+    monkeypatch.setattr("gpu_studio.engine.quick.dispatcher.find_adapters", lambda: found)
+    return QuickDispatcher("Test CPU", CardSensor())
+
+
+def test_the_card_that_an_adapter_is_is_read_while_it_is_measured(on_a_card):
+    request = RunWorkload(
+        run_id="1", workload="copy", device="vulkan:0", size=1, dtype="float32", budget_s=0.05
+    )
+    *_, found = on_a_card.run(request, threading.Event())
+    assert found.conditions.throttled is True
+    assert found.conditions.other_processes is True
+    words = {doubt.word for doubt in doubts_of(found)}
+    assert words >= {"throttled", "shared card"}
 
 
 # ── faults on purpose ────────────────────────────────────────────────────────────────────────────
@@ -185,8 +238,6 @@ def test_an_unknown_workload_and_adapter_are_refused(made):
 def test_a_stop_ends_a_run(dispatcher, made):
     stop, requests = threading.Event(), made("copy", 1, "vulkan:0")
     assert requests
-    from gpu_studio.core.messages.run_messages import RunWorkload
-
     request = RunWorkload(
         run_id="1", workload="copy", device="vulkan:0", size=1, dtype="float32", budget_s=60
     )
@@ -243,8 +294,6 @@ def test_without_wgpu_the_cpu_is_measured(monkeypatch):
     monkeypatch.setitem(adapters.sys.modules, "wgpu", None)
     dispatcher = QuickDispatcher("Test CPU")
     assert "(wgpu) is missing" in described(dispatcher).cuda_reason
-    from gpu_studio.core.messages.run_messages import RunWorkload
-
     request = RunWorkload(
         run_id="1", workload="copy", device="cpu", size=1, dtype="float32", budget_s=0.02
     )
