@@ -87,15 +87,14 @@ class Dispatcher:
             if event is not None:
                 yield event
 
-    @staticmethod
-    def _guarded(request: Request, events: Iterator[Event | None]) -> Iterator[Event | None]:
+    def _guarded(self, request: Request, events: Iterator[Event | None]) -> Iterator[Event | None]:
         """Yield the events of a request, and its failure as an event."""
         try:
             for event in events:
                 yield None if event is None else _with_whole_snippet(event)
             return
         except Exception as error:
-            failure = _failure_of(error)
+            failure = self._failure_of(error)
         # Outside the except block, the error and the tensors in its frames are gone.
         if isinstance(request, RunWorkload):
             yield RunFailed(run_id=request.run_id, failure=failure)
@@ -103,6 +102,11 @@ class Dispatcher:
             yield PitfallFailed(name=request.name, failure=failure)
         else:
             yield RequestFailed(failure=failure)
+
+    @staticmethod
+    def _failure_of(error: Exception) -> Failure:
+        """Return what an error of a request means."""
+        return _failure_of(error)
 
     def _answer(self, request: Request, stop: threading.Event) -> Iterator[Event | None]:
         if isinstance(request, (OpenOwnCode, RunWorkload, RunInTurns)):

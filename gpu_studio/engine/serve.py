@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from gpu_studio.core.messages.message import Event, Message, Request
-    from gpu_studio.engine.quick.dispatcher import QuickDispatcher
 
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits.h: the parent starts a new engine
 _GRACE_S = 0.3
@@ -141,7 +140,7 @@ class Outbox:
 def serve(
     lines: BinaryIO,
     out: BinaryIO,
-    dispatcher: Dispatcher | QuickDispatcher,
+    dispatcher: Dispatcher,
     leave: Callable[[int], None],
 ) -> int:
     """Answer requests until the input closes or a fatal error occurs; return an exit code.
@@ -170,8 +169,7 @@ def serve(
             outbox.send(RequestFailed(failure=failure))
         leave(EXIT_FATAL)
 
-    if isinstance(dispatcher, Dispatcher):
-        dispatcher.lost = lose
+    dispatcher.lost = lose
     threading.Thread(target=read, name="requests", daemon=True).start()
     threading.Thread(target=outbox.beat, args=(finished,), name="heartbeat", daemon=True).start()
     try:
@@ -182,7 +180,7 @@ def serve(
         finished.set()
 
 
-def _answer_all(inbox: Inbox, outbox: Outbox, dispatcher: Dispatcher | QuickDispatcher) -> int:
+def _answer_all(inbox: Inbox, outbox: Outbox, dispatcher: Dispatcher) -> int:
     # PyTorch takes a second to import, so start before the first request. It stays: to look through
     # it for garbage meanwhile is an eighth of that second, and later a quarter of an optimizer's.
     with uncollected():
@@ -217,7 +215,7 @@ def main() -> int:
     return serve(requests, out, _dispatcher(sys.argv[1:]), _leave)
 
 
-def _dispatcher(arguments: Sequence[str]) -> Dispatcher | QuickDispatcher:
+def _dispatcher(arguments: Sequence[str]) -> Dispatcher:
     if QUICK in arguments:
         from gpu_studio.engine.quick.dispatcher import QuickDispatcher
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gpu_studio.core.devices.adapters import card_of
 from gpu_studio.core.failure import FailureKind, StudioError, failure_from
 from gpu_studio.core.messages.check_messages import RunCheck
-from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed, RequestFailed
-from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
-from gpu_studio.engine.benchmark.race_timing import FinishLine
-from gpu_studio.engine.benchmark.turns import TurnsClock, check_turns, in_turns
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed
+from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
+from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.quick.adapters import find_adapters, why_none
 from gpu_studio.engine.quick.check import QuickCheck
 from gpu_studio.engine.quick.compute import AdapterLostError, Compute
@@ -26,14 +24,17 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator
 
+    from gpu_studio.core.failure import Failure
     from gpu_studio.core.messages.engine_messages import Adapter
     from gpu_studio.core.messages.message import Event, Request
+    from gpu_studio.engine.benchmark.race_timing import FinishLine
+    from gpu_studio.engine.benchmark.turns import TurnsClock
     from gpu_studio.engine.quick.adapters import FoundAdapter
     from gpu_studio.engine.sensor import Sensor
 
 
-class QuickDispatcher:
-    """Answers requests one after the other; see `engine.dispatcher.Dispatcher`.
+class QuickDispatcher(Dispatcher):
+    """Answers requests by adapters and NumPy; see `engine.dispatcher.Dispatcher`.
 
     Args:
         cpu_name: the name of this PC's CPU.
@@ -44,45 +45,27 @@ class QuickDispatcher:
     def __init__(
         self, cpu_name: str = "CPU", sensor: Sensor | None = None, *, uses_adapters: bool = True
     ) -> None:
-        self._cpu_name, self._sensor, self._uses_adapters = cpu_name, sensor, uses_adapters
+        super().__init__(sensor, cpu_name)
+        self._uses_adapters = uses_adapters
         self._found: list[FoundAdapter] | None = None
         self._opened: dict[str, Compute] = {}
 
     def load(self) -> None:
         """Do nothing: what is needed loads in a moment."""
 
-    def run(self, request: Request, stop: threading.Event) -> Iterator[Event]:
-        """Yield the events of a request; a failure is its last event, never an exception."""
-        events = self._guarded(request, self._answer(request, stop))
-        yield from (event for event in events if event is not None)
-
     @staticmethod
-    def _guarded(request: Request, events: Iterator[Event | None]) -> Iterator[Event | None]:
-        try:
-            yield from events
-            return
-        except Exception as error:
-            failure = failure_from(error)
-            if isinstance(error, AdapterLostError):
-                failure = msgspec.structs.replace(failure, fatal=True)
-        if isinstance(request, RunWorkload):
-            yield RunFailed(run_id=request.run_id, failure=failure)
-        else:
-            yield RequestFailed(failure=failure)
+    def _failure_of(error: Exception) -> Failure:
+        failure = failure_from(error)
+        return msgspec.structs.replace(failure, fatal=isinstance(error, AdapterLostError))
 
     def _answer(self, request: Request, stop: threading.Event) -> Iterator[Event | None]:
         match request:
             case DescribeEngine():
                 yield self._described()
             case RunWorkload():
-                yield from self._run(request, stop)
+                yield from self._run_one(request, stop)
             case RunInTurns():
-                check_turns(request)
-                together = {
-                    "turns": uuid.uuid4().hex, "clock": TurnsClock(), "line": FinishLine(),
-                }  # fmt: skip
-                runs = [self._run(run, stop, **together) for run in request.runs]
-                yield from in_turns(list(map(self._guarded, request.runs, runs)))
+                yield from self._run_in_turns(request, stop)
             case RunCheck():
                 one = QuickCheck(request, stop, sensor=self._sensor, cpu_name=self._cpu_name)
                 one.open_adapter = self._open
@@ -91,11 +74,24 @@ class QuickDispatcher:
                 message = "This needs PyTorch, which is not installed."
                 raise StudioError(FailureKind.BAD_REQUEST, message)
 
-    def _run(
-        self, request: RunWorkload, stop: threading.Event, **together: Any
+    def _run_one(
+        self,
+        request: RunWorkload,
+        stop: threading.Event,
+        turns: str = "",
+        line: FinishLine | None = None,
+        clock: TurnsClock | None = None,
     ) -> Iterator[Event | None]:
-        shared = {"sensor": self._sensor, "cpu_name": self._cpu_name, **together}
-        yield from QuickRun(request, stop, self._open, **shared).events()
+        yield from QuickRun(
+            request,
+            stop,
+            self._open,
+            sensor=self._sensor,
+            cpu_name=self._cpu_name,
+            turns=turns,
+            line=line,
+            clock=clock,
+        ).events()
 
     def _described(self) -> EngineDescribed:
         """Describe what there is; without an adapter, the CPU alone."""
