@@ -36,11 +36,11 @@ class QuickDrawing(QuickTimed, Drawing):
     """The pattern in progress; each call is a step.
 
     Args:
-        size: the width of the picture.
+        begin: both substances before the first step, shape (height, width, 2).
     """
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self, begin: State) -> None:
+        self._begin, self.size = begin, begin.shape[1]
         self.steps = 0
 
     @abstractmethod
@@ -70,7 +70,8 @@ class QuickDrawing(QuickTimed, Drawing):
     def verified(self, found: State) -> Verification:
         """Compare some steps with the same in float64 by NumPy."""
         steps = self._checked_steps
-        with contextlib.closing(NumpyGrow(self.size, core_count(), "float64")) as reference:
+        begin = gray_scott.planted(self.size).astype(np.float64)
+        with contextlib.closing(NumpyGrow(begin, core_count())) as reference:
             off = float(np.abs(found - reference.result()).max())
         allowed = gray_scott.EPS_PER_STEP * steps * float(np.finfo(np.float32).eps)
         compared = f"all of {self.size} × {wide_height(self.size)} after {steps} steps"
@@ -80,11 +81,11 @@ class QuickDrawing(QuickTimed, Drawing):
 class AdapterGrow(QuickDrawing):
     """The pattern on an adapter: each step reads one buffer and writes the other."""
 
-    def __init__(self, size: int, begin: State, compute: Compute) -> None:
-        super().__init__(size)
-        self._compute, self._begin = compute, begin
-        height = wide_height(size)
-        self._buffers = [compute.buffer(self._begin) for _ in range(2)]
+    def __init__(self, begin: State, compute: Compute) -> None:
+        super().__init__(begin)
+        self._compute = compute
+        height, size, _ = begin.shape
+        self._buffers = [compute.buffer(begin) for _ in range(2)]
         code = shaders.grow(size, height)
         groups = (-(-size // 16), -(-height // 16))
         here, there = self._buffers
@@ -113,16 +114,16 @@ class AdapterGrow(QuickDrawing):
 class NumpyGrow(QuickDrawing):
     """The pattern by NumPy, a band of rows for each thread; float64 is the reference."""
 
-    def __init__(self, size: int, threads: int, dtype: str = "float32") -> None:
-        super().__init__(size)
-        self._threads, self._dtype = threads, dtype
+    def __init__(self, begin: State, threads: int) -> None:
+        super().__init__(begin)
+        self._threads = threads
         self._pool = ThreadPoolExecutor(threads)
         self._stopwatch = CpuStopwatch()
         self.restart()
 
     def restart(self) -> None:
         self.steps = 0
-        self._now = _wrapped(gray_scott.planted(self.size).astype(self._dtype))
+        self._now = _wrapped(self._begin)
 
     def time(self, call: object, calls: int) -> tuple[float, float]:
         self.steps += calls
@@ -178,17 +179,13 @@ class GrowWork(QuickWork):
     def operands(self, size: int, dtype: str) -> list[NDArray[Any]]:
         return [gray_scott.planted(size).astype(dtype)]
 
-    def prepare(
-        self,
-        size: int,
-        dtype: str,
-        operands: list[NDArray[Any]],
-        compute: Compute | None,
-        threads: int,
-    ) -> QuickDrawing:
-        if compute is None:
-            return NumpyGrow(size, threads)
-        return AdapterGrow(size, operands[0], compute)
+    def on_adapter(
+        self, size: int, dtype: str, operands: list[NDArray[Any]], compute: Compute
+    ) -> AdapterGrow:
+        return AdapterGrow(operands[0], compute)
+
+    def on_cpu(self, operands: list[NDArray[Any]], threads: int) -> NumpyGrow:
+        return NumpyGrow(operands[0], threads)
 
 
 def find_quick_picture(name: str) -> GrowWork:

@@ -135,16 +135,13 @@ class QuickRun(MeasuredRun):
         return self._prepared(self._request.size)
 
     def _prepared(self, size: int) -> QuickTimed:
+        dtype, race = self._request.dtype, self._request.race
         if size not in self._operands:
-            self._operands = {size: self._work.operands(size, self._request.dtype)}
-        race = self._request.race
-        return self._work.prepare(
-            size,
-            self._request.dtype,
-            self._operands[size],
-            self._compute,
-            (race.threads if race else None) or core_count(),
-        )
+            self._operands = {size: self._work.operands(size, dtype)}
+        operands = self._operands[size]
+        if self._compute is not None:
+            return self._work.on_adapter(size, dtype, operands, self._compute)
+        return self._work.on_cpu(operands, (race.threads if race else None) or core_count())
 
     def _time_once(self, call: Call) -> float:
         return self._stopwatch(call).time(call.function, 1)[0]

@@ -90,23 +90,14 @@ class QuickWork(ABC):
         """Return the numbers of a call, always the same; the last is the result's place."""
 
     @abstractmethod
-    def prepare(
-        self,
-        size: int,
-        dtype: str,
-        operands: list[NDArray[Any]],
-        compute: Compute | None,
-        threads: int,
+    def on_adapter(
+        self, size: int, dtype: str, operands: list[NDArray[Any]], compute: Compute
     ) -> QuickTimed:
-        """Make what is timed, in new memory.
+        """Make what an adapter does, in new memory of its own."""
 
-        Args:
-            size: of the case.
-            dtype: of the case.
-            operands: its numbers, see above.
-            compute: the adapter; None for NumPy on the CPU.
-            threads: of NumPy, where the work can choose.
-        """
+    @abstractmethod
+    def on_cpu(self, operands: list[NDArray[Any]], threads: int) -> QuickTimed:
+        """Make what NumPy does, in new memory; the work may choose fewer threads."""
 
     def check_size(self, size: int) -> None:  # noqa: B027 - most have any
         """Raise `StudioError` for a size that the work does not have."""
@@ -123,8 +114,8 @@ class QuickWorkload(QuickWork):
         """Return how many groups a dispatch of the shader starts."""
 
     @abstractmethod
-    def on_cpu(self, operands: list[NDArray[Any]]) -> Callable[[], object]:
-        """Return one call for the CPU, which writes the last of the operands."""
+    def compute(self, operands: list[NDArray[Any]]) -> Callable[[], object]:
+        """Return one call of NumPy, which writes the last of the operands."""
 
     @abstractmethod
     def check(self, operands: list[NDArray[Any]], found: NDArray[Any], calls: int) -> Verification:
@@ -140,17 +131,13 @@ class QuickWorkload(QuickWork):
         """Return the shader for a case."""
         return shaders.shader(self.shader, dtype)
 
-    def prepare(
-        self,
-        size: int,
-        dtype: str,
-        operands: list[NDArray[Any]],
-        compute: Compute | None,
-        threads: int,
-    ) -> QuickCall:
-        if compute is None:
-            return NumpyCall(self, operands)
+    def on_adapter(
+        self, size: int, dtype: str, operands: list[NDArray[Any]], compute: Compute
+    ) -> AdapterCall:
         return AdapterCall(self, operands, compute, size, dtype)
+
+    def on_cpu(self, operands: list[NDArray[Any]], threads: int) -> NumpyCall:
+        return NumpyCall(self, operands)
 
 
 class QuickCall(QuickTimed):
@@ -232,7 +219,7 @@ class NumpyCall(QuickCall):
     def __init__(self, work: QuickWorkload, operands: list[NDArray[Any]]) -> None:
         super().__init__(work, operands)
         self._own = [*operands[:-1], operands[-1].copy()]
-        self._call = work.on_cpu(self._own)
+        self._call = work.compute(self._own)
         self._stopwatch = CpuStopwatch()
 
     def time(self, call: object, calls: int) -> tuple[float, float]:
@@ -293,7 +280,7 @@ class QuickCopy(QuickWorkload):
     def groups(self, size: int, dtype: str) -> int:
         return size * _MIB // 16 // shaders.GROUP
 
-    def on_cpu(self, operands: list[NDArray[Any]]) -> Callable[[], object]:
+    def compute(self, operands: list[NDArray[Any]]) -> Callable[[], object]:
         source, target = operands
         return _on_all_cores(len(source), lambda part: np.copyto(target[part], source[part]))
 
@@ -335,7 +322,7 @@ class QuickElementwise(QuickWorkload):
     def groups(self, size: int, dtype: str) -> int:
         return -(-(size**2) // (4 * shaders.GROUP))
 
-    def on_cpu(self, operands: list[NDArray[Any]]) -> Callable[[], object]:
+    def compute(self, operands: list[NDArray[Any]]) -> Callable[[], object]:
         a, b, c, target = operands
 
         def work(part: slice) -> None:
@@ -401,7 +388,7 @@ class QuickMatmul(QuickWorkload):
     def code(self, size: int, dtype: str) -> str:
         return shaders.shader(self.shader, dtype, _padded(size))
 
-    def on_cpu(self, operands: list[NDArray[Any]]) -> Callable[[], object]:
+    def compute(self, operands: list[NDArray[Any]]) -> Callable[[], object]:
         a, b, target = operands
         if a.dtype == np.float32:
             return lambda: np.matmul(a, b, out=target)
@@ -456,7 +443,7 @@ class QuickLaunch(QuickWorkload):
     def groups(self, size: int, dtype: str) -> int:
         return 1
 
-    def on_cpu(self, operands: list[NDArray[Any]]) -> Callable[[], object]:
+    def compute(self, operands: list[NDArray[Any]]) -> Callable[[], object]:
         number = operands[0][:1]
         return lambda: np.negative(number, out=number)
 

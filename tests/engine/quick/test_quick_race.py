@@ -62,7 +62,7 @@ def test_other_races_need_pytorch(raced, what):
 
 
 def test_the_bands_of_threads_make_one_picture():
-    one, many = race.NumpyGrow(64, 1), race.NumpyGrow(64, 5)
+    one, many = (race.NumpyGrow(gray_scott.planted(64), threads) for threads in (1, 5))
     for drawing in (one, many):
         drawing.time(None, 20)
     assert np.array_equal(one.state(), many.state())
