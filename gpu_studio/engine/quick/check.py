@@ -240,7 +240,8 @@ class MemoryParts:
                     )
                 )  # fmt: skip
                 # Only used memory is really there.
-                self._compute.batch([pair[0]], 1, is_each_submitted=False)
+                self._compute.submit([pair[0]])
+                self._compute.device.queue.on_submitted_work_done_sync()
             except Exception as error:
                 if isinstance(self._compute.explained(error), AdapterLostError):
                     raise
@@ -325,7 +326,8 @@ class MemoryParts:
         plant, buffer = self._run.plant, self.buffers[number]
         before = self._compute.read(buffer, "uint32").copy() if plant.kind is not None else None
         self._ask(kind, inverse, number)
-        self._compute.batch([self._bound[number][0]], 1, is_each_submitted=False)
+        self._compute.submit([self._bound[number][0]])
+        self._compute.device.queue.on_submitted_work_done_sync()
         if before is not None:
             now = self._compute.read(buffer, "uint32").copy()
             plant.corrupt(now, before=before)
@@ -338,7 +340,7 @@ class MemoryParts:
             return int(np.count_nonzero(seen != self._known(kind, inverse, number)))
         self._ask(kind, inverse, number)
         self._compute.device.queue.write_buffer(self._wrong, 0, np.zeros(4, np.uint32))
-        self._compute.batch([self._bound[number][1]], 1, is_each_submitted=False)
+        self._compute.submit([self._bound[number][1]])
         return int(self._compute.read(self._wrong, "uint32")[0])
 
     def _read(self, kind: int, inverse: int, number: int, title: str) -> None:

@@ -128,25 +128,31 @@ class Compute:
         """
         with uncollected():
             start_s = time.perf_counter()
-            times = range(calls) if is_each_submitted else range(1)
-            for number in times:
-                encoder = self.device.create_command_encoder()
-                writes = self._writes(number == 0, number == len(times) - 1)
-                asked = encoder.begin_compute_pass(**writes)
-                bound = bounds[0]
-                bound.begin(asked)
-                for turn in range(1 if is_each_submitted else calls):
-                    if len(bounds) > 1:
-                        bound = bounds[turn % len(bounds)]
-                        bound.begin(asked)
-                    asked.dispatch_workgroups(*bound.groups)
-                asked.end()
-                self.device.queue.submit([encoder.finish()])
+            self.submit(bounds, calls, is_each_submitted=is_each_submitted)
             self.device.queue.on_submitted_work_done_sync()
             wall_s = time.perf_counter() - start_s
         # Only now: a driver takes as long for these two numbers as for a short batch.
         own_s = self._between_marks_s() if self._tick_s else wall_s
         return (own_s if 0 < own_s <= _CLOCK_WITHIN * wall_s else wall_s), wall_s
+
+    def submit(
+        self, bounds: Sequence[BoundShader], calls: int = 1, *, is_each_submitted: bool = False
+    ) -> None:
+        """Let the adapter begin with a batch; a later `read` waits for its end. See `batch`."""
+        times = range(calls) if is_each_submitted else range(1)
+        for number in times:
+            encoder = self.device.create_command_encoder()
+            writes = self._writes(number == 0, number == len(times) - 1)
+            asked = encoder.begin_compute_pass(**writes)
+            bound = bounds[0]
+            bound.begin(asked)
+            for turn in range(1 if is_each_submitted else calls):
+                if len(bounds) > 1:
+                    bound = bounds[turn % len(bounds)]
+                    bound.begin(asked)
+                asked.dispatch_workgroups(*bound.groups)
+            asked.end()
+            self.device.queue.submit([encoder.finish()])
 
     def _writes(self, is_first: bool, is_last: bool) -> dict[str, Any]:
         """Return what a pass is told about the clock."""
