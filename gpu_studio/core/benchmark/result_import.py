@@ -64,21 +64,22 @@ class _Runs(msgspec.Struct):
 
 
 def open_results(
-    path: Path, imported_at: str, is_over: Callable[[], bool] = lambda: False
+    path: Path, is_over: Callable[[], bool] = lambda: False
 ) -> StandardRun | Recording | list[KeptRun]:
     """Return what a file of results holds, whatever its name.
 
     Args:
         path: the user's file.
-        imported_at: the present time in ISO 8601.
         is_over: returns whether the results are no longer needed.
 
     Raises:
         StudioError: the file is refused; the sentence says why.
     """
     standard = find_standard(path, is_over)
-    if standard is not None:
-        return standard
+    return standard if standard is not None else _opened(path, is_over)
+
+
+def _opened(path: Path, is_over: Callable[[], bool]) -> Recording | list[KeptRun]:
     content = read_results(path, is_over)
     if is_recording(content):
         return decode_recording(content, path.name, is_over)
@@ -102,23 +103,18 @@ def _time_of(request: RunWorkload) -> KeptTime:
     return msgspec.convert(request, KeptTime, from_attributes=True)
 
 
-def import_results(
-    path: Path, imported_at: str, is_over: Callable[[], bool] = lambda: False
-) -> list[KeptRun]:
+def import_results(path: Path, imported_at: str) -> list[KeptRun]:
     """Return the results in a file, ready for `history.History.add`.
 
     Args:
         path: the user's file.
         imported_at: the present time in ISO 8601.
-        is_over: returns whether the results are no longer needed.
 
     Raises:
         StudioError: the file is refused; the sentence says why.
     """
-    content = read_results(path, is_over)
-    if is_recording(content):
-        return results_of(decode_recording(content, path.name, is_over), imported_at)
-    return _decoded(content, path.name)
+    opened = _opened(path, lambda: False)
+    return opened if isinstance(opened, list) else results_of(opened, imported_at)
 
 
 def _decoded(content: bytes, file_name: str) -> list[KeptRun]:

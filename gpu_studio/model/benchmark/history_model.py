@@ -469,7 +469,7 @@ def _read(path: Path, is_over: Callable[[], bool]) -> _Found:
     from gpu_studio.core.benchmark.result_import import open_results  # numpy: 80 ms
 
     try:
-        return open_results(path, local_now(), is_over)
+        return open_results(path, is_over)
     except StudioError as error:
         return failure_from(error)
 
