@@ -23,7 +23,7 @@ from torch.utils.benchmark import Timer
 
 from gpu_studio.core.statistics import median_interval
 from gpu_studio.engine import stopwatch
-from gpu_studio.engine.benchmark.timing import BATCH_S, stopwatch_for
+from gpu_studio.engine.benchmark.timing import BATCH_S
 from gpu_studio.engine.own_code.workload import own_workload
 from gpu_studio.engine.workloads.case import Case
 from tests.engine.own_code.codes import codes_of
@@ -45,7 +45,7 @@ def ratios_of(code, clock) -> list[float]:
     workload = own_workload(code)
     case = Case(device=CPU, size=workload.program.sizes[0], dtype=torch.float32)
     call = workload.prepare(case)
-    watch = stopwatch_for(call, CPU)
+    watch = call.timed_by(stopwatch.CpuStopwatch())
     call()
     began_s = perf_counter()
     call_s = min(watch.time(call.function, 1)[0] for _ in range(5))
