@@ -171,7 +171,6 @@ class _LabPrinter(Printer):
 
 def _end_lines(finished: messages.OomFinished) -> Iterator[str]:
     outcome = outcome_notice(finished)
-    yield from (f"  {stage.stage}: {stage.sentence}" for stage in finished.stages)
     yield outcome.sentence + (" (simulated; no card was used)" if finished.modelled else "")
     yield outcome.detail
     yield outcome.next_step

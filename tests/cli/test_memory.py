@@ -62,10 +62,10 @@ def test_oom_with_a_budget_and_a_configuration(type_in: Any):
 
 
 def test_oom_in_words_says_that_it_is_modelled(type_in: Any):
-    status, lines, _ = type_in("oom", "--preset", "after_the_error", "--device", "model:1996")
+    status, lines, _ = type_in("oom", "--preset", "fragmentation", "--device", "model:1996")
     assert status == 0
     assert any("simulated" in line for line in lines)
-    assert any("traceback" in line for line in lines)
+    assert any("front of freed large ones" in line for line in lines)
 
 
 def test_oom_by_the_sliders(type_in: Any, tmp_path: Path):

@@ -130,7 +130,6 @@ wait(lambda: "so far" in log.notice.sentence and ": 0 " not in log.notice.senten
 _EXPERIMENT = """
 open_tab(window, "Memory")
 open_page(window, "memory.pages", "Now")
-click(window, "memory.oom.more.more")
 click(window, "memory.oom.preset.many_small")
 wait(find(window, "memory.oom.stop", QPushButton).isEnabled)
 """

@@ -154,7 +154,6 @@ class _Experiment:
         """Yield all events."""
         card, request = self._card, self._request
         card.prepare()
-        card.reset_peak()
         free_bytes = card.read().free_bytes or 0
         budget_bytes = request.budget_bytes
         if budget_bytes is None and not request.whole_card:
@@ -200,9 +199,9 @@ class _Experiment:
 
     def _readings(self, moment: str, bench: MemoryBench) -> Iterator[Event]:
         """Yield the readings of a moment: all for a rare moment, some for a frequent one."""
-        if moment == FULL and bench.latest_failure is not None:
-            yield bench.latest_failure.read
-            yield bench.latest_failure
+        if moment == FULL and bench.failure is not None:
+            yield bench.failure.read
+            yield bench.failure
             return
         is_rare = moment not in (ALLOCATED, FREED)
         if is_rare or self._request.reads_every_step or self._reads.is_due():
@@ -239,7 +238,6 @@ class _Experiment:
             budget_bytes=budget_bytes,
             conf=self._card.conf,
             error_text=bench.error_text,
-            stages=tuple(bench.stages),
             snippet=snippet_of(self._request, budget_bytes, bench.room_bytes, self._card.conf),
             snapshot_path=self._request.snapshot_path,
             modelled=self._card.is_modelled,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from gpu_studio.core.memory.allocator.blocks import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
-from gpu_studio.core.memory.memory_bench import ReplayedNetwork
 from gpu_studio.core.memory.segments import map_of_snapshot, segments_read
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.memory.allocator.blocks import Block
-    from gpu_studio.core.memory.memory_bench import SampleNetwork
     from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
 
 
@@ -52,7 +50,6 @@ class ModelledMemory:
         self.allocator = AllocatorModel(card.total_bytes, card.context_bytes, conf=conf)
         self._fraction_before = self.allocator.memory_fraction
         self._trace: list[dict[str, Any]] | None = None
-        self._kept: dict[int, object] = {}
 
     def prepare(self) -> None:
         """Make a first tensor, as a program does to get a context, and empty the cache."""
@@ -83,10 +80,6 @@ class ModelledMemory:
         """Give free segments back."""
         self.allocator.empty_cache()
 
-    def reset_peak(self) -> None:
-        """Start counting the peaks again."""
-        self.allocator.reset_peaks()
-
     def limit(self, budget_bytes: int | None) -> None:
         """Limit the reserved memory; None for the limit in ``conf``."""
         fraction = self._fraction_before
@@ -113,7 +106,6 @@ class ModelledMemory:
             releasable_bytes=releasable_bytes,
             total_bytes=self.allocator.card.capacity_bytes,
             free_bytes=self.allocator.card.free_bytes,
-            peak_allocated_bytes=stats["allocated_bytes.all.peak"],
             limit_bytes=self.allocator.limit_bytes,
             mark=mark,
             step=step,
@@ -122,10 +114,6 @@ class ModelledMemory:
 
     def segments(self, read: MemoryRead) -> SegmentsRead:
         return segments_read(read, self._read_segments())
-
-    def sample_network(self) -> SampleNetwork:
-        """Return the sample network, which replays its recorded calls."""
-        return ReplayedNetwork(self.empty, self._kept)
 
     def start_history(self) -> None:
         """Start recording."""

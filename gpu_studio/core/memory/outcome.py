@@ -177,12 +177,7 @@ def _tensors(finished: OomFinished) -> str:
 
 def _asked(finished: OomFinished) -> str:
     tried = finished.tried_bytes or finished.tensor_bytes
-    who = (
-        f"Tensor {finished.tensors + 1} asked"
-        if finished.preset != "activations"
-        else "A layer asked"
-    )
-    sentence = f"{who} for {format_bytes(tried)}"
+    sentence = f"Tensor {finished.tensors + 1} asked for {format_bytes(tried)}"
     if finished.allocated_bytes is None:
         return f"{sentence}."
     return f"{sentence} when {format_bytes(finished.allocated_bytes)} was allocated."

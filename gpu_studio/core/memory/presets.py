@@ -8,7 +8,6 @@ the same on a card.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,12 +16,9 @@ from gpu_studio.core.device_name import address_there, torch_module
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.memory_bench import (
     ALLOCATED,
-    EMPTIED,
     FREED,
     FULL,
     HELD,
-    LAYERS,
-    WIDTH,
     MemoryBench,
 )
 from gpu_studio.core.memory.modelled_cards import is_modelled
@@ -32,7 +28,6 @@ from gpu_studio.core.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
-    from gpu_studio.core.memory.memory_bench import SampleNetwork
     from gpu_studio.core.messages.memory_messages import RunMemoryExperiment, StageBegan
 
     Moments = Generator[str | StageBegan, None, None]
@@ -62,7 +57,6 @@ def fragmentation(bench: MemoryBench) -> Moments:
     yield bench.begin("small tensors", "Small tensors take the front of freed large ones.")
     if not (yield from _scattered(bench, part_bytes, pins)):
         return
-    bench.note_stage("small tensors", f"{len(pins)} small tensors remain, one in each segment.")
     yield bench.begin("large tensor", f"Now the program asks for {format_bytes(2 * part_bytes)}.")
     last = bench.allocate(2 * part_bytes)
     yield FULL if last is None else HELD
@@ -100,70 +94,6 @@ def _scattered(
     return True
 
 
-_FIRST_BATCH = 64
-# In float32 numbers of the network's width: no GPU's memory holds a larger batch.
-_LARGEST_BATCH = 1 << 26
-
-
-def activations(bench: MemoryBench) -> Moments:
-    """Double the batch until memory runs out, in training and under ``torch.no_grad()``."""
-    try:
-        network = bench.card.sample_network()
-    except RuntimeError as error:
-        if not bench.card.is_out_of_memory(error):
-            raise
-        bench.note_end(error)
-        yield FULL
-        return
-    yield ALLOCATED
-    yield from _doubled(bench, network, "training", "with gradients")
-    yield from _doubled(bench, network, "no_grad", "under torch.no_grad()")
-    yield HELD
-
-
-def _doubled(bench: MemoryBench, network: SampleNetwork, stage: str, words: str) -> Moments:
-    step = network.train if stage == "training" else network.infer
-    batch, peak_bytes = _FIRST_BATCH, 0
-    yield bench.begin(stage, f"The batch doubles {words}, starting at {batch}.")
-    while batch <= _LARGEST_BATCH:
-        bench.card.reset_peak()
-        bench.steps += 1
-        is_through = yield from _one_step(bench, step(batch))
-        if not is_through:
-            break
-        peak_bytes = bench.card.read().peak_allocated_bytes or 0
-        batch *= 2
-    network.forget()
-    bench.card.empty_cache()
-    yield EMPTIED
-    if batch == _FIRST_BATCH:
-        bench.note_stage(stage, f"Not even a batch of {batch} fits {words}.")
-        return
-    bench.note_stage(
-        stage,
-        f"The largest batch {words} was {batch // 2}, with {format_bytes(peak_bytes)} at its peak.",
-        peak_bytes=peak_bytes,
-        batch=batch // 2,
-    )
-
-
-def _one_step(bench: MemoryBench, parts: Iterator[str]) -> Generator[str, None, bool]:
-    """Run one batch; return whether there was enough memory."""
-    try:
-        for _ in parts:
-            yield ALLOCATED
-    except RuntimeError as error:
-        if not bench.card.is_out_of_memory(error):
-            raise
-        bench.note_end(error)
-    else:
-        yield FREED
-        return True
-    yield FULL
-    return False
-
-
-MIB = 1 << 20
 _GT_1030_BYTES = 8192 * 8192 * 4
 _SMALL_BYTES = 256 * 256 * 4
 
@@ -201,12 +131,6 @@ PRESETS = (
         ends_in=("over_budget", "card_full"),
     ),
     Preset(
-        name="one_big",
-        title="One huge tensor",
-        sentence="A single square matrix that is larger than all available memory.",
-        ends_in=("over_budget", "card_full"),
-    ),
-    Preset(
         name="fragmentation",
         title="Many small holes",
         sentence=(
@@ -223,24 +147,6 @@ PRESETS = (
             "“history.append(loss)”, instead of only the number."
         ),
         ends_in=("leak", "leak"),
-    ),
-    Preset(
-        name="activations",
-        title="Train a model",
-        sentence=(
-            "The batch doubles until a training step fails, and again until a step under "
-            "torch.no_grad() fails, which keeps no activations for the backward pass."
-        ),
-        ends_in=("over_budget", "card_full"),
-    ),
-    Preset(
-        name="after_the_error",
-        title="After the error",
-        sentence=(
-            "A function fills the card and fails. As long as the exception is kept, its traceback "
-            "keeps the function's variables, and they keep the tensors."
-        ),
-        ends_in=("over_budget", "card_full"),
     ),
     Preset(
         name="custom",
@@ -295,10 +201,6 @@ def _many_small(bench: MemoryBench) -> Moments:
     return _until_full(bench, _same(_SMALL_BYTES))
 
 
-def _one_big(bench: MemoryBench) -> Moments:
-    return _until_full(bench, [4 * (math.isqrt(bench.room_bytes // 4) + 1) ** 2])
-
-
 def _custom(bench: MemoryBench) -> Moments:
     plan = bench.plan
     if plan is None:
@@ -310,7 +212,7 @@ def _custom(bench: MemoryBench) -> Moments:
 
 def _leak(bench: MemoryBench) -> Moments:
     """Keep a third of the memory of every step."""
-    kept_bytes = max(bench.room_bytes // 24 // MIB * MIB, MIB)
+    kept_bytes = max(bench.room_bytes // 24 // _MIB * _MIB, _MIB)
     history = []
     while True:
         activation = bench.allocate(2 * kept_bytes)
@@ -326,47 +228,11 @@ def _leak(bench: MemoryBench) -> Moments:
         yield FREED
 
 
-def _fill_and_fail(bench: MemoryBench, size_bytes: int) -> Moments:
-    """Fill a list that only this function knows until memory runs out."""
-    batches = []
-    while True:
-        batches.append(bench.allocate_or_raise(size_bytes))
-        yield ALLOCATED
-
-
-def _after_the_error(bench: MemoryBench) -> Moments:
-    size_bytes = max(bench.room_bytes * 3 // 16 // MIB * MIB, MIB)
-    held: BaseException | None = None
-    yield bench.begin("filling", "A function makes tensors and keeps them in a local variable.")
-    try:
-        yield from _fill_and_fail(bench, size_bytes)
-    except RuntimeError as error:
-        if not bench.card.is_out_of_memory(error):
-            raise
-        bench.note_end(error)
-        held = error
-    yield FULL
-    yield bench.begin("held", "The function has ended, but its exception is kept.")
-    bench.card.empty_cache()
-    yield EMPTIED
-    bench.note_stage("held", "empty_cache() gives nothing back: the traceback keeps the tensors.")
-    del held
-    yield bench.begin("let go", "The exception is dropped, and with it the tensors.")
-    yield FREED
-    bench.note_stage("let go", "Nothing is allocated now, but PyTorch keeps the memory reserved.")
-    bench.card.empty_cache()
-    yield EMPTIED
-    bench.note_stage("emptied", "Now empty_cache() gives it all back.")
-
-
 _SCRIPTS: dict[str, _Script] = {
     "gt1030": _gt1030,
     "many_small": _many_small,
-    "one_big": _one_big,
     "fragmentation": fragmentation,
     "leak": _leak,
-    "activations": activations,
-    "after_the_error": _after_the_error,
     "custom": _custom,
 }
 
@@ -394,7 +260,7 @@ def snippet_of(
             f"fraction = min(1.0, ({budget_bytes} + 0.25) / total_bytes)",
             f"{module}.set_per_process_memory_fraction(fraction, device)",
         ]
-    lines += ["", "", *_body(request, room_bytes, module).strip("\n").split("\n")]
+    lines += ["", "", *_body(request, room_bytes).strip("\n").split("\n")]
     lines += [
         f'print({module}.memory_allocated(device), "bytes allocated")',
         f'print({module}.memory_reserved(device), "bytes reserved")',
@@ -402,7 +268,7 @@ def snippet_of(
     return "\n".join(lines) + "\n"
 
 
-def _body(request: RunMemoryExperiment, room_bytes: int, module: str) -> str:
+def _body(request: RunMemoryExperiment, room_bytes: int) -> str:
     preset, plan = request.preset, request.plan
     if preset == "custom" and plan is not None:
         return _CUSTOM.format(
@@ -415,13 +281,8 @@ def _body(request: RunMemoryExperiment, room_bytes: int, module: str) -> str:
     return {
         "gt1030": _SAME.format(side=8192),
         "many_small": _SAME.format(side=256),
-        "one_big": _ONE_BIG.format(room_bytes=room_bytes),
         "fragmentation": _FRAGMENTATION.format(part_bytes=part_bytes, pin_bytes=8 * _MIB),
         "leak": _LEAK.format(kept_bytes=kept_bytes),
-        "activations": _ACTIVATIONS.format(layers=LAYERS, width=WIDTH, module=module),
-        "after_the_error": _AFTER.format(
-            size_bytes=max(room_bytes * 3 // 16 // _MIB * _MIB, _MIB), module=module
-        ),
     }[preset]
 
 
@@ -433,15 +294,6 @@ try:
 except torch.OutOfMemoryError as error:
     print(error)
 print(len(tensors), "tensors fit")
-"""
-_ONE_BIG = """
-import math
-
-side = math.isqrt({room_bytes} // 4) + 1
-try:
-    torch.empty(side, side, device=device)
-except torch.OutOfMemoryError as error:
-    print(error)
 """
 _FRAGMENTATION = """
 def allocate(size_bytes):
@@ -477,51 +329,6 @@ try:
 except torch.OutOfMemoryError as error:
     print(error)
 print(len(history), "steps")
-"""
-_ACTIVATIONS = """
-layers = []
-for _ in range({layers}):
-    layers += [torch.nn.Linear({width}, {width}, bias=False), torch.nn.ReLU()]
-network = torch.nn.Sequential(*layers).to(device)
-
-
-def step(batch, trains):
-    inputs = torch.empty(batch, {width}, device=device)
-    with torch.set_grad_enabled(trains):
-        outputs = network(inputs)
-    if trains:
-        outputs.backward(torch.empty_like(outputs))  # as a loss's gradient would
-    network.zero_grad(set_to_none=True)
-
-
-for trains in (True, False):
-    batch = 64
-    try:
-        while batch <= 1 << 26:
-            step(batch, trains)
-            batch *= 2
-    except torch.OutOfMemoryError as error:
-        print(error)
-    network.zero_grad(set_to_none=True)
-    {module}.empty_cache()
-    print("the largest batch", "with" if trains else "without", "gradients:", batch // 2)
-"""
-_AFTER = """
-def work():
-    batches = []
-    while True:
-        batches.append(torch.empty({size_bytes}, dtype=torch.uint8, device=device))
-
-
-try:
-    work()
-except torch.OutOfMemoryError as error:
-    held = error
-{module}.empty_cache()
-print("held:  ", {module}.memory_allocated(device), "bytes allocated")
-del held
-{module}.empty_cache()
-print("let go:", {module}.memory_allocated(device), "bytes allocated")
 """
 _CUSTOM = """
 tensors = []

@@ -100,9 +100,9 @@ class MemoryRead(Event, frozen=True, kw_only=True):
     empty_cache can give back now) and the driver's total and free. All are None while the engine
     has no CUDA context. On the CPU: the memory of the engine's process and of the PC.
 
-    ``peak_allocated`` is the maximum since the last reset, ``limit`` the most that the allocator
-    may reserve (null without a limit). ``mark`` names a moment of an experiment: ``start``,
-    ``allocated``, ``freed``, ``empty_cache``, ``oom``; ``step`` counts its allocations.
+    ``limit`` is the most that the allocator may reserve (null without a limit). ``mark`` names a
+    moment of an experiment: ``start``, ``allocated``, ``freed``, ``empty_cache``, ``oom``; ``step``
+    counts its allocations.
     ``engine_bytes`` is the driver's count for the engine's process on the card, including its
     context: read at the end of an experiment, null if not available (Windows). ``modelled`` means
     that the numbers come from the allocator model, not from a card.
@@ -117,7 +117,6 @@ class MemoryRead(Event, frozen=True, kw_only=True):
     free_bytes: int | None = None
     process_bytes: int | None = None
     engine_bytes: int | None = None
-    peak_allocated_bytes: int | None = None
     limit_bytes: int | None = None
     mark: str | None = None
     step: int | None = None
@@ -195,20 +194,6 @@ class CacheEmptied(LastEvent, frozen=True, kw_only=True):
     modelled: bool = False
 
 
-class StageResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of an experiment's stage, in words and numbers.
-
-    ``batch`` is the largest batch that fit, ``peak_allocated_bytes`` the memory for it.
-    """
-
-    stage: str
-    sentence: str
-    allocated_bytes: int | None = None
-    reserved_bytes: int | None = None
-    peak_allocated_bytes: int | None = None
-    batch: int | None = None
-
-
 class OomFinished(LastEvent, frozen=True, kw_only=True):
     """The end of an out-of-memory experiment.
 
@@ -216,8 +201,7 @@ class OomFinished(LastEvent, frozen=True, kw_only=True):
         outcome: one of `OUTCOMES`.
         preset: the experiment.
         tensors, tensor_bytes: the number of tensors at the end, and the size of the last request.
-        steps: the number of requested allocations; for ``activations`` and ``leak``, of batches
-            and steps.
+        steps: the number of requested allocations.
         allocated_bytes, reserved_bytes: at the failure, or at the end without a failure.
         tried_bytes, total_bytes, free_bytes, limit_bytes, unallocated_bytes, private_pools_bytes:
             the error's own numbers, null if its text does not have them. The text has two
@@ -228,7 +212,6 @@ class OomFinished(LastEvent, frozen=True, kw_only=True):
         budget_bytes: the limit; null for the whole card.
         conf: the allocator's options.
         explanation: what happened, in one or two sentences; ``next_step``: what to try.
-        stages: the result of each stage.
         snapshot_path: the snapshot file; empty if there is none.
         modelled: whether the card was simulated.
     """
@@ -255,7 +238,6 @@ class OomFinished(LastEvent, frozen=True, kw_only=True):
     error_text: str = ""
     explanation: str = ""
     next_step: str = ""
-    stages: tuple[StageResult, ...] = ()
     snippet: str = ""
     snapshot_path: str = ""
     modelled: bool = False

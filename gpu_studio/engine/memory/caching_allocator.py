@@ -50,7 +50,6 @@ def read_memory(
         releasable_bytes=_releasable_bytes(device, stats),
         total_bytes=total_bytes,
         free_bytes=free_bytes,
-        peak_allocated_bytes=stats.get("allocated_bytes.all.peak"),
         limit_bytes=_limit_bytes(device, total_bytes),
         mark=mark,
         step=step,

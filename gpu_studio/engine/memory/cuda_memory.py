@@ -17,11 +17,11 @@ from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.experiment import check_experiment, run_experiment
-from gpu_studio.core.memory.memory_bench import FULL, HELD, LAYERS, WIDTH
+from gpu_studio.core.memory.memory_bench import FULL, HELD
 from gpu_studio.core.memory.modelled_memory import budget_fraction
 from gpu_studio.core.memory.segments import segments_read
 from gpu_studio.core.messages.memory_messages import OomFinished
-from gpu_studio.engine.device import accelerator_of, prove_kernels, resolve, total_bytes, uuid_of
+from gpu_studio.engine.device import accelerator_of, resolve, total_bytes, uuid_of
 from gpu_studio.engine.memory.caching_allocator import read_memory
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpu_studio.core.memory.memory_bench import SampleNetwork
     from gpu_studio.core.messages.memory_messages import (
         MemoryRead,
         RunMemoryExperiment,
@@ -106,14 +105,6 @@ class CudaMemory:
         """Return whether this is an out-of-memory error, or NVML's assertion in its place."""
         return self._card.is_out_of_memory(error)
 
-    def empty_cache(self) -> None:
-        """Give free segments back to the driver."""
-        self._card.empty_cache()
-
-    def reset_peak(self) -> None:
-        """Count the peaks from now on."""
-        self._card.reset_peak(self._device)
-
     def limit(self, budget_bytes: int | None) -> None:
         """Limit the reserved bytes; None restores the previous limit."""
         fraction = self._limit_before
@@ -134,11 +125,6 @@ class CudaMemory:
     def segments(self, read: MemoryRead) -> SegmentsRead:
         return segments_read(read, self._card.segments(), self._device.index)
 
-    def sample_network(self) -> SampleNetwork:
-        """Return the sample network; raises `StudioError` on a card without code."""
-        prove_kernels(self._device)
-        return _Network(self._device)
-
     def start_history(self) -> None:
         """Start to record the history, with the stacks of its allocations."""
         self._card.start_history(self._device)
@@ -146,46 +132,3 @@ class CudaMemory:
     def write_snapshot(self, path: Path) -> None:
         """Write segments and history, as ``torch.cuda.memory._dump_snapshot`` does."""
         self._card.write_snapshot(self._device, path)
-
-
-class _Network:
-    """The sample network with its weights on a card."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._layers: list[torch.nn.Module] = []
-        for _ in range(LAYERS):
-            # No bias: its gradient is a sum over the batch, see train.
-            self._layers += [
-                torch.nn.Linear(WIDTH, WIDTH, bias=False, device=device),
-                torch.nn.ReLU(),
-            ]
-        # The first products create cuBLAS's workspace, which stays.
-        for _ in self.train(1):
-            pass
-
-    def train(self, batch: int) -> Iterator[str]:
-        """Run forward and backward."""
-        value = torch.empty(batch, WIDTH, device=self._device)
-        yield "input"
-        for layer in self._layers:
-            value = layer(value)
-            yield type(layer).__name__
-        # A loss would be a sum, whose workspace depends on the card; a gradient serves as well.
-        value.backward(torch.empty_like(value))
-        yield "backward"
-        self.forget()
-
-    def infer(self, batch: int) -> Iterator[str]:
-        """Run forward; ``no_grad`` is around each layer, because a generator may stay suspended."""
-        value = torch.empty(batch, WIDTH, device=self._device)
-        yield "input"
-        for layer in self._layers:
-            with torch.no_grad():
-                value = layer(value)
-            yield type(layer).__name__
-
-    def forget(self) -> None:
-        """Drop the gradients."""
-        for layer in self._layers:
-            layer.zero_grad(set_to_none=True)

@@ -59,14 +59,12 @@ class ShownOutcome(NamedTuple):
     Attributes:
         notice: what happened, and what to try next.
         conf: the allocator's options.
-        stages: what each stage came to, a line each.
         tank: the memory at that moment; None while it runs.
         moment: which moment that is.
     """
 
     notice: Notice = Notice()
     conf: str = ""
-    stages: str = ""
     tank: Tank | None = None
     moment: str = ""
 
@@ -211,13 +209,8 @@ class NowModel(PageModel):
 
     counts = tuple(("until it fails" if one is None else str(one), one) for one in _COUNTS)
     dtypes = DTYPES
-    # The two with a lesson of their own first; the sliders begin as the post's experiment.
-    presets = tuple(
-        sorted(
-            (one for one in PRESETS if one.name not in ("gt1030", CUSTOM)),
-            key=lambda one: one.name not in ("fragmentation", "activations"),
-        )
-    )
+    # The sliders begin as the post's experiment.
+    presets = tuple(one for one in PRESETS if one.name not in ("gt1030", CUSTOM))
 
     @property
     def budgets(self) -> list[tuple[str, int]]:
@@ -333,9 +326,8 @@ class NowModel(PageModel):
         tank = self.memory.reached(result)
         if finished is None:
             return ShownOutcome(result.outcome, conf, tank=tank, moment="Before it ended")
-        stages = "\n".join(f"• {stage.sentence}" for stage in finished.stages)
         moment = "When it failed" if finished.error_text else "At its end"
-        return ShownOutcome(result.outcome, conf, stages, tank, moment)
+        return ShownOutcome(result.outcome, conf, tank, moment)
 
 
 def _part(tank: Tank, key: str) -> int:

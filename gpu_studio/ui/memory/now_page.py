@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QMessageBox
 from gpu_studio.model.memory.now_model import CUSTOM, NowModel
 from gpu_studio.ui.memory.memory_plot import MemoryPlot
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.page import Box, Columns, Flow, Fold, Own, Page, Stack
+from gpu_studio.ui.page import Box, Columns, Flow, Own, Page, Stack
 from gpu_studio.ui.page_controls import Pick, Slide, Tick
 from gpu_studio.ui.page_parts import Heading, Press, Words
 
@@ -31,7 +31,6 @@ WHOLE_CARD_WARNING = (
     "need memory on the card may end. On Windows, the driver continues in the PC's memory, slowly. "
     "The card stays full until you press “Empty cache” or leave this page. Save your work first."
 )
-_SHOWN_PRESETS = 2  # the others are folded
 _EXPANDABLE = (
     "Run the same in a new process with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, to "
     "compare. Linux only: PyTorch ignores it on Windows"
@@ -98,20 +97,16 @@ class NowPage(Page):
             ),
             Words(lambda: m.reason, "muted", name="oom.reason"),
             Heading("Try also"),
-            *map(self._link, m.presets[:_SHOWN_PRESETS]),
+            *map(self._link, m.presets),
             # Not below the outcome, where the one that it asks for would push it away.
             Press(
                 "Expandable segments", m.experiment.compare, name="oom.compare",
                 link=True, enabled=lambda: m.experiment.can_compare, tip=_EXPANDABLE,
             ),
-            Fold(
-                *map(self._link, m.presets[_SHOWN_PRESETS:]),
-                Tick(
-                    of="records", title="Record a history", name="oom.record",
-                    tip="Keep every allocation, for the segment map and pytorch.org/memory_viz",
-                    enabled=lambda: m.can_record,
-                ),
-                label="More", name="oom.more",
+            Tick(
+                of="records", title="Record a history", name="oom.record",
+                tip="Keep every allocation, for the segment map and pytorch.org/memory_viz",
+                enabled=lambda: m.can_record,
             ),
             name="oom",
             stretch=2,
@@ -223,7 +218,6 @@ class NowPage(Page):
                     Words(lambda: m.outcome(place).notice.sentence, "title",
                           name=f"{name}.headline"),
                     Words(lambda: m.outcome(place).notice.detail, name=f"{name}.outcome"),
-                    Words(lambda: m.outcome(place).stages, name=f"{name}.stages"),
                     Words(lambda: m.outcome(place).notice.next_step, "muted", name=f"{name}.next"),
                 ),
                 Stack(

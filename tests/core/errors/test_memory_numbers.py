@@ -234,7 +234,7 @@ def test_a_limit_is_distinguished_from_fragmentation_within_it(parts: dict[str, 
     assert read_error(newer(**values)).kind == kind
 
 
-@pytest.mark.parametrize("preset", ["gt1030", "one_big", "fragmentation", "activations"])
+@pytest.mark.parametrize("preset", ["gt1030", "fragmentation"])
 @pytest.mark.parametrize("whole_card", [False, True])
 @pytest.mark.parametrize("mib", [1996, 2048, 81920])
 def test_the_reader_calls_an_experiments_error_what_the_lab_calls_it(

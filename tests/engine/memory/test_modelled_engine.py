@@ -168,7 +168,7 @@ import sys
 sys.modules["torch"] = None  # to import it is an error
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
-request = RunMemoryExperiment(preset="activations", device="model:1996")
+request = RunMemoryExperiment(preset="gt1030", device="model:1996")
 print(list(ModelledEngine().run(request))[-1].outcome)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)

@@ -4,7 +4,7 @@ from pathlib import Path
 import psutil
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QMessageBox, QToolButton
+from PySide6.QtWidgets import QMessageBox
 
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.messages.memory_messages import (
@@ -49,10 +49,6 @@ def run_experiment(person: Person, button: str = "memory.oom.run") -> OomFinishe
     finished = person.events(OomFinished)[-1]
     assert isinstance(finished, OomFinished)
     return finished
-
-
-def unfold(person: Person) -> None:
-    person.find(QToolButton, "memory.oom.more.more").click()
 
 
 def tank(person: Person, name: str = "memory.tank") -> dict[str, int]:
@@ -135,7 +131,6 @@ def test_a_fragmented_card_is_whole_again_with_expandable_segments(
 ) -> None:
     _, person = sit_down_at(TWO_GIB)
     person.open_tab("Memory")
-    unfold(person)
     person.click("memory.oom.record")
     finished = run_experiment(person, "memory.oom.preset.fragmentation")
     assert finished.outcome == "fragmented"
@@ -168,7 +163,6 @@ def test_an_experiment_is_stopped_in_the_middle_and_the_next_ends_with_the_windo
     monkeypatch.setattr(now_model, "WATCH_S", 600.0)  # it does not end by itself
     _, person = sit_down_at(replace(MODERN_1996_MIB, mib=320, nvml_mib=320))
     person.open_tab("Memory")
-    unfold(person)
     person.press("memory.oom.budget", Qt.Key.Key_Left)  # few enough tensors to wait between them
     person.click_at(_is_filling, "memory.oom.stop")
     finished = run_experiment(person, "memory.oom.preset.many_small")
@@ -189,7 +183,6 @@ def test_a_lab_engine_killed_in_the_middle_is_reported_and_what_was_read_stays(
         patch.setattr(now_model, "WATCH_S", 600.0)  # it does not end by itself
         _, person = sit_down_at(replace(MODERN_1996_MIB, mib=320, nvml_mib=320))
         person.open_tab("Memory")
-        unfold(person)
         person.press("memory.oom.budget", Qt.Key.Key_Left)
         main = person.engine
         person.click("memory.oom.preset.many_small")

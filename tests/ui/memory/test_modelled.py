@@ -1,7 +1,7 @@
 """Every experiment through the tab, on a modelled GT 1030 with the real model behind it."""
 
 import pytest
-from PySide6.QtWidgets import QCheckBox, QFileDialog, QToolButton
+from PySide6.QtWidgets import QCheckBox, QFileDialog
 
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 from gpu_studio.model.memory import now_model
@@ -9,7 +9,7 @@ from gpu_studio.model.studio import Studio
 from gpu_studio.ui.memory.memory_tab import MemoryTab
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.segment_page import SegmentPage
-from tests.driving.window import click, find, numbers, text
+from tests.driving.window import click, find, text
 
 
 @pytest.fixture
@@ -34,23 +34,11 @@ def tab(studio, theme, monkeypatch, qtbot):
 
 
 def run(qtbot, tab, preset):
-    found = find(tab, f"memory.oom.preset.{preset}")
-    if not found.isVisible():
-        find(tab, "memory.oom.more.more", QToolButton).click()
     click(tab, f"memory.oom.preset.{preset}")
     qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
 
 
-def test_the_batch_is_compared_with_and_without_gradients(tab, qtbot):
-    run(qtbot, tab, "activations")
-    stages = text(tab, "memory.oom.stages")
-    with_gradients, without = (line for line in stages.splitlines() if "largest batch" in line)
-    assert "torch.no_grad()" in without
-    assert int(numbers(without)[0]) > int(numbers(with_gradients)[0])
-
-
 def test_a_recorded_snapshot_is_opened_again(tab, tmp_path, monkeypatch, qtbot):
-    find(tab, "memory.oom.more.more", QToolButton).click()
     records = find(tab, "memory.oom.record", QCheckBox)
     qtbot.waitUntil(records.isEnabled)
     records.click()
