@@ -338,7 +338,6 @@ class ReplayAnswer(msgspec.Struct, frozen=True, kw_only=True):
         peak_allocated_bytes: the most that tensors held, according to the model.
         peak_reserved_bytes: the most that the recorded program reserved.
         what_if: on the card and with the options of the command; None if none were given.
-        fits_from_bytes: with ``--smallest``; None if it fits on no card.
     """
 
     allocations: int
@@ -346,7 +345,6 @@ class ReplayAnswer(msgspec.Struct, frozen=True, kw_only=True):
     peak_allocated_bytes: int
     peak_reserved_bytes: int
     what_if: WhatIf | None
-    fits_from_bytes: int | None
 
 
 @command(
@@ -357,7 +355,6 @@ class ReplayAnswer(msgspec.Struct, frozen=True, kw_only=True):
         metavar="SIZE", type=types.memory,
     ),
     types.conf("other options, as in PYTORCH_CUDA_ALLOC_CONF (default: the recorded ones)", None),
-    Option("--smallest", "find the smallest card on which it fits", action="store_true"),
     Option(
         "--index", "the card of the recorded program (default: the first one with memory)",
         metavar="N", type=types.whole_number(0, 255),
@@ -374,31 +371,25 @@ def _replay(options: argparse.Namespace, _log_path: Path) -> None:
     opened = replay.ask(replay.OpenHistory(os.fsencode(options.file), options.index), call_child)
     if not isinstance(opened, replay.OpenedHistory):
         raise StudioError(FailureKind.BAD_REQUEST, NO_HISTORY)
-    conf, other = opened.conf if options.conf is None else options.conf, options.other or 0
+    conf = opened.conf if options.conf is None else options.conf
     found: WhatIf | None = None
-    smallest: replay.AnsweredSmallest | None = None
     if options.card is not None or options.conf is not None:
         question = replay.AskWhatIf(
-            history=opened.history, card_bytes=options.card, other_bytes=other, conf=conf
-        )
+            history=opened.history, card_bytes=options.card, other_bytes=options.other or 0,
+            conf=conf,
+        )  # fmt: skip
         answered = replay.ask(question, call_child)
         assert isinstance(answered, replay.AnsweredWhatIf)
         found = answered.found
-    if options.smallest:
-        least = replay.AskSmallest(history=opened.history, other_bytes=other, conf=conf)
-        told = replay.ask(least, call_child)
-        assert isinstance(told, replay.AnsweredSmallest)
-        smallest = told
     value = ReplayAnswer(
         allocations=opened.allocations,
         recorded_conf=opened.conf,
         peak_allocated_bytes=opened.modelled.peak_allocated_bytes,
         peak_reserved_bytes=opened.peak_reserved_bytes,
         what_if=found,
-        fits_from_bytes=None if smallest is None else smallest.card_bytes,
     )
     shown = found or opened.modelled
-    lines = [*_answer_lines(history_answer(opened, shown, smallest))]
+    lines = [*_answer_lines(history_answer(opened, shown))]
     if shown.failure:
         lines.append(shown.failure)
     for one in opened.at_peak:

@@ -168,7 +168,7 @@ def open_history(window: QWidget) -> None:
         training.write(path)
         page.model.open_file(path)
         wait_until(lambda: page.model.what_if.history is not None)
-    wait_until(lambda: page.model.what_if.smallest is not None)
+    wait_until(lambda: page.model.what_if.answer.sentence)
     settle()
 
 

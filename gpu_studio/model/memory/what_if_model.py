@@ -13,9 +13,7 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.failure import Failure
 from gpu_studio.core.memory.answer import FitAnswer, FitVerdict
 from gpu_studio.core.memory.replay.replay_call import (
-    AnsweredSmallest,
     AnsweredWhatIf,
-    AskSmallest,
     AskWhatIf,
     NoHistory,
     OpenedHistory,
@@ -39,8 +37,6 @@ _AFTER_CHOOSING_MS = 150
 
 class WhatIfModel(QObject):
     """Opens one history at a time, and answers for the newest card.
-
-    First comes the card, then the smallest card that is enough.
 
     Signals:
         history_opened(): another history was opened.
@@ -70,8 +66,8 @@ class WhatIfModel(QObject):
         self._asking = Latest(self, pause_ms=_AFTER_CHOOSING_MS)
         self._asking.succeeded.connect(self._keep)
         self._asking.failed.connect(self._keep)
-        self._questions: tuple[AskWhatIf, AskSmallest] | None = None
-        self._answers: list[Answer | Failure] = []  # to the first of them
+        self._question: AskWhatIf | None = None
+        self._found: Answer | Failure | None = None
 
     # ── the history ──────────────────────────────────────────────────────────────────────────
 
@@ -100,8 +96,7 @@ class WhatIfModel(QObject):
             self.no_history_found.emit(self._path)
         else:
             self.notice, self.history, self.name = Notice(), answer, file_name(self._path)
-            self._questions = None
-            self._answers.clear()
+            self._question = self._found = None
             self.history_opened.emit()
         self.changed.emit()
 
@@ -114,30 +109,21 @@ class WhatIfModel(QObject):
     def ask(self, *, card_bytes: int, other_bytes: int, conf: str) -> None:
         """Answer for a card, and for no earlier one any more; see `what_if`."""
         # The history is large and the same for all: it is added when a question is asked.
-        questions = (
-            AskWhatIf(history=b"", card_bytes=card_bytes, other_bytes=other_bytes, conf=conf),
-            AskSmallest(history=b"", other_bytes=other_bytes, conf=conf),
-        )
-        if questions != self._questions:
-            self._questions = questions
-            self._answers.clear()
-            self._ask_next()
+        question = AskWhatIf(history=b"", card_bytes=card_bytes, other_bytes=other_bytes, conf=conf)
+        if question != self._question and self.history is not None:
+            self._question, self._found = question, None
+            whole = msgspec.structs.replace(question, history=self.history.history)
+            self._asking.ask(partial(_asked, whole))
 
     @property
     def answer(self) -> FitAnswer:
-        """What happens on the card, and which card is enough."""
-        found = self._answer_to(0)
+        """What happens on the card, and which one is enough."""
+        found = self._found
         if self.history is not None and isinstance(found, AnsweredWhatIf):
-            return history_answer(self.history, found.found, self.smallest)
+            return history_answer(self.history, found.found)
         words = Notice("Replaying…" if found is None else "No answer", Tone.QUIET)
         sentence = found.message if isinstance(found, Failure) else ""
         return FitAnswer((FitVerdict(words),), sentence)
-
-    @property
-    def smallest(self) -> AnsweredSmallest | None:
-        """The smallest card with the chosen setting; None if it is not known (yet)."""
-        found = self._answer_to(1)
-        return found if isinstance(found, AnsweredSmallest) else None
 
     @property
     def lines_at_peak(self) -> list[tuple[str, str]]:
@@ -147,19 +133,8 @@ class WhatIfModel(QObject):
             for held in (self.history.at_peak if self.history is not None else ())
         ]
 
-    def _answer_to(self, number: int) -> Answer | Failure | None:
-        return self._answers[number] if number < len(self._answers) else None
-
-    def _ask_next(self) -> None:
-        known = len(self._answers)
-        if self.history is None or self._questions is None or known == len(self._questions):
-            return
-        question = msgspec.structs.replace(self._questions[known], history=self.history.history)
-        self._asking.ask(partial(_asked, question))
-
     def _keep(self, answer: Answer | Failure) -> None:
-        self._answers.append(answer)
-        self._ask_next()
+        self._found = answer
         self.changed.emit()
 
 

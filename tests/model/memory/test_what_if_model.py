@@ -8,9 +8,7 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.memory.replay.replay_call import (
-    AnsweredSmallest,
     AnsweredWhatIf,
-    AskSmallest,
     AskWhatIf,
     OpenedHistory,
     OpenHistory,
@@ -25,7 +23,6 @@ FITS = WhatIf(
     unused_at_peak_bytes=0, retries=0, failed_at=None,
 )  # fmt: skip
 ON_CARD = AnsweredWhatIf(FITS)
-SMALLEST = AnsweredSmallest(card_bytes=GIB)
 
 
 class Asked(QObject):
@@ -98,18 +95,13 @@ def shown(model: WhatIfModel) -> str:
     return model.answer.verdicts[0].notice.sentence
 
 
-def test_the_most_urgent_is_asked_first_and_each_answer_is_its_own_questions(
-    model, opening, asking
-):
+def test_an_opened_history_is_asked_about_the_card(model, opening, asking):
     opened(model, opening, b"one")
     assert [type(one) for one in asking.questions] == [AskWhatIf]
-    assert (shown(model), model.smallest) == ("Replaying…", None)
+    assert asking.questions[0].history == b"one"
+    assert shown(model) == "Replaying…"
     asking.answer(ON_CARD)
-    assert (shown(model), model.smallest) == (FIT, None)
-    asking.answer(SMALLEST)
-    assert (shown(model), model.smallest) == (FIT, SMALLEST)
-    assert [type(one) for one in asking.questions] == [AskWhatIf, AskSmallest]
-    assert {one.history for one in asking.questions} == {b"one"}
+    assert shown(model) == FIT
     assert not asking.is_busy
 
 
@@ -125,11 +117,11 @@ def test_another_history_is_asked_the_same_anew(model, opening, asking):
 
 def test_the_same_card_is_not_asked_about_again(model, opening, asking):
     opened(model, opening, b"one")
-    for answer in (ON_CARD, Failure(FailureKind.FILE_REFUSED, "It takes too long.")):
-        asking.answer(answer)
+    asking.answer(Failure(FailureKind.FILE_REFUSED, "It takes too long."))
     choose(model)
-    assert model.smallest is None
+    assert shown(model) == "No answer"
+    assert model.answer.sentence == "It takes too long."
     assert not asking.is_busy
     choose(model, 4 * GIB)
     assert shown(model) == "Replaying…"
-    assert len(asking.questions) == 3
+    assert len(asking.questions) == 2

@@ -240,7 +240,7 @@ def test_a_history_is_answered_for_each_choice(page, path, qtbot):
     choose_data(page, "memory.fit.card", "own")
     find(page, "memory.fit.own", QDoubleSpinBox).setValue(0.75)
     find(page, "memory.fit.others", QDoubleSpinBox).setValue(0.2)
-    qtbot.waitUntil(lambda: "It fits from" in text(page, "memory.fit.sentence"))
+    qtbot.waitUntil(lambda: "is enough" in text(page, "memory.fit.sentence"))
     assert verdict(page).startswith("✖ It does not fit on 0.75 GiB: it fails at")
     assert ".py:" in text(page, "memory.fit.told")
     assert ".py:" in table(page, "memory.what_if.lines")[0][0]

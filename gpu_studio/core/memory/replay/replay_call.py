@@ -14,7 +14,7 @@ import msgspec
 from gpu_studio.core.child_question import Limits, ask_child
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.replay.history import LineAtPeak, RecordedCalls, history_of
-from gpu_studio.core.memory.replay.what_if import WhatIf, smallest_card, what_if
+from gpu_studio.core.memory.replay.what_if import WhatIf, what_if
 from gpu_studio.core.memory.snapshot_file import open_snapshot
 from gpu_studio.core.messages.memory_messages import SegmentsRead  # noqa: TC001  # for msgspec
 from gpu_studio.core.uncollected import uncollected
@@ -93,28 +93,14 @@ class AskWhatIf(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     conf: str
 
 
-class AskSmallest(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Find the smallest card on which a history fits."""
-
-    history: bytes
-    other_bytes: int
-    conf: str
-
-
-class AnsweredSmallest(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A history fits on a card of this size and on all larger ones of a grid; None: on no card."""
-
-    card_bytes: int | None
-
-
 class AnsweredWhatIf(msgspec.Struct, frozen=True, tag=True):
     """What happens on a card."""
 
     found: WhatIf
 
 
-Question = OpenHistory | OpenSegments | AskWhatIf | AskSmallest
-Answer = OpenedHistory | OpenedSegments | NoHistory | AnsweredWhatIf | AnsweredSmallest
+Question = OpenHistory | OpenSegments | AskWhatIf
+Answer = OpenedHistory | OpenedSegments | NoHistory | AnsweredWhatIf
 
 
 # ── the parent ───────────────────────────────────────────────────────────────────────────────
@@ -160,17 +146,14 @@ def _answer(question: Question) -> Answer:
     if isinstance(question, OpenSegments):
         return OpenedSegments(open_snapshot(Path(os.fsdecode(question.path))).segments)
     history = msgspec.msgpack.decode(question.history, type=RecordedCalls)
-    if isinstance(question, AskWhatIf):
-        return AnsweredWhatIf(
-            what_if(
-                history,
-                card_bytes=question.card_bytes,
-                other_bytes=question.other_bytes,
-                conf=question.conf,
-            )
+    return AnsweredWhatIf(
+        what_if(
+            history,
+            card_bytes=question.card_bytes,
+            other_bytes=question.other_bytes,
+            conf=question.conf,
         )
-    found = smallest_card(history, other_bytes=question.other_bytes, conf=question.conf)
-    return AnsweredSmallest(card_bytes=found)
+    )
 
 
 def _opened(question: OpenHistory) -> OpenedHistory | NoHistory:

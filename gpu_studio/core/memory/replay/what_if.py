@@ -7,7 +7,7 @@ not in a history.
 
 from __future__ import annotations
 
-from functools import partial
+import math
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.memory.allocator.blocks import Block
     from gpu_studio.core.memory.replay.history import MemoryCall, RecordedCalls
 
-_TENTHS, _GIB = 10, 1 << 30
-_MOST_SIZES = 48
 _ENDLESS_BYTES = 1 << 45
 _US = 1e-6
 
@@ -43,6 +41,8 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
         failure: PyTorch's error at that moment; empty if all fit.
         tried_bytes: what that call asked the driver for; None if the driver was not asked.
         free_bytes: what the card had free then.
+        enough_bytes: a card of this size is enough with these options; None if no card was asked
+            about.
     """
 
     card_bytes: int | None
@@ -58,6 +58,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     failure: str = ""
     tried_bytes: int | None = None
     free_bytes: int | None = None
+    enough_bytes: int | None = None
 
     @property
     def fits(self) -> bool:
@@ -82,6 +83,22 @@ def what_if(
     Raises:
         ValueError: ``conf`` is wrong.
     """
+    found = _played(history, card_bytes, other_bytes, conf)
+    if card_bytes is None:
+        return found
+    options = parse_configuration(conf)
+    collects = options.garbage_collection_threshold
+    # A card of what was reserved refuses nothing, so all of it happens there as it did here.
+    whole = found if found.fits and not collects else _played(history, None, 0, conf)
+    # Up to this share of a card, the options limit nothing.
+    share = options.per_process_memory_fraction * (collects or 1.0)
+    enough_bytes = whole.peak_reserved_bytes + other_bytes
+    if share:
+        enough_bytes = max(enough_bytes, math.ceil(whole.peak_reserved_bytes / share))
+    return msgspec.structs.replace(found, enough_bytes=enough_bytes)
+
+
+def _played(history: RecordedCalls, card_bytes: int | None, other_bytes: int, conf: str) -> WhatIf:
     player = _Player(AllocatorModel(card_bytes or _ENDLESS_BYTES, other_bytes, conf=conf))
     failure, failed = None, None
     try:
@@ -172,59 +189,3 @@ class _Player:
         self._reserved_bytes += (
             size_bytes if action in ("segment_alloc", "segment_map") else -size_bytes
         )
-
-
-def smallest_card(history: RecordedCalls, *, other_bytes: int = 0, conf: str = "") -> int | None:
-    """Return the smallest card of a grid on which a history fits, in bytes.
-
-    The grid has steps of a tenth of a GiB, or wider ones if there would be too many. Every size
-    above the result fits, too, up to the one on which nothing is ever missing. A larger card is not
-    always enough where a smaller one was: the blocks fall differently.
-
-    Returns:
-        None if it fits on no card.
-    """
-    ask = partial(what_if, history, other_bytes=other_bytes, conf=conf)
-    roomy = ask()
-    least = (roomy.peak_allocated_bytes + other_bytes) * _TENTHS // _GIB
-    roomy_bytes = max(
-        roomy.peak_reserved_bytes + other_bytes,
-        round(roomy.peak_reserved_bytes / _unlimited_share(conf)),
-    )
-    most = -(-roomy_bytes * _TENTHS // _GIB)
-    step = -(-(most - least) // _MOST_SIZES) or 1
-    smallest, tried = None, most
-    while tried >= max(least, 1):
-        found = ask(card_bytes=_card_bytes(tried))
-        if not found.fits:
-            break
-        if _decides_only_refusals(conf):
-            needed = -(-(found.peak_reserved_bytes + other_bytes) * _TENTHS // _GIB)
-            tried -= max(tried - needed, 0) // step * step
-        smallest = tried
-        tried -= step
-    return None if smallest is None else _card_bytes(smallest)
-
-
-def _unlimited_share(conf: str) -> float:
-    """Return the share of a card up to which the allocator's options limit nothing."""
-    options = parse_configuration(conf)
-    share = options.per_process_memory_fraction * (options.garbage_collection_threshold or 1.0)
-    return share or 1.0
-
-
-def _decides_only_refusals(conf: str) -> bool:
-    """Return whether a card's size decides only what the driver refuses.
-
-    Then all cards from the peak of what was reserved up to the one that was tried do the same.
-    """
-    options = parse_configuration(conf)
-    return not (
-        options.garbage_collection_threshold
-        or options.expandable_segments
-        or options.per_process_memory_fraction < 1
-    )
-
-
-def _card_bytes(tenths: int) -> int:
-    return -(-tenths * _GIB // _TENTHS)

@@ -17,7 +17,7 @@ from gpu_studio.core.units import (
 )
 
 if TYPE_CHECKING:
-    from gpu_studio.core.memory.replay.replay_call import AnsweredSmallest, OpenedHistory
+    from gpu_studio.core.memory.replay.replay_call import OpenedHistory
     from gpu_studio.core.memory.replay.what_if import WhatIf
 
 _GIB = 1 << 30
@@ -46,16 +46,8 @@ def card_name(size_bytes: int) -> str:
     return f"{size_bytes / _GIB:.3g}{_THIN}GiB"
 
 
-def history_answer(
-    history: OpenedHistory, found: WhatIf, smallest: AnsweredSmallest | None
-) -> FitAnswer:
-    """Return whether a history fits on a card.
-
-    Args:
-        history: the opened one.
-        found: what happens on the card.
-        smallest: the smallest card that is enough; None if it is not known (yet).
-    """
+def history_answer(history: OpenedHistory, found: WhatIf) -> FitAnswer:
+    """Return whether a history fits on a card, from what happens there."""
     notice = Notice(f"It reserves at most {format_gib(found.peak_reserved_bytes)}")
     card, told = card_name(found.card_bytes or 0), ""
     if found.card_bytes is not None:
@@ -66,29 +58,21 @@ def history_answer(
         if found.tried_bytes is not None and found.free_bytes is not None:
             tried, free = format_bytes(found.tried_bytes), format_bytes(found.free_bytes)
             told = f"{told} It asked for {tried}, and {free} was free."
-    sentences = (_smallest_sentence(smallest), trust_notice(history).sentence)
+    enough = "" if found.enough_bytes is None else f"{format_gib(found.enough_bytes, 1)} is enough."
+    sentences = (enough, trust_notice(history).sentence)
     conf = f" with {history.conf}" if history.conf else ""
     details = (
         f"{counted(history.entry_count, 'event')}, recorded on cuda:{history.device_index}{conf}. "
         f"Recorded: {format_gib(history.modelled.peak_allocated_bytes)} allocated and "
         f"{format_gib(history.peak_reserved_bytes)} reserved at the peak, {history.ooms} × out of "
-        "memory. "
-        "According to the model of PyTorch's allocator; larger cards of a grid were tried, too."
+        "memory. According to the model of PyTorch's allocator; a smaller card may be enough, too."
     )
     return FitAnswer(
         verdicts=(FitVerdict(notice, _tank(found), told),),
         sentence=" ".join(filter(None, sentences)),
-        steps=() if found.fits else _steps(found, smallest),
+        steps=() if found.fits else _steps(found),
         details=details,
     )
-
-
-def _smallest_sentence(smallest: AnsweredSmallest | None) -> str:
-    if smallest is None:
-        return ""
-    if smallest.card_bytes is None:
-        return "It fits on no card with this setting."
-    return f"It fits from {format_gib(smallest.card_bytes, 1)} on."
 
 
 def _tank(found: WhatIf) -> Tank | None:
@@ -110,7 +94,7 @@ def _tank(found: WhatIf) -> Tank | None:
     return Tank(total_bytes=sum(part.size_bytes for part in parts), parts=parts)
 
 
-def _steps(found: WhatIf, smallest: AnsweredSmallest | None) -> tuple[Step, ...]:
+def _steps(found: WhatIf) -> tuple[Step, ...]:
     steps = [Step("Smaller batch", "record a history with it to see", LIKELY)]
     if found.unused_at_peak_bytes > _MANY_HOLES * found.peak_reserved_bytes:
         share = format_percent(found.unused_at_peak_bytes / found.peak_reserved_bytes)
@@ -119,9 +103,9 @@ def _steps(found: WhatIf, smallest: AnsweredSmallest | None) -> tuple[Step, ...]
         )
     if found.other_bytes:
         steps.append(Step("Close other programs", f"{format_gib(found.other_bytes)} is in use"))
-    if smallest is not None and smallest.card_bytes is not None:
-        size = format_gib(smallest.card_bytes, 1)
-        steps.append(Step("A larger card", f"from {size} on", ENOUGH[True]))
+    if found.enough_bytes is not None:
+        size = format_gib(found.enough_bytes, 1)
+        steps.append(Step("A larger card", f"of {size}", ENOUGH[True]))
     return tuple(steps)
 
 

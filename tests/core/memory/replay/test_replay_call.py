@@ -11,9 +11,7 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.replay import replay_call
 from gpu_studio.core.memory.replay.replay_call import (
     Answer,
-    AnsweredSmallest,
     AnsweredWhatIf,
-    AskSmallest,
     AskWhatIf,
     NoHistory,
     OpenedHistory,
@@ -28,7 +26,7 @@ from gpu_studio.core.memory.replay.what_if_words import trust_notice
 from gpu_studio.core.memory.segments import map_of_segments
 from gpu_studio.core.notice import Tone
 from gpu_studio.process.child_call import ChildAnswer, call_child
-from tests.fakes.histories import MIB, TrainingHistory
+from tests.fakes.histories import TrainingHistory
 
 
 def here(_module: str, content: bytes, **_limits: object) -> ChildAnswer:
@@ -103,15 +101,13 @@ def test_segments_are_opened_with_or_without_a_history(tmp_path: Path) -> None:
 
 
 def test_a_card_that_is_too_small_fails_with_its_line(history: OpenedHistory) -> None:
-    least = answered(AskSmallest(history=history.history, other_bytes=0, conf=""))
-    assert isinstance(least, AnsweredSmallest)
-    assert least.card_bytes is not None
-    small_bytes = least.card_bytes - 200 * MIB
-    for card_bytes, fits in ((least.card_bytes, True), (small_bytes, False)):
+    enough_bytes = history.modelled.peak_reserved_bytes
+    for card_bytes, fits in ((enough_bytes, True), (enough_bytes // 2, False)):
         question = AskWhatIf(history=history.history, card_bytes=card_bytes, other_bytes=0, conf="")
         found = answered(question)
         assert isinstance(found, AnsweredWhatIf)
         assert found.found.fits is fits
+        assert found.found.enough_bytes == enough_bytes
     assert found.found.failed_at is not None
     assert found.found.failed_s is not None
     assert 0 < found.found.failed_s < 60
