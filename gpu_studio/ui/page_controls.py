@@ -39,6 +39,7 @@ from gpu_studio.ui.parts import (
     show_tip,
     table,
 )
+from gpu_studio.ui.scroll_page import keep_row_in_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -398,6 +399,8 @@ class ChosenRows(_Control):
 
         page.updates.append(update)
         chosen.selectionChanged.connect(on_selected)
+        # A table that is shown in full does not scroll: the tab around it does.
+        chosen.currentChanged.connect(lambda now, _before: keep_row_in_view(view, now.row()))
         if self.opened is not None:
             view.activated.connect(self.opened)
         if self.deleted is not None:

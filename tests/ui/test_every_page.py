@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
     QScrollArea,
     QScrollBar,
     QTabBar,
+    QTableView,
     QTabWidget,
     QToolButton,
     QWidget,
@@ -332,3 +333,22 @@ def is_working(window: MainWindow) -> bool:
     buttons = window.findChildren(QAbstractButton)
     stops = (one for one in buttons if one.objectName().endswith(".stop"))
     return any(one.isVisible() and one.isEnabled() for one in stops)
+
+
+def test_in_a_low_window_a_row_that_the_keys_choose_is_scrolled_into_sight(
+    window: MainWindow,
+) -> None:
+    window.resize(900, 520)
+    go(window, next(page for page in PAGES if page.title == "Lessons"))
+    lessons = find(window, "switcher.lab.list", QTableView)
+    wait_until(lambda: lessons.model().rowCount() > 1)
+    lessons.setFocus()
+    for key, row in ((Qt.Key.Key_End, lessons.model().rowCount() - 1), (Qt.Key.Key_Home, 0)):
+        QTest.keyClick(lessons, key, Qt.KeyboardModifier.ControlModifier)
+        middle = QPoint(4, lessons.rowViewportPosition(row) + lessons.rowHeight(row) // 2)
+        wait_until(
+            lambda at=middle: (
+                not lessons.visibleRegion().isEmpty()
+                and lessons.viewport().visibleRegion().contains(at)
+            )
+        )

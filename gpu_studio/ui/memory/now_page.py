@@ -31,6 +31,8 @@ WHOLE_CARD_WARNING = (
     "need memory on the card may end. On Windows, the driver continues in the PC's memory, slowly. "
     "The card stays full until you press “Empty cache” or leave this page. Save your work first."
 )
+# The parts of a card's memory while an experiment runs: the plot below them does not move.
+_IN_AN_EXPERIMENT = ("Other programs", "CUDA itself", "Allocated", "Reserved, empty", "Free")
 _EXPANDABLE = (
     "Run the same in a new process with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, to "
     "compare. Linux only: PyTorch ignores it on Windows"
@@ -164,7 +166,7 @@ class NowPage(Page):
                     ),
                 ),
                 Own(
-                    lambda: TankBar(self.theme, name="memory.tank"),
+                    lambda: TankBar(self.theme, name="memory.tank", reserves=_IN_AN_EXPERIMENT),
                     lambda bar: bar.show_tank(m.tank), name="tank", presented=True,
                 ),
             ),

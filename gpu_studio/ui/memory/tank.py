@@ -25,6 +25,8 @@ from gpu_studio.core.units import format_bytes, format_percent
 from gpu_studio.ui.plots.plot_curve import ink
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from PySide6.QtGui import QPaintEvent, QResizeEvent
 
     from gpu_studio.core.memory.tank import Tank, TankPart
@@ -57,6 +59,7 @@ _LEAST_WIDTH = 3.0  # keeps a part of a few MiB visible and clickable
 _LABEL_GAP = 18.0
 _LINE_GAP, _ABOVE_NAMES = 4, 6
 _INSIDE = 6.0  # pixels around a size in the bar
+_WIDEST_SIZE = "888 MiB"
 
 
 class TankBar(QWidget):
@@ -66,17 +69,24 @@ class TankBar(QWidget):
         theme: gives the colors.
         name: its object name.
         is_small: a lower bar that has the names inside, as far as there is room.
+        reserves: names that may come: they have their lines from the beginning.
 
     Attributes:
         tank: the shown tank.
     """
 
     def __init__(
-        self, theme: Theme, *, name: str, is_small: bool = False, parent: QWidget | None = None
+        self,
+        theme: Theme,
+        *,
+        name: str,
+        is_small: bool = False,
+        reserves: Sequence[str] = (),
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.setObjectName(name)
-        self._theme, self._is_small = theme, is_small
+        self._theme, self._is_small, self._reserves = theme, is_small, reserves
         self.tank: Tank | None = None
         self.setAccessibleName("Memory use")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -99,11 +109,12 @@ class TankBar(QWidget):
 
     def sizeHint(self) -> QSize:
         """Return the size of the bar and the names under it."""
-        layout = self.places
-        names = 0 if self._is_small else label_height(self.fontMetrics())
-        if layout is not None:
-            names *= layout.lines
-        return QSize(400, self.bar_height + names + (_ABOVE_NAMES if names else 0))
+        if self._is_small:
+            return QSize(400, self.bar_height)
+        layout, metrics = self.places, self.fontMetrics()
+        widths = [_name_width(label, _WIDEST_SIZE, metrics) for label in self._reserves]
+        lines = max(layout.lines if layout is not None else 1, _lines_of(widths, self.width()))
+        return QSize(400, self.bar_height + _ABOVE_NAMES + lines * label_height(metrics))
 
     def minimumSizeHint(self) -> QSize:
         """Return the smallest usable size."""
@@ -258,8 +269,11 @@ class TankLayout:
         self._tank, self._width, self._bar_height = tank, width, bar_height
         self._label_height = label_height(metrics)
         self.stretches = self._stretches()
-        self.lines = 1
-        self.labels = self._labels([_label_width(part, metrics) for part in tank.parts])
+        widths = [
+            _name_width(part.label, format_bytes(part.size_bytes), metrics) for part in tank.parts
+        ]
+        self.labels = self._labels(widths)
+        self.lines = _lines_of(widths, width)
 
     def part_at(self, position: QPointF) -> int:
         """Return the part whose range or name is at this point; -1 for none."""
@@ -281,15 +295,13 @@ class TankLayout:
 
     def _labels(self, widths: list[float]) -> list[QRectF]:
         """Return the place of each name, in rows from the left."""
-        labels, line, x = [], 0, 0.0
-        for width in widths:
-            if x and x + width > self._width:
-                line, x = line + 1, 0.0
-            y = self._bar_height + _ABOVE_NAMES + line * self._label_height
-            labels.append(QRectF(x, y, width, self._label_height - _LINE_GAP))
-            x += width + _LABEL_GAP
-        self.lines = line + 1
-        return labels
+        return [
+            QRectF(
+                x, self._bar_height + _ABOVE_NAMES + line * self._label_height,
+                width, self._label_height - _LINE_GAP,
+            )
+            for (line, x), width in zip(_in_lines(widths, self._width), widths, strict=True)
+        ]  # fmt: skip
 
 
 def label_height(metrics: QFontMetrics) -> int:
@@ -297,9 +309,23 @@ def label_height(metrics: QFontMetrics) -> int:
     return metrics.height() + _LINE_GAP
 
 
-def _label_width(part: TankPart, metrics: QFontMetrics) -> float:
-    number = 1.15 * metrics.horizontalAdvance(format_bytes(part.size_bytes))  # it is bold
-    return SWATCH + 8.0 + metrics.horizontalAdvance(f"{part.label} ") + number
+def _name_width(label: str, size: str, metrics: QFontMetrics) -> float:
+    number = 1.15 * metrics.horizontalAdvance(size)  # it is bold
+    return SWATCH + 8.0 + metrics.horizontalAdvance(f"{label} ") + number
+
+
+def _in_lines(widths: Sequence[float], room: int) -> Iterator[tuple[int, float]]:
+    """Yield the line and the left end of each name, in lines from the left."""
+    line, x = 0, 0.0
+    for width in widths:
+        if x and x + width > room:
+            line, x = line + 1, 0.0
+        yield line, x
+        x += width + _LABEL_GAP
+
+
+def _lines_of(widths: Sequence[float], room: int) -> int:
+    return max((line + 1 for line, _ in _in_lines(widths, room)), default=0)
 
 
 def _words_of(tank: Tank, part: TankPart) -> str:

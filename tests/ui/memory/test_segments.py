@@ -258,3 +258,29 @@ def test_it_is_painted_again_in_the_other_theme(bar, settings):
     assert light.lightness() > 200
     assert dark.lightness() < 60
     settings.change(theme="light")
+
+
+def test_the_names_of_a_bar_that_come_later_have_their_lines_from_the_beginning(theme, qtbot):
+    """Else the plot below it moves as an experiment begins."""
+    names = ("Other programs", "CUDA itself", "Allocated", "Reserved, empty", "Free")
+    few, all_of_them = (
+        Tank(
+            total_bytes=sum(sizes),
+            parts=tuple(
+                TankPart(key="free", label=name, size_bytes=size, explanation="")
+                for name, size in zip(names, sizes, strict=False)
+            ),
+        )
+        for sizes in ((1 << 30, 2 << 20), (333 << 20,) * 5)
+    )
+    heights = []
+    for reserved in (names, ()):
+        bar = TankBar(theme, name="tank", reserves=reserved)
+        qtbot.addWidget(bar)
+        bar.resize(400, 80)
+        bar.show()
+        qtbot.waitExposed(bar)
+        for tank in (few, all_of_them):
+            bar.show_tank(tank)
+            heights.append(bar.height())
+    assert heights[0] == heights[1] == heights[3] > heights[2]
