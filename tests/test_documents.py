@@ -9,7 +9,7 @@ from gpu_studio.core.messages.check_messages import STAGE_NAMES, StageName
 from gpu_studio.core.messages.message import Request
 from gpu_studio.core.protocol import messages_of
 from gpu_studio.engine.pitfalls.registry import PITFALLS
-from gpu_studio.engine.switcher.models import MODELS
+from gpu_studio.engine.switcher.placement import MODELS
 from gpu_studio.engine.workloads.registry import WORKLOADS
 from gpu_studio.ui.tabs import TABS
 from tests.test_import_boundaries import ARROWS

@@ -29,8 +29,7 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.errors.log import MOST_READ_BYTES, decoded_text
 from gpu_studio.core.errors.reader import read_error
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory import modelled_cards, networks, token_speed
-from gpu_studio.core.memory.answer import FitAnswer
+from gpu_studio.core.memory import fit, modelled_cards, networks
 from gpu_studio.core.memory.experiment import check_experiment
 from gpu_studio.core.memory.fit import OPTIMIZERS, WITH_AMP, ModelFit
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, is_modelled
@@ -40,6 +39,7 @@ from gpu_studio.core.memory.replay import replay_call as replay
 from gpu_studio.core.memory.replay.history import NO_HISTORY
 from gpu_studio.core.memory.replay.what_if import WhatIf
 from gpu_studio.core.memory.replay.what_if_words import history_answer
+from gpu_studio.core.memory.tank import FitAnswer
 from gpu_studio.core.memory.weights_file import ask_network
 from gpu_studio.core.messages import memory_messages as messages
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
@@ -235,7 +235,7 @@ def _network(text: str) -> networks.Network:
     ),
     Option(
         "--batch", "texts at once (default: %(default)s)",
-        metavar="N", type=types.whole_number(1, token_speed.MOST_BATCH), default=1,
+        metavar="N", type=types.whole_number(1, fit.MOST_BATCH), default=1,
     ),
     Option(
         "--dtype", "type of the weights of --parameters (float32)", choices=tuple(networks.BITS)
@@ -267,11 +267,11 @@ def _fit(options: argparse.Namespace, log_path: Path) -> None:
     found = ModelFit(card, network, kind, plan, options.context, options.batch)
     answer, is_simulated = found.answer(is_ram=is_cpu(device)), is_modelled(device)
     where = "the CPU" if is_cpu(device) else "this card"
-    speed = token_speed.speed_words(found, bandwidth, device=where, is_modelled=is_simulated)
+    speed = fit.speed_words(found, bandwidth, device=where, is_modelled=is_simulated)
     values = _fit_values(found) | {
         "device": device, "modelled": is_simulated,
         "sentence": ". ".join(one.notice.sentence for one in answer.verdicts),
-        "bound_tokens_per_s": token_speed.most_tokens_per_s(found, bandwidth),
+        "bound_tokens_per_s": fit.most_tokens_per_s(found, bandwidth),
         "bandwidth_bytes_per_s": bandwidth, "speed_sentence": speed[0],
     }  # fmt: skip
     lines = [*_answer_lines(answer), *filter(None, speed)]
@@ -317,9 +317,9 @@ def _as_it_is(work: CommandEngine, device: str) -> ModelledCardChoice:
 def _measured(work: CommandEngine, device: str) -> float | None:
     """Measure a device's bandwidth; None with a note if that does not work."""
     work.progress.show(f"Measuring the bandwidth of {device}…")
-    request = token_speed.bandwidth_request(device, f"bandwidth-{device}")
+    request = fit.bandwidth_request(device, f"bandwidth-{device}")
     try:
-        return token_speed.bandwidth_of(work.answer(request, RunFinished))
+        return fit.bandwidth_of(work.answer(request, RunFinished))
     except StudioError as error:
         note(f"The bandwidth of {device} cannot be measured: {error}")
         return None

@@ -33,10 +33,12 @@ from gpu_studio.core.messages.engine_messages import (
     identity_at,
 )
 from gpu_studio.core.messages.message import Event
-from gpu_studio.core.messages.own_code_messages import OpenOwnCode, OwnCodeOpened, OwnCodePrinted
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.messages.run_messages import (
+    OpenOwnCode,
     OwnCode,
+    OwnCodeOpened,
+    OwnCodePrinted,
     RunFinished,
     RunWorkload,
     WorkloadDescription,

@@ -34,10 +34,9 @@ from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceModel, PlaceRow
 from gpu_studio.core.switcher import program_start as start
-from gpu_studio.core.switcher.models import MODELS
 from gpu_studio.core.switcher.pitfall_words import format_figure, is_disturbed
 from gpu_studio.core.switcher.pitfalls import PITFALLS
-from gpu_studio.core.switcher.placement_words import explain_move
+from gpu_studio.core.switcher.placement_words import MODELS, explain_move
 from gpu_studio.core.switcher.start_watch import StartWatch
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.hardware.client import SensorReader

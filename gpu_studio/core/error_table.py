@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gpu_studio.core.memory.answer import Step  # noqa: TC001
 from gpu_studio.core.memory.oom_text import SIZE
+from gpu_studio.core.memory.tank import Step  # noqa: TC001
 from gpu_studio.core.resources import read_resource
 
 if TYPE_CHECKING:

@@ -22,10 +22,15 @@ from gpu_studio.core.messages.memory_messages import (
     ReadSegments,
     RunMemoryExperiment,
 )
-from gpu_studio.core.messages.own_code_messages import OpenOwnCode, OwnCodePrinted
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed, RunPitfall
 from gpu_studio.core.messages.placement_messages import PlaceModel, UseDevice
-from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
+from gpu_studio.core.messages.run_messages import (
+    OpenOwnCode,
+    OwnCodePrinted,
+    RunFailed,
+    RunInTurns,
+    RunWorkload,
+)
 
 if TYPE_CHECKING:
     import threading

@@ -10,12 +10,12 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.benchmark.own_code import AllowedCode, question, read_own_code
 from gpu_studio.core.engine import describe_exit
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
-from gpu_studio.core.messages.own_code_messages import (
+from gpu_studio.core.messages.run_messages import (
     OpenOwnCode,
     OwnCodeOpened,
     OwnCodePrinted,
+    WorkloadDescription,
 )
-from gpu_studio.core.messages.run_messages import WorkloadDescription
 from gpu_studio.model.engine_session import EngineSession, EngineState, Reply
 from gpu_studio.model.latest import Latest
 

@@ -15,7 +15,7 @@ from gpu_studio.engine.memory import caching_allocator
 from gpu_studio.engine.pitfalls.pitfall import Pitfall
 from gpu_studio.engine.pitfalls.registry import PITFALLS, find_pitfall
 from gpu_studio.engine.switcher import placement
-from gpu_studio.engine.switcher.models import MODELS
+from gpu_studio.engine.switcher.placement import MODELS
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.registry import find_workload
 from tests.engine.answers import ask, only, run_request

@@ -4,7 +4,7 @@ from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.pitfall_messages import PitfallFinished, RunPitfall
 from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceModel, PlaceRow
 from gpu_studio.engine.pitfalls.registry import PITFALLS
-from gpu_studio.engine.switcher.models import MODELS
+from gpu_studio.engine.switcher.placement import MODELS
 from tests.engine.answers import only
 from tests.engine.engine_child import EngineChild
 from tests.gpu.conftest import Ask

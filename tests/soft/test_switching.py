@@ -14,7 +14,7 @@ from gpu_studio.core.messages.placement_messages import (
     UseDevice,
 )
 from gpu_studio.engine.pitfalls.registry import PITFALLS
-from gpu_studio.engine.switcher.models import MODELS
+from gpu_studio.engine.switcher.placement import MODELS
 from tests.engine.answers import only
 from tests.engine.engine_child import EngineChild
 from tests.soft.conftest import MakeChild, MakePc

@@ -22,9 +22,8 @@ from gpu_studio.core.error_table import (
 from gpu_studio.core.errors import sizes
 from gpu_studio.core.errors.log import told_lines
 from gpu_studio.core.errors.recognised import ToldFact, facts_in, last_error_line
-from gpu_studio.core.memory.answer import FitAnswer, FitVerdict, Step
 from gpu_studio.core.memory.oom_text import OomNumbers, letters_of, numbers_in
-from gpu_studio.core.memory.tank import tank_of_error
+from gpu_studio.core.memory.tank import FitAnswer, FitVerdict, Step, tank_of_error
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.program_form import typed
 from gpu_studio.core.texts import listed

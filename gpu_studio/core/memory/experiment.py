@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.memory_bench import ALLOCATED, FREED, FULL, HELD, START, MemoryBench
 from gpu_studio.core.memory.oom_text import read_oom_text, rounding_bytes
 from gpu_studio.core.memory.outcome import (
     explain_outcome,
@@ -18,7 +17,17 @@ from gpu_studio.core.memory.outcome import (
     outcome_of,
     segment_bytes,
 )
-from gpu_studio.core.memory.presets import find_preset, moments_of, snippet_of
+from gpu_studio.core.memory.presets import (
+    ALLOCATED,
+    FREED,
+    FULL,
+    HELD,
+    START,
+    MemoryBench,
+    find_preset,
+    moments_of,
+    snippet_of,
+)
 from gpu_studio.core.messages.memory_messages import OomFinished, StageBegan
 from gpu_studio.core.tensors import DTYPES, LARGEST_SIZE
 
@@ -26,7 +35,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator
 
-    from gpu_studio.core.memory.memory_bench import LabCard
+    from gpu_studio.core.memory.presets import LabCard
     from gpu_studio.core.messages.memory_messages import (
         AllocationPlan,
         MemoryRead,

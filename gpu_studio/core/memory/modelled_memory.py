@@ -32,7 +32,7 @@ class ModelledTensor:
 
 
 class ModelledMemory:
-    """Implements `core.memory.memory_bench.LabCard` for a simulated card.
+    """Implements `core.memory.presets.LabCard` for a simulated card.
 
     Args:
         card: the card to model.

@@ -7,10 +7,11 @@ reserved belongs to others. See `torch.cuda.mem_get_info` and `torch.cuda.memory
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from gpu_studio.core.notice import Notice
 from gpu_studio.core.units import format_bytes, format_percent
 
 if TYPE_CHECKING:
@@ -20,6 +21,43 @@ if TYPE_CHECKING:
     from gpu_studio.core.memory.oom_text import OomNumbers
     from gpu_studio.core.messages.memory_messages import MemoryRead
     from gpu_studio.core.telemetry import Telemetry
+
+
+ENOUGH = {True: "✔ yes", False: "✖ no", None: "? nearly"}
+LIKELY = "likely"
+
+
+class FitVerdict(NamedTuple):
+    """Whether something fits, with its bar, and what that does not say; None: it is not known."""
+
+    notice: Notice = Notice()
+    tank: Tank | None = None
+    told: str = ""
+
+
+class Step(NamedTuple):
+    """What helps, how, and whether it is enough; empty if that is not known."""
+
+    what: str
+    how: str
+    enough: str = ""
+
+
+class FitAnswer(NamedTuple):
+    """An answer.
+
+    Attributes:
+        verdicts: one, or two: to use and to train a network.
+        sentence: what decides it.
+        steps: what helps, first what helps most people.
+        details: the arithmetic, and what is not known.
+    """
+
+    verdicts: tuple[FitVerdict, ...]
+    sentence: str = ""
+    steps: tuple[Step, ...] = ()
+    details: str = ""
+
 
 # NVML's total may exceed CUDA's by the memory that the driver reserves. If it exceeds it by more,
 # the two describe different memory (a slice of a card).

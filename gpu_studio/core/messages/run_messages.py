@@ -501,3 +501,38 @@ class RunFailed(RunEnd, frozen=True, kw_only=True):
     def ends_engine(self) -> bool:
         """Whether the engine cannot work any more."""
         return self.failure.fatal
+
+
+_ROUNDS, _LONGEST_S = 12, 60.0
+
+
+class OpenOwnCode(Request, frozen=True, kw_only=True):
+    """Run a user's code once on the CPU, to know what can be chosen for it.
+
+    It runs with the user's rights, so an engine that gets this serves nothing else.
+    """
+
+    code: OwnCode
+
+
+class OwnCodeOpened(LastEvent, frozen=True, kw_only=True):
+    """What there is to choose for a user's code.
+
+    ``call_s`` is the time of the call, ``remarks`` are sentences on what was taken as something
+    else than it says.
+    """
+
+    workload: WorkloadDescription
+    call_s: Seconds
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def least_s(self) -> float:
+        """The time of a run that has the rounds for a verdict, up to a minute."""
+        return min(_ROUNDS * self.call_s, _LONGEST_S)
+
+
+class OwnCodePrinted(Event, frozen=True, kw_only=True):
+    """What a user's code printed since the last such event, up to a limit."""
+
+    text: str

@@ -1,6 +1,6 @@
 """The pitfalls: what goes wrong, why, and what mends it.
 
-Each is run by a file of its own in `engine/pitfalls`; these descriptions need no PyTorch.
+Each is run by a class in `engine/pitfalls`; these descriptions need no PyTorch.
 """
 
 from __future__ import annotations

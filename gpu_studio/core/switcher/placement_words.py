@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.devices.link import link_bytes_per_s
 from gpu_studio.core.engine import describe_exit
 from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.messages.placement_messages import ModelDescription
 from gpu_studio.core.units import format_bytes, format_duration, format_percent, format_rate
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.messages.engine_messages import EngineEnded
     from gpu_studio.core.messages.placement_messages import PlaceFinished
+
 
 _NEXT_STEPS = {
     FailureKind.NO_CUDA: "The Devices tab shows what is missing and how to fix it.",
@@ -106,3 +108,29 @@ def explain_end(ended: EngineEnded) -> str:
     if ended.stopped:
         return "PyTorch was stopped before it answered. It starts again automatically."
     return f"{describe_exit(ended.exit_code)} It starts again automatically."
+
+
+LINEAR_10 = ModelDescription(
+    name="linear_10",
+    title="Linear(10, 10)",
+    sentence="The smallest layer to test a device with: 110 parameters.",
+)
+LINEAR_1000 = ModelDescription(
+    name="linear_1000",
+    title="Linear(1000, 500)",
+    sentence="One layer of half a million parameters with a 1000 × 1000 input.",
+)
+CONVNET = ModelDescription(
+    name="convnet",
+    title="Small conv net",
+    sentence=(
+        "Classifies 32 × 32 images. Its batch norms also have buffers: numbers that are "
+        "not trained but have to move as well."
+    ),
+)
+MLP = ModelDescription(
+    name="mlp",
+    title="Multi-layer perceptron",
+    sentence="Three layers for handwritten digits: 784 inputs, 10 outputs.",
+)
+MODELS = (LINEAR_10, LINEAR_1000, CONVNET, MLP)

@@ -17,7 +17,7 @@ from gpu_studio.engine.device import (
     torch_cards,
 )
 from gpu_studio.engine.pitfalls.registry import PITFALLS
-from gpu_studio.engine.switcher.models import MODELS
+from gpu_studio.engine.switcher.placement import MODELS
 from gpu_studio.engine.workloads.registry import PICTURES, WORKLOADS
 
 _SNIPPET = """\

@@ -17,8 +17,8 @@ from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.experiment import check_experiment, run_experiment
-from gpu_studio.core.memory.memory_bench import FULL, HELD
 from gpu_studio.core.memory.modelled_memory import budget_fraction
+from gpu_studio.core.memory.presets import FULL, HELD
 from gpu_studio.core.memory.segments import segments_read
 from gpu_studio.core.messages.memory_messages import OomFinished
 from gpu_studio.engine.device import accelerator_of, resolve, total_bytes, uuid_of
@@ -74,7 +74,7 @@ def run_on_card(
 
 
 class CudaMemory:
-    """Satisfies `core.memory.memory_bench.LabCard` with a card of this PC.
+    """Satisfies `core.memory.presets.LabCard` with a card of this PC.
 
     Args:
         device: the card.

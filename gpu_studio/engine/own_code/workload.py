@@ -12,8 +12,7 @@ import numpy as np
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.own_code_messages import OwnCodeOpened
-from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.core.messages.run_messages import OwnCodeOpened, WorkloadDescription, WorkloadOption
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_count
 from gpu_studio.engine.device import accelerator_of, synchronize
@@ -28,8 +27,7 @@ from gpu_studio.engine.workloads.workload import CPU, Workload
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.core.messages.own_code_messages import OpenOwnCode
-    from gpu_studio.core.messages.run_messages import OwnCode
+    from gpu_studio.core.messages.run_messages import OpenOwnCode, OwnCode
     from gpu_studio.engine.own_code.program import OwnProgram
     from gpu_studio.engine.stopwatch import Stopwatch
     from gpu_studio.engine.workloads.case import Case

@@ -1,1 +1,0 @@
-"""The pitfalls: one file each."""

@@ -14,19 +14,21 @@ from gpu_studio.core.messages.pitfall_messages import PitfallFinished, PitfallSt
 from gpu_studio.core.pause import SleepAlarm
 from gpu_studio.core.switcher.pitfall_words import compare_parts
 from gpu_studio.engine.device import accelerator_of, complete, prove_kernels, resolve
-from gpu_studio.engine.pitfalls.exception_keeps_tensors import ExceptionKeepsTensors
-from gpu_studio.engine.pitfalls.float16_on_old_card import Float16OnOldCard
-from gpu_studio.engine.pitfalls.fresh_results import FreshResults
-from gpu_studio.engine.pitfalls.mixed_devices import MixedDevices
-from gpu_studio.engine.pitfalls.model_on_cpu import ModelOnCpu
-from gpu_studio.engine.pitfalls.no_synchronize import NoSynchronize
-from gpu_studio.engine.pitfalls.old_amp_import import OldAmpImport
+from gpu_studio.engine.pitfalls.measured import (
+    Float16OnOldCard,
+    ModelOnCpu,
+    NoSynchronize,
+    TinyModel,
+)
+from gpu_studio.engine.pitfalls.new_processes import (
+    FreshResults,
+    StarvedGpu,
+    StickyError,
+    VisibleDevicesTooLate,
+)
 from gpu_studio.engine.pitfalls.out_of_memory import OutOfMemory
 from gpu_studio.engine.pitfalls.pitfall import Bench
-from gpu_studio.engine.pitfalls.starved_gpu import StarvedGpu
-from gpu_studio.engine.pitfalls.sticky_error import StickyError
-from gpu_studio.engine.pitfalls.tiny_model import TinyModel
-from gpu_studio.engine.pitfalls.visible_devices_too_late import VisibleDevicesTooLate
+from gpu_studio.engine.pitfalls.real_errors import ExceptionKeepsTensors, MixedDevices, OldAmpImport
 from gpu_studio.engine.sensor import CpuWatch
 
 if TYPE_CHECKING:

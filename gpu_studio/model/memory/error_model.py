@@ -10,7 +10,7 @@ import msgspec
 from gpu_studio.core.errors.log import MOST_READ_BYTES, decoded_text, told_lines
 from gpu_studio.core.errors.reader import read_error
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
-from gpu_studio.core.memory.answer import FitAnswer, FitVerdict
+from gpu_studio.core.memory.tank import FitAnswer, FitVerdict
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.texts import file_name
 from gpu_studio.core.user_file import UnusableFileError, read_user_file

@@ -9,11 +9,10 @@ import msgspec
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.memory.allocator.options import checked_configuration
-from gpu_studio.core.memory.answer import FitAnswer, FitVerdict
-from gpu_studio.core.memory.fit import ModelFit
+from gpu_studio.core.memory.fit import ModelFit, bandwidth_of, bandwidth_request, speed_words
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
 from gpu_studio.core.memory.networks import AS_IN_FILE, Network, network_called
-from gpu_studio.core.memory.token_speed import bandwidth_of, bandwidth_request, speed_words
+from gpu_studio.core.memory.tank import FitAnswer, FitVerdict
 from gpu_studio.core.memory.weights_file import ask_network
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
@@ -21,7 +20,7 @@ from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.texts import file_name
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.latest import Latest, opening
-from gpu_studio.model.memory.memory_devices import choice_title
+from gpu_studio.model.memory.memory_model import choice_title
 from gpu_studio.model.memory.what_if_model import WhatIfModel
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.process.child_call import call_child

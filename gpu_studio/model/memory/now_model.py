@@ -14,7 +14,7 @@ from gpu_studio.core.notice import Notice
 from gpu_studio.core.tensors import DTYPES, ITEM_BYTES
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.memory.memory_devices import choice_title
+from gpu_studio.model.memory.memory_model import choice_title
 from gpu_studio.model.memory.oom_experiment import EXPANDABLE, OomState
 from gpu_studio.model.page_model import PageModel
 

@@ -11,7 +11,6 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.failure import Failure
-from gpu_studio.core.memory.answer import FitAnswer, FitVerdict
 from gpu_studio.core.memory.replay.replay_call import (
     AnsweredWhatIf,
     AskWhatIf,
@@ -21,6 +20,7 @@ from gpu_studio.core.memory.replay.replay_call import (
     ask,
 )
 from gpu_studio.core.memory.replay.what_if_words import history_answer
+from gpu_studio.core.memory.tank import FitAnswer, FitVerdict
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.texts import file_name
 from gpu_studio.core.units import format_gib

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QPlainTextEdit
 
 from gpu_studio.core.memory.allocator.blocks import card_full
 from gpu_studio.model.memory.error_model import LONGEST_TEXT, ErrorModel
-from gpu_studio.ui.memory.verdict_part import verdict_part
+from gpu_studio.ui.memory.tank import verdict_part
 from gpu_studio.ui.page import Beside, Box, Flow, Fold, Own, Page, Stack
 from gpu_studio.ui.page_parts import Heading, Press, Rows, Words
 from gpu_studio.ui.parts import letters

@@ -6,11 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpu_studio.core.memory.fit import PLANS
+from gpu_studio.core.memory.fit import MOST_BATCH, PLANS
 from gpu_studio.core.memory.networks import BITS, NETWORK_NAMES
 from gpu_studio.core.memory.replay.replay_call import SETTINGS
 from gpu_studio.core.memory.replay.what_if_words import DEFAULT_SETTING, RECORDING_SNIPPET
-from gpu_studio.core.memory.token_speed import MOST_BATCH
 from gpu_studio.model.memory.fit_model import (
     FILE,
     HISTORY,
@@ -19,7 +18,7 @@ from gpu_studio.model.memory.fit_model import (
     FitModel,
 )
 from gpu_studio.model.pages import FIT
-from gpu_studio.ui.memory.verdict_part import verdict_part
+from gpu_studio.ui.memory.tank import verdict_part
 from gpu_studio.ui.page import Beside, Box, Columns, Flow, Fold, Page, Stack
 from gpu_studio.ui.page_controls import Number, Pick, Switch
 from gpu_studio.ui.page_parts import Heading, Press, Rows, Words

@@ -22,15 +22,19 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from gpu_studio.core.units import format_bytes, format_percent
+from gpu_studio.ui.page import Box, Own
+from gpu_studio.ui.page_parts import Words
 from gpu_studio.ui.plots.plot_curve import ink
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from PySide6.QtGui import QPaintEvent, QResizeEvent
 
-    from gpu_studio.core.memory.tank import Tank, TankPart
+    from gpu_studio.core.memory.tank import FitVerdict, Tank, TankPart
+    from gpu_studio.ui.page import Part
     from gpu_studio.ui.theme import Theme
+
 
 # key of a part: (color role, pattern).
 _LOOKS = {
@@ -337,3 +341,20 @@ def _bold(font: QFont) -> QFont:
     bold = QFont(font)
     bold.setWeight(QFont.Weight.DemiBold)
     return bold
+
+
+def verdict_part(theme: Theme, verdict: Callable[[], FitVerdict], name: str) -> Part:
+    """Return the box of a verdict; its parts are called ``name.verdict``, ``.tank``, ``.told``."""
+    return Box(
+        Words(lambda: verdict().notice, "title", name=f"{name}.verdict"),
+        Own(
+            lambda: TankBar(theme, name=f"memory.{name}.tank"),
+            lambda bar: bar.show_tank(verdict().tank),
+            name=f"{name}.tank",
+            shown=lambda: verdict().tank is not None,
+        ),
+        Words(lambda: verdict().told, "muted", name=f"{name}.told"),
+        tone=lambda: verdict().notice.tone,
+        shown=lambda: bool(verdict().notice.sentence),
+        name=f"{name}.answer",
+    )

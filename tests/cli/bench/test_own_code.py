@@ -8,12 +8,12 @@ import pytest
 from gpu_studio.cli import runs as command
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
-from gpu_studio.core.messages.own_code_messages import (
+from gpu_studio.core.messages.run_messages import (
     OpenOwnCode,
     OwnCodeOpened,
     OwnCodePrinted,
+    RunWorkload,
 )
-from gpu_studio.core.messages.run_messages import RunWorkload
 from tests.cli.bench.terminal import WORKLOADS, asked
 from tests.fakes.descriptions import described_with_cuda, matmul
 from tests.fakes.run_answers import run_events

@@ -3,16 +3,16 @@ from typing import Any
 
 import pytest
 
-from gpu_studio.core.memory.fit import ModelFit
-from gpu_studio.core.memory.modelled_cards import card_at
-from gpu_studio.core.memory.networks import AS_IN_FILE, Network, network_called
-from gpu_studio.core.memory.token_speed import (
+from gpu_studio.core.memory.fit import (
+    ModelFit,
     bandwidth_of,
     bandwidth_request,
     most_tokens_per_s,
     speed_words,
     step_bytes,
 )
+from gpu_studio.core.memory.modelled_cards import card_at
+from gpu_studio.core.memory.networks import AS_IN_FILE, Network, network_called
 from gpu_studio.core.memory.weights_file import config_of_gguf, read_config
 from tests.fakes.run_answers import finished
 

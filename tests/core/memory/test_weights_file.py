@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.memory.fit import ModelFit
+from gpu_studio.core.memory.fit import ModelFit, step_bytes
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.networks import AS_IN_FILE, Network
-from gpu_studio.core.memory.token_speed import step_bytes
 from gpu_studio.core.memory.weights_file import ask_network, read_config, read_weights
 from gpu_studio.core.notice import Tone
 from gpu_studio.process.child_call import ChildAnswer, call_child

@@ -13,15 +13,7 @@ import sys
 import torch
 
 from gpu_studio.engine.check import compute, known_answers, layouts, link, load
-from gpu_studio.engine.pitfalls import (
-    exception_keeps_tensors,
-    float16_on_old_card,
-    fresh_results,
-    model_on_cpu,
-    no_synchronize,
-    out_of_memory,
-    starved_gpu,
-)
+from gpu_studio.engine.pitfalls import measured, new_processes, out_of_memory, real_errors
 from gpu_studio.engine.pitfalls.pitfall import Bench
 from tests.engine.accelerators import python_device, stand_in
 from tests.engine.accelerators.python_device import MEMORY
@@ -42,12 +34,10 @@ SMALLER = {
     known_answers: {"KNOWN": known_answers.KNOWN[::8]},
     link: {"_CARD_COPY_BYTES": MIB},
     out_of_memory: {"_WIDTH": 256, "_BUDGET_BYTES": 32 * MIB},
-    exception_keeps_tensors: {"_COUNT": MIB},
-    float16_on_old_card: {"_SIDE_ON_CARD": 64},
-    no_synchronize: {"_SIDE_ON_CARD": 64},
-    fresh_results: {"_SIZE": 64},
-    model_on_cpu: {"_STEPS": 8, "_ROWS": 32, "_HIDDEN": 32},
-    starved_gpu: {"_WORKERS": 0},
+    real_errors: {"_COUNT": MIB},
+    measured: {"_PRODUCT_ON_CARD": 64, "_SIDE_ON_CARD": 64, "_STEPS": 8, "_ROWS": 32,
+               "_HIDDEN": 32},
+    new_processes: {"_SIZE": 64, "_WORKERS": 0},
 }  # fmt: skip
 
 

@@ -99,8 +99,8 @@ MAY_NAME_CUDA = {
     # A user's own code names torch.cuda and meets the device being timed.
     "engine/own_code/stand_in.py",
     # What these pitfalls show is torch.cuda itself.
-    "engine/pitfalls/old_amp_import.py",
-    "engine/pitfalls/visible_devices_too_late.py",
+    "engine/pitfalls/real_errors.py",
+    "engine/pitfalls/new_processes.py",
 }
 # These compare the name of a build, and a word that a person types or has in code.
 MAY_COMPARE = {

@@ -6,8 +6,13 @@ from pathlib import Path
 
 from gpu_studio.core.benchmark.own_code import own_code
 from gpu_studio.core.messages.message import Event
-from gpu_studio.core.messages.own_code_messages import OpenOwnCode, OwnCodePrinted
-from gpu_studio.core.messages.run_messages import OwnCode, RunInTurns, RunWorkload
+from gpu_studio.core.messages.run_messages import (
+    OpenOwnCode,
+    OwnCode,
+    OwnCodePrinted,
+    RunInTurns,
+    RunWorkload,
+)
 from tests.engine.engine_child import EngineChild
 
 QUICK = "from tests.engine.quick_runs import make_quick; make_quick()"

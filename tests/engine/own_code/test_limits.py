@@ -6,8 +6,7 @@ import pytest
 
 from gpu_studio.core.benchmark.own_code import own_code, read_own_code
 from gpu_studio.core.messages.engine_messages import RequestFailed
-from gpu_studio.core.messages.own_code_messages import OpenOwnCode, OwnCodeOpened
-from gpu_studio.core.messages.run_messages import RunFinished
+from gpu_studio.core.messages.run_messages import OpenOwnCode, OwnCodeOpened, RunFinished
 from gpu_studio.engine.own_code.errors import explained
 from gpu_studio.engine.serve import EXIT_FATAL
 from tests.engine.own_code.codes import engine, opened, printed, run_of

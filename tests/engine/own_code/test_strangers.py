@@ -3,8 +3,7 @@
 import pytest
 
 from gpu_studio.core.benchmark.own_code import EXAMPLES, example, own_code
-from gpu_studio.core.messages.own_code_messages import OwnCodeOpened
-from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
+from gpu_studio.core.messages.run_messages import OwnCodeOpened, RunFailed, RunFinished
 from tests.engine.accelerators import test_makers
 from tests.engine.answers import only
 from tests.engine.own_code.codes import STAND_IN, codes_of, engine, in_turns, opened, run_of

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed, RunPitfall
-from gpu_studio.engine.pitfalls import float16_on_old_card, no_synchronize, starved_gpu, tiny_model
+from gpu_studio.engine.pitfalls import measured, new_processes
 from gpu_studio.engine.pitfalls.pitfall import Bench, ScriptEnd
 from gpu_studio.engine.pitfalls.registry import find_pitfall
 from gpu_studio.process.steady_memory import glibc_version
@@ -33,7 +33,7 @@ def test_a_sample_in_a_batch_costs_its_share_of_the_call(monkeypatch: pytest.Mon
     monkeypatch.setattr(Bench, "median_s", lambda *_, **__: 0.0512)
     broken, fixed, _ = both("tiny_model")
     alone, together = (part.figures[0].value for part in (broken, fixed))
-    assert (alone, together) == (0.0512, 0.0512 / tiny_model._ROWS)
+    assert (alone, together) == (0.0512, 0.0512 / measured._SAMPLES)
     assert "batch of 256" in plain(fixed.sentence)
     assert "200 µs" in plain(fixed.sentence)
 
@@ -50,15 +50,15 @@ def test_which_of_both_is_slower_is_reported_by_what_was_measured(
     card_s: float, words: str, monkeypatch: pytest.MonkeyPatch
 ):
     times = {"cpu": 1e-5, "cuda": card_s}
-    monkeypatch.setattr(tiny_model, "_sample_s", lambda device, *_: times[device.type])
-    result = tiny_model.TinyModel().run("broken", Bench(torch.device("cuda:0"), threading.Event()))
+    monkeypatch.setattr(measured, "_sample_s", lambda device, *_: times[device.type])
+    result = measured.TinyModel().run("broken", Bench(torch.device("cuda:0"), threading.Event()))
     assert plain(result.sentence).endswith(words)
 
 
 def test_without_the_wait_the_watch_stops_before_the_work_is_done(monkeypatch: pytest.MonkeyPatch):
     """The work cannot end before it is asked to: it waits until the first watch has stopped."""
     stopped = threading.Event()
-    watch = no_synchronize.time.perf_counter
+    watch = measured.time.perf_counter
 
     class Watch:
         readings: ClassVar[list[float]] = []
@@ -74,9 +74,9 @@ def test_without_the_wait_the_watch_stops_before_the_work_is_done(monkeypatch: p
         if Watch.readings:  # not the first call, which is not timed
             assert stopped.wait(60)
 
-    monkeypatch.setattr(no_synchronize, "time", Watch)
+    monkeypatch.setattr(measured, "time", Watch)
     monkeypatch.setattr(torch, "matmul", multiply)
-    handed_s, done_s = no_synchronize._on_thread()
+    handed_s, done_s = measured._on_thread()
     assert handed_s == Watch.readings[1] - Watch.readings[0]
     assert done_s == Watch.readings[2] - Watch.readings[0] >= handed_s
 
@@ -91,7 +91,7 @@ def test_without_the_wait_the_watch_stops_before_the_work_is_done(monkeypatch: p
 def test_what_the_clock_without_a_wait_is_worth(
     done_s: float, words: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(no_synchronize, "_on_thread", lambda: (0.2, done_s))
+    monkeypatch.setattr(measured, "_on_thread", lambda: (0.2, done_s))
     broken, fixed, figures = both("no_synchronize")
     assert plain(broken.sentence).startswith("The clock shows 10.0 ms per call")
     assert words in plain(broken.sentence)
@@ -119,7 +119,7 @@ def test_what_two_times_say_of_float16(
     half_s: float, words: str, advice: str, monkeypatch: pytest.MonkeyPatch
 ):
     times = {torch.float16: half_s, torch.float32: 1.0}
-    monkeypatch.setattr(float16_on_old_card, "_product_s", lambda dtype, _bench: times[dtype])
+    monkeypatch.setattr(measured, "_product_s", lambda dtype, _bench: times[dtype])
     _, fixed, _ = both("float16_on_old_card")
     sentence = plain(fixed.sentence)
     assert words in sentence
@@ -140,7 +140,7 @@ def test_a_starved_device_waits_for_every_picture(
 
 def test_what_the_loaders_script_printed_is_what_is_shown(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Bench, "run_script", run_here)
-    monkeypatch.setattr(starved_gpu, "_WORKERS", 0)
+    monkeypatch.setattr(new_processes, "_WORKERS", 0)
     finished = finish("starved_gpu")
     for part in (finished.broken, finished.fixed):
         figures = {one.name: one.value for one in part.figures}

@@ -13,7 +13,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.pitfall_messages import PitfallFailed, PitfallStarted, RunPitfall
 from gpu_studio.core.switcher.pitfall_words import changed_lines
 from gpu_studio.engine.dispatcher import Dispatcher
-from gpu_studio.engine.pitfalls import exception_keeps_tensors, out_of_memory, registry
+from gpu_studio.engine.pitfalls import out_of_memory, real_errors, registry
 from gpu_studio.engine.pitfalls.pitfall import Bench, error_of
 from gpu_studio.engine.pitfalls.registry import PITFALLS, find_pitfall
 from gpu_studio.engine.sensor import CpuWatch
@@ -236,7 +236,7 @@ def test_the_modelled_batch_is_counted_as_pytorch_keeps_it():
 
 def test_a_kept_exception_keeps_its_tensors():
     broken, fixed, _ = both("exception_keeps_tensors")
-    assert broken.figures[0].value == exception_keeps_tensors._COUNT * 4
+    assert broken.figures[0].value == real_errors._COUNT * 4
     assert fixed.figures[0].value == 0
 
 

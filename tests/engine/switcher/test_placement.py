@@ -9,8 +9,7 @@ from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceModel, PlaceRow
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.switcher import placement
-from gpu_studio.engine.switcher.models import MODELS, find_model
-from gpu_studio.engine.switcher.placement import PlacedModel, TimedCopy
+from gpu_studio.engine.switcher.placement import MODELS, PlacedModel, TimedCopy, find_model
 from tests.engine.answers import ask, only
 
 NAMES = [model.description.name for model in MODELS]

@@ -11,13 +11,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from gpu_studio.core.benchmark import workloads
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, WorkloadDescription
-from gpu_studio.core.switcher import models, pitfalls
+from gpu_studio.core.switcher import pitfalls, placement_words
 from gpu_studio.core.tensors import LARGEST_SIZE
 from gpu_studio.engine.benchmark import cold_cache, run
 from gpu_studio.engine.benchmark.naive_script import NaiveAnswer, time_in_this_process
 from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.quick.work import QUICK_WORKS
-from gpu_studio.engine.switcher.models import MODELS
+from gpu_studio.engine.switcher.placement import MODELS
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.drawing import Picture
 from gpu_studio.engine.workloads.registry import PICTURES, WORKLOADS
@@ -46,7 +46,7 @@ def test_what_is_listed_without_pytorch_is_what_there_is() -> None:
     assert [one.description for one in WORKLOADS] == list(workloads.WORKLOADS)
     assert [one.description.name for one in QUICK_WORKS] == list(workloads.WITHOUT_PYTORCH)
     assert [one.description for one in PITFALLS] == list(pitfalls.PITFALLS)
-    assert [one.description for one in MODELS] == list(models.MODELS)
+    assert [one.description for one in MODELS] == list(placement_words.MODELS)
 
 
 def smallest(description: WorkloadDescription, **changes: object) -> RunFinished:

@@ -17,8 +17,7 @@ from gpu_studio.model.memory.engine_memory import (
     MemoryHistory,
     PcMemory,
 )
-from gpu_studio.model.memory.memory_devices import choice_title
-from gpu_studio.model.memory.memory_model import MemoryModel
+from gpu_studio.model.memory.memory_model import MemoryModel, choice_title
 from gpu_studio.model.memory.oom_experiment import OomState
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.memory_answers import (

@@ -7,12 +7,13 @@ from PySide6.QtWidgets import QPlainTextEdit, QPushButton
 from gpu_studio.core.benchmark.own_code import own_code
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import RequestFailed
-from gpu_studio.core.messages.own_code_messages import (
+from gpu_studio.core.messages.run_messages import (
     OpenOwnCode,
     OwnCodeOpened,
     OwnCodePrinted,
+    RunFinished,
+    RunWorkload,
 )
-from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.pages import BENCHMARK, LESSONS, RACE, RUN, Destination
 from tests.driving.benchmark import headline, wait_over

@@ -44,8 +44,12 @@ from gpu_studio.core.memory.allocator.options import (
     parse_configuration,
     size_of,
 )
-from gpu_studio.core.memory.allocator.segments import FoundSegment, ModelledCard, Segments
-from gpu_studio.core.memory.allocator.statistics import Statistics
+from gpu_studio.core.memory.allocator.segments import (
+    FoundSegment,
+    ModelledCard,
+    Segments,
+    Statistics,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.memory.answer import ENOUGH, LIKELY, FitAnswer, FitVerdict, Step
-from gpu_studio.core.memory.tank import Tank, TankPart
+from gpu_studio.core.memory.tank import ENOUGH, LIKELY, FitAnswer, FitVerdict, Step, Tank, TankPart
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import (
     counted,

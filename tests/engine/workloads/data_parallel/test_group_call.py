@@ -8,8 +8,7 @@ import torch
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine.replica import ReplicaAnswer
 from gpu_studio.engine.workloads import replicated
-from gpu_studio.engine.workloads.replicated import GroupCall, devices_of
-from gpu_studio.engine.workloads.scaling import ROUNDS, Scaling, rounds_of
+from gpu_studio.engine.workloads.replicated import ROUNDS, GroupCall, Scaling, devices_of, rounds_of
 from tests.engine.workloads.data_parallel.cases import PROCESSES, WORKLOAD, case_of
 from tests.patience import PATIENCE_S
 
