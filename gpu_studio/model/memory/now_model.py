@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from PySide6.QtCore import QObject, QTemporaryDir, QTimer
+from PySide6.QtCore import QObject, QTimer
 
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.memory.tank import with_programs
@@ -42,7 +42,6 @@ class NowChoices(msgspec.Struct, frozen=True, kw_only=True):
         count: the number of tensors; None is until memory runs out.
         dtype: their type.
         budget: the most that they may take, in percent of the free memory; 100 is the whole card.
-        records: whether the next experiment's history is recorded.
     """
 
     card: str = "cpu"
@@ -50,7 +49,6 @@ class NowChoices(msgspec.Struct, frozen=True, kw_only=True):
     count: int | None = None
     dtype: str = "float32"
     budget: int = _SHARES[-1]
-    records: bool = False
 
 
 class ShownOutcome(NamedTuple):
@@ -84,7 +82,6 @@ class NowModel(PageModel):
         super().__init__(NowChoices(card=memory.chosen.identity), parent)
         self.memory, self.experiment = memory, memory.experiment
         self._free_bytes: int | None = None
-        self._folder: QTemporaryDir | None = None
         self._filled_cards: set[str] = set()  # the user agreed to fill these
         self._shown: list[ShownOutcome] = []
         self._frame = QTimer(self)
@@ -233,11 +230,6 @@ class NowModel(PageModel):
         return self.experiment.state in (OomState.WAITING, OomState.RUNNING)
 
     @property
-    def can_record(self) -> bool:
-        """Whether a history can be recorded: it is a file of the PC that takes it."""
-        return self.can_run and not self.memory.chosen.pc
-
-    @property
     def reason(self) -> str:
         """Why no experiment can run now; empty if one can."""
         session, chosen = self.memory.pc.session, self.memory.chosen
@@ -278,16 +270,9 @@ class NowModel(PageModel):
                 plan=plan if preset == CUSTOM else None,
                 budget_bytes=budget_bytes,
                 whole_card=choices.budget == _SHARES[-1],
-                snapshot_path=self._snapshot_path() if choices.records else "",
                 watch_s=WATCH_S,
             )
         )
-
-    def _snapshot_path(self) -> str:
-        """Return the path for an unsaved snapshot; it is deleted when the program ends."""
-        if self._folder is None:
-            self._folder = QTemporaryDir()
-        return self._folder.filePath("snapshot.pickle")
 
     # ── the outcome ──────────────────────────────────────────────────────────────────────────
 

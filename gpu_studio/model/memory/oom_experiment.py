@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.device_name import pc_of
 from gpu_studio.core.engine import EngineEnvironment, describe_exit
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.memory.modelled_cards import is_modelled
@@ -124,20 +123,8 @@ class OomExperiment(QObject):
             and EXPANDABLE not in self.results[0].conf
         )
 
-    @property
-    def recorded(self) -> str:
-        """The file of the last recorded history; empty without one, and while one is recorded."""
-        ended = (one.finished for one in self.results if self.request is None)
-        paths = (one.snapshot_path for one in ended if one is not None)
-        return next(filter(None, paths), "")
-
     def run(self, request: RunMemoryExperiment, conf: str = "") -> None:
-        """Start, and remove earlier results; does nothing while an experiment runs.
-
-        A snapshot is a file of the PC that takes it, so another PC takes none.
-        """
-        if pc_of(request.device):
-            request = msgspec.structs.replace(request, snapshot_path="")
+        """Start, and remove earlier results; does nothing while an experiment runs."""
         if self.request is None:
             self.results = ()
             self.results_changed.emit()
@@ -146,9 +133,7 @@ class OomExperiment(QObject):
     def compare(self) -> None:
         """Run the same in a new engine with expandable segments, to compare it with the first."""
         if self.can_compare:
-            request = self.results[0].request
-            # The snapshot of the first run must not be overwritten.
-            self._begin(msgspec.structs.replace(request, snapshot_path=""), EXPANDABLE)
+            self._begin(self.results[0].request, EXPANDABLE)
 
     def stop(self) -> None:
         """Stop the experiment; its memory is freed."""

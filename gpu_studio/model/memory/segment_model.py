@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from gpu_studio.model.memory.memory_model import MemoryModel
 
 _log = logging.getLogger(__name__)
-_WHERE = "Drop the file on pytorch.org/memory_viz to see every tensor over time."
 
 
 class SegmentModel(PageModel):
@@ -35,7 +33,7 @@ class SegmentModel(PageModel):
 
     Attributes:
         blocks: the shown segments; None without any.
-        notice: what became of a file that was opened or saved.
+        notice: what became of a file that was opened.
         block: the chosen block in words; the page tells it.
     """
 
@@ -118,24 +116,6 @@ class SegmentModel(PageModel):
     def _show(self, opened: SegmentMap | None, notice: Notice) -> None:
         self._opened, self.notice = opened, notice
         self._on_segments()
-
-    # ── saving ───────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def can_save(self) -> bool:
-        """Whether the last experiment's history was recorded."""
-        return bool(self._experiment.recorded)
-
-    def save_snapshot(self, path: str) -> None:
-        """Copy the recorded history with its segments to a file."""
-        try:
-            shutil.copyfile(self._experiment.recorded, path)
-        except OSError as error:
-            sentence = f"Could not save it: {error.strerror or error}."
-            self.notice = Notice(sentence, Tone.FAILURE)
-        else:
-            self.notice = Notice(f"Saved as {path}. {_WHERE}")
-        self.changed.emit()
 
     # ── the answer ───────────────────────────────────────────────────────────────────────────
 

@@ -85,8 +85,7 @@ class FitPage(Page):
                       tip="A safetensors or GGUF file (with the config.json beside it), or a "
                           "history (.pickle); nothing in it is executed"),
                 Press("Record one", self._show_lines, name="what_if.record",
-                      shown=self._in(HISTORY), tip="The lines that record your own script; for an "
-                      "experiment, tick “Record a history” on the page Now"),
+                      shown=self._in(HISTORY), tip="The lines that record your own script"),
                 Words(lambda: m.file_words, "muted", wraps=False, name="fit.file"),
             ),
             Flow(

@@ -39,7 +39,6 @@ class MemoryTab(PagedTab):
         self._dropped = Path()
         now = NowPage(self.model, theme)
         now.segments_wanted.connect(lambda: self.pages.go_to(SEGMENTS))
-        now.history_wanted.connect(self._open_file)
         self.add(now, self._segments, self._fit, self._error)
 
     def go_to(self, destination: Destination) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
@@ -12,7 +11,7 @@ from gpu_studio.model.memory.now_model import CUSTOM, NowModel
 from gpu_studio.ui.memory.memory_plot import MemoryPlot
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.page import Box, Columns, Flow, Own, Page, Stack
-from gpu_studio.ui.page_controls import Pick, Slide, Tick
+from gpu_studio.ui.page_controls import Pick, Slide
 from gpu_studio.ui.page_parts import Heading, Press, Words
 
 if TYPE_CHECKING:
@@ -49,11 +48,9 @@ class NowPage(Page):
 
     Signals:
         segments_wanted(): the user wants to see the segments of the failed moment.
-        history_wanted(Path): the user wants to play the recorded history on another card.
     """
 
     segments_wanted = Signal()
-    history_wanted = Signal(object)
     model: NowModel
 
     def __init__(self, memory: MemoryModel, theme: Theme, parent: QWidget | None = None) -> None:
@@ -104,11 +101,6 @@ class NowPage(Page):
             Press(
                 "Expandable segments", m.experiment.compare, name="oom.compare",
                 link=True, enabled=lambda: m.experiment.can_compare, tip=_EXPANDABLE,
-            ),
-            Tick(
-                of="records", title="Record a history", name="oom.record",
-                tip="Keep every allocation, for the segment map and pytorch.org/memory_viz",
-                enabled=lambda: m.can_record,
             ),
             name="oom",
             stretch=2,
@@ -199,11 +191,6 @@ class NowPage(Page):
                     "Show segments", self.segments_wanted.emit, name="oom.segments",
                     shown=lambda: m.has_segments, tip="The segment map of that moment",
                 ),
-                Press(
-                    "What if…", self._replay, name="oom.what_if",
-                    shown=lambda: bool(m.experiment.recorded),
-                    tip="Play the recorded history on a card of another size",
-                ),
             ),
             stretch=9,
         )  # fmt: skip
@@ -235,6 +222,3 @@ class NowPage(Page):
             tone=lambda: m.outcome(place).notice.tone,
             shown=lambda: bool(m.outcome(place).notice.sentence),
         )  # fmt: skip
-
-    def _replay(self) -> None:
-        self.history_wanted.emit(Path(self.model.experiment.recorded))

@@ -15,7 +15,7 @@ from gpu_studio.ui.memory.segment_map import SegmentMapView, paint_state
 from gpu_studio.ui.page import Box, Flow, Own, Page
 from gpu_studio.ui.page_parts import Press, Words
 from gpu_studio.ui.parts import Text
-from gpu_studio.ui.saving import ask_open_path, ask_save_path
+from gpu_studio.ui.saving import ask_open_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,12 @@ class SegmentPage(Page):
                     Words(lambda: m.moment, "muted", name="moment", wraps=False),
                     Press("Show now", m.show_now, name="now", shown=lambda: bool(m.moment),
                           tip="Show the segments as they are now"),
-                    *self._files(),
+                    Press(
+                        lambda: "Reading…" if m.is_reading else "Open snapshot…", self._ask_file,
+                        name="open", enabled=lambda: not m.is_reading, icon="file",
+                        tip="Open a file of torch.cuda.memory._dump_snapshot; nothing in it is "
+                        "executed",
+                    ),
                 ),
                 Words(lambda: m.meaning, name="meaning", shown=lambda: not m.notice.sentence),
                 # One takes the place of the other: the map stays where it is.
@@ -73,31 +78,10 @@ class SegmentPage(Page):
             ),
         )  # fmt: skip
 
-    def _files(self) -> Sequence[Part]:
-        m = self.model
-        return (
-            Press(
-                lambda: "Reading…" if m.is_reading else "Open snapshot…", self._ask_file,
-                name="open", enabled=lambda: not m.is_reading, icon="file",
-                tip="Open a file of torch.cuda.memory._dump_snapshot; nothing in it is executed",
-            ),
-            Press(
-                "Save snapshot…", self._ask_place, name="save", key="save", icon="export",
-                enabled=lambda: m.can_save,
-                tip="Save a recorded experiment, for pytorch.org/memory_viz: tick “Record a "
-                "history” on the page Now",
-            ),
-        )  # fmt: skip
-
     def _ask_file(self) -> None:
         path = ask_open_path(self, "Open a snapshot", "Snapshots (*.pickle *.pkl);;All files (*)")
         if path:
             self.model.open_snapshot(Path(path))
-
-    def _ask_place(self) -> None:
-        path = ask_save_path(self, "Save the snapshot", "snapshot.pickle", "Snapshots (*.pickle)")
-        if path:
-            self.model.save_snapshot(path)
 
 
 class _MapArea(QScrollArea):

@@ -1,5 +1,4 @@
 from dataclasses import replace
-from pathlib import Path
 
 import psutil
 import pytest
@@ -17,7 +16,6 @@ from gpu_studio.core.messages.memory_messages import (
 from gpu_studio.core.messages.message import Event
 from gpu_studio.model.memory import now_model
 from gpu_studio.ui.memory.segment_map import SegmentMapView
-from gpu_studio.ui.memory.segment_page import SegmentPage
 from gpu_studio.ui.memory.tank import TankBar
 from tests.soft.window.conftest import SitDownAt
 from tests.soft.window.person import Person
@@ -131,7 +129,6 @@ def test_a_fragmented_card_is_whole_again_with_expandable_segments(
 ) -> None:
     _, person = sit_down_at(TWO_GIB)
     person.open_tab("Memory")
-    person.click("memory.oom.record")
     finished = run_experiment(person, "memory.oom.preset.fragmentation")
     assert finished.outcome == "fragmented"
     assert person.text("memory.oom.headline") == "Fragmented."
@@ -142,12 +139,6 @@ def test_a_fragmented_card_is_whole_again_with_expandable_segments(
     assert view.blocks.allocated_bytes == finished.allocated_bytes
     largest = f"A tensor over {(finished.largest_block_bytes or 0) // MIB} MiB does not fit"
     assert person.text("memory.segment_map.meaning").startswith(largest)
-    # PyTorch's own snapshot of the same moment, opened without running anything in it.
-    page = person.find(SegmentPage, "memory.segment_map")
-    page.model.open_snapshot(Path(finished.snapshot_path))
-    person.until(lambda: person.text("memory.segment_map.moment") == "snapshot.pickle")
-    assert view.blocks is not None
-    assert view.blocks.allocated_bytes == finished.allocated_bytes
     assert "cuda_memory.py" in view.blocks.line_of(0), "the line of code that made it"
     person.click("memory.segment_map.now")
     person.open_page("Now")

@@ -14,17 +14,17 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.memory_messages import ReadMemory, RunMemoryExperiment
+from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.model.latest import Latest
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.model.pages import FIT, MEMORY, SEGMENTS, Destination
 from gpu_studio.ui.memory.fit_page import FitPage
 from gpu_studio.ui.memory.tank import TankBar
-from tests.driving.memory import MIB, run, shown
+from tests.driving.memory import MIB, shown
 from tests.driving.window import choose_data, click, find, plain, sees, table, text
 from tests.fakes.histories import TrainingHistory
-from tests.fakes.memory_answers import memory_read, oom_finished
+from tests.fakes.memory_answers import memory_read
 from tests.fakes.run_answers import finished
 from tests.fakes.weights_files import write_gguf, write_safetensors
 
@@ -289,19 +289,6 @@ def test_the_lines_for_your_own_script_come_in_the_code_drawer(page, ready_studi
     ready_studio.snippets.turn_to(MEMORY)
     assert "_record_memory_history" in ready_studio.snippets.snippet
     compile(ready_studio.snippets.snippet, "snippet", "exec")
-
-
-def test_a_recorded_experiment_is_replayed(tab, path, scripts, studio, qtbot):
-    scripts[RunMemoryExperiment] = [
-        memory_read(mark="start"),
-        oom_finished(snapshot_path=str(path)),
-    ]
-    run(tab, studio)
-    qtbot.waitUntil(find(tab, "memory.oom.what_if").isVisible)
-    click(tab, "memory.oom.what_if")
-    page = tab.findChild(FitPage)
-    qtbot.waitUntil(lambda: page.model.what_if.history is not None)
-    assert tab.pages.front == FIT
 
 
 def test_a_dropped_file_opens_in_its_way(tab, path, qtbot):

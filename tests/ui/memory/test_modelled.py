@@ -1,14 +1,12 @@
 """Every experiment through the tab, on a modelled GT 1030 with the real model behind it."""
 
 import pytest
-from PySide6.QtWidgets import QCheckBox, QFileDialog
 
 from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 from gpu_studio.model.memory import now_model
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.memory.memory_tab import MemoryTab
 from gpu_studio.ui.memory.segment_map import SegmentMapView
-from gpu_studio.ui.memory.segment_page import SegmentPage
 from tests.driving.window import click, find, text
 
 
@@ -38,23 +36,11 @@ def run(qtbot, tab, preset):
     qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
 
 
-def test_a_recorded_snapshot_is_opened_again(tab, tmp_path, monkeypatch, qtbot):
-    records = find(tab, "memory.oom.record", QCheckBox)
-    qtbot.waitUntil(records.isEnabled)
-    records.click()
+def test_the_segments_of_the_failed_moment_are_shown(tab, qtbot):
     run(qtbot, tab, "fragmentation")
-    place = tmp_path / "mine.pickle"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_a: (str(place), ""))
     click(tab, "memory.oom.segments")
-    click(tab, "memory.segment_map.save")
-    assert "memory_viz" in text(tab, "memory.segment_map.notice")
-    model = tab.findChild(SegmentPage).model
-    model.save_snapshot(str(tmp_path))
-    assert "Could not save" in text(tab, "memory.segment_map.notice")
-    model.open_snapshot(place)
     view = find(tab, "memory.segments", SegmentMapView)
-    qtbot.waitUntil(lambda: text(tab, "memory.segment_map.moment") == "mine.pickle")
-    assert len(view.blocks) == 6
+    qtbot.waitUntil(lambda: view.blocks is not None and len(view.blocks) == 6)
     assert view.blocks.allocated_bytes == tab.model.experiment.results[0].finished.allocated_bytes
 
 
