@@ -14,7 +14,7 @@ from gpu_studio.core.messages.memory_messages import MOST_BLOCKS, MemoryRead, Se
 from gpu_studio.core.texts import plain_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -226,8 +226,8 @@ def largest_block_bytes(blocks: SegmentMap, free_bytes: int, limit_bytes: int | 
 
     It fits into the largest free block or into a new segment, for which the allocator first gives
     back all that it can. A tensor under 10 MiB needs a segment of 20 MiB. The result is exact
-    without expandable segments. With them, addresses may fill up in an order that this function
-    does not follow, so that slightly less is available (1 of 60 random cases).
+    without expandable segments. With them, it is what new pages hold; the rest of one or two pages
+    (20 MiB) that are in use may add to it.
 
     Args:
         blocks: the allocator's segments.
@@ -238,7 +238,7 @@ def largest_block_bytes(blocks: SegmentMap, free_bytes: int, limit_bytes: int | 
     allowed = limit_bytes - blocks.reserved_bytes + releasable if limit_bytes else 1 << 62
     allowed = _whole(allowed, _DRIVER_STEP_BYTES)
     if bool(blocks.is_expandable.any()):
-        new = _largest_mapped(blocks, free_bytes + releasable, allowed)
+        new = min(_whole(free_bytes + releasable, _PAGE_BYTES[False]), allowed)
     else:
         new = min(_whole(free_bytes + releasable, _DRIVER_STEP_BYTES), allowed)
         if new < _LARGE_BUFFER_BYTES:  # below 10 MiB in a segment of 20 MiB; larger ones as is
@@ -248,46 +248,6 @@ def largest_block_bytes(blocks: SegmentMap, free_bytes: int, limit_bytes: int | 
 
 def _whole(size_bytes: int, step_bytes: int) -> int:
     return max(size_bytes, 0) // step_bytes * step_bytes
-
-
-def _largest_mapped(blocks: SegmentMap, free_bytes: int, allowed_bytes: int) -> int:
-    """Return the largest tensor that expandable segments can hold by mapping pages.
-
-    All free whole pages are given back first. Then the allocator takes the lowest stretch of
-    addresses without a tensor that is long enough, and asks the driver for its missing pages.
-    """
-    mapped = _whole(free_bytes, _PAGE_BYTES[False])
-    largest = passed = 0
-    for room, left, right in _rooms(blocks):
-        missing = room - left - right
-        wanted = room if missing <= mapped else left + mapped
-        wanted = min(wanted, allowed_bytes)
-        if passed < wanted <= room:
-            largest = max(largest, wanted)
-        passed = max(passed, room)
-    return largest
-
-
-def _rooms(blocks: SegmentMap) -> Iterator[tuple[int, int, int]]:
-    """Yield the stretches of addresses without a tensor that have missing pages, lowest first.
-
-    Each has its length, and the mapped bytes at its start and end after all free whole pages were
-    given back. The last one is unlimited.
-    """
-    page = _PAGE_BYTES[False]
-    large = [int(i) for i in np.flatnonzero(~blocks.is_small)]
-    large.sort(key=lambda segment: blocks.addresses[segment])
-    start = base = int(blocks.addresses[large[0]]) if large else 0
-    for segment in large:
-        place, address = blocks.blocks_of(segment), int(blocks.addresses[segment])
-        for block in range(place.start, place.stop):
-            if blocks.block_states[block] != INACTIVE:
-                end = address + int(blocks.block_offsets[block])
-                first, last = -(-(start - base) // page) * page, (end - base) // page * page
-                if first < last:
-                    yield end - start, first + base - start, end - last - base
-                start = end + int(blocks.block_sizes[block])
-    yield 1 << 62, -(start - base) % page, 0
 
 
 def segments_read(
