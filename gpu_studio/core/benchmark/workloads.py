@@ -241,7 +241,7 @@ CUSTOM_KERNEL = WorkloadDescription(
         "The ten lines of “Element by element” as a single program for the graphics card, "
         "compiled while you wait. The numbers go through memory once, not once per line."
     ),
-    dtypes=DTYPES,
+    dtypes=("float32",),
     sizes=(64, 256, 512, 1024, 2048, 4096),
     throughput_unit="B/s",
     source="How can I switch from CPU to GPU PyTorch? (2025-01-30)",

@@ -36,9 +36,8 @@ _NAME = "my_kernel"
 _OPERATIONS = 14
 _MATRICES = 4
 _STATEMENTS = Elementwise()
-# float16 and bfloat16 compute in float32 and round once at the end, so that a result below 8 is off
-# by at most 2 eps more.
-_STORED_EPS = 2.0
+# The reference rounds as well, but in float64.
+_ALLOWED = _STATEMENTS.tolerance_eps * torch.finfo(torch.float32).eps
 # The interval of nine ratios leaves out the lowest and the highest.
 _COMPARED_CALLS, _ROUNDS = 10, 9
 
@@ -73,10 +72,6 @@ class CustomKernel(Workload):
         operands = [torch.rand(shape, device=case.device, dtype=case.dtype) for _ in range(3)]
         return CustomKernelCall(case, operands)
 
-    def computes_in(self, case: Case) -> str:
-        """Return the dtype; float32 for the 16-bit dtypes, which are only stored."""
-        return "float32" if case.item_bytes == 2 else case.dtype_name
-
     def verify(self, case: Case) -> Verification:
         """Compare with the ten statements in float64 on the CPU."""
 
@@ -86,14 +81,13 @@ class CustomKernel(Workload):
                 return call.result
 
         shapes = _STATEMENTS.shapes(case)
-        return verify_rows(case, shapes, compute, _STATEMENTS.reference, _allowed(case.dtype))
+        return verify_rows(case, shapes, compute, _STATEMENTS.reference, _ALLOWED)
 
     def snippet(self, case: Case) -> str:
         return _SNIPPET.format(
-            source=source_for(case.dtype_name),
+            source=SOURCE,
             size=case.size,
             device=case.address,
-            dtype=case.dtype_name,
             threads=case.options["threads"],
             name=_NAME,
         )
@@ -113,7 +107,7 @@ class CustomKernelCall(Call):
         self.result = torch.empty_like(operands[0])
         major, minor = torch.cuda.get_device_capability(case.device)
         started_s = time.perf_counter()
-        self._code = Nvrtc().compile(source_for(case.dtype_name), 10 * major + minor)
+        self._code = Nvrtc().compile(SOURCE, 10 * major + minor)
         self._compile_s = time.perf_counter() - started_s
         self._module = DriverModule(case.device, self._code.image)
         threads = int(case.options["threads"])
@@ -173,79 +167,21 @@ def _compared(rounds_s: Sequence[tuple[float, float]]) -> str:
     )
 
 
-def _allowed(dtype: torch.dtype) -> float:
-    """Return the largest difference of a number that the kernel's rounding explains."""
-    eps, is_short = torch.finfo(dtype).eps, dtype.itemsize == 2
-    computing_eps = torch.finfo(torch.float32).eps if is_short else eps
-    # The reference rounds as well, which matters only if the kernel computes in float64.
-    allowed = _STATEMENTS.tolerance_eps * (computing_eps + torch.finfo(torch.float64).eps)
-    return allowed + _STORED_EPS * eps * is_short
-
-
-# NVRTC finds NVIDIA's headers only if a toolkit is installed, so this code converts the two short
-# types itself: float16 with the hardware's conversion, bfloat16 as the upper half of a float32,
-# rounded to nearest, ties to even.
-_FLOAT = """\
-typedef float stored;
-typedef float real;
-__device__ real load(stored x) { return x; }
-__device__ stored store(real x) { return x; }
-"""
-
-_DOUBLE = """\
-typedef double stored;
-typedef double real;
-__device__ real load(stored x) { return x; }
-__device__ stored store(real x) { return x; }
-"""
-
-_HALF = """\
-typedef unsigned short stored;
-typedef float real;
-__device__ real load(stored x) {
-    real y;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
-    return y;
-}
-__device__ stored store(real x) {
-    stored y;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
-    return y;
-}
-"""
-
-_BFLOAT = """\
-typedef unsigned short stored;
-typedef float real;
-__device__ real load(stored x) { return __uint_as_float((unsigned)x << 16); }
-__device__ stored store(real x) {
-    unsigned bits = __float_as_uint(x);
-    return (stored)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-"""
-
-_KERNEL = """\
-extern "C" __global__ void my_kernel(const stored* A, const stored* B, const stored* C, stored* Y,
+SOURCE = """\
+extern "C" __global__ void my_kernel(const float* A, const float* B, const float* C, float* Y,
                                      long long n) {
     long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    real a = load(A[i]), b = load(B[i]), c = load(C[i]);
-    real y0 = a + b;
-    real y1 = y0 + c;
-    real y2 = y1 * a;
-    real y3 = y2 - b;
-    real y4 = y2 + y3;
-    real y5 = (real)0.33 * a + (real)0.66 * b + c * (real)0.9;
-    Y[i] = store(y4 + y5);
+    float a = A[i], b = B[i], c = C[i];
+    float y0 = a + b;
+    float y1 = y0 + c;
+    float y2 = y1 * a;
+    float y3 = y2 - b;
+    float y4 = y2 + y3;
+    float y5 = 0.33f * a + 0.66f * b + c * 0.9f;
+    Y[i] = y4 + y5;
 }
 """
-
-_TYPES = {"float16": _HALF, "bfloat16": _BFLOAT, "float32": _FLOAT, "float64": _DOUBLE}
-
-
-def source_for(dtype: str) -> str:
-    """Return the source for a dtype: its type, then the kernel ``my_kernel``."""
-    return _TYPES[dtype] + _KERNEL
 
 
 # The functions are those of "NVRTC" and the "CUDA Driver API" of NVIDIA's documentation.
@@ -257,7 +193,7 @@ import torch
 
 source = r'''
 {source}'''
-device, dtype = "{device}", torch.{dtype}
+device = "{device}"
 windows, cuda = sys.platform == "win32", torch.version.cuda.split(".")[0]
 nvrtc = ctypes.CDLL(f"nvrtc64_{{cuda}}0_0.dll" if windows else f"libnvrtc.so.{{cuda}}")
 driver = ctypes.CDLL("nvcuda.dll" if windows else "libcuda.so.1")
@@ -283,7 +219,7 @@ module, function = ctypes.c_void_p(), ctypes.c_void_p()
 assert driver.cuModuleLoadData(ctypes.byref(module), code) == 0
 assert driver.cuModuleGetFunction(ctypes.byref(function), module, b"{name}") == 0
 size = {size}
-a, b, c = (torch.rand(size, size, device=device, dtype=dtype) for _ in range(3))
+a, b, c = (torch.rand(size, size, device=device) for _ in range(3))
 y = torch.empty_like(a)
 values = [ctypes.c_void_p(x.data_ptr()) for x in (a, b, c, y)] + [ctypes.c_longlong(y.numel())]
 addresses = (ctypes.c_void_p * 5)(*map(ctypes.addressof, values))

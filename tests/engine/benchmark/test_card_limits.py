@@ -74,7 +74,7 @@ def test_later_cards_can(name: str, capability: tuple[int, int], monkeypatch: py
 
 
 def test_work_without_products_runs_in_bfloat16_on_every_card(gt_1030: None):
-    for name in ("elementwise", "launch", "custom_kernel"):
+    for name in ("elementwise", "launch"):
         assert refusal_of(name, case_of(name, "bfloat16")) is None
 
 
