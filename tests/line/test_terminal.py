@@ -41,9 +41,8 @@ def test_a_run_there_is_saved_here_with_the_pcs_name(on, tmp_path, capfd):
         (("--on", "a b", "devices"), "spaces"),
         (("--on", "attic", "engine"), "--on is for"),
         (
-            ("--on", "attic", "memory", "oom", "--preset", "leak", "--device", "cuda:0",
-             "--save", "x.pickle"),
-            "--save is not for another PC",
+            ("--on", "attic", "memory", "fit", "--device", "cuda:0", "--weights", "x.gguf"),
+            "--weights is not for another PC",
         ),
     ],
 )  # fmt: skip
