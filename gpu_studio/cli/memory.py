@@ -94,7 +94,6 @@ _MOST_TENSORS = 1_000_000
             action="store_true",
         ),
     ),
-    types.save("write a memory snapshot", ".pickle"),
     Option(
         "--size", "with --preset custom: a tensor's side (default: %(default)s)",
         metavar="N", type=types.whole_number(1, LARGEST_SIZE), default=1024,
@@ -137,7 +136,6 @@ def _experiment(options: argparse.Namespace) -> RunMemoryExperiment:
         plan=plan,
         budget_bytes=None if budget_mib is None else budget_mib << 20,
         whole_card=options.whole_card or is_free,
-        snapshot_path=str(options.save or ""),
     )
     try:
         check_experiment(request)
@@ -174,8 +172,6 @@ def _end_lines(finished: messages.OomFinished) -> Iterator[str]:
     yield outcome.sentence + (" (simulated; no card was used)" if finished.modelled else "")
     yield outcome.detail
     yield outcome.next_step
-    if finished.snapshot_path:
-        yield f"The snapshot is in {finished.snapshot_path}."
 
 
 @command(json=JSON_OBJECT)

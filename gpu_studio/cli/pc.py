@@ -84,10 +84,8 @@ class Target:
             pc = pc_from_text(options.on)
         except ValueError as error:
             raise WrongUseError(str(error)) from error
-        # A snapshot is written, and weights are read, where the work is.
-        for name in ("save", "weights") if options.command == "memory" else ():
-            if getattr(options, name, None):
-                raise WrongUseError(f"--{name} is not for another PC: files stay where they are.")
+        if getattr(options, "weights", None):  # they are read where the work is
+            raise WrongUseError("--weights is not for another PC: files stay where they are.")
         found = LineHello(pc).answer()
         if found.problem is not None:
             if found.detail:

@@ -33,8 +33,6 @@ _MOST_DEVICES = 128
 _ADDRESSES = frozenset(
     ("device", "address", "device_before", "device_after", "output_device", "result_device")
 )
-_EMPTIED = {"snapshot_path": "", "recording": None}
-"""Fields that would be a path here, or would say that a result is only recorded."""
 _OF_SEVERAL_LINES = frozenset(("output", "error", "error_text", "explanation", "traceback_text"))
 _SNIPPET = "snippet"
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
@@ -118,8 +116,8 @@ def _changed(value: Any, name: str, change: Callable[[str, str], str]) -> Any:
         if len(value) > _MOST_NAMES:
             raise UntrustedError
         return {
-            change(key, ""): _EMPTIED[key] if key in _EMPTIED and entry is not None
-            else _changed(entry, key, change)
+            # Set, it would say that a result is only recorded.
+            change(key, ""): None if key == "recording" else _changed(entry, key, change)
             for key, entry in value.items()
         }  # fmt: skip
     if isinstance(value, (list, tuple)):

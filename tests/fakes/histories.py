@@ -1,11 +1,12 @@
-"""Histories of invented trainings, recorded by the model of the allocator."""
+"""Histories of a simulated card and of invented trainings, recorded by the allocator's model."""
 
 import pickle
 from pathlib import Path
 from typing import Any
 
-from gpu_studio.core.memory.allocator.blocks import Block
+from gpu_studio.core.memory.allocator.blocks import Block, ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
+from gpu_studio.core.memory.modelled_memory import ModelledMemory, ModelledTensor
 
 MIB = 1 << 20
 _FORWARD = [{"filename": "/x/torch/nn/modules/module.py", "line": 1775, "name": "_call_impl"}]
@@ -18,6 +19,43 @@ _LINES = {
     "attn.py": {57: "forward"},
     "norm.py": {12: "forward"},
 }
+
+
+def _entry(action: str, address: int, size_bytes: int, **more: Any) -> dict[str, Any]:
+    place = {"device_free" if action == "oom" else "addr": address}
+    return {"action": action, **place, "size": size_bytes, "stream": 0, "frames": [], **more}
+
+
+class RecordedMemory(ModelledMemory):
+    """A simulated card whose tensors and segments are recorded from `start_history` on."""
+
+    def start_history(self) -> None:
+        self._trace: list[dict[str, Any]] = []
+        self.allocator.card.watch = self._note
+
+    def write_snapshot(self, path: Path) -> None:
+        snapshot = self.allocator.snapshot()
+        snapshot["device_traces"] = [self._trace]
+        self.allocator.card.watch = None
+        path.write_bytes(pickle.dumps(snapshot))
+
+    def empty(self, size_bytes: int) -> ModelledTensor:
+        try:
+            block = self.allocator.allocate(size_bytes)
+        except ModelledOutOfMemory:
+            self._note("oom", self.allocator.card.free_bytes, size_bytes)
+            raise
+        self._note("alloc", block.address, size_bytes)
+        return ModelledTensor(self, block)
+
+    def free(self, block: Block) -> None:
+        for action in ("free_requested", "free_completed"):
+            self._note(action, block.address, block.requested_bytes)
+        super().free(block)
+
+    def _note(self, action: str, address: int, size_bytes: int) -> None:
+        if self.allocator.card.watch is not None:
+            self._trace.append(_entry(action, address, size_bytes))
 
 
 class TrainingHistory:
@@ -89,10 +127,6 @@ class TrainingHistory:
 
     def _note(self, action: str, address: int, size_bytes: int) -> None:
         self._time_us += 4_000
-        place = {"device_free" if action == "oom" else "addr": address}
         self._trace.append(
-            {
-                "action": action, **place, "size": size_bytes, "stream": 0,
-                "time_us": self._time_us, "frames": self._frames,
-            }
-        )  # fmt: skip
+            _entry(action, address, size_bytes, time_us=self._time_us, frames=self._frames)
+        )

@@ -141,14 +141,13 @@ def test_an_inventory_that_no_pc_has_is_refused(times: int) -> None:
             sensors_here(impossible, "attic")
 
 
-def test_a_path_there_is_none_here_and_a_snippet_says_where_it_came_from() -> None:
+def test_a_snippet_says_where_it_came_from() -> None:
     there = OomFinished(
         device="model:1996", outcome="fits", tensors=1, tensor_bytes=1,
-        snapshot_path="/etc/passwd", snippet="import torch",
+        snippet="import torch",
     )  # fmt: skip
     here = event_here(there, "attic")
     assert isinstance(here, OomFinished)
-    assert here.snapshot_path == ""
     assert here.snippet == "# For attic, where it came from.\nimport torch"
     with pytest.raises(UntrustedError):
         event_here(msgspec.structs.replace(there, snippet="x" * 200_000), "attic")

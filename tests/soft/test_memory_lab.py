@@ -11,7 +11,6 @@ import pytest
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.memory.oom_text import read_oom_text
 from gpu_studio.core.memory.presets import PRESETS, Preset
-from gpu_studio.core.memory.snapshot_file import open_snapshot
 from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
     MemoryRead,
@@ -204,28 +203,6 @@ def test_the_cards_memory_is_free_afterwards(engine: Any, pc: Any) -> None:
         assert freed.mark == "freed"
         assert freed.limit_bytes is None, "the budget is gone"
         assert freed.allocated_bytes == 0
-
-
-@pytest.mark.cuda13
-@pytest.mark.parametrize("conf", ["", EXPANDABLE])
-def test_both_histories_are_opened_and_the_same(engine: Any, conf: str, tmp_path: Path) -> None:
-    """Action by action, with the sizes of all; the order within a free is PyTorch's, too."""
-    model = ModelledEngine(EngineEnvironment(allocator_configuration=conf or None))
-    histories = []
-    for device, ask in (("cuda:0", engine(conf).ask), (MODELLED, model.run)):
-        path = tmp_path / f"{device[:4]}.pickle"
-        finished = list(ask(experiment("fragmentation", device, snapshot_path=str(path))))[-1]
-        assert finished.snapshot_path == str(path)
-        snapshot = open_snapshot(path)
-        assert snapshot.reserved_bytes == finished.reserved_bytes
-        assert snapshot.allocated_bytes == finished.allocated_bytes
-        entries = [entry for entry in snapshot.history if entry.action != "snapshot"]
-        first = next(entry.address for entry in entries)
-        histories.append(
-            [(e.action, e.size_bytes, e.action == "oom" or e.address - first) for e in entries]
-        )
-        assert sum(action == "alloc" for action, *_ in histories[-1]) == finished.steps
-    assert histories[0] == histories[1]
 
 
 def test_segments_are_reported_of_a_card_in_use(engine: Any) -> None:

@@ -5,9 +5,8 @@ import pytest
 from gpu_studio.core.memory.replay.history import history_of
 from gpu_studio.core.memory.replay.what_if import what_if
 from gpu_studio.core.memory.snapshot_file import open_snapshot
-from gpu_studio.core.messages.memory_messages import AllocationPlan, RunMemoryExperiment
 from tests.core.memory.replay.test_history import CONFS
-from tests.soft.conftest import MakeChild, MakePc, StartEngine
+from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import MODERN_1996_MIB
 
@@ -46,18 +45,3 @@ def test_another_card_fails_at_the_same_call(
             assert found.failure == failure
             failures += 1
     assert 5 < failures < SEEDS
-
-
-def test_an_experiment_names_its_lines(
-    soft_pc: MakePc, engine: StartEngine, tmp_path: Path
-) -> None:
-    path = tmp_path / "history.pickle"
-    engine(soft_pc(MODERN_1996_MIB)).ask(
-        RunMemoryExperiment(
-            preset="custom", device="cuda:0", plan=AllocationPlan(size=512, count=4),
-            snapshot_path=str(path),
-        )
-    )  # fmt: skip
-    made = [entry for entry in open_snapshot(path).history if entry.action == "alloc"]
-    assert made
-    assert all(entry.line.startswith("cuda_memory.py:") for entry in made)

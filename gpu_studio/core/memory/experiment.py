@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -86,24 +85,6 @@ def check_experiment(request: RunMemoryExperiment) -> None:
             FailureKind.BAD_REQUEST,
             f"The watch time {request.watch_s:g} s is out of range: 0 to {_LONGEST_WATCH_S:.0f} s.",
         )
-    if request.snapshot_path:
-        check_snapshot_place(Path(request.snapshot_path))
-
-
-def check_snapshot_place(path: Path) -> None:
-    """Refuse an impossible file before the work begins whose end it is for.
-
-    Raises:
-        StudioError: it is a folder, or in none.
-    """
-    folder = path.parent
-    if path.is_dir():
-        reason = f"{path} is a folder. Name a file in it."
-    elif not folder.is_dir():
-        reason = f"the folder {folder} does not exist. Create it first."
-    else:
-        return
-    raise StudioError(FailureKind.BAD_REQUEST, f"Cannot write the snapshot: {reason}")
 
 
 def _check_plan(plan: AllocationPlan) -> None:
@@ -168,18 +149,14 @@ class _Experiment:
         if budget_bytes is None and not request.whole_card:
             budget_bytes = free_bytes * 3 // 4
         room_bytes = free_bytes if budget_bytes is None else min(budget_bytes, free_bytes)
-        path = Path(request.snapshot_path) if request.snapshot_path else None
-        bench = MemoryBench(card, room_bytes, request.plan, path)
+        bench = MemoryBench(card, room_bytes, request.plan)
         moments = moments_of(request.preset, bench)
         try:
             card.limit(budget_bytes)
-            if path is not None:
-                card.start_history()
             start = card.read(START, 0)
             self._start = start
             yield start
             yield from self._watched(moments, bench)
-            bench.write_snapshot()
             last = bench.failure or card.segments(card.read(HELD, bench.steps))
             if bench.failure is None:
                 yield last.read
@@ -248,7 +225,6 @@ class _Experiment:
             conf=self._card.conf,
             error_text=bench.error_text,
             snippet=snippet_of(self._request, budget_bytes, bench.room_bytes, self._card.conf),
-            snapshot_path=self._request.snapshot_path,
             modelled=self._card.is_modelled,
         )
         finished = _with_the_errors_numbers(finished, last.read)

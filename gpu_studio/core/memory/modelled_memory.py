@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,6 @@ from gpu_studio.core.memory.segments import map_of_snapshot, segments_read
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gpu_studio.core.memory.allocator.blocks import Block
     from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
 
@@ -49,7 +46,6 @@ class ModelledMemory:
         self.conf = conf
         self.allocator = AllocatorModel(card.total_bytes, card.context_bytes, conf=conf)
         self._fraction_before = self.allocator.memory_fraction
-        self._trace: list[dict[str, Any]] | None = None
 
     def prepare(self) -> None:
         """Make a first tensor, as a program does to get a context, and empty the cache."""
@@ -58,18 +54,10 @@ class ModelledMemory:
 
     def empty(self, size_bytes: int) -> ModelledTensor:
         """Return a tensor; raise `ModelledOutOfMemory`."""
-        try:
-            block = self.allocator.allocate(size_bytes)
-        except ModelledOutOfMemory:
-            self._note("oom", self.allocator.card.free_bytes, size_bytes)
-            raise
-        self._note("alloc", block.address, size_bytes)
-        return ModelledTensor(self, block)
+        return ModelledTensor(self, self.allocator.allocate(size_bytes))
 
     def free(self, block: Block) -> None:
         """Free a tensor's block."""
-        self._note("free_requested", block.address, block.requested_bytes)
-        self._note("free_completed", block.address, block.requested_bytes)
         self.allocator.free(block)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
@@ -115,33 +103,9 @@ class ModelledMemory:
     def segments(self, read: MemoryRead) -> SegmentsRead:
         return segments_read(read, self._read_segments())
 
-    def start_history(self) -> None:
-        """Start recording."""
-        self._trace = []
-        self.allocator.card.watch = self._note
-
-    def write_snapshot(self, path: Path) -> None:
-        """Write segments and history, in the form of ``torch.cuda.memory._dump_snapshot``."""
-        snapshot = self.allocator.snapshot()
-        snapshot["device_traces"] = [self._trace or []]
-        self._trace = self.allocator.card.watch = None
-        path.write_bytes(pickle.dumps(snapshot))
-
     def _read_segments(self) -> list[dict[str, Any]]:
         segments: list[dict[str, Any]] = self.allocator.snapshot()["segments"]
         return segments
-
-    def _note(self, action: str, address: int, size_bytes: int) -> None:
-        if self._trace is None:
-            return
-        place = {"device_free" if action == "oom" else "addr": address}
-        self._trace.append(
-            {
-                "action": action, **place, "size": size_bytes, "stream": 0, "frames": [],
-                "time_us": time.time_ns() // 1000, "compile_context": "N/A", "user_metadata": "",
-                "pool_id": (0, 0),
-            }
-        )  # fmt: skip
 
 
 def budget_fraction(budget_bytes: int, total_bytes: int) -> float:

@@ -25,14 +25,16 @@ from gpu_studio.core.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
-    from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
+    from gpu_studio.core.messages.memory_messages import (
+        AllocationPlan,
+        MemoryRead,
+        RunMemoryExperiment,
+        SegmentsRead,
+    )
 
     Moments = Generator[str | StageBegan, None, None]
 
     _Script = Callable[["MemoryBench"], Moments]
-    from pathlib import Path
-
-    from gpu_studio.core.messages.memory_messages import AllocationPlan, MemoryRead, SegmentsRead
 
 
 START, ALLOCATED, FREED, FULL, HELD = "start", "allocated", "freed", "oom", "held"
@@ -49,7 +51,6 @@ class MemoryBench:
         card: the card.
         room_bytes: the most that the experiment may use: the budget, or the free memory.
         plan: for the experiment ``custom``.
-        snapshot_path: the file for a snapshot of the end; None for no snapshot.
         steps: the number of requested allocations.
         tensors: the number of tensors that are held.
         tensor_bytes: the size of the last request.
@@ -63,12 +64,10 @@ class MemoryBench:
         card: LabCard,
         room_bytes: int,
         plan: AllocationPlan | None = None,
-        snapshot_path: Path | None = None,
     ) -> None:
         self.card = card
         self.room_bytes = room_bytes
         self.plan = plan
-        self.snapshot_path = snapshot_path
         self.steps = 0
         self.tensors = 0
         self.tensor_bytes = 0
@@ -101,24 +100,6 @@ class MemoryBench:
         """Note that memory ran out, and its state then."""
         self.failure = self.card.segments(self.card.read(FULL, self.steps))
         self.error_text = str(error)
-        self.write_snapshot()
-
-    def write_snapshot(self) -> None:
-        """Write the requested snapshot of the present state, once.
-
-        Raises:
-            StudioError: the file cannot be written.
-        """
-        path, self.snapshot_path = self.snapshot_path, None
-        if path is None:
-            return
-        try:
-            self.card.write_snapshot(path)
-        except OSError as error:
-            raise StudioError(
-                FailureKind.BAD_REQUEST,
-                f"Cannot write the snapshot to {path}: {error.strerror or error}",
-            ) from error
 
     def begin(self, stage: str, sentence: str) -> StageBegan:
         """Return the event of a new stage."""
@@ -163,12 +144,6 @@ class LabCard(Protocol):
 
     def segments(self, read: MemoryRead) -> SegmentsRead:
         """Return the segments at the moment of a reading."""
-
-    def start_history(self) -> None:
-        """Start recording allocations and frees."""
-
-    def write_snapshot(self, path: Path) -> None:
-        """Write segments and history to a file and end the recording; raise `OSError`."""
 
 
 _MIB = 1 << 20

@@ -77,8 +77,6 @@ class RunMemoryExperiment(Request, frozen=True, kw_only=True):
             (``set_per_process_memory_fraction``), so that a real out-of-memory error comes before
             the card is full; None for three quarters of the memory free at the start.
         whole_card: no budget; budget_bytes must then be None.
-        snapshot_path: record the allocator's history, and write the snapshot of the moment before
-            everything is freed to this file; empty for no snapshot.
         watch_s: spread the steps over about this time, for watching; 0 is no delay.
         reads_every_step: a reading after every step, not only about 60 per second.
     """
@@ -88,7 +86,6 @@ class RunMemoryExperiment(Request, frozen=True, kw_only=True):
     plan: AllocationPlan | None = None
     budget_bytes: int | None = None
     whole_card: bool = False
-    snapshot_path: str = ""
     watch_s: float = 0.0
     reads_every_step: bool = False
 
@@ -212,7 +209,6 @@ class OomFinished(LastEvent, frozen=True, kw_only=True):
         budget_bytes: the limit; null for the whole card.
         conf: the allocator's options.
         explanation: what happened, in one or two sentences; ``next_step``: what to try.
-        snapshot_path: the snapshot file; empty if there is none.
         modelled: whether the card was simulated.
     """
 
@@ -239,7 +235,6 @@ class OomFinished(LastEvent, frozen=True, kw_only=True):
     explanation: str = ""
     next_step: str = ""
     snippet: str = ""
-    snapshot_path: str = ""
     modelled: bool = False
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 if TYPE_CHECKING:
     import contextlib
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     import torch
 
@@ -33,9 +32,6 @@ They are kernels of one's own, the list of the allocator's segments, a limit for
 to let the device wait while work queues up, the two switches of `cudnn_flags`, copies of a network
 on several devices in one process, and the variable that hides cards.
 """
-
-MOST_HISTORY = 1_000_000
-"""The most events of the allocator that a history has."""
 
 
 class Accelerator(Protocol):
@@ -174,12 +170,3 @@ class Accelerator(Protocol):
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether an error says that the device's memory is full."""
-
-    def start_history(self, device: torch.device) -> None:
-        """Start to record what the allocator does.
-
-        Its allocations have the stacks that asked for them, where PyTorch gives them.
-        """
-
-    def write_snapshot(self, device: torch.device, path: Path) -> None:
-        """Write the allocator's segments and history to a file, and stop recording."""

@@ -14,7 +14,6 @@ from gpu_studio.engine.stopwatch import CpuStopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     import torch
 
@@ -160,12 +159,6 @@ class Cpu:
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         return isinstance(error, MemoryError) or family_of(str(error)) is Family.MEMORY
-
-    def start_history(self, device: torch.device) -> None:
-        """Do nothing: there is no allocator to follow."""
-
-    def write_snapshot(self, device: torch.device, path: Path) -> None:
-        """Write nothing."""
 
 
 def _return_at_once(device: torch.device) -> None:

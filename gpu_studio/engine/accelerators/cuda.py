@@ -19,7 +19,6 @@ from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.texts import plain_text
 from gpu_studio.core.wheels import advice_for
-from gpu_studio.engine.accelerators.accelerator import MOST_HISTORY
 from gpu_studio.engine.stopwatch import EventStopwatch
 
 if TYPE_CHECKING:
@@ -220,17 +219,6 @@ class Cuda:
     def is_out_of_memory(self, error: BaseException) -> bool:
         """NVML's assertion in place of the error counts as well."""
         return isinstance(error, torch.OutOfMemoryError) or family_of(str(error)) is Family.MEMORY
-
-    def start_history(self, device: torch.device) -> None:
-        torch.cuda.memory._record_memory_history(
-            enabled="all", context="alloc", max_entries=MOST_HISTORY, device=device
-        )
-
-    def write_snapshot(self, device: torch.device, path: Path) -> None:
-        try:
-            torch.cuda.memory._dump_snapshot(str(path))
-        finally:
-            torch.cuda.memory._record_memory_history(enabled=None, device=device)
 
 
 def explain_unavailable(text: str, visible_devices: str | None) -> str:

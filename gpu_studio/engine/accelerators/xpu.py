@@ -13,12 +13,10 @@ from gpu_studio.core.errors.reader import family_of
 from gpu_studio.core.failure import first_line
 from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.texts import plain_text
-from gpu_studio.engine.accelerators.accelerator import MOST_HISTORY
 from gpu_studio.engine.stopwatch import EventStopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     from gpu_studio.engine.accelerators.accelerator import Feature
     from gpu_studio.engine.stopwatch import Stopwatch
@@ -229,17 +227,6 @@ class Xpu:
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Level Zero's own errors count as well."""
         return isinstance(error, torch.OutOfMemoryError) or family_of(str(error)) is Family.MEMORY
-
-    def start_history(self, device: torch.device) -> None:
-        memory: Any = torch.xpu.memory
-        memory._record_memory_history(enabled="all", context="alloc", max_entries=MOST_HISTORY)
-
-    def write_snapshot(self, device: torch.device, path: Path) -> None:
-        memory: Any = torch.xpu.memory
-        try:
-            memory._dump_snapshot(str(path))
-        finally:
-            memory._record_memory_history(enabled=None)
 
 
 def explain_unavailable(text: str, affinity_mask: str | None) -> str:

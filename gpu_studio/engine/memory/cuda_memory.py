@@ -27,7 +27,6 @@ from gpu_studio.engine.memory.caching_allocator import read_memory
 if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator
-    from pathlib import Path
 
     from gpu_studio.core.messages.memory_messages import (
         MemoryRead,
@@ -124,11 +123,3 @@ class CudaMemory:
 
     def segments(self, read: MemoryRead) -> SegmentsRead:
         return segments_read(read, self._card.segments(), self._device.index)
-
-    def start_history(self) -> None:
-        """Start to record the history, with the stacks of its allocations."""
-        self._card.start_history(self._device)
-
-    def write_snapshot(self, path: Path) -> None:
-        """Write segments and history, as ``torch.cuda.memory._dump_snapshot`` does."""
-        self._card.write_snapshot(self._device, path)

@@ -1,5 +1,4 @@
 import threading
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -162,21 +161,6 @@ def test_too_little_room_for_fragmentation_is_reported():
     request = experiment("fragmentation", budget_bytes=100 * MIB)
     with pytest.raises(StudioError, match="needs 224"):
         list(run_experiment(request, ModelledMemory(card_at("model:1996")), threading.Event()))
-
-
-def test_the_folder_of_the_snapshot_is_checked_first(tmp_path: Path):
-    """A minute of filling a card would be for nothing; and no folder is made unasked."""
-    missing = tmp_path / "a" / "b"
-    for path, words in (
-        (missing / "snapshot.pickle", f"the folder {missing} does not exist. Create it first"),
-        (tmp_path, f"{tmp_path} is a folder. Name a file in it"),
-    ):
-        with pytest.raises(StudioError) as caught:
-            check_experiment(experiment("gt1030", snapshot_path=str(path)))
-        assert str(caught.value) == f"Cannot write the snapshot: {words}."
-    assert list(tmp_path.iterdir()) == []
-    check_experiment(experiment("gt1030", snapshot_path=str(tmp_path / "snapshot.pickle")))
-    check_experiment(experiment("gt1030", snapshot_path="snapshot.pickle"))
 
 
 def test_a_counter_that_says_something_else_is_not_the_errors_number():

@@ -10,8 +10,6 @@ import pytest
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory import snapshot_file
 from gpu_studio.core.memory.allocator.model import AllocatorModel
-from gpu_studio.core.memory.modelled_cards import card_at
-from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.memory.snapshot_file import UnsafePickleError, open_snapshot, read_snapshot
 
 MIB = 1 << 20
@@ -40,25 +38,6 @@ def test_the_models_snapshot_opens_with_its_numbers(conf: str, tmp_path: Path):
     assert sum(columns.sizes) == snapshot.reserved_bytes == sum(columns.block_sizes)
     assert columns.block_states.count("0") == stats["allocation.all.current"]
     assert any(columns.is_expandable) == ("expandable" in conf)
-
-
-def test_an_experiments_history_is_written_and_read(tmp_path: Path):
-    memory = ModelledMemory(card_at("model:1996"))
-    memory.start_history()
-    saved = memory.empty(3 * MIB)
-    memory.empty(5)
-    with pytest.raises(RuntimeError):
-        memory.empty(1 << 40)
-    path = tmp_path / "history.pickle"
-    memory.write_snapshot(path)
-    listed = [(entry.action, entry.size_bytes) for entry in open_snapshot(path).history]
-    assert listed == [
-        ("segment_alloc", 20 * MIB), ("alloc", 3 * MIB), ("segment_alloc", 2 * MIB), ("alloc", 5),
-        ("free_requested", 5), ("free_completed", 5), ("segment_free", 2 * MIB), ("oom", 1 << 40),
-    ]  # fmt: skip
-    assert open_snapshot(path).history[-1].address == (1996 - 60 - 20) * MIB
-    assert open_snapshot(path).history[0].time_us > 1_600_000_000_000_000
-    del saved
 
 
 def block(address: int = 0, size: Any = MIB, state: Any = "inactive", **more: Any) -> Any:

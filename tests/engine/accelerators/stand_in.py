@@ -8,11 +8,9 @@ names ``cuda`` and ``xpu`` to others.
 from __future__ import annotations
 
 import contextlib
-import pickle
 import sys
 import threading
 import time
-from pathlib import Path
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -158,13 +156,6 @@ class Functions:
 
     def memory_snapshot(self) -> list[dict[str, Any]]:
         return MEMORY.segments()
-
-    def _record_memory_history(self, enabled: str | None = "all", **options: object) -> None:
-        """Do nothing: the snapshot has no history."""
-
-    def _dump_snapshot(self, path: str) -> None:
-        with Path(path).open("wb") as file:
-            pickle.dump({"segments": MEMORY.segments(), "device_traces": [[]]}, file)
 
     def empty_cache(self) -> None:
         MEMORY.cached.clear()

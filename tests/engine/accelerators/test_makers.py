@@ -3,13 +3,11 @@
 import importlib.util
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from gpu_studio.core.benchmark.standard import STANDARD_1
 from gpu_studio.core.check.stages import STAGE_NAMES
-from gpu_studio.core.memory.snapshot_file import open_snapshot
 from gpu_studio.core.messages.check_messages import (
     CheckFindingMade,
     CheckRoundFinished,
@@ -66,7 +64,7 @@ PITFALL_NAMES = [one.description.name for one in PITFALLS]
 UNTESTED = "not tested on this kind of card yet"
 
 
-def requests_to(device: str, snapshot: Path) -> list[Request]:
+def requests_to(device: str) -> list[Request]:
     runs = [
         run_request(device=device, workload=one.name, run_id=one.name, size=min(one.sizes),
                     budget_s=0.01)
@@ -85,7 +83,6 @@ def requests_to(device: str, snapshot: Path) -> list[Request]:
         PlaceModel(model="linear_10", device=device),
         RunMemoryExperiment(
             preset="custom", device=device, plan=AllocationPlan(size=2048), budget_bytes=128 * MIB,
-            snapshot_path=str(snapshot),
         ),
         EmptyCache(device=device),
         run_request(device=device, workload="matmul", run_id="float64", dtype="float64"),
@@ -95,13 +92,13 @@ def requests_to(device: str, snapshot: Path) -> list[Request]:
     ]  # fmt: skip
 
 
-def answers(maker: str, snapshot: Path) -> list[Event]:
+def answers(maker: str) -> list[Event]:
     device = f"{maker}:0"
     small = [
         RunCheck(device=device, round_s=0.5),
         *(RunPitfall(name=name, device=device) for name in PITFALL_NAMES),
     ]
-    lines = [encode(one).decode() for one in requests_to(device, snapshot)]
+    lines = [encode(one).decode() for one in requests_to(device)]
     smaller = [encode(one).decode() for one in small]
     done = subprocess.run(
         [sys.executable, "-m", quick_stand_in.__name__, maker, *lines, quick_stand_in.SMALL,
@@ -118,23 +115,18 @@ def maker(request) -> str:
 
 
 @pytest.fixture(scope="module")
-def snapshot(maker, tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp(maker) / "snapshot.pickle"
-
-
-@pytest.fixture(scope="module")
-def events(maker, snapshot) -> list[Event]:
+def events(maker) -> list[Event]:
     """One process answers it all: PyTorch takes a device of Python once, and seconds to load."""
-    return answers(maker, snapshot)
+    return answers(maker)
 
 
-def test_everything_is_answered_on_the_cards_of(maker, snapshot, events):
+def test_everything_is_answered_on_the_cards_of(maker, events):
     for name in NAMES:
         _runs_or_says_why_not(maker, events, name)
     _says_what_it_is_built_for(maker, events)
     _is_the_current_card_and_no_other_is_there(maker, events)
     _moves_a_model_and_counts_its_memory(events)
-    _ends_a_full_budget_in_an_error_that_is_read(events, snapshot)
+    _ends_a_full_budget_in_an_error_that_is_read(events)
     _reads_the_allocators_counters(maker, events)
     _refuses_float64_without_its_arithmetic(maker, events)
     _names_the_switches_of_convolutions_or_lacks_them(maker, events)
@@ -207,13 +199,11 @@ def _moves_a_model_and_counts_its_memory(events):
     assert (placed.same_output, placed.allocated_delta_bytes) == (True, 440)
 
 
-def _ends_a_full_budget_in_an_error_that_is_read(events, snapshot):
+def _ends_a_full_budget_in_an_error_that_is_read(events):
     (finished,) = only(OomFinished, events)
     assert (finished.outcome, finished.tensors) == ("over_budget", 8)
     assert finished.tried_bytes == 16 * MIB
     assert "not tested on this kind of card yet" in finished.explanation
-    opened = open_snapshot(snapshot)
-    assert opened.segments
     (emptied,) = only(CacheEmptied, events)
     assert emptied.predicted_bytes == emptied.freed_bytes == 128 * MIB
 

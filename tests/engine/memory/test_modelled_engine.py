@@ -152,16 +152,6 @@ def test_a_closed_engine_runs_nothing():
     assert list(one.run(DescribeEngine())) == [EngineEnded(exit_code=None, stopped=True)]
 
 
-def test_a_snapshot_that_cannot_be_written_is_reported(tmp_path: Any):
-    one = engine()
-    path = tmp_path / "none" / "snapshot.pickle"
-    failed = list(one.run(experiment("gt1030", snapshot_path=str(path))))[-1]
-    assert isinstance(failed, RequestFailed)
-    assert failed.failure.message.startswith("Cannot write the snapshot")
-    (read,) = one.run(ReadMemory(device=CARD))
-    assert (read.allocated_bytes, read.limit_bytes) == (0, None)
-
-
 def test_no_torch_is_needed():
     code = """
 import sys

@@ -14,10 +14,10 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.allocator.blocks import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.options import parse_configuration
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
-from gpu_studio.core.memory.modelled_memory import ModelledMemory, ModelledTensor
 from gpu_studio.core.memory.replay.history import history_of
 from gpu_studio.core.memory.replay.what_if import what_if
 from gpu_studio.core.memory.snapshot_file import Snapshot, open_snapshot, read_snapshot
+from tests.fakes.histories import RecordedMemory
 
 MIB = 1 << 20
 AT = 1 << 30
@@ -36,9 +36,9 @@ class Program:
 
     def __init__(self, conf: str = "", total_mib: int = 1996, *, seed: int = 1) -> None:
         choice = ModelledCardChoice(name="card", total_bytes=total_mib * MIB, context_bytes=0)
-        self.memory = ModelledMemory(choice, conf)
+        self.memory = RecordedMemory(choice, conf)
         self._chance = random.Random(seed)
-        self._held: list[ModelledTensor] = []
+        self._held: list[object] = []
 
     def run(self, steps: int, largest: float = 27.5, *, survives: bool = True) -> None:
         chance, held = self._chance, self._held
