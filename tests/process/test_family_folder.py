@@ -1,5 +1,8 @@
+import contextlib
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,7 +23,7 @@ _OWNER = """
 import sys
 from gpu_studio.process.child_process import ChildProcess
 child = ChildProcess("tests.engine.child_with_family")
-next(child.lines())
+print(next(child.lines()).decode().strip())
 print(child._family._folder.path, flush=True)
 sys.stdin.read()
 """
@@ -42,9 +45,13 @@ def owner() -> Iterator[tuple[subprocess.Popen[str], Path]]:
         cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None
+    others = json.loads(process.stdout.readline())["pids"]
     yield process, Path(process.stdout.readline().strip())
     process.kill()
     process.communicate()
+    for other in others:  # nobody is left who would end them
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(other, signal.SIGTERM)
 
 
 def left_over(temporary: Path) -> Path:
