@@ -94,6 +94,7 @@ class RacePage(Page):
             Columns(
                 Own(_Sentence, lambda sentence: sentence.show_words(m.notice.sentence), stretch=1),
                 Flow(
+                    ask_press(m),
                     Own(lambda: TrustChip(name="race.trust"), self._show_trust,
                         shown=lambda: m.verdict is not None and trust(m.verdict).sentence),
                     Press(lambda: "Stop watching" if m.is_replaying else "Watch again", m.replay,
@@ -117,7 +118,6 @@ class RacePage(Page):
                     Pick(of="right", title="Contestant at the right", name="contestants.right",
                          items=lambda: m.contestants(1), least_letters=14, enabled=is_free,
                          tip=turn("Who runs second")),
-                    ask_press(m),
                 ),
                 Words(lambda: m.picture.size_title, "value", wraps=False, name="size.title",
                       shown=lambda: not self.is_narrow and len(m.picture.sizes) > 1),
