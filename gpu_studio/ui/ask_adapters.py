@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 from gpu_studio.ui.page_parts import Press, Words
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpu_studio.model.adapters_here import AdaptersHere
 
 _TIP = (
@@ -25,12 +27,17 @@ class AdapterPage(Protocol):
         """Choose what was found."""
 
 
-def ask_press(model: AdapterPage) -> Press:
-    """Return the button that asks the graphics drivers; it goes once they have answered."""
+def ask_press(model: AdapterPage, shown: Callable[[], bool] = lambda: True) -> Press:
+    """Return the button that asks the graphics drivers; it goes once they have answered.
+
+    Args:
+        model: the page's.
+        shown: whether there is room for it now.
+    """
     adapters = model.adapters
     return Press(
         "By Vulkan…", partial(adapters.ask, model.choose_adapters), link=True, name="adapters",
-        tip=_TIP, shown=lambda: adapters.can_ask,
+        tip=_TIP, shown=lambda: adapters.can_ask and shown(),
     )  # fmt: skip
 
 

@@ -94,7 +94,7 @@ class RacePage(Page):
             Columns(
                 Own(_Sentence, lambda sentence: sentence.show_words(m.notice.sentence), stretch=1),
                 Flow(
-                    ask_press(m),
+                    ask_press(m, shown=lambda: not m.is_over),
                     Own(lambda: TrustChip(name="race.trust"), self._show_trust,
                         shown=lambda: m.verdict is not None and trust(m.verdict).sentence),
                     Press(lambda: "Stop watching" if m.is_replaying else "Watch again", m.replay,
