@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.message import Event, Request
     from gpu_studio.engine.benchmark.race_timing import FinishLine
+    from gpu_studio.engine.benchmark.rounds import MeasuredRun
     from gpu_studio.engine.benchmark.turns import TurnsClock
     from gpu_studio.engine.own_code.limits import Prints
     from gpu_studio.engine.sensor import Sensor
@@ -176,9 +177,7 @@ class Dispatcher:
         line: FinishLine | None = None,
         clock: TurnsClock | None = None,
     ) -> Iterator[Event | None]:
-        from gpu_studio.engine.benchmark.run import WorkloadRun
-
-        yield from WorkloadRun(
+        yield from self._new_run(
             request,
             stop,
             sensor=self._sensor,
@@ -187,6 +186,12 @@ class Dispatcher:
             line=line,
             clock=clock,
         ).events()
+
+    def _new_run(self, request: RunWorkload, stop: threading.Event, **shared: Any) -> MeasuredRun:
+        """Return a run of one workload; see `rounds.MeasuredRun` for what all runs have."""
+        from gpu_studio.engine.benchmark.run import WorkloadRun
+
+        return WorkloadRun(request, stop, **shared)
 
     def _run_in_turns(self, request: RunInTurns, stop: threading.Event) -> Iterator[Event]:
         from gpu_studio.engine.benchmark.race_timing import FinishLine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.messages.engine_messages import Adapter
     from gpu_studio.core.messages.message import Event, Request
-    from gpu_studio.engine.benchmark.race_timing import FinishLine
-    from gpu_studio.engine.benchmark.turns import TurnsClock
     from gpu_studio.engine.quick.adapters import FoundAdapter
     from gpu_studio.engine.sensor import Sensor
 
@@ -74,24 +72,8 @@ class QuickDispatcher(Dispatcher):
                 message = "This needs PyTorch, which is not installed."
                 raise StudioError(FailureKind.BAD_REQUEST, message)
 
-    def _run_one(
-        self,
-        request: RunWorkload,
-        stop: threading.Event,
-        turns: str = "",
-        line: FinishLine | None = None,
-        clock: TurnsClock | None = None,
-    ) -> Iterator[Event | None]:
-        yield from QuickRun(
-            request,
-            stop,
-            self._open,
-            sensor=self._sensor,
-            cpu_name=self._cpu_name,
-            turns=turns,
-            line=line,
-            clock=clock,
-        ).events()
+    def _new_run(self, request: RunWorkload, stop: threading.Event, **shared: Any) -> QuickRun:
+        return QuickRun(request, stop, self._open, **shared)
 
     def _described(self) -> EngineDescribed:
         """Describe what there is; without an adapter, the CPU alone."""
