@@ -318,7 +318,7 @@ def is_without_torch(devices: Sequence[str] | None) -> bool:
     adapters = [one for one in named if is_adapter(one)]
     with_torch = [one for one in named if not (is_adapter(one) or is_cpu(one))]
     if adapters and (with_torch or TARGET.pc is not None):
-        others = with_torch or [TARGET.pc.name] if TARGET.pc is not None else with_torch
+        others = with_torch if TARGET.pc is None else with_torch or [TARGET.pc.name]
         raise WrongUseError(
             f"{adapters[0]} is measured without PyTorch, and only on this PC: measure "
             f"{listed(others)} in a run of its own."

@@ -277,10 +277,6 @@ class NowModel(PageModel):
     # ── the outcome ──────────────────────────────────────────────────────────────────────────
 
     @property
-    def has_results(self) -> bool:
-        return bool(self.experiment.results)
-
-    @property
     def has_segments(self) -> bool:
         """Whether the segments of the failed moment can be shown."""
         results = self.experiment.results

@@ -203,16 +203,12 @@ class AllocatorModel:
                     blocks[block.address] = block
                 elif block.state == FREE and block.is_split and self._counts_splits:
                     self._statistics.count_splits(1, block.size_bytes)
-        self.reset_peaks()
+        self._statistics.reset_peaks()
         return blocks
 
     def empty_cache(self) -> None:
         """Give the driver every segment without a tensor (``torch.cuda.empty_cache``)."""
         self._segments.release_cached()
-
-    def reset_peaks(self) -> None:
-        """Restart all peaks (``torch.cuda.reset_peak_memory_stats``)."""
-        self._statistics.reset_peaks()
 
     def stats(self) -> dict[str, int]:
         """Return some counters under the names of ``torch.cuda.memory_stats()``."""
