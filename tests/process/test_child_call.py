@@ -136,27 +136,23 @@ threading.Thread.start = look
 module = sys.argv.pop(1)
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
-# {pid} is filled in late: a name of a test that differs by process stops a parallel run.
-_REPLICA = "--engine {pid} --size 8 --backend gloo --devices cpu --store nowhere"
 
 
 @pytest.mark.parametrize(
-    ("module", "arguments", "to_come"),
+    ("module", "to_come"),
     [
-        ("gpu_studio.engine.serve", "", ["numpy", "torch"]),
-        ("gpu_studio.hardware.reader", "", ["numpy", "torch"]),
-        # These have nothing to do before PyTorch is there, and read after it.
-        ("gpu_studio.engine.devices.probe", "", []),
-        ("gpu_studio.engine.replica", _REPLICA, []),
+        ("gpu_studio.engine.serve", ["numpy", "torch"]),
+        ("gpu_studio.hardware.reader", ["numpy", "torch"]),
+        # This has nothing to do before PyTorch is there, and reads after it.
+        ("gpu_studio.engine.devices.probe", []),
     ],
 )
-def test_descriptor_0_is_empty_before_a_child_reads_its_pipe(module, arguments, to_come):
+def test_descriptor_0_is_empty_before_a_child_reads_its_pipe(module, to_come):
     child = subprocess.Popen(
-        [sys.executable, "-c", _LOOK, module, *arguments.format(pid=os.getpid()).split()],
+        [sys.executable, "-c", _LOOK, module],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "LOCAL_RANK": "0"},
     )
     try:
         child.stdin.write(b"a line that waits\n")

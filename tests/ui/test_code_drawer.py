@@ -8,7 +8,7 @@ from gpu_studio.core.benchmark.own_code import EXAMPLES
 from gpu_studio.model.pages import BENCHMARK, DEVICES
 from gpu_studio.ui.code_drawer import CodeDrawer
 from gpu_studio.ui.tabs import tab_of
-from tests.driving.window import click, find, open_tab, sees, text
+from tests.driving.window import click, find, open_tab, sees
 
 LONG = "print(" + " + ".join(f"torch.ones({n})" for n in range(60)) + ")\n"
 
@@ -90,15 +90,6 @@ def test_long_lines_wrap(window, studio):
     field = find(window, "code", QPlainTextEdit)
     assert field.horizontalScrollBar().maximum() == 0
     assert field.document().lastBlock().previous().layout().lineCount() > 1
-
-
-def test_what_torchrun_has_to_start_is_not_said_to_run_as_it_stands(window, studio):
-    click(window, "code.open")
-    studio.snippets.show("# Save this as share.py, then: torchrun share.py\n", DEVICES)
-    started_by_torchrun = text(window, "code.note")
-    assert "processes" in started_by_torchrun
-    studio.snippets.show("import torch\n", DEVICES)
-    assert text(window, "code.note") not in ("", started_by_torchrun)
 
 
 def test_own_code_is_pasted_here_and_the_pages_code_comes_back(window, studio, qtbot):

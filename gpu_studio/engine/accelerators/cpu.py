@@ -27,7 +27,6 @@ _LACKS: dict[Feature, str] = {
     "segments": "The CPU has no segments: PyTorch allocates its memory directly.",
     "memory limit": "The system alone limits a program's memory on the CPU.",
     "head start": "On the CPU, no work queues up.",
-    "DataParallel": "PyTorch has only one CPU.",
     "convolution switches": (
         "These switches belong to cuDNN: they do not affect the CPU's convolutions."
     ),
@@ -42,7 +41,6 @@ class Cpu:
     platform = ""
     convolution_library = "oneDNN"
     build: str | None = None
-    process_group_backends: tuple[str, ...] = ("gloo",)
 
     def is_available(self) -> bool:
         return True

@@ -49,11 +49,6 @@ class Cuda:
     def build(self) -> str | None:
         return torch.version.cuda
 
-    @property
-    def process_group_backends(self) -> tuple[str, ...]:
-        """Best first: nccl is not on Windows."""
-        return ("nccl", "gloo") if torch.distributed.is_nccl_available() else ("gloo",)
-
     def is_available(self) -> bool:
         return torch.cuda.is_available()
 

@@ -40,12 +40,6 @@ class Xpu:
         version: str | None = getattr(torch.version, "xpu", None)
         return version
 
-    @property
-    def process_group_backends(self) -> tuple[str, ...]:
-        """Best first: Intel's own, which is on Linux only."""
-        ask: Any = getattr(torch.distributed, "is_xccl_available", None)
-        return ("xccl", "gloo") if ask is not None and ask() else ("gloo",)
-
     def is_available(self) -> bool:
         return torch.xpu.is_available()
 
@@ -81,11 +75,6 @@ class Xpu:
                 return (
                     "PyTorch cannot let an Intel card wait, so launching and computing cannot be "
                     "told apart."
-                )
-            case "DataParallel":
-                return (
-                    "DataParallel copies the network with CUDA's functions, which Intel cards do "
-                    "not have: choose DistributedDataParallel."
                 )
             case "CUDA_VISIBLE_DEVICES":
                 return (

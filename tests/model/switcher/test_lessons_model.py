@@ -34,7 +34,7 @@ PITFALLS = (
 )  # fmt: skip
 WORKLOADS = tuple(
     msgspec.structs.replace(
-        elementwise(), name=name, sizes=(32, 64, 128), takes_turns=name != "data_parallel",
+        elementwise(), name=name, sizes=(32, 64, 128),
         options=(
             WorkloadOption(name=option, title=option.capitalize(), sentence="", values=values),
             WorkloadOption(name="workers", title="Workers", sentence="", values=("0", "2")),
@@ -42,7 +42,7 @@ WORKLOADS = tuple(
     )
     for name, option, values in (
         ("dataloader", "way", ("batch_by_batch", "pinned_non_blocking")),
-        ("data_parallel", "way", ("DataParallel",)),
+        ("data_parallel", "cards", ("1", "2")),
     )
 )  # fmt: skip
 
@@ -278,8 +278,7 @@ def test_a_stop_ends_the_run_and_forgets_the_others(model, engines, qtbot):
     model.stop()
     qtbot.waitUntil(lambda: model.can_run)
     ((_, bars),) = model.figures
-    assert [bar.verdict for bar in bars] == [RunState.STOPPED.value] * 3
-    assert len([one for one in engines.requests if isinstance(one, RunWorkload)]) == 1
+    assert [bar.verdict for bar in bars] == [RunState.STOPPED.value] * 2
 
 
 def test_ways_without_a_verdict_beside_other_programs_run_again(model, engines, qtbot):
