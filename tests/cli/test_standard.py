@@ -43,14 +43,6 @@ def on_an_old_card(_engine: object, request: RunWorkload) -> Iterator[Event]:
     yield RunFailed(run_id=request.run_id, failure=failure)
 
 
-def out_of_memory(_engine: object, request: RunWorkload) -> Iterator[Event]:
-    if request.workload != "conv2d" or request.device == "cpu":
-        yield from measured(request)
-        return
-    failure = Failure(FailureKind.OUT_OF_MEMORY, "The card has 60 MiB free.")
-    yield RunFailed(run_id=request.run_id, failure=failure)
-
-
 def losing_the_card(_engine: object, request: RunWorkload) -> Iterator[Event]:
     if request.workload == "conv2d" and request.device != "cpu":
         yield EngineEnded(exit_code=-11)
@@ -115,14 +107,6 @@ def test_a_saved_file_opens_on_another_pc(type_in, tmp_path: Path, ending: str) 
     assert read_standard(path).devices == record_of(output).devices
 
 
-def test_a_card_without_room_says_so_and_the_rest_goes_on(type_in) -> None:
-    status, output, _ = type_in(out_of_memory, "--device", "cuda:0", "--json")
-    (card,) = record_of(output).devices
-    skipped = {one.key: one.skipped for one in card.figures if one.result is None}
-    assert skipped == {"convolution": "The card has 60 MiB free."}
-    assert (status, card.load is not None) == (0, True)
-
-
 def test_a_lost_card_ends_the_run_and_what_was_measured_is_kept(type_in, tmp_path: Path) -> None:
     status, output, errors = type_in(losing_the_card, "--json")
     record = record_of(output)
@@ -148,14 +132,6 @@ def test_a_run_that_measures_nothing_is_not_kept(type_in, tmp_path: Path) -> Non
     assert "Nothing was measured." in errors
     assert StandardFolder(tmp_path / FOLDER_NAME).newest() is None
     assert "speed" not in output
-
-
-def test_the_load_is_the_last_run_of_each_device(type_in) -> None:
-    _, output, _ = type_in(on_an_old_card, "--json")
-    events = [json.loads(line) for line in output.splitlines()]
-    ended = [one for one in events if one["type"] == "run_finished"]
-    assert [one["device"] for one in ended if one["conditions"].get("heat")] == ["cpu", "cuda:0"]
-    assert all(one["conditions"].get("heat") for one in ended[-2:])
 
 
 def test_a_reader_sees_both_devices_and_one_sentence(type_in) -> None:

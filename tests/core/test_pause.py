@@ -1,9 +1,7 @@
-import time
-
 import pytest
 
 from gpu_studio.core.messages.message import LONGEST_S
-from gpu_studio.core.pause import PauseWatch, sleepless_s
+from gpu_studio.core.pause import PauseWatch
 from tests.patience import limit
 
 
@@ -19,13 +17,6 @@ def test_a_late_tick_is_a_pause_and_counts_once(
     watch = PauseWatch(lambda: next(times))
     assert watch.tick() == pause_s
     assert watch.tick() == 0.0
-
-
-def test_the_clock_is_not_the_calendar(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Setting the PC's clock forward by an hour is no sleep."""
-    before_s = sleepless_s()
-    monkeypatch.setattr(time, "time", lambda: 1e12)
-    assert 0 <= sleepless_s() - before_s < 60
 
 
 def test_a_sleep_of_weeks_is_as_long_as_a_message_may_say() -> None:

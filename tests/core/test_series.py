@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_studio.core.series import Pyramid, Series
+from gpu_studio.core.series import Series
 
 
 @given(st.lists(st.lists(st.floats(allow_nan=False), max_size=50), max_size=20))
@@ -17,29 +17,11 @@ def test_everything_appended_is_there_in_order(batches: list[list[float]]) -> No
     assert series.values.dtype == np.float64
 
 
-def test_values_kept_stay_as_they_were() -> None:
-    series = Series(capacity=2)
-    series.append([1.0, 2.0])
-    saved = series.values
-    series.append([3.0] * 100)
-    assert saved.tolist() == [1.0, 2.0]
-    assert len(series.values) == 102
-
-
 def test_each_value_has_its_time_or_is_counted() -> None:
     series = Series(capacity=1)
     series.append([5.0, 6.0])
     series.append([7.0], [2.5])
     assert series.times.tolist() == [1.0, 2.0, 2.5]
-
-
-def test_the_values_are_read_only() -> None:
-    series = Series()
-    series.append([1.0])
-    with pytest.raises(ValueError, match="read-only"):
-        series.values[0] = 2.0
-    series.append([2.0])
-    assert series.values.tolist() == [1.0, 2.0]
 
 
 MOST = 200
@@ -107,30 +89,3 @@ def test_the_picture_reaches_as_high_and_as_low_as_the_samples(count, first, len
     assert picks[-1] < last
     assert values[picks].max() == values[first:last].max()
     assert values[picks].min() == values[first:last].min()
-
-
-def test_every_stretch_of_the_picture_has_its_own_extremes():
-    values = noise(100_000)
-    picks = series_of(values, steps=11).pick(0, 100_000, MOST)
-    columns = np.array_split(np.arange(100_000), MOST // 8)
-    for column in columns:
-        drawn = values[picks[(picks >= column[0] - 1100) & (picks <= column[-1] + 1100)]]
-        assert drawn.max() >= values[column].max()
-        assert drawn.min() <= values[column].min()
-
-
-def test_growing_looks_at_new_samples_alone():
-    asked = []
-
-    class Watched(np.ndarray):
-        def __getitem__(self, key):
-            if isinstance(key, slice):
-                asked.append((key.stop or len(self)) - (key.start or 0))
-            return super().__getitem__(key)
-
-    values = noise(64_000).view(Watched)
-    pyramid = Pyramid()
-    pyramid.follow(values[:63_936])
-    asked.clear()
-    pyramid.follow(values)
-    assert max(asked) <= 64

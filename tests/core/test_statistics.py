@@ -58,19 +58,6 @@ def test_the_interval_holds_the_median_and_lies_in_the_samples(samples: list[flo
     assert high in samples
 
 
-@given(SAMPLES, st.floats(1e-3, 1e3))
-def test_a_summary_scales_with_its_unit(samples: list[float], factor: float) -> None:
-    plain, scaled = summarize(samples), summarize(factor * sample for sample in samples)
-    assert plain is not None
-    assert scaled is not None
-    assert scaled.median_s == pytest.approx(factor * plain.median_s)
-    assert scaled.relative_iqr == pytest.approx(plain.relative_iqr, rel=1e-9, abs=1e-9)
-
-
-def test_no_samples_have_no_summary() -> None:
-    assert summarize([]) is None
-
-
 def test_the_interval_covers_the_median_in_at_least_95_of_100_cases() -> None:
     for count in (*range(6, 130), 200, 333, 500, 999):
         low, high = median_interval([float(index) for index in range(count)])
@@ -100,15 +87,6 @@ def test_the_intervals_coverage_by_simulation(count: int) -> None:
         hits += low <= median <= high
     # 95 % less three standard errors of the simulation; not everything is covered, either
     assert 0.95 - 3 * math.sqrt(0.95 * 0.05 / trials) <= hits / trials <= 0.995
-
-
-def test_relative_numbers_are_shares_of_the_median() -> None:
-    summary = summarize([90.0, 95.0, 100.0, 105.0, 110.0])
-    assert summary is not None
-    assert summary.relative_iqr == pytest.approx(0.10)
-    nothing = summarize([0.0])
-    assert nothing is not None
-    assert nothing.relative_iqr == 0.0
 
 
 def test_outliers_lie_three_iqr_above_the_median() -> None:

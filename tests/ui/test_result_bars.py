@@ -1,9 +1,7 @@
-from itertools import groupby
-
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QPoint
-from PySide6.QtGui import QFont, QHelpEvent
+from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from gpu_studio.model.page_model import Bar
@@ -80,11 +78,6 @@ def test_a_number_that_has_no_length_has_no_bar(bars, theme, value):
     assert pixels(shown, theme, "cpu", 0)
 
 
-def test_a_value_of_zero_is_still_seen(bars, theme):
-    assert pixels(bars(PAIR[0], bar("GT 1030", "gpu0", 0.0, "0 s")), theme, "gpu0", 1)
-    assert pixels(bars(bar("CPU", "cpu", 0.0, "0 s")), theme, "cpu", 0)
-
-
 def test_a_value_that_may_change_is_hatched(bars, theme):
     final, open_end = bars(PAIR[0]), bars(replace(PAIR[0], is_hatched=True))
     assert 0 < len(pixels(open_end, theme, "cpu", 0)) < len(pixels(final, theme, "cpu", 0))
@@ -108,14 +101,6 @@ def test_each_name_and_value_fits_into_the_least_width(bars):
     assert longer.minimumSizeHint().width() < 30 * metrics.height()
 
 
-def test_every_size_follows_the_font(bars):
-    small, large = bars(*PAIR), bars(*PAIR)
-    font = QFont(large.font())
-    font.setPointSizeF(2 * small.font().pointSizeF())
-    large.setFont(font)
-    assert large.heightForWidth(2000) == pytest.approx(2 * small.heightForWidth(2000), rel=0.1)
-
-
 def hover(widget, y):
     place = QPoint(5, y)
     event = QHelpEvent(QEvent.Type.ToolTip, place, widget.mapToGlobal(place))
@@ -127,24 +112,6 @@ def test_the_mouse_reads_each_row(bars):
     shown = bars(PAIR[0], replace(PAIR[1], tip="GT 1030 <b>: 2 ms of 40 samples"))
     assert hover(shown, row_of(shown, 0)) == "CPU: 8 ms"
     assert "&lt;b&gt;: 2 ms of 40 samples" in hover(shown, row_of(shown, 1))
-
-
-def test_no_row_is_between_two_rows_or_beyond_them(bars):
-    shown = bars(*PAIR)
-    seen = map(shown.bar_at, range(-shown.height(), 2 * shown.height()))
-    assert [bar for bar, _ in groupby(seen)] == [None, PAIR[0], None, PAIR[1], None]
-
-
-def test_no_bars_are_painted_without_a_complaint(bars):
-    empty = bars()
-    assert empty.bar_at(0) is None
-    assert empty.sizeHint().height() == 0
-
-
-def test_the_theme_changes_what_is_painted(bars, theme, settings):
-    shown = bars(PAIR[0], bar("GT 1030", "gpu0"))
-    settings.change(theme="dark" if not theme.is_dark else "light")
-    assert len(pixels(shown, theme, "track", 1)) > shown.width() / 2
 
 
 def test_an_interval_is_drawn_around_the_end_of_its_bar_and_a_verdict_is_spoken(bars, theme):

@@ -29,22 +29,6 @@ def test_an_export_that_has_no_place_is_refused_before_anything_runs(
     assert asked(engines) == []
 
 
-def test_an_export_that_cannot_be_written_fails(engines, type_in, tmp_path):
-    folder = tmp_path / "going"
-    folder.mkdir()
-
-    def script(_, request):
-        folder.rmdir()
-        return run_events(request)
-
-    engines.scripts[RunWorkload] = script
-    status, _, errors = type_in(
-        "matmul", "--size", "64", "--device", "cpu", "--save", str(folder / "out.csv")
-    )
-    assert status == 1
-    assert "cannot be written" in errors
-
-
 AMBER = "in doubt: "
 
 

@@ -1,8 +1,5 @@
 import json
 
-from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
-
 
 def test_finished_runs_are_kept_and_listed(engines, type_in, tmp_path):
     type_in("matmul", "--size", "64", "--transfers")
@@ -39,13 +36,6 @@ def test_results_from_another_pc_are_kept_as_recordings(type_in, tmp_path):
     assert len(errors.splitlines()) == 1
 
 
-def test_an_empty_history_says_where_it_would_be(type_in, tmp_path):
-    status, output, _ = type_in("history")
-    (line,) = output.splitlines()
-    assert status == 0
-    assert str(tmp_path / "history") in line
-
-
 def test_a_history_that_takes_nothing_is_reported_once(type_in, tmp_path):
     (tmp_path / "history").write_text("in the way")
     status, output, errors = type_in("matmul", "--size", "64,128")
@@ -54,14 +44,3 @@ def test_a_history_that_takes_nothing_is_reported_once(type_in, tmp_path):
     assert len(errors.splitlines()) == 1
     assert "history" in errors
     assert "memory" not in errors  # which ends with the command
-
-
-def test_a_failed_run_is_not_kept(engines, type_in, tmp_path):
-    failure = Failure(FailureKind.OUT_OF_MEMORY, "No room.")
-    engines.scripts[RunWorkload] = lambda _, request: [
-        RunFailed(run_id=request.run_id, failure=failure)
-    ]
-    status, _, errors = type_in("matmul", "--size", "64", "--device", "cpu")
-    assert (status, errors.count("\n")) == (1, 1)
-    assert all(fact in errors for fact in ("matmul", "64 × 64", "cpu", failure.message))
-    assert not (tmp_path / "history").exists()

@@ -158,17 +158,3 @@ def test_wrong_use_is_one_line_before_anything_runs(engines, type_in, arguments,
     assert (status, output, errors.count("\n")) == (2, "", 1)
     assert words in errors
     assert asked(engines) == []
-
-
-def test_a_recording_that_cannot_be_written_fails_after_the_results(type_in, tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("gpu_studio.cli.output.write_atomically", full)
-    path = tmp_path / "run.jsonl"
-    status, output, errors = type_in(*RUN, "--save", str(path))
-    assert status == 1
-    assert "2048" in output
-    assert str(path) in errors
-    assert "No space left" in errors
-    assert not path.exists()

@@ -3,21 +3,16 @@ import json
 import msgspec
 import pytest
 
-from gpu_studio.cli.answers import CommandEngine, Interrupt
 from gpu_studio.cli.command import DONE, DOUBTFUL
-from gpu_studio.cli.output import Progress
-from gpu_studio.cli.runs import BenchRuns
 from gpu_studio.core.benchmark import workloads
-from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.workloads import CONV2D
-from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload, WorkloadDescription
 from gpu_studio.core.parameter import parameters_of
 from tests.cli.bench.terminal import WORKLOADS, asked, conv2d, custom_kernel
 from tests.fakes.descriptions import described, described_with_cuda
-from tests.fakes.run_answers import run_events, started
+from tests.fakes.run_answers import run_events
 
 
 def test_what_is_asked_reaches_the_engine(engines, type_in):
@@ -115,43 +110,6 @@ def test_a_workload_that_cannot_run_here_says_what_would_make_it_run(engines, ty
     assert without_cuda.cuda_reason in errors
 
 
-def test_after_ctrl_c_nothing_else_begins(engines, capsys):
-    interrupt = Interrupt()
-
-    def script(_, request):
-        interrupt.is_asked = True
-        yield from run_events(request)
-
-    engines.scripts[RunWorkload] = script
-    work = CommandEngine(engines(EngineEnvironment()), interrupt, Progress())
-    runs = BenchRuns(work, described())
-    for dtypes in (("float32",), ("float16",)):
-        runs.make(
-            Plan(
-                workload="matmul",
-                sizes=(64, 128),
-                dtypes=dtypes,
-                devices=("cpu",),
-                settings={"budget_s": 1.0},
-            )
-        )
-    assert len(runs.runs) == 1
-    _, errors = capsys.readouterr()
-    assert errors.startswith("Stopped after ")
-    assert len(errors.splitlines()) == 1
-
-
-def test_a_run_that_cannot_begin_is_reported_in_its_workloads_sizes(engines, type_in):
-    failure = Failure(FailureKind.BAD_REQUEST, "No.")
-    engines.scripts[RunWorkload] = lambda _, request: [
-        RunFailed(run_id=request.run_id, failure=failure)
-    ]
-    _, _, errors = type_in("conv2d", "--size", "8", "--device", "cpu")
-    (line,) = errors.splitlines()
-    assert all(fact in line for fact in ("conv2d", "8 pictures", "float16", "cpu"))
-    assert line.endswith(failure.message)
-
-
 REFUSED = Failure(FailureKind.BAD_REQUEST, "It has no other memory.")
 SMALLEST_ON_CPU = ("matmul", "64 × 64", "float32", "cpu")
 
@@ -184,26 +142,6 @@ def test_what_no_device_could_do_has_failed(engines, type_in):
         RunFailed(run_id=request.run_id, failure=Failure(FailureKind.BAD_REQUEST, "No."))
     ]
     assert type_in("matmul", "--size", "64")[0] == 1
-
-
-@pytest.mark.parametrize(
-    ("kind", "has_begun"),
-    [(FailureKind.BAD_REQUEST, True), (FailureKind.OUT_OF_MEMORY, False)],
-)
-def test_a_run_that_goes_wrong_is_no_skipped_one(engines, type_in, kind, has_begun):
-    def script(_, request):
-        if request.device != "cpu":
-            return run_events(request)
-        failed = RunFailed(run_id=request.run_id, failure=failure)
-        return [*([started(request)] if has_begun else []), failed]
-
-    failure = Failure(kind, "It broke.")
-    engines.scripts[RunWorkload] = script
-    status, _, errors = type_in("matmul", "--size", "64")
-    assert status == 1
-    (line,) = errors.splitlines()
-    assert all(fact in line for fact in (*SMALLEST_ON_CPU, failure.message))
-    assert "skipped" not in line
 
 
 def test_the_list_has_sizes_options_and_where_they_run_and_starts_no_engine(engines, type_in):

@@ -6,10 +6,8 @@ import pytest
 
 from gpu_studio.core.benchmark.ceilings import (
     Ceilings,
-    MeasuredCeilings,
     believed_share,
     card_ceilings,
-    cpu_ceilings,
     is_this_normal,
     is_worth_a_line,
     share_of_ceiling,
@@ -54,25 +52,6 @@ def test_what_is_not_known_gives_no_share() -> None:
     assert half.limit is Limit.MEMORY
 
 
-def test_a_cpu_s_ceilings_are_what_was_measured_in_the_dtype() -> None:
-    measured = MeasuredCeilings(copy_bytes_per_s=2e10, matmul_flops={"float32": 1e11})
-    assert cpu_ceilings(measured, "float32") == Ceilings(
-        arithmetic_flops=1e11, memory_bytes_per_s=2e10
-    )
-    assert cpu_ceilings(measured, "float16").arithmetic_flops is None
-
-
-def test_a_card_s_ceilings_follow_from_its_facts() -> None:
-    peaks = peaks_of(GT_1030, None)
-    assert peaks == card_peaks("6.1", 3, 1.468e9, 64, 3.004e9)
-    assert peaks is not None
-    ceilings = card_ceilings(peaks, "float64", link=(3, 4))
-    assert ceilings.arithmetic_flops == pytest.approx(1.13e12 / 32, rel=0.01)
-    assert ceilings.memory_bytes_per_s == pytest.approx(48.06e9, rel=0.001)
-    assert ceilings.link_bytes_per_s == pytest.approx(3.94e9, rel=0.01)
-    assert card_ceilings(peaks, "float64").link_bytes_per_s is None
-
-
 def result(device: str = "cuda:0", share: float = 0.1, **changes: Any) -> RunFinished:
     found = finished_run(512, device).result
     assert found is not None
@@ -100,17 +79,6 @@ def test_a_peak_that_was_measured_on_a_busy_cpu_proves_nothing_normal() -> None:
     assert "normal" not in text
     # A card's peak is not measured.
     assert answer_text(result(share=0.94, other_processes=True)).endswith("normal.")
-
-
-def test_a_share_of_next_to_nothing_is_not_called_nothing() -> None:
-    small = result(share=0.0002)
-    assert share_text(small).replace("\u202f", " ") == "< 0.1 %"
-    assert answer_text(small).startswith("< 0.1 % of this card's peak arithmetic")
-    assert share_text(result(share=0.002)).replace("\u202f", " ") == "0.2 %"
-
-
-def test_nothing_is_reported_without_a_ceiling() -> None:
-    assert is_this_normal(changed(result(), share_of_ceiling=None)) == ""
 
 
 def test_more_than_memory_can_do_came_from_a_cache() -> None:
@@ -174,26 +142,6 @@ def test_a_low_share_has_its_likely_cause(changes: dict[str, Any], cause: str) -
     text = answer_text(result(**changes))
     assert ": low. " in text
     assert cause in text
-
-
-@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
-@pytest.mark.parametrize("disturbed", [{"other_processes": True}, {"throttled": True}])
-def test_next_to_no_work_is_reported_before_what_disturbed_it(
-    device: str, disturbed: dict[str, bool]
-) -> None:
-    text = answer_text(result(device, share=0.01, median_s=5e-6, **disturbed))
-    assert "A call of 5.00 µs is mostly overhead" in text
-    assert "asking" not in answer_text(result(device, share=0.01, **disturbed))
-
-
-def test_a_short_copy_is_slow_for_its_link_before_its_asking() -> None:
-    link: dict[str, Any] = {
-        "ceiling": "PCIe link, 15.8 GB/s",
-        "limit": Limit.LINK,
-        "median_s": 1e-5,
-    }
-    assert "pinned memory is not" in answer_text(result(**link), None)
-    assert "mostly overhead" in answer_text(result(**link, options={"memory": "pinned"}), None)
 
 
 def test_a_link_with_lanes_missing_is_reported_before_a_card_that_has_few() -> None:
@@ -308,15 +256,6 @@ def test_what_is_not_usual_for_a_card_stays_low(device: Device, dtype: str, tflo
     assert ": low. " in answer_text(share_of(device, dtype, tflops), device)
 
 
-def test_a_hot_laptop_is_not_normal_and_a_capped_card_is() -> None:
-    found = share_of(RTX_3080_LAPTOP, "float32", 10.0)
-    hot = changed(found, throttled=True, power_capped=True)
-    assert "slowed itself down" in answer_text(hot, RTX_3080_LAPTOP)
-    capped = result(share=0.4, power_capped=True)
-    assert ": normal here. The power limit" in answer_text(capped)
-    assert ": low. " in answer_text(result(share=0.4))
-
-
 def test_the_terminal_knows_a_card_by_pytorch_s_facts_or_by_its_name() -> None:
     found = share_of(GTX_1660_TI, "float16", 0.61)
     by_torch = TorchCard(
@@ -325,17 +264,6 @@ def test_the_terminal_knows_a_card_by_pytorch_s_facts_or_by_its_name() -> None:
     )  # fmt: skip
     assert ": normal here. Without tensor cores" in is_this_normal(found, by_torch)
     assert "mining card" in is_this_normal(share_of(CMP_90HX, "float32", 2.2))
-
-
-def test_a_slow_dtype_is_no_cause_where_memory_decides() -> None:
-    assert "no cause" in answer_text(
-        result(dtype="float16", ceiling="memory bandwidth, 48.1 GB/s", limit=Limit.MEMORY)
-    )
-
-
-def test_without_the_card_s_facts_what_was_measured_is_still_reported() -> None:
-    assert "slowed itself down" in answer_text(result(throttled=True), None)
-    assert "no cause" in answer_text(result(dtype="float16"), None)
 
 
 def test_a_cpu_s_own_causes() -> None:

@@ -65,15 +65,6 @@ def test_a_wrong_result_is_no_winner():
     assert trust_of_sides(sides(paced_device(verified=None))).tone is Tone.AMBER
 
 
-def test_what_a_device_did_not_measure_is_no_zero():
-    shown = sides(paced_device(), paced_device("other", 2.0, only=("launch",)))
-    first, *_, launch = [one for one in compared_works(shown) if one.key != "copy_in"][:7]
-    assert first.figures[1].rate is None
-    assert first.figures[1].words == "not measured"
-    assert first.shown(first.figures[1].rate) == "–"
-    assert launch.figures[1].sign == 1
-
-
 def test_the_heading_says_who_wins_how_often():
     mine = paced_device("NVIDIA GeForce GTX 1660 SUPER")
     slow = paced_device("NVIDIA GeForce GTX 1060", 0.5, only=("bandwidth", "launch"))
@@ -99,17 +90,6 @@ def test_a_run_alone_compares_its_cards_with_its_cpu():
     assert headline(alone, compared_works(alone)) == (
         "The Ryzen 7 5700G", "7 results.",
     )  # fmt: skip
-
-
-def test_what_one_side_wins_is_said_of_the_other_too():
-    cpu = paced_device("Ryzen 7 5700G", device="cpu")
-    card = paced_device("GTX 1060", 2.0)
-    slow = paced_device("GTX 1060", 0.5, only=("bandwidth",)).figures[0]
-    card = msgspec.structs.replace(card, figures=(slow, *card.figures[1:]))
-    shown = sides_of(standard_run(cpu, card))
-    heading, sentence = headline(shown, compared_works(shown))
-    assert heading == "The GTX 1060 beats the Ryzen 7 5700G in 6 of 7 and loses in 1"
-    assert sentence.startswith("Training step: ")
 
 
 def kept(name="GT 1030", *results, **changes):
@@ -213,16 +193,6 @@ def test_two_sides_never_have_one_name():
     assert all(name.strip() for name in names)
 
 
-def test_a_rate_and_its_interval_have_one_unit():
-    shown = sides(paced_device(), paced_device("tiny", 1e-9))
-    work = compared_works(shown)[0]
-    assert work.unit == "GB/s"
-    assert [work.shown(figure.rate) for figure in work.figures] == ["298", "0.000000298"]
-    for figure in work.figures:
-        low, high = figure.interval
-        assert low < figure.rate < high
-
-
 def test_below_the_table_stand_load_what_is_missing_and_the_versions():
     run = standard_run(standard_device(), standard_device("cuda:0"))
     cpu, card, versions = (line.replace("\u202f", " ") for line in facts_of(sides_of(run)))
@@ -246,14 +216,6 @@ def test_a_script_gets_every_figure_in_its_plain_unit():
     assert (other["pc"], other["ratio"]) == ("Lea's PC", pytest.approx(2.0))
     assert other["ci95_low"] < other["per_second"] < other["ci95_high"]
     assert (missing["per_second"], missing["compared"]) == (None, "not measured")
-
-
-def test_an_empty_operation_has_no_ceiling():
-    launch = STANDARD_1[6]
-    result = item_result(launch, share_of_ceiling=0.001, ceiling="peak arithmetic, 1 TFLOP/s")
-    figures = (StandardFigure(key=launch.key, result=result),)
-    (work,) = compared_works(sides_of(standard_run(standard_device(figures=figures))))
-    assert work.figures[0].share is None
 
 
 def test_no_identifier_is_shared(monkeypatch):

@@ -1,7 +1,6 @@
 import math
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,28 +73,6 @@ def test_the_true_crossing_lies_in_the_stated_range(
         pytest.fail("refining does not end")
 
 
-@given(st.floats(100, 2500), st.floats(1.0, 3.0))
-def test_without_noise_the_crossing_is_enclosed_within_the_tolerance(
-    crossing: float, slope: float
-) -> None:
-    """A steep curve without noise leaves ties only where the ratio is nearly one."""
-    curves = Curves(crossing, slope, [0.0])
-    measured = {size: curves.claim(size) for size in powers_of_two(64, 4096)}
-    while (size := next_size(dict(sorted(measured.items())))) is not None:
-        measured[size] = curves.claim(size)
-    (found,) = crossings_of(dict(sorted(measured.items())))
-    ties = 1.06 ** (2 / slope)  # as far apart as two ratios that are both called a tie
-    assert found.high / found.low <= 1.06**2 * ties
-    assert found.size == pytest.approx(crossing, rel=0.06)
-    assert len(measured) <= 7 + 10
-
-
-def test_a_tie_between_widens_the_crossing() -> None:
-    (crossing,) = crossings_of(exact({64: 0.5, 128: 1.0, 256: 2.0}))
-    assert (crossing.low, crossing.high) == (64, 256)
-    assert crossing.size == pytest.approx(128)
-
-
 def test_curves_may_cross_twice() -> None:
     crossings = crossings_of(exact({64: 0.5, 128: 2.0, 256: 0.5}))
     assert [(found.low, found.high, found.device_wins_above) for found in crossings] == [
@@ -135,13 +112,6 @@ def test_a_proposed_size_lies_between_and_fits_a_card(low: int, factor: int) -> 
         assert size % max(1, 2 ** math.floor(math.log2(low)) // 32) == 0
 
 
-def test_the_interval_of_a_ratio_is_what_both_intervals_allow() -> None:
-    cpu = result(64, 2.0, "cpu", ci95_s=(1.0, 3.0))
-    card = result(64, 1.0, "cuda:0", ci95_s=(0.5, 2.0))
-    found = claims_by_size([cpu, card], "cuda:0")[64]
-    assert (found.ratio, found.low, found.high) == (2.0, 0.5, 6.0)
-
-
 def test_only_sizes_of_both_count_and_the_latest_run_of_each() -> None:
     results = [
         result(64, 9.0, "cpu"), result(64, 1.0, "cuda:0"), result(64, 2.0, "cpu"),
@@ -158,20 +128,6 @@ def test_a_run_in_turns_is_compared_with_the_one_that_it_took_turns_with() -> No
         result(64, 9.0, "cpu", turns="b"),
     ]  # fmt: skip
     assert claims_by_size(results, "cuda:0")[64].ratio == 4.0
-
-
-def test_transfers_are_a_curve_of_their_own_beside_the_same_cpu() -> None:
-    results = [
-        result(64, 4.0, "cpu"), result(64, 1.0, "cuda:0"),
-        result(64, 8.0, "cuda:0", transfers=True),
-    ]  # fmt: skip
-    assert claims_by_size(results, "cuda:0")[64].ratio == 4.0
-    assert claims_by_size(results, "cuda:0", with_transfers=True)[64].ratio == 0.5
-
-
-def test_a_result_without_a_time_has_no_ratio() -> None:
-    nothing = msgspec.structs.replace(result(64, 1.0, "cuda:0"), median_s=0.0, ci95_s=(0.0, 0.0))
-    assert claims_by_size([result(64, 1.0, "cpu"), nothing], "cuda:0") == {}
 
 
 def test_a_wrong_result_between_two_winners_does_not_move_their_crossing() -> None:

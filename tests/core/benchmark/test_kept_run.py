@@ -196,13 +196,6 @@ def test_a_changed_byte_is_noticed(position: int, value: int) -> None:
     assert bytes(content) == WRITTEN or kept.is_unchecked, "the field of the checksum itself"
 
 
-def test_a_changed_digit_is_refused_by_its_name() -> None:
-    content = WRITTEN.replace(b'"budget_s":2.0', b'"budget_s":3.0')
-    assert content != WRITTEN
-    with pytest.raises(StudioError, match="damaged or changed"):
-        decode_header(content)
-
-
 def test_a_run_without_a_checksum_says_so_for_good() -> None:
     assert not decode_kept(WRITTEN).is_unchecked
     old = decode_kept(altered())
@@ -217,11 +210,6 @@ def test_texts_from_outside_are_one_line_without_control_characters() -> None:
     for text in (read.name, read.result.device_name, *read.result.details.findings):
         assert "<img onerror=alert(1)>" in text  # shown as it is, as plain text
         assert not {"\n", "\x1b", "\x00", "\u202e"} & set(text)
-
-
-def test_a_number_keeps_its_unit_on_its_line() -> None:
-    read = decode_kept(encode_kept(kept_run(findings=("1.5\u202fms",))))
-    assert read.result.details.findings == ("1.5\u202fms",)
 
 
 def test_a_name_is_short_and_one_line() -> None:

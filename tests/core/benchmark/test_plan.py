@@ -1,4 +1,3 @@
-import itertools
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -33,22 +32,6 @@ def on_the_cpu(*sizes: int) -> list[RunWorkload]:
         settings={"budget_s": 2.0},
     )
     return plan.requests()
-
-
-def test_devices_alternate_at_each_size() -> None:
-    plan = Plan(
-        workload="matmul",
-        sizes=(512, 1024),
-        dtypes=("float32", "float16"),
-        devices=("cpu", "cuda:0"),
-        settings={"budget_s": 1.5},
-    )
-    requests = plan.requests(first_number=7)
-    assert [(r.size, r.dtype, r.device) for r in requests] == list(
-        itertools.product([512, 1024], ["float32", "float16"], ["cpu", "cuda:0"])
-    )
-    assert [r.run_id for r in requests] == [f"run-{number}" for number in range(7, 15)]
-    assert {(r.workload, r.budget_s) for r in requests} == {("matmul", 1.5)}
 
 
 def test_the_time_left_counts_what_runs_and_what_waits() -> None:
@@ -229,20 +212,6 @@ def test_the_ends_of_a_crossing_are_measured_until_two_in_a_row_agree() -> None:
     assert times[crossing.high] >= 2
 
 
-def test_a_size_that_does_not_fit_keeps_no_other_crossover_from_being_found() -> None:
-    def time_s(request: RunWorkload) -> float | None:
-        """Return times that cross between 64 and 256, where nothing else fits, and at 1000."""
-        if request.device == "cpu":
-            return 1.0
-        if 64 < request.size < 256:
-            return None
-        return 0.5 if request.size in (64, *range(1000, 5000)) else 2.0
-
-    _, results = play(sweep("cpu", "cuda:0", sizes=[64, 256, 512, 1024]), time_s)
-    last = crossings_of(claims_by_size(results, "cuda:0"))[-1]
-    assert last.low < 1000 <= last.high < 1.06 * last.low
-
-
 def test_noise_cannot_keep_a_sweep_going() -> None:
     def time_s(request: RunWorkload) -> float:
         """Return times that cross between any two neighbours of the grid."""
@@ -253,28 +222,6 @@ def test_noise_cannot_keep_a_sweep_going() -> None:
     sizes = powers_of_two(1 << 4, 1 << 14)
     asked, _ = play(sweep("cpu", "cuda:0", sizes=sizes), time_s)
     assert len(asked) <= 2 * len(sizes) + 2 * len(sizes) * 4
-
-
-def test_results_of_other_plans_do_no_harm() -> None:
-    plan = sweep("cpu", "cuda:0", sizes=[64, 4096])
-    strange = [
-        finished(
-            RunWorkload(run_id="other", workload="m", device=d, size=s, dtype="float32"), (t,) * 20
-        )
-        for d, s, t in (
-            ("cpu", 64, 1.0),
-            ("cuda:0", 64, 9.0),
-            ("cpu", 99, 9.0),
-            ("cuda:0", 99, 1.0),
-        )
-    ]
-    plan.requests()
-    assert plan.next_requests(strange, 5) == []
-
-
-def test_a_plan_that_is_no_sweep_has_nothing_to_add() -> None:
-    plan = sweep("cpu", "cuda:0").plan
-    assert plan.next_requests([], 1) == []
 
 
 @pytest.mark.parametrize(
@@ -315,14 +262,6 @@ def test_with_drawn_noise_the_true_crossing_is_enclosed_nineteen_times_in_twenty
     assert enclosed >= 380
     assert len(widths) >= expected
     assert sorted(widths)[200] < width
-
-
-@given(
-    st.lists(st.integers(1, LARGEST_SIZE), min_size=1, max_size=MOST_SIZES, unique=True),
-    st.sampled_from([",", " ", ", ", ";", " ; ", "\n"]),
-)
-def test_what_is_written_is_read_in_its_order(sizes: list[int], separator: str) -> None:
-    assert parse_sizes(separator.join(map(str, sizes))) == sizes
 
 
 @given(st.text(max_size=60))

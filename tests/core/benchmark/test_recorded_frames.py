@@ -5,7 +5,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from gpu_studio.core import packed_frame
 from gpu_studio.core.benchmark import recorded_run
 from gpu_studio.core.benchmark.recorded_run import RecordedRun
 from gpu_studio.core.benchmark.recording import decode_recording
@@ -13,10 +12,10 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.message import Message
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.core.packed_frame import MOST_FRAMES_OF_RUN, PackedFrame, unpack_rows
-from gpu_studio.core.protocol import encode, encode_all
-from gpu_studio.core.race.side import RaceSide, RaceTrack, kept_frames
-from tests.core.race.racing import CARD, CPU, over, samples
+from gpu_studio.core.packed_frame import MOST_FRAMES_OF_RUN, PackedFrame
+from gpu_studio.core.protocol import encode_all
+from gpu_studio.core.race.side import RaceTrack
+from tests.core.race.racing import CARD, samples
 from tests.core.race.racing import request as race_request
 from tests.core.race.racing import result as race_result
 from tests.fakes.hostile_files import SIDE, race_recording
@@ -56,10 +55,6 @@ def test_frames_are_read_in_their_order() -> None:
     assert run.result is not None
 
 
-def test_a_frame_without_its_picture_is_left_out() -> None:
-    assert frames_of(read(OPENED, ready(picture=None))) == [OPENED]
-
-
 @pytest.mark.parametrize(
     "frames",
     [
@@ -81,13 +76,6 @@ def test_anything_else_is_refused_in_a_sentence(frames: list[Message]) -> None:
     with pytest.raises(StudioError) as caught:
         read(*frames)
     assert str(caught.value).endswith(".")
-
-
-def test_a_picture_that_is_no_base64_is_refused() -> None:
-    line = encode(ready()).replace(b'"picture":"', b'"picture":"!')
-    content = encode_all([recording_header(), BEGIN, OPENED]) + line + encode_all(REST)
-    with pytest.raises(StudioError):
-        decode_recording(content, "theirs.jsonl")
 
 
 def test_there_are_never_more_frames_than_can_be_read_soon(
@@ -125,39 +113,3 @@ def test_a_thousand_frames_of_one_color_cost_no_more_than_their_file() -> None:
     for track in tracks:
         assert len(track.frames) == MOST_FRAMES_OF_RUN
         assert (track.frames[0].steps, track.frames[-1].steps) == (0, 200)
-
-
-def test_a_frame_is_unpacked_when_it_is_shown_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    recording = decode_recording(
-        race_recording(
-            [PackedFrame.of(np.full((2, 2, 3), n, np.uint8)).packed for n in range(40)], side=2
-        ),
-        "theirs.jsonl",
-    )
-    unpacked: list[bytes] = []
-
-    def noted(packed: bytes, width: int, height: int) -> bytes | None:
-        unpacked.append(packed)
-        return unpack_rows(packed, width, height)
-
-    monkeypatch.setattr(packed_frame, "unpack_rows", noted)
-    tracks = [RaceTrack(run.events) for run in recording.runs]
-    assert not unpacked
-    for _ in range(60):  # in a second of the screen
-        shown = [track.picture_at(1.0).rows for track in tracks]
-    assert len(unpacked) == 1, "both contestants show the same one"
-    assert set(shown[0]) == {19}
-
-
-def test_the_frames_of_a_track_that_came_from_a_recording_are_recorded_as_they_are() -> None:
-    recording = decode_recording(
-        race_recording(
-            [PackedFrame.of(np.full((2, 2, 3), n, np.uint8)).packed for n in range(4)], side=2
-        ),
-        "theirs.jsonl",
-    )
-    side = RaceSide("CPU", over(CPU, 0.01), RaceTrack(recording.runs[0].events))
-    (kept,) = kept_frames([side]).values()
-    assert [one.picture for one in kept[1:]] == [
-        one.picture for one in recording.runs[0].events if isinstance(one, FrameReady)
-    ]

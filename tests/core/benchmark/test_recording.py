@@ -1,4 +1,3 @@
-import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_studio.core.benchmark import recorded_run
-from gpu_studio.core.benchmark import recording as recording_module
-from gpu_studio.core.benchmark.history import LARGEST_FILE_BYTES
-from gpu_studio.core.benchmark.kept_run import LONGEST_NAME
 from gpu_studio.core.benchmark.recording import (
     Recording,
     decode_recording,
@@ -25,7 +20,6 @@ from gpu_studio.core.messages.pitfall_messages import PitfallDescription
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunFinished,
-    RunPhaseChanged,
     RunStarted,
     RunStopped,
     RunTimes,
@@ -33,10 +27,9 @@ from gpu_studio.core.messages.run_messages import (
     WorkloadDescription,
 )
 from gpu_studio.core.protocol import encode, encode_all
-from gpu_studio.engine.recorded_engine import RecordedEngine
 from tests.fakes.descriptions import elementwise, matmul
 from tests.fakes.recording_header import recording_header
-from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
+from tests.fakes.run_answers import run_events, samples_of
 
 HEADER = recording_header(pc="Ryzen 7 5700G, Linux")
 REQUEST = RunWorkload(
@@ -74,13 +67,6 @@ def test_a_recording_has_its_runs_with_all_their_samples(tmp_path: Path) -> None
     assert (card.device_name, cpu.device_name) == ("NVIDIA GeForce GT 1030", "Ryzen 7 5700G")
     assert found.spent_s == 4.0
     assert found.label == HEADER.title
-
-
-def test_a_recording_reports_which_runs_were_sustained(tmp_path: Path) -> None:
-    path = tmp_path / "theirs.jsonl"
-    asked = msgspec.structs.replace(REQUEST, sustained=True)
-    path.write_bytes(encode_all([HEADER, *run_events(asked), *other_run()]))
-    assert [run.request.sustained for run in read_recording(path).runs] == [True, False]
 
 
 def test_no_code_of_a_file_is_shown() -> None:
@@ -130,12 +116,6 @@ def test_a_run_that_was_cut_off_keeps_its_samples(cut: int) -> None:
     assert isinstance(part.events[-1], RunFailed)
     assert "ends in the middle" in part.events[-1].failure.message
     assert "Its end is missing" in " ".join(recording_sentences(found))
-
-
-def test_a_run_without_its_end_is_cut_off_at_the_end_of_a_line_as_well() -> None:
-    found = decoded(HEADER, *EVENTS[:-1])
-    assert found.is_cut_off
-    assert len(found.runs[0].samples_s) == 40
 
 
 @pytest.mark.parametrize(
@@ -285,42 +265,6 @@ def test_an_engines_description_is_shown_without_what_no_replay_needs() -> None:
     assert (shown.snippet, shown.pitfalls, shown.cards) == ("", (), ())
 
 
-def test_what_would_not_end_or_fit_is_not_read(tmp_path: Path) -> None:
-    path = tmp_path / "large.jsonl"
-    with path.open("wb") as file:
-        file.truncate(1 << 30)
-    with pytest.raises(StudioError, match=f"larger than {LARGEST_FILE_BYTES >> 20} MiB"):
-        read_recording(path)
-    with pytest.raises(StudioError, match="does not exist"):
-        read_recording(tmp_path / "absent.jsonl")
-    with pytest.raises(StudioError, match="not an ordinary file"):
-        read_recording(tmp_path)
-
-
-def test_more_runs_than_a_window_can_show_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorded_run, "_MOST_RUNS", 1)
-    assert decode_recording(GOOD, "a.jsonl").runs
-    assert "more than 1 runs" in refusal(encode_all([HEADER, *EVENTS, *other_run()]))
-
-
-def test_the_words_of_a_run_stand_in_one_short_line() -> None:
-    phase = RunPhaseChanged(run_id="run-1", phase="tim\ning" + "x" * 500)
-    failure = Failure(FailureKind.INTERNAL, "No\x1b[2J\nmore" + "x" * 500)
-    (run,) = decoded(HEADER, EVENTS[0], phase, RunFailed(run_id="run-1", failure=failure)).runs
-    _, shown, end = run.events
-    assert isinstance(shown, RunPhaseChanged)
-    assert isinstance(end, RunFailed)
-    for text, begin in ((shown.phase, "tim ing"), (end.failure.message, "No [2J more")):
-        assert text.startswith(begin)
-        assert len(text) <= LONGEST_NAME
-
-
-def test_a_line_that_is_too_long_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording_module, "_LONGEST_LINE_BYTES", 2000)
-    long = lines_with(3, b'{"type":"run_phase_changed","phase":"' + b"x" * 2000 + b'"}')
-    assert "its line 3 is longer than" in refusal(long)
-
-
 def test_reading_stops_at_the_next_line_once_it_is_over(tmp_path: Path) -> None:
     path = tmp_path / "theirs.jsonl"
     path.write_bytes(GOOD)
@@ -364,13 +308,6 @@ def test_what_a_recording_is_in_words() -> None:
     assert unsaid.startswith("Recorded at an unknown time on NVIDIA GeForce GT 1030 (unknown ")
 
 
-def test_a_batch_beside_a_run_is_refused() -> None:
-    assert "did not begin" in refusal(encode_all([HEADER, batch(REQUEST, (1.0,), 1.0)]))
-    assert "did not begin" in refusal(
-        encode_all([HEADER, started(REQUEST), finished(REQUEST, (1.0,), run_id="another")])
-    )
-
-
 # A sustained run as this program wrote it before its messages shared their parameters: the start
 # does not tell ``sustained``, and the fields stand in another order.
 OLD_LINES = (
@@ -408,25 +345,3 @@ def test_the_lines_of_an_older_version_are_read() -> None:
     assert run.result is not None
     assert run.result.parameters == asked.parameters
     assert (run.result.median_s, run.result.conditions.cpu_threads) == (0.25, 8)
-
-
-def test_an_older_recording_is_replayed_for_the_run_that_it_has() -> None:
-    recording = decode_recording(OLD_LINES, "old.jsonl")
-    wanted = msgspec.structs.replace(recording.runs[0].request, run_id="run-9")
-    with contextlib.closing(RecordedEngine(recording, speed=1e9)) as engine:
-        last = list(engine.run(wanted))[-1]
-    assert isinstance(last, RunFinished)
-    assert (last.run_id, last.sustained) == ("run-9", True)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"workload": "other"}, {"device": "cuda:1"}, {"size": 65}, {"dtype": "float16"},
-        {"cache": "cold"}, {"transfers": True},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_result_with_other_parameters_than_its_start_is_refused(change: dict[str, Any]) -> None:
-    end = msgspec.structs.replace(EVENTS[-1], **change)
-    assert "another run" in refusal(encode_all([HEADER, *EVENTS[:-1], end]))

@@ -89,13 +89,6 @@ def test_without_a_card_the_processor_is_the_device() -> None:
     assert found.label == "Ryzen 7 5700G, 2026-01-02 03:04"
 
 
-def test_a_simulated_card_is_reported_in_the_label() -> None:
-    content = written(
-        run_with(*run_events(REQUEST)), pc=msgspec.structs.replace(PC, is_simulated=True)
-    )
-    assert decode_recording(content, "a.jsonl").label.startswith("simulated card: GT 1030")
-
-
 @pytest.mark.parametrize(
     ("end", "kind"),
     [

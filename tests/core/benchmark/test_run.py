@@ -86,15 +86,6 @@ def test_progress_is_the_share_of_the_calls_where_a_number_is_asked_for() -> Non
     assert 0.0 < run.progress < 1.0
 
 
-def test_the_summary_grows_with_the_samples() -> None:
-    run = timing()
-    assert run.summary is not None
-    assert run.summary.median_s == 2.0
-    assert run.summary is run.summary
-    run.apply(batch(REQUEST, (10.0, 11.0), spent_s=1.0))
-    assert run.summary.median_s == 3.0
-
-
 def test_the_interval_is_the_results_and_none_while_samples_come() -> None:
     run = timing()
     assert run.interval_s is None
@@ -108,14 +99,6 @@ def test_the_interval_is_the_results_and_none_while_samples_come() -> None:
     done.apply(batch(REQUEST, (1.0, 2.0, 3.0), spent_s=0.5))
     done.apply(finished(REQUEST, samples_of(REQUEST), ci95_s=(1.25, 2.75)))
     assert done.interval_s == (1.25, 2.75)
-
-
-def test_outliers_are_counted_and_kept() -> None:
-    run = begun()
-    assert run.outliers == 0
-    run.apply(batch(REQUEST, (1.0, 1.1, 0.9, 1.0, 50.0), spent_s=1.0))
-    assert run.outliers == 1
-    assert len(run.series) == 5
 
 
 @pytest.mark.parametrize(

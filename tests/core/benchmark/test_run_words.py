@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from gpu_studio.core.benchmark.options import option_words, value_words
+from gpu_studio.core.benchmark.options import value_words
 from gpu_studio.core.benchmark.run import (
     Run,
     describe_run,
@@ -71,12 +71,6 @@ def test_fewer_than_six_samples_have_a_range_and_no_interval_of_95_percent() -> 
         run.apply(RunStopped(run_id="1", samples=count))
         assert ("95 %" in words(run)) is is_interval
         assert ("all between 500 ms and" in words(run)) is not is_interval
-
-
-def test_a_run_under_way_has_no_interval_yet() -> None:
-    run = begun()
-    run.apply(batch(REQUEST, (0.5, 0.7), spent_s=0.5, calls=1))
-    assert "600 ms per call (median) so far." in words(run)
 
 
 def test_doubts_stand_before_the_facts() -> None:
@@ -183,8 +177,3 @@ def test_the_longest_part_is_reported_in_words(parts_s: dict[str, float], senten
 )
 def test_a_value_has_no_identifiers(value: str, words: str) -> None:
     assert value_words(value) == words
-
-
-def test_options_keep_the_order_of_their_workload() -> None:
-    options = {"way": "batch_by_batch", "amp_dtype": "float16", "data_set": "10000x100"}
-    assert option_words(options) == ["batch by batch", "AMP in float16", "data set 10,000 × 100"]

@@ -15,7 +15,6 @@ from gpu_studio.core.benchmark.standard import (
 )
 from gpu_studio.core.benchmark.standard_record import (
     SCHEMA,
-    StandardFigure,
     StandardRun,
     decode_standard,
     encode_standard,
@@ -149,14 +148,3 @@ def changed(run: StandardRun, path: str, value: Any) -> bytes:
 def test_a_record_that_contradicts_itself_is_refused(path: str, value: Any, reason: str) -> None:
     with pytest.raises(StudioError, match=reason):
         decode_standard(changed(standard_run(), path, value))
-
-
-def test_the_cpu_has_no_copies_to_a_card() -> None:
-    copies = standard_device("cuda:0").figures[-1:]
-    with pytest.raises(StudioError, match="another device"):
-        decode_standard(encode_standard(standard_run(standard_device(figures=copies))))
-
-
-def test_a_stopped_run_is_a_record_too() -> None:
-    only = standard_device(figures=(StandardFigure(key="launch", skipped="Stopped."),), load=None)
-    assert decode_standard(encode_standard(standard_run(only))).devices == (only,)

@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -8,7 +6,6 @@ from gpu_studio.core.benchmark.trust import doubts_of, facts_of, trust_of, trust
 from gpu_studio.core.messages.run_messages import OtherLoad, RunFinished, RunWorkload
 from gpu_studio.core.notice import Tone
 from tests.fakes.run_answers import finished, samples_of
-from tests.patience import PATIENCE_S
 
 
 def result(size: int = 512, device: str = "cpu", **changes: Any) -> RunFinished:
@@ -113,22 +110,3 @@ def test_several_results_show_the_worst_doubt_and_how_many_more() -> None:
     wrong = trust_of([("CPU", busy), ("GT 1030", result(verified=False))])
     assert (wrong.sentence[:12], wrong.tone) == ("Wrong result", Tone.FAILURE)
     assert trust_of([("CPU", result())]).sentence == "Results checked"
-
-
-_UNSTEADY = """
-import sys
-from gpu_studio.core.benchmark.sustained import unsteadiness
-print(unsteadiness([1.0, 1.0, 2.0, 2.0]))
-print(unsteadiness([1.0, 3.0, 2.0, 2.0, 3.0, 1.0]))
-print("numpy.ma" in sys.modules)
-"""
-
-
-def test_the_halves_are_compared_by_medians_without_numpy_s_masked_arrays():
-    ended = subprocess.run(
-        [sys.executable, "-X", "utf8", "-c", _UNSTEADY], capture_output=True, text=True,
-        encoding="utf-8", timeout=PATIENCE_S, check=True,
-    )  # fmt: skip
-    changed, steady, has_masked = ended.stdout.splitlines()
-    assert "100\u202f%" in changed
-    assert (steady, has_masked) == ("", "False")

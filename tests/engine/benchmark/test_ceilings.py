@@ -10,7 +10,6 @@ from gpu_studio.engine.benchmark import ceilings
 from gpu_studio.engine.benchmark.ceilings import (
     UndisturbedRate,
     ceilings_of,
-    measure_cpu,
     measured_ceilings,
 )
 from gpu_studio.engine.workloads.case import Case, make_case
@@ -55,31 +54,6 @@ def test_a_result_says_its_share_of_what_the_cpu_can_do():
     assert result.reached.ceiling.replace("\u202f", " ") == "peak arithmetic, 300 GFLOP/s"
 
 
-def test_a_copy_counts_what_is_read_and_what_is_written(monkeypatch: pytest.MonkeyPatch):
-    copied = []
-
-    def fastest_s(call: object) -> float:
-        copied.append(call.args[0].nbytes)
-        return 0.5
-
-    monkeypatch.setattr(ceilings, "_fastest_s", fastest_s)
-    monkeypatch.setattr(ceilings, "last_level_bytes", lambda: 1 << 20)
-    assert ceilings._measure_copy() == 2 * (64 << 20) / 0.5
-    assert copied == [64 << 20]
-    memory = SimpleNamespace(available=100 << 20)
-    monkeypatch.setattr(ceilings.psutil, "virtual_memory", lambda: memory)
-    assert ceilings._measure_copy() is None
-
-
-def test_products_grow_until_they_are_long_and_the_best_rate_counts(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    seconds = iter([1e-3, 4e-3, 0.1])  # 34, 67 and 21 GFLOP/s
-    monkeypatch.setattr(ceilings, "_fastest_s", lambda call: next(seconds))
-    assert ceilings._measure_product(torch.float32) == 2 * 512**3 / 4e-3
-    assert next(seconds, None) is None
-
-
 @pytest.mark.parametrize(
     ("busy", "rate"),
     [
@@ -120,10 +94,6 @@ def test_what_fits_no_cache_disproves_a_ceiling_that_it_beats(
     result = ask(run_request(size=512))[-1]
     assert isinstance(result, RunFinished)
     assert (result.reached is not None) is is_cached
-
-
-def test_the_cpu_is_not_measured_for_a_card():
-    assert measure_cpu(CARD, Matmul().work(CARD), "float32") is None
 
 
 def test_a_cards_ceilings_follow_from_what_the_driver_reports(monkeypatch: pytest.MonkeyPatch):
@@ -212,15 +182,3 @@ def test_a_result_says_what_it_was_computed_in(
     rate = 1e6 * getattr(torch, computed_in).itemsize
     operations = TrainStep().work(make_case(TrainStep.description, CPU, 8)).operations
     assert result.reached.share == pytest.approx(operations / rate / result.median_s, rel=0.01)
-
-
-@pytest.mark.parametrize(("workload", "operands"), [(Elementwise(), 3), (Matmul(), 2)])
-def test_what_crosses_the_link_is_counted_with_transfers_to_a_card_alone(
-    workload: object, operands: int
-):
-    transferring = Case(device=torch.device("cuda", 0), size=10, transfers=True)
-    assert workload.work(transferring).link_bytes == operands * 100 * 4
-    assert workload.work(transferring).host_bytes == (operands + 1) * 100 * 4
-    for other in (transferring.on(CPU), Case(device=transferring.device, size=10)):
-        assert workload.work(other).link_bytes == 0
-        assert workload.work(other).host_bytes == 0

@@ -7,7 +7,6 @@ import torch
 
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, SamplesMeasured
-from gpu_studio.engine.accelerators.cpu import Cpu
 from gpu_studio.engine.accelerators.cuda import Cuda
 from gpu_studio.engine.benchmark import admission, cold_cache
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes, last_level_bytes
@@ -28,12 +27,6 @@ def test_the_last_caches_are_those_of_the_highest_level_each_once(tmp_path: Path
         list_cache(tmp_path, cpu, 0, 1, "48K", str(cpu))
         list_cache(tmp_path, cpu, 3, 3, "32M", "0-1" if cpu < 2 else "2-3")
     assert last_level_bytes.__wrapped__(tmp_path) == 64 << 20
-
-
-def test_a_cache_of_unknown_size_is_not_invented(tmp_path: Path):
-    assert last_level_bytes.__wrapped__(tmp_path) is None
-    list_cache(tmp_path, 0, 0, 1, "much", "0")
-    assert last_level_bytes.__wrapped__(tmp_path) is None
 
 
 def test_what_is_written_is_twice_the_cache(monkeypatch: pytest.MonkeyPatch):
@@ -132,15 +125,6 @@ def test_the_launches_of_many_kernels_are_not_timed(
         assert wall_s >= kernels * asking_s
     # The head start is that of the call, and not the one of the unknown first call.
     assert wall_s < 3 * kernels * asking_s + 2e-3
-
-
-def test_on_the_cpu_nothing_idles_and_the_call_is_the_call(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(Cpu, "idle", lambda *arguments: pytest.fail("a CPU has no queue"))
-    monkeypatch.setattr(cold_cache, "last_level_bytes", lambda: 1 << 10)
-    timed = []
-    inner = SimpleNamespace(time=lambda call, calls: (timed.append(call), (0.5, 0.5))[1])
-    ColdStopwatch(inner, CPU).time(timed.clear, 1)
-    assert timed == [timed.clear]
 
 
 def test_a_run_with_a_cold_cache_times_one_call_a_sample(monkeypatch: pytest.MonkeyPatch):

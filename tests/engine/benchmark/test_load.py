@@ -99,21 +99,9 @@ def test_our_own_work_is_never_read_as_that_of_others(now_s):
     assert of_others(device, GAME, GAME) is not None
 
 
-def test_a_check_of_results_is_our_own_work_too(now_s):
-    device = DeviceLoad()
-    device.end_check()
-    assert of_others(device) is None
-
-
 def test_runs_without_a_pause_keep_the_reading_before_the_first(now_s):
     device = DeviceLoad()
     assert of_others(device, GAME, GAME) is not None
     device.begin()
     device.end()
     assert of_others(device) == OtherLoad(percent=97.0, program="game.exe")
-
-
-def test_a_long_name_fits_into_a_message():
-    found = DeviceLoad().of_others(Sensor(GAME, GAME, program="x" * 5000), "GPU-1", Stop())
-    assert found is not None
-    assert len(found.program) == 100

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from gpu_studio.core.messages.run_messages import RunFinished, RunPhaseChanged, RunStopped
+from gpu_studio.core.messages.run_messages import RunFinished, RunPhaseChanged
 from gpu_studio.engine.benchmark import naive, naive_script, run
 from gpu_studio.engine.benchmark.naive import explain, time_naively
 from gpu_studio.engine.benchmark.naive_script import (
@@ -14,7 +14,6 @@ from gpu_studio.engine.benchmark.naive_script import (
 )
 from gpu_studio.engine.workloads.call import FunctionCall
 from gpu_studio.engine.workloads.case import Case, make_case
-from gpu_studio.engine.workloads.conv2d import Conv2dCall
 from gpu_studio.engine.workloads.registry import find_workload
 from tests.engine.answers import ask, only, run_request
 
@@ -46,20 +45,6 @@ def test_cuda_the_set_up_and_the_first_call_are_inside_and_the_wait_is_not(
     monkeypatch.setattr(torch, "empty", lambda *args, device: passing(8.0))
     assert time_in_this_process(Slow(), CARD) == NaiveStopwatch(8.0, 9.0, 9.25, 13.25)
     assert Noting.closed == 1
-
-
-def test_the_first_call_of_a_convolution_is_its_first(monkeypatch: pytest.MonkeyPatch):
-    workload, log = find_workload("conv2d"), []
-    forward = Conv2dCall.__call__
-
-    def noted(call: Conv2dCall) -> object:
-        log.append("called")
-        return forward(call)
-
-    monkeypatch.setattr(Conv2dCall, "__call__", noted)
-    case = make_case(workload.description, torch.device("cpu"), 1)
-    time_in_this_process(workload, case)
-    assert log == ["called"]
 
 
 def test_it_is_measured_in_a_process_that_has_done_nothing_else(monkeypatch: pytest.MonkeyPatch):
@@ -101,15 +86,6 @@ def test_a_stop_ends_the_fresh_process(monkeypatch: pytest.MonkeyPatch):
     assert "without an answer" in answer.failure
 
 
-def test_a_stopped_run_takes_no_samples(monkeypatch: pytest.MonkeyPatch):
-    def stopping(name: str, case: Case, stop: threading.Event) -> NaiveAnswer:
-        stop.set()
-        return NaiveAnswer(failure="it was ended")
-
-    monkeypatch.setattr(run, "time_naively", stopping)
-    assert isinstance(ask(run_request(naive=True))[-1], RunStopped)
-
-
 def test_the_difference_is_explained_from_the_measurement():
     received = explain(NaiveStopwatch(0.5e-3, 1.5e-3, 2e-3, 9.5e-3), 4e-3, CARD)
     assert (received.printed_s, received.finished_s) == (2e-3, 9.5e-3)
@@ -120,13 +96,6 @@ def test_the_difference_is_explained_from_the_measurement():
         "7.50 ms later",
     ):  # fmt: skip
         assert words in sentence
-
-
-def test_the_cpu_is_not_waited_for():
-    sentence = explain(NaiveStopwatch(0.0, 1e-3, 2e-3, 2e-3), 1e-4, CPU).sentence
-    assert "2.00 ms, 20.0 × the median of 100 µs" in sentence.replace("\u202f", " ")
-    assert "CUDA" not in sentence
-    assert "card" not in sentence
 
 
 def test_a_number_that_is_right_by_chance_is_said_to_be():

@@ -8,15 +8,14 @@ import pytest
 
 from gpu_studio.core.benchmark import sustained
 from gpu_studio.core.benchmark.sustained import unsteadiness
-from gpu_studio.core.benchmark.trust import doubts_of
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages import run_messages
-from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunHeat
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.engine import sensor
 from gpu_studio.engine.benchmark import load, rounds, run
 from gpu_studio.engine.benchmark.load import load_of
-from gpu_studio.engine.sensor import CardWatch, HeatLog
+from gpu_studio.engine.sensor import HeatLog
 from tests.engine.answers import ask, run_request
 
 _TICK_S = time.get_clock_info("monotonic").resolution  # 16 ms on Windows
@@ -109,22 +108,6 @@ def test_a_clock_that_stays_or_is_not_reported_is_not(clocks_mhz: list[float]):
     assert unsteadiness([1.0] * 40, clocks_mhz) == ""
 
 
-def test_the_clock_is_that_of_the_timed_part():
-    readings = iter([Telemetry(sm_clock_mhz=900.0), Telemetry(sm_clock_mhz=1500.0), Telemetry()])
-    sensor = SimpleNamespace(read=lambda _card, _wanted: next(readings), processes=lambda _card: ())
-    watch = CardWatch(sensor, "GPU-0")
-    watch.clock_mhz()  # while it warms up
-    watch.poll()
-    watch.poll()
-    assert watch.clocks_mhz == [1500.0]
-
-
-def test_the_doubt_is_in_the_stamp(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sustained, "unsteadiness", lambda samples_s, clocks: "it still moves")
-    assert "not steady" in [doubt.word for doubt in doubts_of(finished(sustained=True))]
-    assert "not steady" not in [doubt.word for doubt in doubts_of(finished())]
-
-
 def test_a_result_says_how_long_the_device_had_worked(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(load, "_loads", {})
     monkeypatch.setattr(load, "_LONGEST_PAUSE_S", 3600.0)
@@ -200,12 +183,6 @@ def test_the_first_seconds_and_the_second_half_of_a_load_are_read_apart():
     assert (heat.highest_power_w, heat.was_throttled) == (30.0, True)
 
 
-def test_a_card_that_reports_nothing_has_no_heat():
-    log = HeatLog(lambda: None)
-    log.poll(0.1)
-    assert log.heat(20.0, throttled=None) == RunHeat()
-
-
 def test_the_speed_that_held_is_beside_that_of_the_first_seconds():
     boosted, warm = [0.010] * 350, [0.012] * 1100
     held = sustained.held_speed(boosted + warm, 2)
@@ -223,11 +200,6 @@ def test_the_interval_of_a_load_is_that_of_both_of_its_parts():
     low, high = held.ratio_ci95
     assert low < held.first_s / held.steady_s < high
     assert high - low > 0.001
-
-
-@pytest.mark.parametrize("samples_s", [[], [30.0]])
-def test_fewer_than_two_samples_do_not_show_whether_a_speed_held(samples_s: list[float]):
-    assert sustained.held_speed(samples_s, 1) is None
 
 
 def test_a_call_that_the_time_has_no_room_for_is_refused_before_it_is_made():

@@ -6,7 +6,6 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-import torch
 
 from gpu_studio.engine.benchmark import timing
 from gpu_studio.engine.benchmark.timing import (
@@ -22,7 +21,6 @@ from gpu_studio.engine.stopwatch import CpuStopwatch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CPU = torch.device("cpu")
 # The program's own; other tests shorten it.
 _WARM_UP_S, _WARM_AGAIN_S = timing.WARM_UP_S, timing._WARM_AGAIN_S
 
@@ -72,30 +70,6 @@ def test_a_batch_lasts_at_least_two_milliseconds(clock: Clock, call_s: float):
     assert 2e-3 <= calls * call_s <= 6e-3
 
 
-def test_interruptions_do_not_decide_the_batch(clock: Clock):
-    call = clock.call_taking(1e-4)
-    interrupted = iter([5e-3] * 4)
-
-    class Interrupted:
-        def time(self, call: Call, calls: int) -> tuple[float, float]:
-            batch_s, wall_s = CpuStopwatch().time(call, calls)
-            delay_s = next(interrupted, 0.0)
-            return batch_s + delay_s, wall_s + delay_s
-
-    assert choose_calls(Interrupted(), call, 1e-4, never) >= 20
-
-
-def test_one_interruption_of_the_warm_up_is_not_the_expected_time(clock: Clock):
-    call = clock.call_taking(0.01)
-
-    def interrupted() -> float:
-        delay_s = 0.09 if call.count == 2 else 0.0
-        clock.now_s += delay_s
-        return call() + delay_s
-
-    assert warm_up(interrupted, 0.01, lambda: None, never) == pytest.approx(0.01)
-
-
 @pytest.mark.parametrize("call_s", [2e-3, 0.3])
 def test_a_long_call_is_a_batch_and_is_not_made_to_find_that_out(clock: Clock, call_s: float):
     call = clock.call_taking(call_s)
@@ -112,12 +86,6 @@ def test_a_device_whose_clock_stands_still_is_given_up_by_the_clock_on_the_wall(
 
     calls = choose_calls(StandsStill(), call, 1e-5, never)
     assert 0.1 <= calls * 1e-5 <= 1.0
-
-
-def test_choosing_ends_with_a_stop(clock: Clock):
-    call = clock.call_taking(1e-9)
-    choose_calls(CpuStopwatch(), call, 1e-9, lambda: call.count > 0)
-    assert call.count == timing._TRIES
 
 
 @pytest.fixture
@@ -145,13 +113,6 @@ def test_a_batch_is_timed_without_the_collector_and_as_a_whole(clock: Clock):
     assert gc.isenabled()
 
 
-@pytest.mark.usefixtures("automatic")
-def test_the_collector_stays_off_where_it_was_off(clock: Clock):
-    gc.disable()
-    CpuStopwatch().time(clock.call_taking(0.1), 1)
-    assert not gc.isenabled()
-
-
 def test_warm_up_lasts_three_tenths_of_a_second(clock: Clock):
     call_s = warm_up(clock.call_taking(0.01), 0.5, lambda: None, never)
     assert call_s == pytest.approx(0.01)
@@ -177,12 +138,6 @@ def test_warm_up_ends_for_a_clock_that_is_never_steady(clock: Clock):
     assert 2.9 <= clock.now_s <= 3.1
 
 
-def test_warm_up_ends_with_a_stop(clock: Clock):
-    call = clock.call_taking(0.01)
-    warm_up(call, 0.01, lambda: None, lambda: call.count >= 3)
-    assert call.count == 3
-
-
 def test_a_round_warms_up_until_the_clock_is_back(clock: Clock):
     readings = iter([600.0, 900.0, 1480.0])
     warm_up_again(clock.call_taking(0.04), 0.01, lambda: next(readings), 1500.0, never)
@@ -193,12 +148,6 @@ def test_a_round_without_a_clock_warms_up_for_a_moment(clock: Clock):
     call = clock.call_taking(0.01)
     assert warm_up_again(call, 0.02, lambda: None, None, never) == pytest.approx(0.01)
     assert 0.05 <= clock.now_s <= 0.07
-
-
-def test_a_slow_call_is_warm_after_its_first(clock: Clock):
-    call = clock.call_taking(1.0)
-    warm_up_again(call, 1.0, lambda: None, None, never)
-    assert call.count == 0
 
 
 def test_a_clock_that_never_comes_back_ends_the_wait(clock: Clock):
@@ -240,19 +189,6 @@ def test_a_line_is_due_a_period_after_it_began(wall: Wall, rest_s: float, period
     assert pace.is_due()
     pace.begin_line()
     assert not pace.is_due()
-
-
-def test_only_a_paced_run_rests(wall: Wall):
-    assert not Pace(0.0, wall).rest()
-    assert wall.rests_s == []
-    assert Pace(0.04, wall).rest()
-    assert wall.rests_s == [0.04]
-
-
-def test_a_stop_ends_a_rest():
-    stop = threading.Event()
-    stop.set()
-    Pace(3600.0, stop).rest()
 
 
 @pytest.mark.parametrize(

@@ -10,33 +10,22 @@ from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.units import format_rate
 from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
 from gpu_studio.model.devices.device_board import device_rows
-from gpu_studio.model.run_queue import RunSource
 from tests.fakes.descriptions import described_for
 from tests.fakes.pc import cpu_device, gt_1030_card
 from tests.fakes.run_answers import (
-    batch,
-    call_time_s,
-    finished,
-    kept_busy,
-    run_events,
-    samples_of,
     started,
 )
 from tests.model.benchmark.plans import FATAL, held, held_in_turns, plan, wait_over, wait_paused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.model.benchmark.benchmark import Benchmark
-    from gpu_studio.model.studio import Studio
-    from tests.fakes.scripted_engine import Engines, ScriptedEngine
+    from tests.fakes.scripted_engine import Engines
 
 BOTH = ("cpu", "cuda:0")
 REFUSED = Failure(FailureKind.TOO_LARGE, "It needs 64 GiB, 3 GiB are free. Use a smaller size.")
@@ -60,46 +49,6 @@ def test_the_question_names_a_card_only_where_pytorch_may_use_one(benchmark: Ben
     assert "your card" in question(pc, None, "cpu"), "the engine may still count it"
     assert "your card" in question(pc, described_for(pc), *BOTH)
     assert "your CPU" in question(pc, described_for(pc), "cpu"), "the card is not chosen"
-
-
-def test_one_device_has_its_rate(qtbot: QtBot, benchmark: Benchmark) -> None:
-    benchmark.start(plan(64))
-    wait_over(qtbot, benchmark)
-    hero = shown(benchmark)
-    assert hero.headline == format_rate(benchmark.results[-1].throughput, "B/s")
-    assert hero.work.startswith("CPU at 64")
-
-
-def test_a_doubt_is_on_the_chip_with_all_reasons_behind_it(
-    qtbot: QtBot, benchmark: Benchmark, engines: Engines
-) -> None:
-    def few(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
-        yield started(request)
-        yield batch(request, samples_of(request, 3), spent_s=0.1)
-        yield finished(request, samples_of(request, 3), other_processes=True)
-
-    engines.scripts[RunWorkload] = few
-    benchmark.start(plan(2048, devices=BOTH))
-    wait_over(qtbot, benchmark)
-    hero = shown(benchmark)
-    assert (hero.chip.sentence, hero.chip.tone) == ("Busy CPU · 2 more", Tone.AMBER)
-    assert any(
-        "another program used the card" in reason for reason in hero.chip.detail.splitlines()
-    )
-    assert "faster" not in hero.headline
-
-
-def test_wrong_results_come_first_and_take_the_ratio_away(
-    qtbot: QtBot, benchmark: Benchmark, engines: Engines
-) -> None:
-    engines.scripts[RunWorkload] = lambda _engine, request: run_events(
-        request, verified=request.device == "cpu"
-    )
-    benchmark.start(plan(2048, devices=BOTH))
-    wait_over(qtbot, benchmark)
-    hero = shown(benchmark)
-    assert (hero.headline, hero.chip.tone) == ("Wrong results", Tone.FAILURE)
-    assert "2048" in hero.chip.sentence
 
 
 @pytest.mark.parametrize("failure", [REFUSED, FATAL])
@@ -158,19 +107,6 @@ def test_while_runs_take_turns_their_ratio_is_told_and_called_unfinished(
     wait_over(qtbot, benchmark)
 
 
-def test_too_few_rounds_or_a_wide_spread_are_told_before_any_ratio(
-    qtbot: QtBot, benchmark: Benchmark, engines: Engines
-) -> None:
-    engines.scripts[RunInTurns] = held_in_turns(rounds=2, spread=0.5)
-    benchmark.start(plan(2048, devices=BOTH))
-    wait_paused(qtbot, engines, benchmark)
-    hero = shown(benchmark)
-    assert "×" not in hero.headline
-    assert (hero.chip.tone, "Spread" in hero.chip.sentence) == (Tone.AMBER, True)
-    engines.latest.go()
-    wait_over(qtbot, benchmark)
-
-
 def test_beside_other_programs_no_ratio_is_told_before_there_are_enough_rounds(
     qtbot: QtBot, benchmark: Benchmark, engines: Engines
 ) -> None:
@@ -192,19 +128,3 @@ def test_a_size_at_which_the_other_side_wins_stands_beside_the_largest(
     assert hero.headline == "GT 1030 6.8\u202f× faster"
     assert "At 64 × 64 the CPU is 48.9 × faster." in hero.work.replace("\u202f", " ")
     assert "64 ×" not in shown(benchmark, benchmark.runs[-1]).work, "one size was asked for"
-
-
-def test_a_recording_is_not_run_again(
-    qtbot: QtBot, benchmark: Benchmark, engines: Engines, studio: Studio
-) -> None:
-    engines.scripts[RunWorkload] = lambda _engine, request: run_events(
-        request, **kept_busy(call_time_s(request))
-    )
-    source = RunSource(studio.session, "of another PC")
-    benchmark.start(plan(512, devices=BOTH), source)
-    wait_over(qtbot, benchmark)
-    assert not benchmark.can_run_again
-    assert shown(benchmark).action is None
-    count = len(benchmark.runs)
-    benchmark.run_again()
-    assert (len(benchmark.runs), benchmark.state.is_busy) == (count, False)

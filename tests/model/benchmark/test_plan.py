@@ -1,11 +1,9 @@
 """The runs of a plan, one after the other."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import pytest
-from PySide6.QtCore import QTimer
 from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.benchmark.plan import Sweep
@@ -14,15 +12,15 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
-from gpu_studio.core.messages.run_messages import RunFailed, RunPhaseChanged, RunWorkload
+from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.model.benchmark.benchmark import REST_S, Benchmark
+from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.run_queue import WorkState
 from gpu_studio.model.studio import Studio
 from tests.fakes.descriptions import described, described_with_cuda, elementwise
 from tests.fakes.pc import gt_1030, gt_1030_card, rtx_3060_card, two_cards
-from tests.fakes.run_answers import batch, finished, run_events, started
-from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
+from tests.fakes.run_answers import run_events
+from tests.fakes.scripted_engine import Engines, Pause
 from tests.model.benchmark.plans import (
     FATAL,
     TOO_LARGE,
@@ -53,15 +51,6 @@ def test_a_plan_runs_every_combination_with_devices_side_by_side(
     assert (benchmark.progress, benchmark.sentence, benchmark.running) == (1.0, "", None)
 
 
-def test_a_second_plan_adds_to_the_first(qtbot: QtBot, benchmark: Benchmark) -> None:
-    for _ in range(2):
-        benchmark.start(plan(64))
-        wait_over(qtbot, benchmark)
-    assert len(benchmark.results) == 2
-    assert len({run.request.run_id for run in benchmark.runs}) == 2
-    assert "1 of 1 run " in benchmark.notice.sentence
-
-
 def test_another_start_while_one_runs_is_not_heard(
     qtbot: QtBot, benchmark: Benchmark, engines: Engines
 ) -> None:
@@ -73,31 +62,6 @@ def test_another_start_while_one_runs_is_not_heard(
     engines.latest.go()
     wait_over(qtbot, benchmark)
     assert [run.request.size for run in benchmark.runs] == [64]
-
-
-def test_an_empty_plan_is_nothing(benchmark: Benchmark) -> None:
-    benchmark.start(plan(devices=()))
-    assert (benchmark.state, benchmark.runs) == (WorkState.IDLE, [])
-
-
-def test_events_of_other_requests_are_not_taken(
-    qtbot: QtBot, benchmark: Benchmark, engines: Engines, ready_studio: Studio
-) -> None:
-    engines.scripts[RunWorkload] = held()
-    benchmark.start(plan(64))
-    wait_paused(qtbot, engines, benchmark)
-    run = benchmark.running
-    assert run is not None
-    stranger = RunWorkload(
-        run_id=run.request.run_id, workload="elementwise", device="cpu", size=64, dtype="float32"
-    )
-    other = ready_studio.session.submit(stranger)
-    engines.latest.go()
-    wait_over(qtbot, benchmark)
-    taken = len(run.series)
-    engines.latest.go()
-    qtbot.waitUntil(lambda: other.is_finished)
-    assert len(run.series) == taken
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
@@ -215,90 +179,6 @@ def test_a_run_that_cannot_begin_is_reported_in_its_workloads_sizes(
     benchmark.start(plan(8))
     wait_over(qtbot, benchmark)
     assert benchmark.runs[0].size_label.split() == ["8", "pictures"]
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_what_runs_now_is_reported(qtbot: QtBot, benchmark: Benchmark, engines: Engines) -> None:
-    engines.scripts[RunWorkload] = held(expected_call_s=0.1)
-    benchmark.start(plan(512, 1024, devices=("cuda:0",)))
-    assert "waiting for PyTorch" in benchmark.sentence
-    wait_paused(qtbot, engines, benchmark)
-    # 1.5 s of this run are left, and 2 s and a usual setup of the other.
-    sentence = benchmark.sentence.replace("\u202f", " ")
-    assert all(part in sentence for part in ("512 × 512", "GT 1030", "timing", "6 s left"))
-    assert benchmark.progress == pytest.approx(0.25 / 2)
-    assert benchmark.warning == ""
-    benchmark.stop()
-    wait_over(qtbot, benchmark)
-
-
-def test_minutes_are_reported_as_minutes(
-    qtbot: QtBot, benchmark: Benchmark, engines: Engines
-) -> None:
-    engines.scripts[RunWorkload] = held()
-    benchmark.start(plan(512, budget_s=100.0))
-    wait_paused(qtbot, engines, benchmark)
-    assert benchmark.sentence.endswith("about 2\u202fmin left")
-    benchmark.stop()
-    wait_over(qtbot, benchmark)
-
-
-def test_numbers_change_a_few_times_a_second_however_many_batches_come(
-    qtbot: QtBot, benchmark: Benchmark, engines: Engines, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def many(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
-        yield started(request)
-        yield RunPhaseChanged(run_id=request.run_id, phase="timing")
-        for index in range(500):
-            yield batch(request, (0.001,), spent_s=index / 1000)
-        yield Pause()
-        yield finished(request, (0.001,))
-
-    # As if all of them came within one turn of the timer, however busy this machine is.
-    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._SOONEST_UPDATE_MS", 1_800_000)
-    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._LATEST_UPDATE_MS", 3_600_000)
-    engines.scripts[RunWorkload] = many
-    changes: list[bool] = []
-    benchmark.plan_changed.connect(lambda: changes.append(True))
-    for timer in benchmark.findChildren(QTimer):
-        timer.setInterval(3_600_000)
-    benchmark.start(plan(64))
-    run = benchmark.running
-    assert run is not None
-    qtbot.waitUntil(lambda: len(run.series) == 500)
-    # its begin, its start and its phase, and nothing for each batch: the timer's turn has not come
-    assert len(changes) == 3
-    for timer in benchmark.findChildren(QTimer):
-        timer.setInterval(1)
-    qtbot.waitUntil(lambda: len(changes) > 3)
-    engines.latest.go()
-    wait_over(qtbot, benchmark)
-    assert not any(timer.isActive() for timer in benchmark.findChildren(QTimer))
-
-
-def test_what_a_run_hands_over_before_a_rest_is_reported_at_once(
-    qtbot: QtBot, benchmark: Benchmark, engines: Engines, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def lines(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
-        assert request.rest_s == REST_S
-        yield started(request)
-        for index in range(5):
-            yield batch(request, (0.001,), spent_s=index / 1000)
-        yield finished(request, (0.001,))
-
-    # As if each line came later than anybody changes text, and the timer never. Qt may round a
-    # coarse timer up: no remaining time is too long.
-    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._SOONEST_UPDATE_MS", -3_600_000)
-    engines.scripts[RunWorkload] = lines
-    changes: list[bool] = []
-    benchmark.plan_changed.connect(lambda: changes.append(True))
-    for timer in benchmark.findChildren(QTimer):
-        timer.setInterval(3_600_000)
-    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._LATEST_UPDATE_MS", 3_600_000)
-    benchmark.start(plan(64))
-    wait_over(qtbot, benchmark)
-    # its begin, its start, its five lines and its end
-    assert len(changes) == 8
 
 
 FIRST, SECOND = gt_1030_card().identity, rtx_3060_card().identity

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.benchmark.recording import decode_recording, read_recording
+from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.benchmark.run import RunState
-from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.engine.recorded_engine import RecordedEngine
 from gpu_studio.model.benchmark.history_model import HistoryModel
-from gpu_studio.model.benchmark.recording import AT_ONCE, RecordingPlayer, recording_from
+from gpu_studio.model.benchmark.recording import AT_ONCE, RecordingPlayer
 from gpu_studio.model.studio import Studio
-from tests.fakes.pc import gt_1030
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import run_events, samples_of
 
@@ -120,27 +117,6 @@ def test_a_recording_is_not_kept_as_if_it_was_measured_here(
     assert history.entries == ()
 
 
-@pytest.mark.parametrize("inventory", [gt_1030()], ids=["card"])
-def test_its_card_has_its_own_name_beside_a_card_of_this_pc(
-    qtbot: QtBot, ready_studio: Studio, benchmark: Benchmark, player: RecordingPlayer,
-    tmp_path: Path,
-) -> None:  # fmt: skip
-    from gpu_studio.model.benchmark.benchmark import result_label, run_label
-    from gpu_studio.model.devices.device_board import label_of
-
-    path = tmp_path / "theirs.jsonl"
-    header_changes = list(run_events(CARD, device_name="NVIDIA A100"))
-    path.write_bytes(encode_all([HEADER, *header_changes]))
-    theirs = read_recording(path)
-    player.play(theirs, AT_ONCE)
-    qtbot.waitUntil(lambda: not benchmark.state.is_busy)
-    rows = ready_studio.board.rows
-    run = benchmark.runs[0]
-    assert run.result is not None
-    assert run_label(run, rows) == result_label(run.result, rows) == "A100, recorded"
-    assert label_of("cuda:0", rows) != "A100"
-
-
 def test_closing_ends_what_is_played(
     qtbot: QtBot, ready_studio: Studio, player: RecordingPlayer, benchmark: Benchmark,
     tmp_path: Path,
@@ -151,34 +127,3 @@ def test_closing_ends_what_is_played(
     player.play(theirs)
     qtbot.waitUntil(lambda: bool(benchmark.runs) and benchmark.runs[0].has_begun)
     ready_studio.close()  # that nothing runs on is looked at after every test
-
-
-def test_runs_of_this_window_become_a_recording_and_played_ones_do_not(
-    qtbot: QtBot, ready_studio: Studio, benchmark: Benchmark, player: RecordingPlayer, path: Path
-) -> None:
-    from gpu_studio.core.benchmark.plan import Plan
-
-    theirs = read_recording(path)
-    player.play(theirs, AT_ONCE)
-    qtbot.waitUntil(lambda: not benchmark.state.is_busy)
-    with pytest.raises(StudioError, match="None of these runs was made on this PC"):
-        recording_from(ready_studio, benchmark.runs, "2026-02-03T04:05:06+00:00")
-    plan = Plan(
-        workload="elementwise",
-        sizes=(64,),
-        dtypes=("float32",),
-        devices=("cpu",),
-        settings={"budget_s": 1.0},
-    )
-    benchmark.start(plan)
-    qtbot.waitUntil(lambda: not benchmark.state.is_busy)
-    assert benchmark.runs[-1].recording is None
-    content = recording_from(ready_studio, benchmark.runs, "2026-02-03T04:05:06+00:00")
-    found = decode_recording(content, "ours.jsonl")
-    (run,) = found.runs
-    assert run.samples_s == benchmark.runs[-1].series.values.tolist()
-    inventory = ready_studio.sensors.inventory
-    assert inventory is not None
-    assert found.header.device_name == inventory.cpu.name
-    assert found.header.recorded_at.startswith("2026-02-03")
-    assert not math.isinf(found.spent_s)

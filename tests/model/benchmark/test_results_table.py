@@ -10,7 +10,7 @@ from gpu_studio.core.messages.run_messages import (
     RunPhaseChanged,
     RunWorkload,
 )
-from gpu_studio.model.benchmark.results_table import ResultsTable, facts_of
+from gpu_studio.model.benchmark.results_table import ResultsTable
 from tests.fakes.pc import gt_1030
 from tests.fakes.run_answers import batch, run_events, started
 
@@ -124,23 +124,6 @@ def test_a_wrong_result_is_reported_before_a_doubt(runs: Runs, table: ResultsTab
     runs.finish(runs.begin(device="cpu"), throttled=True)
     runs.finish(runs.begin(device="cuda:0"), verified=False)
     assert row(table, 0)["Trust"].startswith("▲ wrong result")
-
-
-def test_the_mode_is_a_cell_and_the_share_of_the_peak_a_fact(
-    runs: Runs, table: ResultsTable
-) -> None:
-    request = RunWorkload(
-        run_id="0", workload="train_step", device="cuda:0", size=64, dtype="float32",
-        options={"way": "batch_by_batch"}, cache="cold", transfers=True,
-    )  # fmt: skip
-    run = Run(request)
-    runs.runs.append(run)
-    run.apply(started(request, size_text="batch {size}"))
-    assert row(table, 0)["Mode"] == "batch by batch, cold cache"
-    assert row(table, 0)["Size"] == "batch 64"
-    runs.finish(run, share_of_ceiling=0.74)
-    facts = facts_of(run, table._board, runs)
-    assert "74 % of this device's peak" in facts[-1].replace("\u202f", " ")
 
 
 # ── in another order ──────────────────────────────────────────────────────────────────────────

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QComboBox, QTableView, QWidget
+from PySide6.QtWidgets import QTableView, QWidget
 
 from gpu_studio.core.messages.run_messages import Limit, NaiveTime, RunWorkload
 from gpu_studio.ui.plots.live_plot import LivePlot
@@ -14,22 +14,17 @@ from tests.driving.benchmark import (
     explain,
     run,
     select_row,
-    type_sizes,
-    wait_over,
-    wait_samples,
 )
 from tests.driving.pages import settle
-from tests.driving.window import click, drawn, find, numbers, text
+from tests.driving.window import drawn, find, numbers, text
 from tests.fakes.run_answers import run_events
-from tests.ui.benchmark.answers import hold, parts_of, with_a_card
+from tests.ui.benchmark.answers import parts_of, with_a_card
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
-    from tests.fakes.scripted_engine import Engines, ScriptedEngine
+    from tests.fakes.scripted_engine import Engines
 
 
 @with_a_card
@@ -74,18 +69,6 @@ def test_two_stopwatches_stand_side_by_side(
     assert text(ready, "benchmark.naive.sentence") == naive.sentence
 
 
-@with_a_card
-def test_the_stopwatch_of_a_card_shows_when_it_was_done(
-    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
-) -> None:
-    naive = NaiveTime(printed_s=3e-3, finished_s=4e-3, sentence="It did not wait.")
-    engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, naive=naive)
-    click(ready, "benchmark.devices.cpu")
-    run(ready, "1000")
-    explain(ready)
-    assert [*bars(ready, "benchmark.naive.bars").values()] == ["300 µs", "3.00 ms", "4.00 ms"]
-
-
 def test_a_low_share_of_the_ceiling_gets_its_cause(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines
 ) -> None:
@@ -104,16 +87,6 @@ def test_a_low_share_of_the_ceiling_gets_its_cause(
     shown = text(ready, "benchmark.ceiling.sentence")
     assert all(fact in shown for fact in ("20 %", "CPU", "memory bandwidth", "20 GB/s"))
     assert "programs" in shown  # of the causes of a low share this is the one that was seen
-
-
-def test_a_share_that_nothing_can_reach_has_no_bar(ready: BenchmarkTab, engines: Engines) -> None:
-    engines.scripts[RunWorkload] = lambda _engine, request: run_events(
-        request, share_of_ceiling=58.31, ceiling="peak arithmetic, 1 GFLOP/s"
-    )
-    run(ready, "512")
-    explain(ready)
-    assert bars(ready, "benchmark.ceiling.bars") == {}
-    assert not numbers(text(ready, "benchmark.ceiling.sentence"))[1:]
 
 
 def test_what_the_work_showed_is_reported_and_drawn(
@@ -139,36 +112,6 @@ def test_what_the_work_showed_is_reported_and_drawn(
     ready.window().ensureWidgetVisible(plot)
     qtbot.waitUntil(lambda: plot.plot is not None)
     assert drawn(ready, "benchmark.findings.plot", "loss")[1] == [2.0, 1.0, 0.5]
-
-
-def test_the_memory_of_a_workload_with_and_without_an_option_is_reported_together(
-    qtbot: QtBot, with_training: Engines, ready: BenchmarkTab
-) -> None:
-    def answer(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
-        peak_bytes = (100 if request.options else 180) << 20
-        return run_events(request, peak_allocated_bytes=peak_bytes)
-
-    with_training.scripts[RunWorkload] = answer
-    find(ready, "benchmark.workload", QComboBox).setCurrentIndex(1)
-    run(ready, "64")
-    find(ready, "benchmark.option.amp", QComboBox).setCurrentIndex(1)
-    run(ready, "64")
-    explain(ready)
-    shown = text(ready, "benchmark.findings.text")
-    assert all(fact in shown for fact in ("CPU 180 MiB", "AMP float16 100 MiB"))
-
-
-def test_nothing_is_explained_before_anything_finished(
-    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
-) -> None:
-    engines.scripts[RunWorkload] = hold
-    type_sizes(ready, "64")
-    click(ready, "benchmark.run")
-    wait_samples(ready)
-    explain(ready)
-    assert ready.findChild(QWidget, "benchmark.naive") is None
-    click(ready, "benchmark.stop")
-    wait_over(ready)
 
 
 def test_a_cached_result_has_a_whole_bar_and_no_absurd_share(

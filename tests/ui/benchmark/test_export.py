@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QAction, QColor, QGuiApplication, QImage
-from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QMenu, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QMenu, QWidget
 
 from gpu_studio.core.units import local_now, shown_moment
-from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import run
 from tests.driving.pages import settle
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
     from gpu_studio.ui.theme import Theme
 
 
@@ -54,15 +53,6 @@ def test_a_file_that_cannot_be_written_is_reported(
     export(ready, "csv")
     assert "not write" in text(ready, "benchmark.outcome")
     assert find(ready, "benchmark.outcome", QLabel).property("tone") == "failure"
-
-
-def test_a_dialog_that_was_closed_writes_nothing(
-    qtbot: QtBot, ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run(ready, "64")
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_args: ("", ""))
-    export(ready, "json")
-    assert not text(ready, "benchmark.outcome")
 
 
 def test_what_became_of_a_file_moves_no_choice_and_goes_with_other_choices(
@@ -130,12 +120,3 @@ def test_a_picture_says_which_program_made_it_and_when(
     assert text(ready, "benchmark.hero.headline") in [plain(one) for one in said]
     assert said[-1].startswith("GPU Studio ")
     assert shown_moment(local_now())[:10] in said[-1]
-
-
-def test_no_plot_is_written_before_there_is_one(
-    qtbot: QtBot, studio: Studio, theme: Theme, chosen_path: Path
-) -> None:
-    tab = BenchmarkTab(studio, theme)
-    qtbot.addWidget(tab)
-    export(tab, "png")
-    assert not chosen_path.with_suffix(".png").exists()

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 from PySide6.QtWidgets import (
-    QApplication,
     QComboBox,
     QMenu,
     QTableView,
 )
 
 from gpu_studio.core.benchmark.recording import read_recording
-from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.message import LARGEST_COUNT
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.protocol import encode_all
@@ -161,21 +158,6 @@ def test_it_mixes_into_no_verdict_and_no_curve_of_this_pc(
     assert not any("recorded" in live._curves[key].label for key in drawn_keys(replaying))
 
 
-@pytest.mark.parametrize("inventory", [gt_1030()], ids=["card"])
-def test_a_card_of_this_pc_stands_beside_no_recorded_processor(
-    qtbot: QtBot, replaying: BenchmarkTab, path: Path
-) -> None:
-    run(replaying, "64")
-    request = RunWorkload(
-        run_id="theirs", workload="elementwise", device="cpu", size=64, dtype="float32",
-        options=replaying.benchmark.runs[0].request.options,
-    )  # fmt: skip
-    path.write_bytes(encode_all([HEADER, *run_events(request)]))
-    play(qtbot, replaying, path)
-    live = find(replaying, "benchmark.plot", LivePlot)
-    assert [live._curves[key].label for key in live.curve_keys] == ["CPU, recorded"]
-
-
 def test_its_results_are_kept_when_asked_and_shown_as_a_ghost(
     qtbot: QtBot, replaying: BenchmarkTab, path: Path
 ) -> None:
@@ -216,39 +198,6 @@ def test_runs_made_here_are_exported_as_a_recording(
     created = read_recording(chosen_path.with_suffix(".jsonl"))
     assert [each.request.size for each in created.runs] == [64]
     assert created.runs[0].samples_s == replaying.benchmark.runs[-1].series.values.tolist()
-
-
-def strange(line: bytes, number: float) -> list[bytes]:
-    """Return a line once for each of its numbers, with that one changed."""
-    decoded = json.loads(line)
-    changed = []
-    for name, value in decoded.items():
-        if isinstance(value, list) and value and type(value[0]) in (int, float):
-            changed.append(decoded | {name: [number, *value[1:]]})
-        elif type(value) in (int, float):
-            changed.append(decoded | {name: number})
-    return [json.dumps(one).encode() for one in changed]
-
-
-@pytest.mark.parametrize("number", [2**63 - 1, 1e308, 5e-324, -1])
-def test_a_recording_with_strange_numbers_is_played_or_refused(
-    qtbot: QtBot, replaying: BenchmarkTab, path: Path, number: float
-) -> None:
-    header, *lines = path.read_bytes().splitlines()
-    count = len(lines) // 4  # of one run
-    for index in range(count):
-        for one in strange(lines[index], number):
-            listed = [header, *lines[:index], one, *lines[index + 1 : count]]
-            path.write_bytes(b"\n".join(listed) + b"\n")
-            try:
-                read_recording(path)
-            except StudioError:
-                continue
-            play(qtbot, replaying, path)
-            for view in ("time", "sizes"):
-                click(replaying, f"benchmark.view.{view}")
-                QApplication.processEvents()
-            click(replaying, "benchmark.clear")
 
 
 def strange_run(call_s: float, most: float, run_id: str, device: str) -> list[Event]:

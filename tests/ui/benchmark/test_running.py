@@ -103,22 +103,6 @@ def test_each_sample_stands_at_its_time_and_a_bar_says_whose_turn_it_was(
     qtbot.waitUntil(lambda: plot.plot.plotItem.vb.viewRange()[0][1] < 3.0)
 
 
-def test_a_view_that_was_chosen_stays(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
-    engines.scripts[RunWorkload] = hold
-    type_sizes(ready, "64, 128")
-    click(ready, "benchmark.run")
-    wait_samples(ready)
-    click(ready, "benchmark.view.sizes")
-    assert find(ready, "benchmark.plot.sizes", LivePlot).isVisible()
-    click(ready, "benchmark.view.time")
-    engines.latest.go()
-    qtbot.waitUntil(lambda: len(ready.benchmark.runs) == 2)
-    wait_samples(ready)
-    engines.latest.go()
-    wait_over(ready)
-    assert find(ready, "benchmark.plot", LivePlot).isVisible()
-
-
 def test_stop_keeps_what_was_measured(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
     engines.scripts[RunWorkload] = hold
     type_sizes(ready, "64, 128")

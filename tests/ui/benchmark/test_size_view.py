@@ -66,17 +66,6 @@ def test_the_crossing_is_marked_twice_where_the_copies_count(
     assert "copies" in shown
 
 
-@with_a_card
-def test_no_crossing_where_the_curves_do_not_cross(qtbot: QtBot, ready: BenchmarkTab) -> None:
-    run(ready, "2048, 1024")
-    click(ready, "benchmark.view.sizes")
-    plot = find(ready, "benchmark.plot.sizes", LivePlot)
-    assert plot.marks["markers"] == []
-    # and the curve goes from the smaller to the larger size, in whichever order they ran
-    qtbot.waitUntil(lambda: plot.plot is not None)
-    assert drawn(ready, "benchmark.plot.sizes", "cpu float32")[0] == [1024, 2048]
-
-
 def test_runs_of_two_workloads_are_told_apart(qtbot: QtBot, ready: BenchmarkTab) -> None:
     run(ready, "32")
     assert "Workload" not in columns_of(ready)

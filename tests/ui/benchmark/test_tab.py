@@ -6,23 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
-    QApplication,
     QCheckBox,
     QComboBox,
     QLineEdit,
     QPushButton,
-    QTableView,
-    QWidget,
 )
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
-from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.model.pages import BENCHMARK, Destination
-from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
-from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import (
     cells,
-    columns_of,
     front,
     requests_of,
     run,
@@ -30,7 +23,7 @@ from tests.driving.benchmark import (
     type_sizes,
     wait_over,
 )
-from tests.driving.window import click, drawn, find, numbers, sees, text
+from tests.driving.window import click, find, numbers, sees, text
 from tests.fakes.descriptions import described, elementwise
 
 if TYPE_CHECKING:
@@ -38,20 +31,8 @@ if TYPE_CHECKING:
 
     from gpu_studio.model.settings import Settings
     from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.theme import Theme
+    from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
     from tests.fakes.scripted_engine import Engines
-
-
-def test_everything_a_script_drives_is_there_before_the_tab_was_seen(
-    qtbot: QtBot, studio: Studio, theme: Theme
-) -> None:
-    tab = BenchmarkTab(studio, theme)
-    qtbot.addWidget(tab)
-    for part in (
-        "workload", "sizes", "dtype", "devices", "run", "stop", "progress", "plot", "results",
-        "verdict", "export",
-    ):  # fmt: skip
-        assert tab.findChild(QWidget, f"benchmark.{part}") is not None, part
 
 
 def test_until_the_engine_is_there_nothing_can_run(
@@ -114,38 +95,6 @@ def test_before_the_first_run_and_after_clear_there_are_other_ways_to_a_result(
     assert numbers(text(tab, "benchmark.verdict")) == []
     assert not sees(tab, "benchmark.results")
     assert not sees(tab, "benchmark.export")
-
-
-def test_the_look_changes_while_results_are_shown(
-    qtbot: QtBot, ready: BenchmarkTab, settings: Settings, theme: Theme
-) -> None:
-    run(ready, "64, 128")
-    click(ready, "benchmark.view.sizes")
-    plot = find(ready, "benchmark.plot.sizes", LivePlot)
-    qtbot.waitUntil(lambda: plot.plot is not None)
-    settings.change(theme="dark" if not theme.is_dark else "light")
-    assert drawn(ready, "benchmark.plot.sizes", "cpu float32")[0] == [64, 128]
-    assert isinstance(ready.benchmark.results[0], RunFinished)
-
-
-def test_in_a_narrow_window_nothing_is_cut_off(qtbot: QtBot, ready: BenchmarkTab) -> None:
-    run(ready, "64, 128")
-    ready.window().resize(760, 560)
-    turn_to(ready, "History")
-    page = ready.window()
-    qtbot.waitUntil(lambda: page.isVisible())
-    QApplication.processEvents()
-    inner = page.widget()
-    assert inner is not None
-    assert inner.width() <= page.viewport().width()
-    for created in ready.findChildren(QPushButton):
-        if created.isVisible():
-            assert created.width() >= created.sizeHint().width(), created.objectName()
-    turn_to(ready, "Run")
-    results = find(ready, "benchmark.results", QTableView)
-    QApplication.processEvents()
-    assert results.horizontalScrollBar().maximum() == 0
-    assert "Faster" not in columns_of(ready)  # with one device there is nothing to compare
 
 
 def test_in_a_narrow_page_the_choices_are_a_bar_and_the_focus_stays(

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QImage, QKeyEvent, QPainter, QWheelEvent
+from PySide6.QtGui import QImage, QPainter, QWheelEvent
 from PySide6.QtWidgets import QApplication, QPushButton
 
 from gpu_studio.core.series import Series
@@ -49,17 +49,6 @@ def test_axes_write_numbers_as_people_read_them(qapp, unit, logarithmic, low, hi
     axis = UnitAxis("left", unit, logarithmic=logarithmic)
     ((spacing, values),) = axis.tickValues(low, high, 28 * 5)
     assert axis.tickStrings(values, 1.0, spacing) == labels
-
-
-@pytest.mark.parametrize(
-    ("unit", "top"), [("%", 100.0), ("bytes", 2.0**31), ("bytes", 32 * 2.0**30)]
-)
-def test_a_high_axis_has_no_more_labels_than_are_read_at_a_glance(qapp, unit, top):
-    from gpu_studio.ui.plots.plot_canvas import UnitAxis
-
-    axis = UnitAxis("left", unit)
-    low, high = (len(axis.tickValues(0.0, top, pixels)[0][1]) for pixels in (110, 900))
-    assert 2 <= low <= high <= 11
 
 
 def show_spikes(shown, count, **options):
@@ -125,18 +114,6 @@ def turn_wheel(plot, degrees, *, control=True):
     return turn.isAccepted()
 
 
-def test_the_wheel_looks_closer_with_control(qtbot, shown):
-    series, plot = show_spikes(shown, 5000, zoomable=True)
-    (left, right), _ = plot.plot.viewRange()
-    turn_wheel(plot, 60)
-    closer = plot.plot.viewRange()[0]
-    assert closer[1] - closer[0] < right - left
-    assert plot.findChild(QPushButton, "plot.all").isVisible()
-    series.append([1.0] * 20_000)
-    plot.refresh()
-    assert plot.plot.viewRange()[0] == closer
-
-
 @pytest.mark.parametrize("zoomable", [True, False])
 def test_the_wheel_alone_is_left_to_the_page(qtbot, shown, zoomable):
     _, plot = show_spikes(shown, 5000, zoomable=zoomable)
@@ -174,14 +151,6 @@ def test_nobody_gets_lost_outside_of_the_data(qtbot, shown, is_fixed):
     for ends, whole in zip(plot.plot.viewRange(), everything, strict=True):
         assert np.allclose(ends, whole, atol=0.01 * (whole[1] - whole[0]))
     assert not show_all.isVisible()
-
-
-def test_the_tab_key_leaves_a_plot_that_was_reached(qtbot, shown):
-    plot = shown(zoomable=True)
-    assert plot.focusPolicy() is Qt.FocusPolicy.StrongFocus
-    assert not plot._zoom.eventFilter(
-        plot, QKeyEvent(QKeyEvent.Type.KeyPress, Qt.Key.Key_Tab, Qt.KeyboardModifier.NoModifier)
-    )
 
 
 def drawn(plot, key):

@@ -3,11 +3,11 @@ import itertools
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF
-from PySide6.QtWidgets import QGraphicsTextItem, QToolTip
+from PySide6.QtWidgets import QToolTip
 
 from gpu_studio.ui.plots.live_plot import AxesStyle, Curve, CurveName, Level, LivePlot, Marker
 from tests.driving.window import move_mouse
-from tests.ui.plots.test_axes import drawn, spiky
+from tests.ui.plots.test_axes import drawn
 
 
 def test_a_curve_given_before_the_plot_is_built_is_drawn(qtbot, theme):
@@ -77,47 +77,12 @@ def test_the_theme_recolours_curves(shown, settings, theme):
     assert list(drawn(plot, "a")[1]) == [1, 2]
 
 
-def test_the_names_of_levels_grow_with_the_text(shown, settings):
-    plot = shown()
-    plot.set_levels([Level(1.5, "A", "gpu0")])
-
-    def height() -> float:
-        return plot.plot.mark_items["levels"][0].label.boundingRect().height()
-
-    before = height()
-    settings.change(text_size=150)
-    assert height() > before
-
-
-def test_a_hidden_plot_follows_the_theme_when_it_is_shown(shown, settings, theme):
-    plot = shown()
-    plot.set_curve("a", Curve("A", "gpu0", lambda: ([0, 1], [1, 2])))
-
-    def color() -> str:
-        return plot._curves["a"].item.opts["pen"].color().name()
-
-    plot.hide()
-    settings.change(theme="dark" if not theme.is_dark else "light")
-    plot.show()
-    assert color() == plot._theme.colour("gpu0").lower()
-
-
 def test_markers_come_and_go(shown):
     plot = shown()
     plot.set_markers([Marker(1.0, "run", "muted"), Marker(2.0, "out of memory", "failure")])
     assert [item.value() for item in plot.plot.mark_items["markers"]] == [1.0, 2.0]
     plot.set_markers([])
     assert plot.plot.mark_items["markers"] == []
-
-
-def test_a_mark_without_a_label_draws_no_text(shown):
-    plot = shown()
-    texts = []
-    for label in ("", "run"):
-        plot.set_markers([Marker(1.0, label, "muted")])
-        items = plot.plot.scene().items()
-        texts.append(sum(isinstance(item, QGraphicsTextItem) for item in items))
-    assert texts[1] == texts[0] + 1
 
 
 def test_a_middle_point_that_changed_is_drawn_where_points_are_few(qtbot, shown):
@@ -132,34 +97,12 @@ def test_a_middle_point_that_changed_is_drawn_where_points_are_few(qtbot, shown)
 # ── a long series ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_of_a_long_series_every_spike_is_drawn_while_it_grows(shown):
-    series = spiky()
-    plot = shown(zoomable=True)
-    plot.set_curve("a", Curve("A", "cpu", lambda: series))
-    xs, ys = drawn(plot, "a")
-    assert set(xs[ys == 5.0]) == {10, 100_001, 200_000}
-    assert len(xs) < 10_000
-    series.append([1.0, 7.0])
-    plot.refresh()
-    xs, ys = drawn(plot, "a")
-    assert set(xs[ys == 7.0]) == {200_002}
-
-
 def test_a_band_shows_how_uncertain_a_mark_is(shown):
     plot = shown(logarithmic_x=True, logarithmic_y=True, x_unit="size")
     plot.set_markers([Marker(1000.0, "crossover", "gpu0", low=800.0, high=1250.0)])
     band, line = plot.plot.mark_items["markers"]
     assert line.value() == pytest.approx(3.0)
     assert band.getRegion() == pytest.approx((np.log10(800), np.log10(1250)))
-
-
-def test_a_ghost_is_paler_than_its_curve_and_still_opaque(shown):
-    plot = shown()
-    plot.set_curve("a", Curve("A", "cpu", lambda: ([0, 1], [1, 2])))
-    plot.set_curve("ghost", Curve("B", "cpu", lambda: ([0, 1], [1, 2]), faint=True))
-    pens = [plot._curves[key].item.opts["pen"].color() for key in ("a", "ghost")]
-    assert pens[0] != pens[1]
-    assert pens[1].alpha() == 255
 
 
 def label_places(plot):
@@ -185,20 +128,6 @@ def test_names_of_levels_do_not_cover_each_other(qtbot, shown, ys):
 
     qtbot.waitUntil(drawn_apart)
     assert len(places) == len(ys)
-
-
-def test_a_level_that_moves_keeps_its_line(qtbot, shown):
-    """A median so far moves many times in a run; each new line would cost the loop a turn."""
-    plot = shown(logarithmic_y=True)
-    plot.set_levels([Level(1e-3, "A", "gpu0"), Level(1e-2, "B", "cpu")])
-    lines = list(plot.plot.mark_items["levels"])
-    plot.set_levels([Level(1e-1, "A so far", "gpu0"), Level(1e-2, "B", "cpu")])
-    assert plot.plot.mark_items["levels"] == lines
-    assert [line.value() for line in lines] == pytest.approx([-1, -2])
-    assert [line.label.toPlainText() for line in lines] == ["A so far", "B"]
-    qtbot.waitUntil(lambda: label_places(plot)[0].top() < label_places(plot)[1].top())
-    plot.set_levels([Level(1e-2, "B", "cpu")])
-    assert [line.label.toPlainText() for line in plot.plot.mark_items["levels"]] == ["B"]
 
 
 def test_names_of_marks_keep_their_rows_in_a_low_plot(qtbot, shown):

@@ -53,27 +53,6 @@ def test_an_interval_that_is_met_ends_a_run_early():
     assert only(SamplesMeasured, events)[-1].spent_s < 3600.0
 
 
-def test_lines_are_at_most_sixty_a_second(monkeypatch: pytest.MonkeyPatch):
-    now_s = [0.0]
-
-    def perf_counter() -> float:
-        return now_s[0]
-
-    class TwoMilliseconds:
-        def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
-            now_s[0] += 2e-3
-            return 2e-3, 2e-3
-
-    monkeypatch.setattr(rounds.time, "perf_counter", perf_counter)
-    monkeypatch.setattr(WorkloadRun, "_stopwatch", lambda run, call: TwoMilliseconds())
-    monkeypatch.setattr(WorkloadRun, "_time_once", lambda run, call: 2e-3)
-    monkeypatch.setattr(rounds, "warm_up", lambda *_arguments, **_options: 2e-3)
-    monkeypatch.setattr(rounds, "warm_up_again", lambda *_arguments: 2e-3)
-    lines = only(SamplesMeasured, ask(run_request(budget_s=1.0)))
-    assert 50 <= len(lines) <= 60
-    assert sum(len(line.samples_s) for line in lines) == 500
-
-
 def test_a_shown_run_rests_after_each_line(monkeypatch: pytest.MonkeyPatch):
     now_s = [0.0]
     story: list[str] = []

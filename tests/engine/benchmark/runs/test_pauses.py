@@ -10,7 +10,7 @@ from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.messages.run_messages import SamplesMeasured
 from gpu_studio.core.pause import SleepAlarm
-from gpu_studio.engine.benchmark import rounds, run
+from gpu_studio.engine.benchmark import rounds
 from gpu_studio.engine.benchmark.run import WorkloadRun
 from gpu_studio.engine.stopwatch import Stopwatch
 from tests.engine.answers import only, run_request
@@ -70,17 +70,6 @@ def test_a_sleep_ends_a_race(monkeypatch: pytest.MonkeyPatch) -> None:
     # The first batches decide where the finish line is.
     race = {"workload": "learn", "size": 16, "race": RaceParameters(threads=1), "calls": 200}
     ask(monkeypatch, Sleeper(10), budget_s=0.2, **race)
-
-
-def test_a_sleep_in_the_warm_up_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    sleeper, plain = Sleeper(), run.time_once
-
-    def time_once(*arguments: Any) -> float:
-        sleeper.slept_s += SLEPT_S
-        return plain(*arguments) + SLEPT_S
-
-    monkeypatch.setattr(run, "time_once", time_once)
-    assert not only(SamplesMeasured, ask(monkeypatch, sleeper))
 
 
 def test_a_long_call_is_no_sleep() -> None:

@@ -1,8 +1,5 @@
-import threading
-from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 import torch
@@ -11,18 +8,14 @@ from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceParameters, Showing
 from gpu_studio.core.messages.run_messages import (
-    MOST_ROUNDS,
     RunFailed,
     RunFinished,
     RunInTurns,
-    RunPhaseChanged,
     RunWorkload,
-    SamplesMeasured,
 )
 from gpu_studio.core.packed_frame import PackedFrame
-from gpu_studio.core.protocol import decode_event, encode
 from gpu_studio.core.race.side import RaceTrack
-from gpu_studio.engine.benchmark.race_timing import RaceTiming, fitting_steps
+from gpu_studio.engine.benchmark.race_timing import fitting_steps
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.learn import LearnDrawing
@@ -66,42 +59,11 @@ def test_it_ends_at_the_finish_line():
     assert result.verified
 
 
-def test_a_race_of_more_than_five_minutes_sends_no_more_slices_than_a_message_holds(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    slices_s = [1e-3 * (1 + number) for number in range(MOST_ROUNDS + 500)]
-    events = RaceTiming.events
-
-    def long(self: RaceTiming, *arguments: Any) -> Iterator[Event | None]:
-        yield from events(self, *arguments)
-        self.slices_s = slices_s
-
-    monkeypatch.setattr(RaceTiming, "events", long)
-    result = finished(ask(race(calls=2)))
-    assert list(result.rounds_s) == slices_s[:MOST_ROUNDS]  # still pairs with the other side's
-    assert decode_event(encode(result)) == result
-
-
-def test_warming_up_does_not_learn():
-    """The first point of the curve is the untrained network, however long the warm-up was."""
-    result = finished(ask(race()))
-    assert result.details.curves["steps"][0] == 0.0
-    untrained = result.details.curves["sharpness"][0]
-    case = msgspec.structs.replace(_case(), size=16)
-    assert untrained == pytest.approx(LearnDrawing(case, _lake(16)).measure(), abs=0.01)
-
-
 def test_without_enough_time_it_ends_before_the_line():
     outcome = finished(ask(race(calls=1_000_000, longest_s=1e-6))).outcome
     assert not outcome.reached
     assert outcome.steps > 0
     assert 0.0 <= outcome.progress < 1.0
-
-
-def test_the_line_is_known_when_the_race_begins():
-    events = ask(race())
-    begun = [one for one in only(RunPhaseChanged, events) if one.phase == "timing"]
-    assert [one.finish_steps for one in begun] == [finished(events).outcome.finish_steps]
 
 
 @pytest.mark.parametrize(
@@ -138,27 +100,6 @@ def test_the_frames_show_the_way_from_the_first_to_the_last_step(dispatcher: Dis
     )
     picture = _lake(16).astype(float)
     assert np.abs(last - picture).mean() < np.abs(first - picture).mean() / 3
-
-
-def test_slow_frames_make_a_race_hardly_longer(
-    dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch
-):
-    draw = LearnDrawing.pixels
-
-    def draw_slowly(self: LearnDrawing) -> Any:
-        threading.Event().wait(0.2)  # a slow picture
-        return draw(self)
-
-    monkeypatch.setattr(LearnDrawing, "pixels", draw_slowly)
-    request = race(showing=Showing(), budget_s=2.0, calls=1_000_000, longest_s=2.0)
-    frames = only(FrameReady, ask(request, dispatcher))
-    assert 3 <= len(frames) <= 6, "between two, there is four times as long for steps"
-
-
-def test_every_sample_is_sent_once(dispatcher: Dispatcher):
-    events = ask(race(showing=Showing()), dispatcher)
-    sent = [one for line in only(SamplesMeasured, events) for one in line.samples_s]
-    assert len(sent) == finished(events).samples
 
 
 @pytest.mark.parametrize("failing", [16, 24])
@@ -204,11 +145,6 @@ def test_it_uses_its_threads_and_gives_them_back():
     assert finished(ask(race(calls=2, race=RaceParameters()))).conditions.cpu_threads == before
 
 
-def test_more_threads_than_this_cpu_has_are_refused():
-    (failed,) = only(RunFailed, ask(race(race=RaceParameters(threads=1 << 20))))
-    assert failed.failure.kind is FailureKind.BAD_REQUEST
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -230,12 +166,6 @@ def test_what_no_race_can_do_is_refused_with_a_sentence(changes: dict[str, Any])
     assert events[-1].failure.message
 
 
-def test_a_picture_is_no_workload_of_the_benchmark():
-    events = ask(race(race=None))
-    assert isinstance(events[-1], RunFailed)
-    assert events[-1].failure.kind is FailureKind.BAD_REQUEST
-
-
 def test_a_photo_is_learned_in_its_own_shape(dispatcher: Dispatcher):
     pixels = np.zeros((20, 40, 3), np.uint8)
     pixels[:, 20:] = 255
@@ -248,19 +178,6 @@ def test_a_photo_is_learned_in_its_own_shape(dispatcher: Dispatcher):
     frame = RaceTrack(events).picture_at(1e9).pixels
     assert frame[:, :6].mean() < 64
     assert frame[:, 10:].mean() > 192
-
-
-def test_another_photo_than_the_chosen_one_is_refused():
-    showing = Showing(photo=PackedFrame.of(np.zeros((4, 4, 3), np.uint8)))
-    events = ask(race(race=RaceParameters(photo="0" * 64), showing=showing))
-    assert isinstance(events[-1], RunFailed)
-    assert events[-1].failure.kind is FailureKind.BAD_REQUEST
-
-
-def _case() -> Any:
-    from gpu_studio.engine.workloads.case import Case
-
-    return Case(device=torch.device("cpu"), size=16, race=RaceParameters())
 
 
 def _lake(side: int) -> Any:

@@ -16,7 +16,6 @@ from gpu_studio.core.statistics import FEWEST_ROUNDS, summarize
 from gpu_studio.engine.benchmark import rounds
 from gpu_studio.engine.benchmark.run import WorkloadRun
 from gpu_studio.engine.dispatcher import Dispatcher
-from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.elementwise import Elementwise
 from tests.engine.answers import ask, only, run_request
 
@@ -66,13 +65,6 @@ def test_the_turns_of_others_are_not_this_run_s_time(monkeypatch: pytest.MonkeyP
     assert only(SamplesMeasured, events)[-1].spent_s >= 0.24
 
 
-def test_exact_calls_are_one_piece():
-    result = ask(run_request(calls=3))[-1]
-    assert isinstance(result, RunFinished)
-    assert result.samples * result.calls_per_sample == 3
-    assert len(result.rounds_s) == 1
-
-
 def test_the_result_is_the_summary_of_every_sample_that_was_sent():
     events = ask(run_request(budget_s=0.4))
     samples_s = [sample for event in only(SamplesMeasured, events) for sample in event.samples_s]
@@ -85,13 +77,6 @@ def test_the_result_is_the_summary_of_every_sample_that_was_sent():
     assert result.ci95_s[0] <= result.median_s <= result.ci95_s[1]
     assert result.throughput == result.details.bytes_per_call / result.median_s
     assert result.calls_per_sample == only(SamplesMeasured, events)[0].calls_per_sample
-
-
-def test_what_the_work_doubts_is_in_the_result(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(Call, "doubts", lambda call: {"odd": "It is odd."})
-    result = ask(run_request())[-1]
-    assert isinstance(result, RunFinished)
-    assert "odd" in [doubt.word for doubt in doubts_of(result)]
 
 
 def test_the_load_of_other_programs_before_the_run_is_in_the_result(

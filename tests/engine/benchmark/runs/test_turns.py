@@ -10,7 +10,7 @@ import pytest
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import RequestFailed
 from gpu_studio.core.messages.message import Event
-from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceParameters, Showing
+from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.messages.run_messages import (
     MOST_IN_TURNS,
     RunFailed,
@@ -21,7 +21,6 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
     SamplesMeasured,
 )
-from gpu_studio.core.race.side import RaceTrack
 from gpu_studio.engine.benchmark import race_timing, rounds
 from gpu_studio.engine.benchmark.race_timing import FinishLine, RaceTiming
 from gpu_studio.engine.benchmark.turns import in_turns
@@ -101,20 +100,6 @@ def test_the_rounds_of_benchmarks_alternate() -> None:
         assert sorted(set(rounds)) == [*range(1, max(rounds) + 1)]
 
 
-def test_what_other_programs_did_in_one_round_is_told_with_the_next(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Busy(rounds.CpuWatch):
-        def end(self) -> None:
-            self.other_processes = True
-
-    monkeypatch.setattr(rounds, "CpuWatch", Busy)
-    runs = tuple(run_request(run_id=name, budget_s=0.24) for name in ("left", "right"))
-    batches = only(SamplesMeasured, ask(RunInTurns(runs=runs)))
-    told = {(one.round_number > 1, one.other_processes) for one in batches}
-    assert told == {(False, None), (True, True)}
-
-
 @pytest.fixture
 def equal_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices of one step, each of which takes a thousandth of a second by the race's clock."""
@@ -136,13 +121,6 @@ def test_the_slices_of_a_race_alternate(equal_steps: None) -> None:
     assert [sorted(names[at : at + 2]) for at in range(0, 8, 2)] == [["left", "right"]] * 4
     for result in only(RunFinished, events):
         assert len(result.rounds_s) == names.count(result.run_id)
-
-
-def test_the_steps_that_warm_a_device_again_move_no_picture(equal_steps: None) -> None:
-    together = {one.run_id: one.outcome for one in only(RunFinished, ask(both(calls=4)))}
-    (alone,) = only(RunFinished, ask(run_of("left", calls=4)))
-    assert together["left"].steps == alone.outcome.steps
-    assert together["left"].measure == pytest.approx(alone.outcome.measure)
 
 
 def test_a_race_ends_for_all_when_the_first_one_finishes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,14 +249,6 @@ def test_each_run_has_its_own_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == {"1": 1, "2": 2}
 
 
-def test_each_run_has_its_own_frames(dispatcher: Dispatcher) -> None:
-    events = ask(both(showing=Showing()), dispatcher)
-    opened = {one.run_id: one for one in only(FramesOpened, events)}
-    assert len(opened) == 2
-    for frame in only(FrameReady, events):
-        assert RaceTrack([opened[frame.run_id], frame]).picture_at(frame.elapsed_s).rows
-
-
 def test_a_failure_of_one_leaves_the_other() -> None:
     request = RunInTurns(runs=(run_of("left", dtype="float64"), run_of("right")))
     events = ask(request)
@@ -323,12 +293,6 @@ def test_an_end_of_the_engine_waits_for_the_other_run() -> None:
     first, last = in_turns([left, right])
     assert (first.run_id, last.run_id) == ("right", "left")
     assert last.failure.fatal
-
-
-def test_of_two_ends_of_the_engine_only_the_last_one_ends_it() -> None:
-    first, last = in_turns([iter([broken("left")]), iter([broken("right")])])
-    assert {first.run_id, last.run_id} == {"left", "right"}
-    assert (first.failure.fatal, last.failure.fatal) == (False, True)
 
 
 def test_who_stops_listening_ends_all_runs() -> None:

@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.history import FOLDER_NAME
-from gpu_studio.core.benchmark.kept_run import encode_kept, kept_of
 from gpu_studio.core.benchmark.plan import Plan
-from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.messages.run_messages import RunWorkload
-from tests.fakes.run_answers import run_events
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,13 +38,3 @@ def choose(history: HistoryModel, *sizes: int) -> None:
     """Select the kept runs of some sizes."""
     entries = (one for one in history.entries if one.header.result.size in sizes)
     history.choose(selected=tuple(one.key for one in entries))
-
-
-def kept_bytes(size: int = 64, **changes: object) -> bytes:
-    request = RunWorkload(
-        run_id="run-1", workload="elementwise", device="cpu", size=size, dtype="float32"
-    )
-    saved = Run(request)
-    for event in run_events(request, **changes):
-        saved.apply(event)
-    return encode_kept(kept_of(saved, "2026-01-02T03:04:05+00:00"))

@@ -6,7 +6,6 @@ import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
 
-from gpu_studio.core.benchmark.export import to_json
 from gpu_studio.core.benchmark.kept_run import (
     KeptRun,
     decode_kept,
@@ -19,7 +18,7 @@ from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.benchmark.standard_record import encode_standard
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.notice import Notice
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.benchmark.history_model import HistoryModel
@@ -30,7 +29,7 @@ from tests.fakes.pc import gt_1030_card, two_cards
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import run_events
 from tests.fakes.scripted_engine import Engines
-from tests.model.benchmark.history.kept import choose, kept_bytes, run
+from tests.model.benchmark.history.kept import choose, run
 
 
 def test_an_exported_run_can_be_imported_elsewhere(
@@ -55,37 +54,6 @@ def test_an_exported_run_can_be_imported_elsewhere(
     assert msgspec.structs.replace(first, recording=None) == msgspec.structs.replace(
         second, recording=None
     )
-
-
-def test_what_the_export_button_and_the_terminal_write_is_imported_as_well(
-    qtbot: QtBot,
-    benchmark: Benchmark,
-    history: HistoryModel,
-    notices: list[Notice],
-    tmp_path: Path,
-) -> None:
-    run(qtbot, benchmark, history, 64, 128)
-    path = tmp_path / "table.json"
-    path.write_text(to_json(benchmark.runs, None, "2026-01-01T00:00:00+00:00"), encoding="utf-8")
-    history.open_files([path])
-    qtbot.waitUntil(lambda: len(history.entries) == 4)
-    assert notices[-1].sentence.startswith("Kept: 2 results, the first is elementwise on ")
-    assert notices[-1].sentence.endswith("“imported from table.json”.")
-
-
-def test_an_export_that_cannot_be_written_is_reported(
-    qtbot: QtBot,
-    benchmark: Benchmark,
-    history: HistoryModel,
-    notices: list[Notice],
-    tmp_path: Path,
-) -> None:
-    run(qtbot, benchmark, history, 64)
-    choose(history, 64)
-    history.export_file(tmp_path)
-    qtbot.waitUntil(lambda: bool(notices))
-    assert "not write" in notices[0].sentence
-    assert notices[0].tone is Tone.FAILURE
 
 
 def test_standard_runs_and_recordings_are_rows_that_are_selected_when_they_are_opened(
@@ -118,19 +86,6 @@ def test_standard_runs_and_recordings_are_rows_that_are_selected_when_they_are_o
     history.delete()
     qtbot.waitUntil(lambda: not history.is_busy)
     assert [row.side.name for row in history.rows.values()] == ["GTX 1660"]
-
-
-def test_a_file_that_claims_the_turns_of_a_run_that_was_made_here_is_of_another_time(
-    qtbot: QtBot, benchmark: Benchmark, history: HistoryModel, tmp_path: Path
-) -> None:
-    run(qtbot, benchmark, history, 64)
-    mine = history.entries[0].header.result
-    path = tmp_path / "theirs.json"
-    path.write_bytes(kept_bytes(turns=mine.turns, options=mine.options))
-    history.open_files([path])
-    qtbot.waitUntil(lambda: len(history.entries) == 2)
-    choose(history, 64)
-    assert len({side.origin for side in history.compared.sides}) == 2
 
 
 CARD = gt_1030_card()
