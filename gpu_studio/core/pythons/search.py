@@ -40,7 +40,8 @@ _MOST_ENTRIES = 50_000  # of one folder
 _MOST_FOUND = 500
 _MOST_EXAMPLES = 3
 _LOOK_EVERY = 256
-_LONGEST_SILENCE_S = 2.0  # a sleeping disk starts in that time, most of them
+_WALKS = 3
+_LAST_LOOK_S = 0.5  # into the folder that a walk is in as the time ends
 # Never a place for a Python, and often large.
 _SKIPPED = frozenset({
     ".git", ".hg", ".svn", "node_modules", "__pycache__", "$recycle.bin", "winsxs", "steamapps",
@@ -113,30 +114,17 @@ def ask_for_pythons(
 def answer(content: bytes) -> bytes:
     """Answer an `AskPythons` in msgpack, in the child.
 
-    A walk is in a thread: if a drive never answers, it is left there, and another one goes on.
+    It walks in threads: a drive that never answers holds up one of them, and no other folder.
     """
     question = msgspec.msgpack.decode(content, type=AskPythons)
     search = _Search(question.longest_s)
     search.begin(question.folders)
-    while not search.is_over:
-        before = search.folders
-        walk = threading.Thread(target=search.walk, daemon=True)
+    walks = [threading.Thread(target=search.walk, daemon=True) for _ in range(_WALKS)]
+    for walk in walks:
         walk.start()
-        while walk.is_alive() and not search.is_over:
-            walk.join(_LONGEST_SILENCE_S)
-            if walk.is_alive() and search.folders == before:
-                search.abandon()
-                break
-            before = search.folders
+    for walk in walks:
+        walk.join(search.left_s + _LAST_LOOK_S)
     return msgspec.msgpack.encode(search.found())
-
-
-def find_pythons(*folders: str, longest_s: float = LONGEST_S) -> FoundPythons:
-    """Return what is found in some folders, or in all usual places; in this process."""
-    search = _Search(longest_s)
-    search.begin(folders)
-    search.walk()
-    return search.found()
 
 
 class _Search:
@@ -147,13 +135,11 @@ class _Search:
         self._left_out: Counter[str] = Counter()
         self._examples: dict[str, list[str]] = {}
         self.folders = self._without = 0
-        self._is_late = False
         self._home = os.path.expanduser("~")
         self._network: frozenset[str] = frozenset()
         self._queue: deque[tuple[str, int]] = deque()
         self._seen: set[str] = set()
-        self._at = ""
-        self._walker: object = None
+        self._at: set[str] = set()
 
     def begin(self, folders: tuple[str, ...]) -> None:
         """Note where to look: in the folders, or in all usual places."""
@@ -166,31 +152,30 @@ class _Search:
         self._seen.update(roots)
 
     def walk(self) -> None:
-        """Look into all folders, until the time is over or another walk takes this one's place."""
-        self._walker = walker = object()
-        while self._queue and not self.is_over and self._walker is walker:
-            self._at, depth = self._queue.popleft()
-            for inner in self._inner(self._at, depth):
+        """Look into all folders that no other walk looks into, until the time is over."""
+        while (self._queue or self._at) and not self._is_over:
+            try:
+                folder, depth = self._queue.popleft()
+            except IndexError:  # another walk may find more
+                time.sleep(0.01)
+                continue
+            self._at.add(folder)
+            for inner in self._inner(folder, depth):
                 if inner in self._network:
                     self.leave_out("on a network drive: name it to look there", inner)
                 elif inner not in self._seen:
                     self._seen.add(inner)
                     self._queue.append((inner, depth + 1))
-        if self._walker is walker:
-            self._at = ""
-
-    def abandon(self) -> None:
-        """Leave a walk to the drive that does not answer it."""
-        self._walker = None
-        self.leave_out("its drive does not answer", self._at)
-        self._is_late = True
+            self._at.discard(folder)
 
     @property
-    def is_over(self) -> bool:
-        """Whether there is no more to look into, or no more time."""
-        late = time.monotonic() - self._begun_s > self._longest_s
-        self._is_late = self._is_late or late
-        return late or len(self._environments) >= _MOST_FOUND or not (self._queue or self._at)
+    def left_s(self) -> float:
+        """How much time is left."""
+        return max(self._begun_s + self._longest_s - time.monotonic(), 0.0)
+
+    @property
+    def _is_over(self) -> bool:
+        return not self.left_s or len(self._environments) >= _MOST_FOUND
 
     def leave_out(self, why: str, *folders: str) -> None:
         """Note folders that are not looked into."""
@@ -200,8 +185,11 @@ class _Search:
 
     def found(self) -> FoundPythons:
         """Return what has been found."""
-        if self._queue:
-            self.leave_out("the time was over", *(folder for folder, _ in self._queue))
+        left = [folder for folder, _ in self._queue]
+        if self._at:
+            self.leave_out("its drive does not answer", *self._at)
+        if left:
+            self.leave_out("the time was over", *left)
         return FoundPythons(
             environments=tuple(sorted(self._environments, key=lambda one: one.folder)),
             without=self._without,
@@ -210,7 +198,7 @@ class _Search:
                 LeftOut(why, count, tuple(self._examples[why]))
                 for why, count in self._left_out.most_common()
             ),
-            is_whole=not self._is_late and not self._queue,
+            is_whole=not (left or self._at),
             elapsed_s=time.monotonic() - self._begun_s,
         )
 
@@ -245,7 +233,7 @@ class _Search:
                 for count, entry in enumerate(entries):
                     if count >= _MOST_ENTRIES:
                         self.leave_out("more than 50,000 files in one folder", folder)
-                    if count >= _MOST_ENTRIES or (count % _LOOK_EVERY == 0 and self.is_over):
+                    if count >= _MOST_ENTRIES or (count % _LOOK_EVERY == 0 and self._is_over):
                         break
                     names.append(entry.name)
                     is_worth = entry.name.lower() not in _SKIPPED

@@ -6,12 +6,22 @@ import os
 import sys
 from pathlib import Path
 
+import msgspec
 import pip
+
+from gpu_studio.core.pythons import search
+from gpu_studio.core.pythons.search import AskPythons, FoundPythons
 
 VERSION = f"3.{sys.version_info[1]}"
 LINUX_SITE = f"lib/python{VERSION}/site-packages"
 WINDOWS_SITE = "Lib/site-packages"
 _REAL = os.path.realpath(sys.executable)
+
+
+def find_pythons(*folders: str, longest_s: float = 20.0) -> FoundPythons:
+    """Return what the child of a search finds; in this process."""
+    question = msgspec.msgpack.encode(AskPythons(folders=folders, longest_s=longest_s))
+    return msgspec.msgpack.decode(search.answer(question), type=FoundPythons)
 
 
 def put_package(site: Path, name: str, version: str, said: str = "", requires: str = "") -> Path:
@@ -72,9 +82,7 @@ def borrow_pip(site: Path) -> None:
     (site / record.name).symlink_to(record)
 
 
-def make_venv(
-    folder: Path, *, windows: bool = False, has_pip: bool = True, config: str = ""
-) -> Path:
+def make_venv(folder: Path, *, windows: bool = False, has_pip: bool = True) -> Path:
     """Make an environment in the layout of a system; return its folder of packages.
 
     In Windows' layout, the other one is there as a link, so that this system's Python works in it.
@@ -83,7 +91,7 @@ def make_venv(
     site.mkdir(parents=True)
     home = os.path.dirname(_REAL)
     (folder / "pyvenv.cfg").write_text(
-        f"home = {home}\ninclude-system-site-packages = false\nversion = {VERSION}.7\n{config}"
+        f"home = {home}\ninclude-system-site-packages = false\nversion = {VERSION}.7\n"
     )
     names = ("Scripts/python.exe",) if windows else ("bin/python", f"bin/python{VERSION}")
     for name in names:
@@ -120,12 +128,11 @@ def make_embedded(folder: Path, beside: Path) -> Path:
     return site
 
 
-def make_conda(folder: Path, beside: Path, *, by_conda: str = "") -> Path:
-    """Make a conda environment; ``by_conda`` is the channel that PyTorch comes from."""
+def make_conda(folder: Path, beside: Path) -> Path:
+    """Make a conda environment whose PyTorch is conda-forge's."""
     site = make_whole_python(folder, beside)
     meta = folder / "conda-meta"
     meta.mkdir()
     (meta / f"python-{VERSION}.7-h955ad1f_0.json").write_text("{}")
-    if by_conda:
-        (meta / "pytorch-2.5.1-py3.11_0.json").write_text(f'{{"channel": "{by_conda}"}}')
+    (meta / "pytorch-2.5.1-py3.11_0.json").write_text('{"channel": "conda-forge"}')
     return site

@@ -14,11 +14,10 @@ from gpu_studio.core.pythons.kernel import (
     kernel_command,
     kernel_variables,
 )
-from gpu_studio.core.pythons.search import find_pythons
 from gpu_studio.core.pythons.verdict import PythonVerdict, judged
 from gpu_studio.process.child_call import ChildAnswer
 from gpu_studio.process.command_call import call_command
-from tests.core.pythons.made_pythons import make_venv, put_torch
+from tests.core.pythons.made_pythons import find_pythons, make_venv, put_torch
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="made of this system's Python")
 PC = ThisPc((PcCard("RTX 3060", "RTX 3060 (8.6)", "NVIDIA", (8, 6)),), "580.95")
@@ -76,20 +75,17 @@ def test_a_kernel_that_ran_takes_the_line_back(tried):
     assert after_kernel(wrong, ChildAnswer(answer, 0)).verdict is PythonVerdict.RIGHT
 
 
-def test_a_kernel_that_failed_says_why(tried):
-    _, after = tried(failure='raise RuntimeError("no kernel image\\nmore")')
-    assert (after.verdict, after.reason) == (PythonVerdict.WRONG, "No kernel ran: no kernel image")
-
-
-def test_a_pytorch_that_sees_no_card_is_wrong(tried):
-    _, after = tried(count=0)
-    assert "sees no card" in after.reason
-
-
-def test_a_pytorch_that_cannot_be_imported_says_its_last_line(tried):
-    _, after = tried(code='print("chatter"); raise ImportError("libcudart.so.12 is missing")')
-    assert after.verdict is PythonVerdict.WRONG
-    assert after.reason == ("PyTorch did not start there: ImportError: libcudart.so.12 is missing")
+@pytest.mark.parametrize(
+    ("does", "reason"),
+    [({"failure": 'raise RuntimeError("no kernel image\\nmore")'},
+      "No kernel ran: no kernel image"),
+     ({"count": 0}, "No kernel ran: PyTorch there sees no card"),
+     ({"code": 'print("chatter"); raise ImportError("libcudart.so.12 is missing")'},
+      "PyTorch did not start there: ImportError: libcudart.so.12 is missing")],
+)  # fmt: skip
+def test_a_kernel_that_did_not_run_says_why(tried, does, reason):
+    _, after = tried(**does)
+    assert (after.verdict, after.reason) == (PythonVerdict.WRONG, reason)
 
 
 def test_a_python_that_hangs_is_ended(tried):
@@ -105,8 +101,3 @@ def test_what_a_python_pours_out_is_dropped(tried):
 def test_the_variables_of_this_python_are_not_handed_on():
     given = {"PYTHONPATH": "p", "GPU_STUDIO_PACKAGES": "g", "VIRTUAL_ENV": "v", "PATH": "kept"}
     assert kernel_variables(given) == {"PATH": "kept"}
-
-
-def test_a_command_that_is_not_there_is_an_answer():
-    ended = call_command(("/no/such/python",), {}, longest_s=1.0, most_bytes=9)
-    assert (ended.exit_code, bool(ended.reason)) == (1, True)

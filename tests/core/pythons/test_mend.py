@@ -5,7 +5,7 @@ import shlex
 import msgspec
 import pytest
 
-from gpu_studio.core.maker_builds import MakerCard, serves
+from gpu_studio.core.maker_builds import MakerCard
 from gpu_studio.core.pythons.coverage import (
     Choice,
     PcCard,
@@ -70,12 +70,6 @@ def test_sh_reads_exactly_the_words(folder):
     assert shlex.split(line.text)[1:] == ["-m", "pip", "install", *REST.split()]
 
 
-@pytest.mark.parametrize("name", ["a\nb", "a\u202eb", "a\x1bb", "caf\ufffd"])
-def test_a_name_that_cannot_be_typed_gets_no_line(name):
-    line = line_for(environment(f"/{name}/bin/python"), CHOICE, "Linux")
-    assert (line.text, bool(line.why_none)) == ("", True)
-
-
 def test_a_python_that_is_no_environment_keeps_away_from_the_users_packages():
     python = r"D:\ComfyUI\python_embeded\python.exe"
     text, _ = windows(python, kind=PythonKind.EMBEDDED)
@@ -114,16 +108,13 @@ def test_a_record_that_pip_cannot_read_goes_first():
 
 
 @pytest.mark.parametrize(
-    ("fields", "word"),
-    [
-        ({"lost": "/media/gone"}, "drive"),
-        ({"python": ""}, "no Python"),
-        ({"kind": PythonKind.SYSTEM}, "Linux"),
-    ],
-)
-def test_what_nothing_can_be_installed_for_gets_a_reason(fields, word):
-    line = line_for(environment("/v/bin/python", **{"kind": PythonKind.VENV} | fields)
-                    if "python" not in fields else environment(""), CHOICE, "Linux")  # fmt: skip
+    ("python", "fields", "word"),
+    [("/v/bin/python", {"lost": "/media/gone"}, "drive"), ("", {}, "no Python"),
+     ("/v/bin/python", {"kind": PythonKind.SYSTEM}, "Linux"),
+     ("/a\u202eb/bin/python", {}, "cannot be typed"), ("/a\nb/bin/python", {}, "cannot be typed")],
+)  # fmt: skip
+def test_what_nothing_can_be_installed_for_gets_a_reason(python, fields, word):
+    line = line_for(environment(python, **fields), CHOICE, "Linux")
     assert line.text == ""
     assert word in line.why_none
 
@@ -170,8 +161,6 @@ def test_an_nvidia_card_is_covered_as_published(version, card, has_code):
 def test_a_build_of_conda_forge_may_have_ptx_for_newer_cards():
     one = torch("2.5.1+cu126", by_conda="https://conda.anaconda.org/conda-forge/linux-64")
     assert covers(one, nvidia(12, 0), LINUX) is None
-    ptls = torch("2.5.1+cu121", by_conda="https://conda.anaconda.org/pytorch/linux-64")
-    assert covers(ptls, nvidia(12, 0), LINUX) is False
 
 
 def test_on_arm_only_the_own_table_is_sure():
@@ -183,10 +172,10 @@ def test_on_arm_only_the_own_table_is_sure():
 
 
 @pytest.mark.parametrize("system", [LINUX, WINDOWS])
-@pytest.mark.parametrize("minor", [8, 10, 12, 15, None])
+@pytest.mark.parametrize("minor", [8, 12, None])
 def test_every_offer_has_code_a_driver_and_the_python(system, minor):
-    for capability in ((3, 7), (5, 0), (6, 1), (7, 0), (7, 5), (8, 6), (8, 9), (9, 0), (12, 0)):
-        for installed in ("1.13.1+cu117", "2.0.1+cpu", "2.5.1+cu121", "2.15.0+cu130", ""):
+    for capability in ((3, 7), (6, 1), (7, 0), (8, 6), (12, 0)):
+        for installed in ("1.13.1+cu117", "2.5.1+cu121", ""):
             for choice in choices(nvidia(*capability), system, installed, minor):
                 python = None if minor is None else (3, minor)
                 assert torch_releases().suits(choice.version, python, system.system)
@@ -210,11 +199,8 @@ def test_an_old_driver_gets_a_build_that_it_runs():
     assert next(choices(nvidia(8, 6), old._replace(driver="470.1"), "2.9.1+cpu", 12)).tag == "cu118"
 
 
-def test_releases_are_in_their_order_and_known_to_the_other_table():
-    releases, table = torch_releases(), load_table()
-    assert table.torch_version in releases.releases
-    assert all(releases.suits(version, None, "Linux") for version in releases.releases)
-    assert any(serves(row.arch_list, (12, 0)) for row in table.published)
+def test_releases_are_known_to_the_other_table():
+    assert load_table().torch_version in torch_releases().releases
 
 
 def amd(chip, *, is_integrated=False):

@@ -16,19 +16,11 @@ if TYPE_CHECKING:
 
 # pytorch.org/get-started/previous-versions: torch, torchvision, torchaudio, and the builds.
 _PUBLISHED = (
-    ("2.0.1", "0.15.2", "2.0.2", "cpu cu117 cu118 rocm5.4.2"),
-    ("2.1.2", "0.16.2", "2.1.2", "cpu cu118 cu121 rocm5.6"),
-    ("2.3.1", "0.18.1", "2.3.1", "cpu cu118 cu121 rocm6.0"),
-    ("2.4.1", "0.19.1", "2.4.1", "cpu cu118 cu121 cu124 rocm6.1"),
     ("2.5.1", "0.20.1", "2.5.1", "cpu cu118 cu121 cu124 rocm6.1 rocm6.2"),
-    ("2.6.0", "0.21.0", "2.6.0", "cpu cu118 cu124 cu126 rocm6.1 rocm6.2.4 xpu"),
-    ("2.7.0", "0.22.0", "2.7.0", "cpu cu118 cu126 cu128 rocm6.3 xpu"),
     ("2.7.1", "0.22.1", "2.7.1", "cpu cu118 cu126 cu128 rocm6.3 xpu"),
     ("2.8.0", "0.23.0", "2.8.0", "cpu cu126 cu128 cu129 rocm6.4 xpu"),
     ("2.9.1", "0.24.1", "2.9.1", "cpu cu126 cu128 cu130 rocm6.4 xpu"),
-    ("2.10.0", "0.25.0", "2.10.0", "cpu cu126 cu128 cu130 rocm7.1 xpu"),
     ("2.13.0", "0.28.0", "2.11.0", "cpu cu126 cu130 rocm7.2 xpu"),
-    ("2.14.1", "0.29.1", "2.11.0", "cpu cu126 cu130 xpu"),
 )
 _AMD = (
     ("torch", "2.13.0+rocm10.0.0"), ("torchvision", "0.28.0+rocm10.0.0"),

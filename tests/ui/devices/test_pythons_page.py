@@ -10,14 +10,13 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton
 
 from gpu_studio.core.pythons.coverage import this_pc
-from gpu_studio.core.pythons.search import find_pythons
 from gpu_studio.core.pythons.verdict import PythonVerdict, headline, judged
 from gpu_studio.model.devices import pythons_model
 from gpu_studio.model.pages import PYTHONS, Destination
 from gpu_studio.process.child_call import ChildAnswer
 from gpu_studio.ui.page_parts import Text
 from gpu_studio.ui.tabs import page_for_file
-from tests.core.pythons.made_pythons import make_venv, put_torch
+from tests.core.pythons.made_pythons import find_pythons, make_venv, put_torch
 from tests.driving.window import find
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="made of this system's Python")
