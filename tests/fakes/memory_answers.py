@@ -37,8 +37,8 @@ def segments_read(read: MemoryRead, **changes: Any) -> SegmentsRead:
     plain = SegmentsRead(
         device=read.device, read=read, largest_block_bytes=5 * mib, free_total_bytes=20 * mib,
         addresses=(0x7F0000000000,), sizes=(20 * mib,), is_small=(False,),
-        is_expandable=(False,), streams=(0,), block_counts=(3,),
-        block_sizes=(10 * mib, 5 * mib, 5 * mib), requested_sizes=(10 * mib, 5 * mib, 0),
+        is_expandable=(False,), block_counts=(3,),
+        block_sizes=(10 * mib, 5 * mib, 5 * mib),
         block_states="002", modelled=read.modelled,
     )  # fmt: skip
     return msgspec.structs.replace(plain, **changes)
@@ -70,7 +70,7 @@ def cache_emptied(before: MemoryRead, freed: int, **changes: Any) -> CacheEmptie
         free_bytes=(before.free_bytes or 0) + (freed << 20),
     )
     plain = CacheEmptied(
-        device=before.device, predicted_bytes=freed << 20, freed_bytes=freed << 20,
+        device=before.device, freed_bytes=freed << 20,
         before=before, after=after,
     )  # fmt: skip
     return msgspec.structs.replace(plain, **changes)

@@ -94,7 +94,7 @@ def test_describing_and_reading_take_nothing_of_a_card(
     assert isinstance(read, MemoryRead)
     assert (read.allocated_bytes, read.total_bytes) == (None, None)
     (emptied,) = one.ask(EmptyCache(device=card))
-    assert (emptied.predicted_bytes, emptied.freed_bytes) == (0, 0)
+    assert (emptied.before.releasable_bytes, emptied.freed_bytes) == (None, 0)
 
 
 def test_a_card_that_is_not_there_is_named_with_those_that_are(ask: Ask) -> None:

@@ -55,7 +55,7 @@ def test_describing_and_reading_make_no_context(soft_pc: MakePc, engine: StartEn
     assert read.allocated_bytes is None
     assert read.total_bytes is None
     (emptied,) = one.ask(EmptyCache(device="cuda:1"))
-    assert (emptied.predicted_bytes, emptied.freed_bytes) == (0, 0)
+    assert (emptied.before.releasable_bytes, emptied.freed_bytes) == (None, 0)
     assert contexts(pc, one) == [0, 0]
 
 

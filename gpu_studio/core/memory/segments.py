@@ -254,7 +254,6 @@ def segments_read(
     read: MemoryRead,
     segments: Iterable[Mapping[str, Any]],
     device_index: int = 0,
-    most_blocks: int = MOST_BLOCKS,
 ) -> SegmentsRead:
     """Return a card's segments as a message.
 
@@ -262,7 +261,6 @@ def segments_read(
         read: the counters of the same moment.
         segments: the segments of all cards, with their blocks.
         device_index: the card's index in the segments.
-        most_blocks: how many may be in the columns; a message is limited to `MOST_BLOCKS`.
     """
     own_segments = sorted(
         (segment for segment in segments if segment["device"] == device_index),
@@ -270,7 +268,7 @@ def segments_read(
     )
     blocks = map_of_snapshot(own_segments, device_index)
     free_bytes = read.free_bytes or 0
-    shown = _shown(own_segments, most_blocks)
+    shown = _shown(own_segments)
     shown_blocks = [block for segment in shown for block in segment["blocks"]]
     places = CodeLines()
     block_lines = tuple(places.number_of(block.get("frames")) for block in shown_blocks)
@@ -283,10 +281,8 @@ def segments_read(
         sizes=tuple(segment["total_size"] for segment in shown),
         is_small=tuple(segment["segment_type"] == "small" for segment in shown),
         is_expandable=tuple(bool(segment.get("is_expandable")) for segment in shown),
-        streams=tuple(segment.get("stream", 0) for segment in shown),
         block_counts=tuple(len(segment["blocks"]) for segment in shown),
         block_sizes=tuple(block["size"] for block in shown_blocks),
-        requested_sizes=tuple(block.get("requested_size", 0) for block in shown_blocks),
         block_states="".join(str(_state_of(block)) for block in shown_blocks),
         lines=places.lines,
         block_lines=block_lines if places.lines else (),
@@ -295,12 +291,12 @@ def segments_read(
     )
 
 
-def _shown(segments: Sequence[Mapping[str, Any]], most_blocks: int) -> list[Mapping[str, Any]]:
-    """Return as many whole segments as fit, from the lowest address on."""
+def _shown(segments: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return as many whole segments as fit into a message, from the lowest address on."""
     shown, blocks = [], 0
     for segment in segments:
         blocks += len(segment["blocks"])
-        if blocks > most_blocks:
+        if blocks > MOST_BLOCKS:
             break
         shown.append(segment)
     return shown

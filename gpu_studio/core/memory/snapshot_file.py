@@ -66,7 +66,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     Attributes:
         device_index: the card's index in the program that made the snapshot.
         segments: as for a live card; a snapshot does not contain the driver's free memory.
-        whole: the same with all blocks, however many.
+        tensors: the requested bytes and the stream of each block that is not free, by address.
         reserved_bytes, allocated_bytes: the sums over its segments.
         history: oldest first.
         conf: the allocator's options.
@@ -74,7 +74,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     device_index: int
     segments: SegmentsRead
-    whole: SegmentsRead
+    tensors: dict[int, tuple[int, int]]
     reserved_bytes: int
     allocated_bytes: int
     history: tuple[SnapshotEntry, ...]
@@ -120,13 +120,16 @@ def read_snapshot(content: bytes, device_index: int | None = None) -> Snapshot:
         reserved_bytes=reserved_bytes,
         mark="snapshot",
     )
-    shown = found = segments_read(read, segments, device_index)
-    if shown.left_out_segments:
-        found = segments_read(read, segments, device_index, MOST_SNAPSHOT_BLOCKS)
+    tensors = {
+        block["address"]: (block["requested_size"] or block["size"], segment["stream"])
+        for segment in segments
+        for block in segment["blocks"]
+        if block["state"] != "inactive"
+    }
     return Snapshot(
         device_index=device_index,
-        segments=shown,
-        whole=found,
+        segments=segments_read(read, segments, device_index),
+        tensors=tensors,
         reserved_bytes=reserved_bytes,
         allocated_bytes=allocated_bytes,
         history=tuple(_history(traces, device_index)),

@@ -140,8 +140,8 @@ class SegmentsRead(Event, frozen=True, kw_only=True):
         largest_block_bytes: the largest tensor that could be made now: compared with
             ``free_total_bytes``, fragmentation in one number.
         free_total_bytes: all free memory: the driver's, and the holes in reserved memory.
-        addresses, sizes, is_small, is_expandable, streams, block_counts: of segments.
-        block_sizes, requested_sizes: of blocks, in bytes.
+        addresses, sizes, is_small, is_expandable, block_counts: of segments.
+        block_sizes: of blocks, in bytes.
         block_states: one digit per block: 0 allocated, 1 waiting to be freed, 2 free.
         lines: the lines of code that asked for blocks, as ``train.py:41 in forward``.
         block_lines: the index of each block's line, -1 for none; empty without a recorded history.
@@ -156,10 +156,8 @@ class SegmentsRead(Event, frozen=True, kw_only=True):
     sizes: tuple[int, ...] = ()
     is_small: tuple[bool, ...] = ()
     is_expandable: tuple[bool, ...] = ()
-    streams: tuple[int, ...] = ()
     block_counts: tuple[int, ...] = ()
     block_sizes: tuple[int, ...] = ()
-    requested_sizes: tuple[int, ...] = ()
     block_states: str = ""
     lines: tuple[str, ...] = ()
     block_lines: tuple[int, ...] = ()
@@ -180,10 +178,9 @@ class StageBegan(Event, frozen=True, kw_only=True):
 
 
 class CacheEmptied(LastEvent, frozen=True, kw_only=True):
-    """The expected and the actual bytes that empty_cache freed."""
+    """The bytes that empty_cache freed; ``before`` has those that were expected."""
 
     device: str
-    predicted_bytes: int
     freed_bytes: int
     before: MemoryRead
     after: MemoryRead
@@ -242,13 +239,12 @@ def cache_emptied(before: MemoryRead, after: MemoryRead, snippet: str = "") -> C
     """Return the answer to `EmptyCache`.
 
     Args:
-        before: its ``releasable_bytes`` are the expectation; None counts as 0.
+        before: the reading before it.
         after: its decrease in ``reserved_bytes`` is the freed memory.
         snippet: the PyTorch lines for it.
     """
     return CacheEmptied(
         device=before.device,
-        predicted_bytes=before.releasable_bytes or 0,
         freed_bytes=(before.reserved_bytes or 0) - (after.reserved_bytes or 0),
         before=before,
         after=after,

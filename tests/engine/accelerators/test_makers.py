@@ -206,7 +206,7 @@ def _ends_a_full_budget_in_an_error_that_is_read(events):
     assert finished.tried_bytes == 16 * MIB
     assert "not tested on this kind of card yet" in finished.explanation
     (emptied,) = only(CacheEmptied, events)
-    assert emptied.predicted_bytes == emptied.freed_bytes == 128 * MIB
+    assert emptied.before.releasable_bytes == emptied.freed_bytes == 128 * MIB
 
 
 def _reads_the_allocators_counters(maker, events):

@@ -20,7 +20,7 @@ from gpu_studio.model.memory.what_if_model import WhatIfModel
 GIB = 1 << 30
 FITS = WhatIf(
     card_bytes=2 * GIB, other_bytes=0, conf="", peak_allocated_bytes=GIB, peak_reserved_bytes=GIB,
-    unused_at_peak_bytes=0, retries=0, failed_at=None,
+    unused_at_peak_bytes=0,
 )  # fmt: skip
 ON_CARD = AnsweredWhatIf(FITS)
 

@@ -6,6 +6,7 @@ The window keeps a history as bytes, and gives it back with each question.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -158,7 +159,8 @@ def _answer(question: Question) -> Answer:
 
 def _opened(question: OpenHistory) -> OpenedHistory | NoHistory:
     snapshot = open_snapshot(Path(os.fsdecode(question.path)), question.device_index)
-    if not any(entry.action == "alloc" for entry in snapshot.history):
+    actions = Counter(entry.action for entry in snapshot.history)
+    if not actions["alloc"]:
         return NoHistory()
     history = history_of(snapshot)
     return OpenedHistory(
@@ -166,8 +168,8 @@ def _opened(question: OpenHistory) -> OpenedHistory | NoHistory:
         device_index=snapshot.device_index,
         conf=history.conf,
         entry_count=len(snapshot.history),
-        allocations=history.count("alloc"),
-        ooms=history.count("oom"),
+        allocations=actions["alloc"],
+        ooms=actions["oom"],
         modelled=what_if(history, conf=history.conf),
         peak_reserved_bytes=history.peak_reserved_bytes,
         at_peak=history.at_peak,

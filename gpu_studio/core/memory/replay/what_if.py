@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.memory.allocator.blocks import IN_USE, ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.blocks import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.allocator.options import parse_configuration
 
@@ -34,7 +34,6 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
         peak_allocated_bytes: the most that tensors held at a time.
         peak_reserved_bytes: the most that the allocator held.
         unused_at_peak_bytes: reserved and held by no tensor when the allocator held the most.
-        retries: how often the card was full, and giving back cached memory was enough.
         failed_at: the index of the history's entry that did not fit; None if all did.
         failed_s: its time since the first entry, in seconds; None without times.
         failed_line: its line of code; empty if that was not recorded.
@@ -51,8 +50,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     peak_allocated_bytes: int
     peak_reserved_bytes: int
     unused_at_peak_bytes: int
-    retries: int
-    failed_at: int | None
+    failed_at: int | None = None
     failed_s: float | None = None
     failed_line: str = ""
     failure: str = ""
@@ -70,9 +68,6 @@ def what_if(
     history: RecordedCalls, *, card_bytes: int | None = None, other_bytes: int = 0, conf: str = ""
 ) -> WhatIf:
     """Return what a history would do on another card.
-
-    Tensors from before the history are there from the beginning on: where they were if the options
-    are the recorded ones, otherwise put there one after another in the order of their addresses.
 
     Args:
         history: the calls.
@@ -100,15 +95,13 @@ def what_if(
 
 def _played(history: RecordedCalls, card_bytes: int | None, other_bytes: int, conf: str) -> WhatIf:
     player = _Player(AllocatorModel(card_bytes or _ENDLESS_BYTES, other_bytes, conf=conf))
-    failure, failed = None, None
-    try:
-        player.begin(history, conf)
-        for call in history.calls:
-            failed = call
-            player.make(call)
-        failed = None
-    except ModelledOutOfMemory as error:
-        failure = error.with_traceback(None)
+    failure = None
+    for failed in history.calls:
+        try:
+            player.make(failed)
+        except ModelledOutOfMemory as error:
+            failure = error.with_traceback(None)
+            break
     stats = player.model.stats()
     found = WhatIf(
         card_bytes=card_bytes,
@@ -117,17 +110,15 @@ def _played(history: RecordedCalls, card_bytes: int | None, other_bytes: int, co
         peak_allocated_bytes=stats["allocated_bytes.all.peak"],
         peak_reserved_bytes=stats["reserved_bytes.all.peak"],
         unused_at_peak_bytes=player.unused_at_peak_bytes,
-        retries=stats["num_alloc_retries"] - stats["num_ooms"],
-        failed_at=None,
     )
     if failure is None:
         return found
-    time_us = history.begun_us if failed is None else failed.time_us
+    elapsed_us = failed.time_us - history.begun_us
     return msgspec.structs.replace(
         found,
-        failed_at=0 if failed is None else failed.entry,
-        failed_s=(time_us - history.begun_us) * _US if history.begun_us and time_us else None,
-        failed_line="" if failed is None else history.lines[failed.line],
+        failed_at=failed.entry,
+        failed_s=elapsed_us * _US if history.begun_us and failed.time_us else None,
+        failed_line=history.lines[failed.line],
         failure=str(failure),
         tried_bytes=failure.tried_bytes,
         free_bytes=failure.free_bytes,
@@ -148,22 +139,6 @@ class _Player:
         self._held: dict[int, Block] = {}
         self._allocated_bytes = self._reserved_bytes = self._peak_bytes = 0
         model.card.watch = self._on_segment
-
-    def begin(self, history: RecordedCalls, conf: str) -> None:
-        """Put the tensors there that the history began with."""
-        blocks = [block for segment in history.start for block in segment.blocks]
-        there_bytes = sum(block.size_bytes for block in blocks)
-        is_known = conf == history.conf and not self.model.is_expandable
-        if is_known and there_bytes <= self.model.card.free_bytes:
-            self._reserved_bytes = there_bytes
-            for address, block in self.model.restore(history.start).items():
-                self._hold(address, block)
-            return
-        for segment in history.start:
-            for found in segment.blocks:
-                if found.state == IN_USE:
-                    block = self.model.allocate(found.requested_bytes, segment.stream)
-                    self._hold(found.address, block)
 
     def make(self, call: MemoryCall) -> None:
         """Make a call of the program; raise `ModelledOutOfMemory`."""

@@ -1,5 +1,4 @@
 import os
-import pickle
 import struct
 import sys
 from pathlib import Path
@@ -13,9 +12,7 @@ from gpu_studio.core.memory.replay.replay_call import (
     Answer,
     AnsweredWhatIf,
     AskWhatIf,
-    NoHistory,
     OpenedHistory,
-    OpenedSegments,
     OpenHistory,
     OpenSegments,
     Question,
@@ -23,7 +20,6 @@ from gpu_studio.core.memory.replay.replay_call import (
     ask,
 )
 from gpu_studio.core.memory.replay.what_if_words import trust_notice
-from gpu_studio.core.memory.segments import map_of_segments
 from gpu_studio.core.notice import Tone
 from gpu_studio.process.child_call import ChildAnswer, call_child
 from tests.fakes.histories import TrainingHistory
@@ -91,15 +87,6 @@ def test_a_large_file_may_take_longer(tmp_path: Path) -> None:
     assert given == [22.0]
 
 
-def test_segments_are_opened_with_or_without_a_history(tmp_path: Path) -> None:
-    training = TrainingHistory()
-    training.run(1, layers=2)
-    training.write(tmp_path / "training")
-    found = answered(OpenSegments(path=os.fsencode(tmp_path / "training")))
-    assert isinstance(found, OpenedSegments)
-    assert map_of_segments(found.segments).allocated_bytes > 0
-
-
 def test_a_card_that_is_too_small_fails_with_its_line(history: OpenedHistory) -> None:
     enough_bytes = history.modelled.peak_reserved_bytes
     for card_bytes, fits in ((enough_bytes, True), (enough_bytes // 2, False)):
@@ -113,31 +100,6 @@ def test_a_card_that_is_too_small_fails_with_its_line(history: OpenedHistory) ->
     assert 0 < found.found.failed_s < 60
     assert ".py:" in found.found.failed_line
     assert found.found.tried_bytes is not None
-
-
-def test_a_snapshot_of_one_moment_has_no_history(tmp_path: Path) -> None:
-    training = TrainingHistory()
-    path = tmp_path / "moment"
-    training.write(path)
-    whole = pickle.loads(path.read_bytes()) | {"device_traces": [[]]}
-    path.write_bytes(pickle.dumps(whole))
-    assert answered(OpenHistory(path=os.fsencode(path))) == NoHistory()
-
-
-class Hostile:
-    def __reduce__(self):
-        return (print, ("run",))
-
-
-@pytest.mark.parametrize("content", [pickle.dumps(Hostile()), b"", b"no pickle"])
-def test_anything_else_is_refused(
-    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "theirs.pickle"
-    path.write_bytes(content)
-    with pytest.raises(StudioError, match=r"theirs\.pickle"):
-        answered(OpenHistory(path=os.fsencode(path)))
-    assert capsys.readouterr().out == ""
 
 
 # These cost memory or time without end: only a child with limits reads them.
