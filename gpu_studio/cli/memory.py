@@ -30,7 +30,6 @@ from gpu_studio.core.errors.log import MOST_READ_BYTES, decoded_text
 from gpu_studio.core.errors.reader import read_error
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory import fit, modelled_cards, networks
-from gpu_studio.core.memory.experiment import check_experiment
 from gpu_studio.core.memory.fit import OPTIMIZERS, WITH_AMP, ModelFit
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, is_modelled
 from gpu_studio.core.memory.outcome import outcome_notice
@@ -129,19 +128,15 @@ def _experiment(options: argparse.Namespace) -> RunMemoryExperiment:
         plan = messages.AllocationPlan(
             size=options.size, count=options.count, dtype=options.dtype
         )  # fmt: skip
-    is_free = budget_mib is None and not modelled_cards.needs_budget(options.device)
-    request = RunMemoryExperiment(
+    # A budget leaves memory to the desktop and to other programs; a simulated card has neither.
+    is_free = budget_mib is None and is_modelled(options.device)
+    return RunMemoryExperiment(
         preset=options.preset,
         device=options.device,
         plan=plan,
         budget_bytes=None if budget_mib is None else budget_mib << 20,
         whole_card=options.whole_card or is_free,
     )
-    try:
-        check_experiment(request)
-    except StudioError as error:
-        raise WrongUseError(str(error)) from error
-    return request
 
 
 class _LabPrinter(Printer):

@@ -5,10 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.oom_text import read_oom_text, rounding_bytes
 from gpu_studio.core.memory.outcome import (
     explain_outcome,
     has_spilled,
@@ -28,7 +25,7 @@ from gpu_studio.core.memory.presets import (
     snippet_of,
 )
 from gpu_studio.core.messages.memory_messages import OomFinished, StageBegan
-from gpu_studio.core.tensors import DTYPES, LARGEST_SIZE
+from gpu_studio.core.tensors import LARGEST_SIZE, check_dtype
 
 if TYPE_CHECKING:
     import threading
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.memory.presets import LabCard
     from gpu_studio.core.messages.memory_messages import (
-        AllocationPlan,
         MemoryRead,
         RunMemoryExperiment,
         SegmentsRead,
@@ -49,7 +45,6 @@ _SEGMENTS_PERIOD_S = 1 / 10
 _LONGEST_PAUSE_S = 0.25
 _MOST_TENSORS = 1_000_000
 _MOST_BYTES = 1 << 50
-_LONGEST_WATCH_S = 600.0
 
 
 def run_experiment(
@@ -58,44 +53,28 @@ def run_experiment(
     """Yield the events of an experiment; its memory is freed before the last event.
 
     Args:
-        request: the experiment, checked by `check_experiment`.
+        request: the experiment.
         card: the card; nothing else may use its allocator during the experiment.
         stop: set by any thread to end the experiment between two allocations.
+
+    Raises:
+        StudioError: it cannot be.
     """
+    _check(request)
     yield from _Experiment(request, card, stop).events()
 
 
-def check_experiment(request: RunMemoryExperiment) -> None:
-    """Raise `StudioError` for an impossible experiment."""
-    find_preset(request.preset)
-    if request.preset == "custom":
-        if request.plan is None:
-            raise StudioError(
-                FailureKind.BAD_REQUEST, "“custom” needs a plan of the tensors to make."
-            )
-        _check_plan(request.plan)
+def _check(request: RunMemoryExperiment) -> None:
+    plan = find_preset(request.preset).plan or request.plan
+    if request.preset == "custom" and plan is None:
+        raise StudioError(FailureKind.BAD_REQUEST, "“custom” needs a plan of the tensors to make.")
+    if plan is not None:
+        check_dtype(plan.dtype)
+        _check_range("size", plan.size, 1, LARGEST_SIZE)
+        if plan.count is not None:
+            _check_range("count", plan.count, 1, _MOST_TENSORS)
     if request.budget_bytes is not None:
         _check_range("budget in bytes", request.budget_bytes, 1, _MOST_BYTES)
-        if request.whole_card:
-            raise StudioError(
-                FailureKind.BAD_REQUEST, "Choose either a budget or the whole card, not both."
-            )
-    if not 0 <= request.watch_s <= _LONGEST_WATCH_S:
-        raise StudioError(
-            FailureKind.BAD_REQUEST,
-            f"The watch time {request.watch_s:g} s is out of range: 0 to {_LONGEST_WATCH_S:.0f} s.",
-        )
-
-
-def _check_plan(plan: AllocationPlan) -> None:
-    if plan.dtype not in DTYPES:
-        raise StudioError(
-            FailureKind.BAD_REQUEST,
-            f"“{plan.dtype[:20]}” is not a supported dtype. Choose {', '.join(DTYPES)}.",
-        )
-    _check_range("size", plan.size, 1, LARGEST_SIZE)
-    if plan.count is not None:
-        _check_range("count", plan.count, 1, _MOST_TENSORS)
 
 
 def _check_range(name: str, value: int, least: int, largest: int) -> None:
@@ -149,7 +128,8 @@ class _Experiment:
         if budget_bytes is None and not request.whole_card:
             budget_bytes = free_bytes * 3 // 4
         room_bytes = free_bytes if budget_bytes is None else min(budget_bytes, free_bytes)
-        bench = MemoryBench(card, room_bytes, request.plan)
+        plan = find_preset(request.preset).plan or request.plan
+        bench = MemoryBench(card, room_bytes, plan)
         moments = moments_of(request.preset, bench)
         try:
             card.limit(budget_bytes)
@@ -209,6 +189,7 @@ class _Experiment:
     def _finished(
         self, bench: MemoryBench, start: MemoryRead, last: SegmentsRead, budget_bytes: int | None
     ) -> OomFinished:
+        read = last.read
         finished = OomFinished(
             device=self._request.device,
             outcome=self._outcome(bench, start, last),
@@ -216,18 +197,22 @@ class _Experiment:
             tensors=bench.tensors,
             tensor_bytes=bench.tensor_bytes,
             steps=bench.steps,
-            allocated_bytes=last.read.allocated_bytes,
-            reserved_bytes=last.read.reserved_bytes,
+            allocated_bytes=read.allocated_bytes,
+            reserved_bytes=read.reserved_bytes,
+            tried_bytes=segment_bytes(bench.tensor_bytes),
+            free_bytes=read.free_bytes,
+            total_bytes=read.total_bytes,
+            limit_bytes=read.limit_bytes,
+            unallocated_bytes=(read.reserved_bytes or 0) - (read.allocated_bytes or 0),
             largest_block_bytes=last.largest_block_bytes,
             free_total_bytes=last.free_total_bytes,
-            others_grew_bytes=others_grew_bytes(start, last.read),
+            others_grew_bytes=others_grew_bytes(start, read),
             budget_bytes=budget_bytes,
             conf=self._card.conf,
             error_text=bench.error_text,
-            snippet=snippet_of(self._request, budget_bytes, bench.room_bytes, self._card.conf),
+            snippet=snippet_of(self._request, budget_bytes, bench, self._card.conf),
             modelled=self._card.is_modelled,
         )
-        finished = _with_the_errors_numbers(finished, last.read)
         return explain_outcome(finished)
 
     def _outcome(self, bench: MemoryBench, start: MemoryRead, last: SegmentsRead) -> str:
@@ -240,32 +225,3 @@ class _Experiment:
             tensor_bytes=bench.tensor_bytes,
             step_ends=bench.step_ends,
         )
-
-
-def _with_the_errors_numbers(finished: OomFinished, read: MemoryRead) -> OomFinished:
-    """Return an experiment's end with the numbers of its error's text.
-
-    The text has two decimals. If a counter agrees with it, the counter's exact number is used.
-    """
-    reported = read_oom_text(finished.error_text)
-    holes_bytes = None
-    if read.reserved_bytes is not None and read.allocated_bytes is not None:
-        holes_bytes = read.reserved_bytes - read.allocated_bytes
-    return msgspec.structs.replace(
-        finished,
-        tried_bytes=unrounded(reported.tried_bytes, segment_bytes(finished.tensor_bytes)),
-        free_bytes=unrounded(reported.free_bytes, read.free_bytes),
-        total_bytes=unrounded(reported.total_bytes, read.total_bytes),
-        limit_bytes=unrounded(reported.limit_bytes, read.limit_bytes),
-        unallocated_bytes=unrounded(reported.unallocated_bytes, holes_bytes),
-        private_pools_bytes=reported.private_pools_bytes,
-    )
-
-
-def unrounded(printed_bytes: int | None, counted_bytes: int | None) -> int | None:
-    """Return a counter's exact number if the text has the same number rounded; else the text's."""
-    if printed_bytes is None or counted_bytes is None:
-        return printed_bytes
-    largest_bytes = max(printed_bytes, counted_bytes)
-    is_same = abs(counted_bytes - printed_bytes) <= rounding_bytes(largest_bytes)
-    return counted_bytes if is_same else printed_bytes

@@ -82,15 +82,6 @@ def is_modelled(address: str) -> bool:
     return address.startswith("model:")
 
 
-def needs_budget(address: str) -> bool:
-    """Return whether an experiment leaves memory free on this device if you set no budget.
-
-    A budget protects the desktop and the other programs. A simulated card has neither: an
-    experiment fills it, and ends as its name says.
-    """
-    return not is_modelled(address)
-
-
 def card_at(address: str) -> ModelledCardChoice:
     """Return the card of an address such as ``model:1996``.
 

@@ -13,7 +13,6 @@ long on any text.
 
 from __future__ import annotations
 
-import functools
 import re
 from itertools import islice
 
@@ -164,12 +163,10 @@ class OomNumbers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return max(0, self.total_bytes - self.free_bytes - self.held_bytes)
 
 
-@functools.lru_cache(maxsize=8)
 def read_oom_text(text: str) -> OomNumbers:
     """Return the numbers of an out-of-memory text; any other text has none.
 
     With several errors, the numbers belong to the first; `core.errors.reader` separates them.
-    The latest texts are cached: an experiment's outcome and its tanks ask for the same one.
     """
     return numbers_in(letters_of(text))
 

@@ -1,6 +1,6 @@
 """The outcome of an experiment, from the readings before and after, and its explanation.
 
-Nothing is guessed from the preset: the readings, the error's text and the limit decide.
+Nothing is guessed from the preset: the readings, whether there was an error, and the limit decide.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gpu_studio.core.failure import first_line
-from gpu_studio.core.memory.oom_text import read_oom_text, usual_holes_bytes
+from gpu_studio.core.memory.oom_text import usual_holes_bytes
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.units import format_bytes
 
@@ -32,7 +31,7 @@ def outcome_of(
     last: SegmentsRead,
     error_text: str,
     *,
-    tensor_bytes: int = 0,
+    tensor_bytes: int,
     step_ends: Sequence[int] = (),
 ) -> str:
     """Return one of `core.messages.memory_messages.OUTCOMES` except ``stopped``.
@@ -41,7 +40,7 @@ def outcome_of(
         start: the reading before the first allocation.
         last: the reading when memory ran out; if it did not, at the end with everything held.
         error_text: the error's text; empty if there was no error.
-        tensor_bytes: the size of the last request; 0 if only the text has it, to two decimals.
+        tensor_bytes: the size of the last request.
         step_ends: the allocated bytes after each step that should give back all of its memory.
     """
     at_end = last.read
@@ -49,11 +48,7 @@ def outcome_of(
         return "spilled" if has_spilled(start, at_end) else "fits"
     if is_leak(step_ends):
         return "leak"
-    tried_bytes = read_oom_text(error_text).tried_bytes
-    if tensor_bytes:
-        tried_bytes = segment_bytes(tensor_bytes)
-    elif tried_bytes is None:  # NVML did not answer, and the text has no numbers
-        tried_bytes = last.free_total_bytes + 1
+    tried_bytes = segment_bytes(tensor_bytes)
     free_bytes = at_end.free_bytes or 0
     holes_bytes, allowed_bytes = last.free_total_bytes - free_bytes, _allowed_bytes(at_end)
     is_in_pieces = holes_bytes > usual_holes_bytes(at_end.total_bytes or 0)
@@ -61,7 +56,7 @@ def outcome_of(
         return "fragmented"
     if allowed_bytes < free_bytes and tried_bytes > allowed_bytes:
         return "over_budget"
-    grew_bytes = others_grew_bytes(start, at_end) or 0
+    grew_bytes = others_grew_bytes(start, at_end)
     if grew_bytes > _NOISE_BYTES and tried_bytes <= allowed_bytes + holes_bytes + grew_bytes:
         return "taken_by_others"
     return "card_full"
@@ -88,14 +83,17 @@ def free_within(free_total_bytes: int, allocated_bytes: int | None, limit_bytes:
     return min(free_total_bytes, max(0, limit_bytes - allocated_bytes))
 
 
-def others_grew_bytes(start: MemoryRead, now: MemoryRead) -> int | None:
+def others_grew_bytes(start: MemoryRead, now: MemoryRead) -> int:
     """Return the bytes that others took on the card in the meantime; negative if they freed some.
 
     Memory that is neither free nor reserved by PyTorch in this process belongs to others. This
     process's CUDA context is part of both readings.
     """
-    before, after = _others_bytes(start), _others_bytes(now)
-    return None if before is None or after is None else after - before
+    return _held_by_us_or_free(start) - _held_by_us_or_free(now)
+
+
+def _held_by_us_or_free(read: MemoryRead) -> int:
+    return (read.free_bytes or 0) + (read.reserved_bytes or 0)
 
 
 def is_leak(step_ends: Sequence[int]) -> bool:
@@ -123,119 +121,83 @@ def has_spilled(start: MemoryRead, now: MemoryRead) -> bool:
     The Windows driver then continues in the PC's memory, without an error and many times slower
     (“CUDA - Sysmem Fallback Policy”).
     """
-    if start.free_bytes is None or start.reserved_bytes is None or now.reserved_bytes is None:
-        return False
-    return now.reserved_bytes > start.reserved_bytes + start.free_bytes + _NOISE_BYTES
-
-
-def _others_bytes(read: MemoryRead) -> int | None:
-    if read.total_bytes is None or read.free_bytes is None or read.reserved_bytes is None:
-        return None
-    return read.total_bytes - read.free_bytes - read.reserved_bytes
+    return _held_by_us_or_free(start) + _NOISE_BYTES < (now.reserved_bytes or 0)
 
 
 def explain_outcome(finished: OomFinished) -> OomFinished:
     """Return an experiment's end with its explanation and its next step.
 
-    Only the engine calls this; window and terminal show its texts with `outcome_notice`. Numbers
-    that the error does not have are left out.
+    Only the engine calls this; window and terminal show its texts with `outcome_notice`.
     """
-    row = _OUTCOMES.get(finished.outcome, _REFUSED)
-    explanation = " ".join(filter(None, (part(finished) for part in row.parts)))
+    row = _OUTCOMES[finished.outcome]
+    explanation = " ".join(part(finished) for part in row.parts)
     return msgspec.structs.replace(finished, explanation=explanation, next_step=row.next_step)
 
 
 def outcome_notice(finished: OomFinished) -> Notice:
     """Return an outcome's name, with the explanation and the next step that came with it."""
-    row = _OUTCOMES.get(finished.outcome, _REFUSED)
+    row = _OUTCOMES[finished.outcome]
     return Notice(row.name, row.tone, detail=finished.explanation, next_step=finished.next_step)
 
 
 def describe_filling(read: MemoryRead, budget_bytes: int) -> str:
     """Return the progress of an experiment in words."""
-    if read.allocated_bytes is None or read.reserved_bytes is None:
-        return "CUDA is starting."
     return (
-        f"{format_bytes(read.allocated_bytes)} allocated, {format_bytes(read.reserved_bytes)} "
-        f"reserved, of a budget of {format_bytes(budget_bytes)}."
+        f"{format_bytes(read.allocated_bytes or 0)} allocated, "
+        f"{format_bytes(read.reserved_bytes or 0)} reserved, of a budget of "
+        f"{format_bytes(budget_bytes)}."
     )
-
-
-def _tensors(finished: OomFinished) -> str:
-    count = finished.tensors
-    total = format_bytes(count * finished.tensor_bytes)
-    one = format_bytes(finished.tensor_bytes)
-    allocated_bytes = finished.allocated_bytes
-    if allocated_bytes is not None and finished.preset:
-        are_alike = 0 <= allocated_bytes - count * finished.tensor_bytes <= allocated_bytes // 50
-        if not are_alike:
-            return f"{count} tensors, together {format_bytes(allocated_bytes)},"
-    if count == 1:
-        return f"1 tensor of {one}"
-    return f"{count} tensors of {one}, together {total},"
 
 
 def _asked(finished: OomFinished) -> str:
     tried = finished.tried_bytes or finished.tensor_bytes
-    sentence = f"Tensor {finished.tensors + 1} asked for {format_bytes(tried)}"
-    if finished.allocated_bytes is None:
-        return f"{sentence}."
-    return f"{sentence} when {format_bytes(finished.allocated_bytes)} was allocated."
+    return (
+        f"Tensor {finished.tensors + 1} asked for {format_bytes(tried)} when "
+        f"{format_bytes(finished.allocated_bytes or 0)} was allocated."
+    )
 
 
 def _limit(finished: OomFinished) -> str:
-    if finished.limit_bytes is None:
-        return ""
-    sentence = f"The budget allows {format_bytes(finished.limit_bytes)}"
-    if finished.free_bytes is None:
-        return f"{sentence}."
-    return f"{sentence}; {format_bytes(finished.free_bytes)} of the card was still free."
+    return (
+        f"The budget allows {format_bytes(finished.limit_bytes or 0)}; "
+        f"{format_bytes(finished.free_bytes or 0)} of the card was still free."
+    )
 
 
 def _space(finished: OomFinished) -> str:
-    parts = []
-    if finished.free_bytes is not None:
-        of = f" of {format_bytes(finished.total_bytes)}" if finished.total_bytes else ""
-        parts.append(f"{format_bytes(finished.free_bytes)}{of} was free")
-    if finished.unallocated_bytes:
-        parts.append(
-            f"{format_bytes(finished.unallocated_bytes)} was reserved in pieces that are too small"
-        )
-    return f"{', and '.join(parts)}." if parts else ""
+    total, pieces = format_bytes(finished.total_bytes or 0), finished.unallocated_bytes
+    words = f"{format_bytes(finished.free_bytes or 0)} of {total} was free"
+    if pieces:
+        words += f", and {format_bytes(pieces)} was reserved in pieces that are too small"
+    return f"{words}."
 
 
 def _pieces(finished: OomFinished) -> str:
     """Return the free memory and the size of its largest piece, in words."""
-    if finished.free_total_bytes is None or finished.largest_block_bytes is None:
-        return ""
+    total_bytes = finished.free_total_bytes or 0
     limit_bytes = finished.limit_bytes if finished.budget_bytes is None else finished.budget_bytes
-    free_bytes = free_within(finished.free_total_bytes, finished.allocated_bytes, limit_bytes)
-    where = "in total" if free_bytes == finished.free_total_bytes else "within the budget"
+    free_bytes = free_within(total_bytes, finished.allocated_bytes, limit_bytes)
+    where = "in total" if free_bytes == total_bytes else "within the budget"
     return (
         f"{format_bytes(free_bytes)} was free {where}, but the largest tensor that would fit is "
-        f"{format_bytes(finished.largest_block_bytes)}. The rest is in pieces between tensors "
+        f"{format_bytes(finished.largest_block_bytes or 0)}. The rest is in pieces between tensors "
         "that are in use."
     )
 
 
 def _taken(finished: OomFinished) -> str:
-    if finished.others_grew_bytes is None:
-        return ""
     return (
-        f"Other processes have taken {format_bytes(finished.others_grew_bytes)} since the start. "
-        "Without them the tensor would fit."
+        f"Other processes have taken {format_bytes(finished.others_grew_bytes or 0)} since the "
+        "start. Without them the tensor would fit."
     )
-
-
-def _quoted(finished: OomFinished) -> str:
-    line = first_line(finished.error_text, 200)
-    return f"The error says: {line}" if line else ""
 
 
 def _held(rest: str) -> Callable[[OomFinished], str]:
     def sentence(finished: OomFinished) -> str:
-        was = "was" if finished.tensors == 1 else "were"
-        return f"{_tensors(finished)} {was} {rest}"
+        count, size = finished.tensors, format_bytes(finished.allocated_bytes or 0)
+        if count == 1:
+            return f"1 tensor of {size} was {rest}"
+        return f"{count} tensors, together {size}, were {rest}"
 
     return sentence
 
@@ -296,7 +258,3 @@ _OUTCOMES = {
         "Run it again to reach the limit.",
     ),
 }  # fmt: skip
-_REFUSED = _Outcome(
-    "The card refused.", Tone.FAILURE, (_asked, _space, _quoted),
-    "Check how much of the card's memory is free now, and try a smaller budget.",
-)  # fmt: skip

@@ -18,15 +18,14 @@ import msgspec
 from gpu_studio.core.device_name import address_there, torch_module
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.modelled_cards import is_modelled
-from gpu_studio.core.messages.memory_messages import StageBegan
+from gpu_studio.core.messages.memory_messages import AllocationPlan, StageBegan
 from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator
 
     from gpu_studio.core.messages.memory_messages import (
-        AllocationPlan,
         MemoryRead,
         RunMemoryExperiment,
         SegmentsRead,
@@ -50,7 +49,7 @@ class MemoryBench:
     Attributes:
         card: the card.
         room_bytes: the most that the experiment may use: the budget, or the free memory.
-        plan: for the experiment ``custom``.
+        plan: of an experiment that only makes tensors.
         steps: the number of requested allocations.
         tensors: the number of tensors that are held.
         tensor_bytes: the size of the last request.
@@ -207,15 +206,12 @@ def _scattered(
     return True
 
 
-_GT_1030_BYTES = 8192 * 8192 * 4
-_SMALL_BYTES = 256 * 256 * 4
-
-
 class Preset(msgspec.Struct, frozen=True, kw_only=True):
     """An experiment that you can choose.
 
     Attributes:
         ends_in: the intended outcomes: with a budget, and on the whole card.
+        plan: the tensors of an experiment that makes nothing else; None for one of its own.
         source: where the experiment comes from; empty if it is our own.
     """
 
@@ -223,6 +219,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     sentence: str
     ends_in: tuple[str, str]
+    plan: AllocationPlan | None = None
     source: str = ""
 
 
@@ -232,6 +229,7 @@ PRESETS = (
         title="8192 × 8192 until memory runs out",
         sentence="Matrices of 8192 × 8192 float32, 256 MiB each, until memory runs out.",
         ends_in=("over_budget", "card_full"),
+        plan=AllocationPlan(size=8192),
         source="“How can I run any code on my GPU, instead on CPU?” by Radosław Śmigielski",
     ),
     Preset(
@@ -242,6 +240,7 @@ PRESETS = (
             "so the reserved memory grows in steps."
         ),
         ends_in=("over_budget", "card_full"),
+        plan=AllocationPlan(size=256),
     ),
     Preset(
         name="fragmentation",
@@ -284,14 +283,15 @@ def find_preset(name: str) -> Preset:
 
 def moments_of(name: str, bench: MemoryBench) -> Moments:
     """Return a preset's experiment before its first step."""
-    return _SCRIPTS[find_preset(name).name](bench)
+    return _SCRIPTS.get(name, _planned)(bench)
 
 
-def _until_full(bench: MemoryBench, sizes: Iterable[int]) -> Moments:
-    """Make tensors and keep them until memory runs out."""
-    held = []
-    for size_bytes in sizes:
-        tensor = bench.allocate(size_bytes)
+def _planned(bench: MemoryBench) -> Moments:
+    """Make the tensors of a plan and keep them, until all exist or memory runs out."""
+    plan, held = bench.plan, list[object]()
+    assert plan is not None
+    while plan.count is None or len(held) < plan.count:
+        tensor = bench.allocate(plan.size**2 * ITEM_BYTES[plan.dtype])
         if tensor is None:
             yield FULL
             return
@@ -301,32 +301,13 @@ def _until_full(bench: MemoryBench, sizes: Iterable[int]) -> Moments:
     yield HELD
 
 
-def _same(size_bytes: int) -> Iterator[int]:
-    while True:
-        yield size_bytes
-
-
-def _gt1030(bench: MemoryBench) -> Moments:
-    return _until_full(bench, _same(_GT_1030_BYTES))
-
-
-def _many_small(bench: MemoryBench) -> Moments:
-    return _until_full(bench, _same(_SMALL_BYTES))
-
-
-def _custom(bench: MemoryBench) -> Moments:
-    plan = bench.plan
-    if plan is None:
-        raise StudioError(FailureKind.BAD_REQUEST, "“custom” needs a plan of the tensors to make.")
-    size_bytes = plan.size**2 * ITEM_BYTES[plan.dtype]
-    sizes = _same(size_bytes) if plan.count is None else [size_bytes] * plan.count
-    return _until_full(bench, sizes)
+def _kept_bytes(bench: MemoryBench) -> int:
+    return max(bench.room_bytes // 24 // _MIB * _MIB, _MIB)
 
 
 def _leak(bench: MemoryBench) -> Moments:
     """Keep a third of the memory of every step."""
-    kept_bytes = max(bench.room_bytes // 24 // _MIB * _MIB, _MIB)
-    history = []
+    kept_bytes, history = _kept_bytes(bench), []
     while True:
         activation = bench.allocate(2 * kept_bytes)
         loss = None if activation is None else bench.allocate(kept_bytes)
@@ -341,24 +322,18 @@ def _leak(bench: MemoryBench) -> Moments:
         yield FREED
 
 
-_SCRIPTS: dict[str, _Script] = {
-    "gt1030": _gt1030,
-    "many_small": _many_small,
-    "fragmentation": fragmentation,
-    "leak": _leak,
-    "custom": _custom,
-}
+_SCRIPTS: dict[str, _Script] = {"fragmentation": fragmentation, "leak": _leak}
 
 
 def snippet_of(
-    request: RunMemoryExperiment, budget_bytes: int | None, room_bytes: int, conf: str = ""
+    request: RunMemoryExperiment, budget_bytes: int | None, bench: MemoryBench, conf: str = ""
 ) -> str:
     """Return a complete program that runs on a card.
 
     Args:
         request: the experiment; for a simulated card, the program uses ``cuda:0``.
         budget_bytes: the most that may be reserved; None for the whole card.
-        room_bytes: the size that the experiment based its tensors on.
+        bench: what the experiment based its tensors on.
         conf: the allocator's options.
     """
     device = "cuda:0" if is_modelled(request.device) else address_there(request.device)
@@ -373,7 +348,7 @@ def snippet_of(
             f"fraction = min(1.0, ({budget_bytes} + 0.25) / total_bytes)",
             f"{module}.set_per_process_memory_fraction(fraction, device)",
         ]
-    lines += ["", "", *_body(request, room_bytes).strip("\n").split("\n")]
+    lines += ["", "", *_body(request.preset, bench).strip("\n").split("\n")]
     lines += [
         f'print({module}.memory_allocated(device), "bytes allocated")',
         f'print({module}.memory_reserved(device), "bytes reserved")',
@@ -381,33 +356,18 @@ def snippet_of(
     return "\n".join(lines) + "\n"
 
 
-def _body(request: RunMemoryExperiment, room_bytes: int) -> str:
-    preset, plan = request.preset, request.plan
-    if preset == "custom" and plan is not None:
-        return _CUSTOM.format(
-            size=plan.size,
-            dtype=plan.dtype,
-            count="True" if plan.count is None else f"len(tensors) < {plan.count}",
-        )
-    part_bytes = room_bytes // 7 // (2 * _MIB) * (2 * _MIB)
-    kept_bytes = max(room_bytes // 24 // _MIB * _MIB, _MIB)
-    return {
-        "gt1030": _SAME.format(side=8192),
-        "many_small": _SAME.format(side=256),
-        "fragmentation": _FRAGMENTATION.format(part_bytes=part_bytes, pin_bytes=8 * _MIB),
-        "leak": _LEAK.format(kept_bytes=kept_bytes),
-    }[preset]
+def _body(preset: str, bench: MemoryBench) -> str:
+    if preset == "fragmentation":
+        part_bytes = bench.room_bytes // _PARTS // _PAGE_BYTES * _PAGE_BYTES
+        return _FRAGMENTATION.format(part_bytes=part_bytes, pin_bytes=_PIN_BYTES)
+    if preset == "leak":
+        return _LEAK.format(kept_bytes=_kept_bytes(bench))
+    plan = bench.plan
+    assert plan is not None
+    count = "True" if plan.count is None else f"len(tensors) < {plan.count}"
+    return _PLANNED.format(size=plan.size, dtype=plan.dtype, count=count)
 
 
-_SAME = """
-tensors = []
-try:
-    while True:
-        tensors.append(torch.empty({side}, {side}, device=device))
-except torch.OutOfMemoryError as error:
-    print(error)
-print(len(tensors), "tensors fit")
-"""
 _FRAGMENTATION = """
 def allocate(size_bytes):
     return torch.empty(size_bytes, dtype=torch.uint8, device=device)
@@ -443,7 +403,7 @@ except torch.OutOfMemoryError as error:
     print(error)
 print(len(history), "steps")
 """
-_CUSTOM = """
+_PLANNED = """
 tensors = []
 try:
     while {count}:

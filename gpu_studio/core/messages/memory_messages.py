@@ -197,9 +197,8 @@ class OomFinished(LastEvent, frozen=True, kw_only=True):
         tensors, tensor_bytes: the number of tensors at the end, and the size of the last request.
         steps: the number of requested allocations.
         allocated_bytes, reserved_bytes: at the failure, or at the end without a failure.
-        tried_bytes, total_bytes, free_bytes, limit_bytes, unallocated_bytes, private_pools_bytes:
-            the error's own numbers, null if its text does not have them. The text has two
-            decimals; if a counter of that moment agrees with it, this is its exact number.
+        tried_bytes: what the last request asked the driver for.
+        free_bytes, total_bytes, limit_bytes, unallocated_bytes: of the card at that moment.
         largest_block_bytes: the largest tensor that could have been made at that moment.
         free_total_bytes: all memory free at that moment, including holes in reserved memory.
         others_grew_bytes: the bytes that other processes took between start and failure.
@@ -222,7 +221,6 @@ class OomFinished(LastEvent, frozen=True, kw_only=True):
     total_bytes: int | None = None
     limit_bytes: int | None = None
     unallocated_bytes: int | None = None
-    private_pools_bytes: int | None = None
     largest_block_bytes: int | None = None
     free_total_bytes: int | None = None
     others_grew_bytes: int | None = None

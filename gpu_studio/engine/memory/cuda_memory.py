@@ -16,7 +16,7 @@ import torch
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.experiment import check_experiment, run_experiment
+from gpu_studio.core.memory.experiment import run_experiment
 from gpu_studio.core.memory.modelled_memory import budget_fraction
 from gpu_studio.core.memory.presets import FULL, HELD
 from gpu_studio.core.memory.segments import segments_read
@@ -50,7 +50,6 @@ def run_on_card(
     Raises:
         StudioError: the device is the CPU or does not exist, or a number is out of range.
     """
-    check_experiment(request)
     device = resolve(request.device)
     if is_cpu(device.type):
         raise StudioError(

@@ -88,9 +88,8 @@ class ModelledEngine(InProcessEngine):
                 yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))
 
     def _experiment(self, request: RunMemoryExperiment) -> Iterator[Event]:
-        from gpu_studio.core.memory.experiment import check_experiment, run_experiment
+        from gpu_studio.core.memory.experiment import run_experiment
 
-        check_experiment(request)
         yield from run_experiment(request, self._card(request.device), self._stop)
 
     def _empty_cache(self, address: str) -> CacheEmptied:

@@ -14,7 +14,6 @@ from gpu_studio.core.messages.engine_messages import (
     RequestFailed,
 )
 from gpu_studio.core.messages.memory_messages import (
-    AllocationPlan,
     CacheEmptied,
     EmptyCache,
     MemoryRead,
@@ -65,21 +64,6 @@ def test_every_request_is_answered_with_one_last_event(request_: Any):
             assert event.modelled
 
 
-def test_it_says_that_it_is_a_model():
-    (described,) = engine("max_split_size_mb:64").run(DescribeEngine())
-    assert "simulated" in described.torch_version
-    assert not described.cuda_available
-    assert described.workloads == ()
-    assert described.allocator_configuration == "max_split_size_mb:64"
-
-
-def test_what_it_cannot_do_is_reported():
-    (failed,) = engine().run(run_request())
-    assert "only has memory" in failed.failure.message
-    (failed,) = engine().run(ReadMemory(device="model:1"))
-    assert failed.failure.kind is FailureKind.NO_SUCH_DEVICE
-
-
 def test_a_wrong_configuration_is_refused_by_its_option():
     (failed,) = engine("max_split_size_mb:3").run(ReadMemory(device=CARD))
     assert failed.failure.kind is FailureKind.BAD_REQUEST
@@ -101,19 +85,6 @@ def test_memory_stays_reserved_until_the_cache_is_emptied():
     assert emptied.after.free_bytes == 1936 * MIB
 
 
-def test_what_the_cache_cannot_give_is_not_predicted():
-    one = engine()
-    plan = AllocationPlan(size=1000, count=30)
-    events = one.run(experiment("custom", plan=plan, reads_every_step=True))
-    for event in events:  # left in the middle, as by a window that is busy elsewhere
-        if isinstance(event, MemoryRead) and event.step == 12:
-            break
-    (emptied,) = one.run(EmptyCache(device=CARD))
-    assert emptied.before.releasable_bytes == emptied.freed_bytes
-    assert emptied.after.allocated_bytes >= 12 * 4_000_000
-    events.close()
-
-
 def test_another_card_is_empty():
     one = engine()
     list(one.run(experiment("gt1030")))
@@ -121,14 +92,6 @@ def test_another_card_is_empty():
     assert (read.reserved_bytes, read.total_bytes) == (0, 8000 * MIB)
     (read,) = one.run(ReadMemory(device=CARD))
     assert read.reserved_bytes == 0
-
-
-def test_the_environments_configuration_is_the_allocators():
-    outcomes = {
-        conf: list(engine(conf).run(experiment("fragmentation")))[-1].outcome
-        for conf in (None, "expandable_segments:True")
-    }
-    assert outcomes == {None: "fragmented", "expandable_segments:True": "fits"}
 
 
 def test_stopping_from_another_thread():

@@ -158,7 +158,7 @@ def test_an_experiment_is_stopped_in_the_middle_and_the_next_ends_with_the_windo
     finished = run_experiment(person, "memory.oom.preset.many_small")
     assert finished.outcome == "stopped"
     assert person.text("memory.oom.headline") == "Stopped."
-    assert f"{finished.tensors} tensors of 256 KiB" in person.text("memory.oom.outcome")
+    assert f"{finished.tensors} tensors, together" in person.text("memory.oom.outcome")
     begun = len(person.events(MemoryRead))
     person.click("memory.oom.preset.many_small")
     person.until(lambda: any(_is_filling(one) for one in person.events(MemoryRead)[begun:]))

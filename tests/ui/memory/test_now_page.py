@@ -179,7 +179,7 @@ def test_stop_stops_it(tab, scripts, engines, studio, qtbot):
     qtbot.waitUntil(lambda: engines.latest.paused.is_set())
     click(tab, "memory.oom.stop")
     qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
-    assert "1 tensor of 256 MiB" in text(tab, "memory.oom.outcome")
+    assert "1 tensor of 1 GiB" in text(tab, "memory.oom.outcome")
 
 
 # ── now ──────────────────────────────────────────────────────────────────────────────────────────
