@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from gpu_studio.builds import download
 from gpu_studio.builds.download import (
     Downloader,
     StoppedError,
@@ -66,18 +65,6 @@ def test_a_file_arrives_whole_and_leaves_no_part(server, downloader, waits):
     assert collected[-1] == len(CONTENT)
     assert collected == sorted(collected)
     assert waits == []
-
-
-def test_what_is_counted_is_on_the_disk(server, downloader):
-    server.files[URL_PATH] = Served(CONTENT)
-    part, behind = downloader.folder / f"{URL_PATH[1:]}.part", []
-
-    def received(done):
-        if part.exists():
-            behind.append(done - part.stat().st_size)
-
-    downloader.fetch(wheel(server), received)
-    assert set(behind) == {0}
 
 
 def test_a_broken_line_continues_where_it_broke(server, downloader, waits):
@@ -144,16 +131,6 @@ def test_a_part_of_another_address_is_not_continued(server, downloader):
     assert server.ranges_of(URL_PATH) == [""]
 
 
-def test_a_part_that_is_whole_needs_no_byte_more(server, downloader):
-    server.files[URL_PATH] = Served(CONTENT)
-    part = downloader.folder / f"{URL_PATH[1:]}.part"
-    part.write_bytes(CONTENT)
-    mark = {"url": server.url + URL_PATH, "etag": '"one"'}
-    part.with_name(part.name + ".json").write_text(json.dumps(mark))
-    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
-    assert server.ranges_of(URL_PATH) == [f"bytes={len(CONTENT)}-"]
-
-
 def test_wrong_bytes_twice_are_refused_and_deleted(server, downloader):
     server.files[URL_PATH] = Served(b"y" * len(CONTENT))
     with pytest.raises(TroubleError) as raised:
@@ -217,14 +194,6 @@ def test_no_server_is_no_network(downloader, waits):
             downloader.fetch(WheelFile(URL_PATH[1:], url, SHA))
     assert kind_of(raised) is TroubleKind.NO_NETWORK
     assert waits == [1.0, 2.0, 4.0, 8.0, 15.0]
-
-
-def test_each_wait_is_noted(server, tmp_path):
-    noted = []
-    server.files[URL_PATH] = Served(CONTENT, breaks_after=[9])
-    downloader = Downloader(tmp_path, wait=lambda _seconds: None, on_broken=lambda: noted.append(1))
-    downloader.fetch(wheel(server))
-    assert noted == [1]
 
 
 def test_a_stop_while_waiting_ends_it(server, tmp_path):
@@ -301,31 +270,6 @@ def test_a_file_that_a_virus_scanner_holds_is_tried_again(server, downloader, wa
     assert waits == [0.2, 0.5, 1.0]
 
 
-def test_a_part_that_is_held_is_tried_again(server, downloader, waits, monkeypatch):
-    server.files[URL_PATH] = Served(CONTENT)
-    left = [2]
-
-    def opened(path, mode, **options):
-        if mode == "wb" and left[0]:
-            left[0] -= 1
-            raise PermissionError(errno.EACCES, "used by another process")
-        return open(path, mode, **options)
-
-    monkeypatch.setattr(download, "open", opened, raising=False)
-    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
-    assert waits == [0.2, 0.5]
-
-
-def test_a_file_that_stays_held_is_named(server, downloader, monkeypatch):
-    server.files[URL_PATH] = Served(CONTENT)
-    (downloader.folder / URL_PATH[1:]).mkdir()  # nothing can take its place
-    monkeypatch.setattr(Path, "replace", held(99, Path.replace))
-    with pytest.raises(TroubleError) as raised:
-        downloader.fetch(wheel(server))
-    assert kind_of(raised) in (TroubleKind.FILE_HELD, TroubleKind.NO_WRITE)
-    assert URL_PATH[1:] in raised.value.trouble.detail
-
-
 def test_a_file_that_a_virus_scanner_removes_is_named(server, downloader, monkeypatch):
     server.files[URL_PATH] = Served(CONTENT)
     real = Path.replace
@@ -339,13 +283,6 @@ def test_a_file_that_a_virus_scanner_removes_is_named(server, downloader, monkey
         downloader.fetch(wheel(server))
     assert kind_of(raised) is TroubleKind.FILE_REMOVED
     assert len(server.ranges_of(URL_PATH)) == 2  # once may be an accident
-
-
-def test_a_folder_without_write_access_is_reported_before_the_download(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(TroubleError) as raised:
-        Downloader(tmp_path / "file" / "downloads").begin()
-    assert kind_of(raised) is TroubleKind.NO_WRITE
 
 
 def test_a_file_of_this_pc_is_checked_where_it_lies(downloader, tmp_path):
@@ -384,12 +321,6 @@ def test_a_redirect_to_a_weaker_place_is_refused(server, downloader, waits, lead
     assert waits == []
 
 
-def test_a_redirect_to_a_place_as_good_is_followed(server, downloader):
-    server.files["/moved"] = Served(CONTENT)
-    server.files[URL_PATH] = Served(CONTENT, leads_to="/moved")
-    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
-
-
 def test_no_more_is_written_than_the_list_says(server, downloader):
     server.files[URL_PATH] = Served(b"x" * (1 << 18), pours=True, length="")
     most = []
@@ -400,25 +331,11 @@ def test_no_more_is_written_than_the_list_says(server, downloader):
     assert not downloader.kept_bytes(wheel(server))
 
 
-def test_a_file_that_is_announced_as_too_large_is_not_begun(server, downloader):
-    server.files[URL_PATH] = Served(CONTENT + b"x")
-    with pytest.raises(TroubleError) as raised:
-        downloader.fetch(wheel(server))
-    assert kind_of(raised) is TroubleKind.CHANGED_FILE
-    assert not downloader.kept_bytes(wheel(server))
-
-
 def test_a_page_without_an_end_is_not_read_to_its_end(server, downloader):
     server.files["/simple/"] = Served(b"x" * (1 << 20), pours=True, length="")
     with pytest.raises(TroubleError) as raised:
         downloader.content(server.url + "/simple/")
     assert kind_of(raised) is TroubleKind.INDEX
-
-
-def test_a_page_that_breaks_off_is_asked_for_again(server, downloader, waits):
-    server.files["/simple/"] = Served(b"x" * 1000, breaks_after=[10])
-    assert downloader.content(server.url + "/simple/") == b"x" * 1000
-    assert waits == [1.0]
 
 
 @pytest.mark.parametrize("dripping", [{"drips": True}, {"head_drips": True}])
@@ -438,13 +355,6 @@ def test_you_can_stop_while_no_answer_comes(server, tmp_path):
     downloader = Downloader(tmp_path, is_over=lambda: next(looks) > 5, timeout_s=3600.0)
     with pytest.raises(StoppedError):
         downloader.fetch(wheel(server))
-
-
-@pytest.mark.parametrize("length", ["²", "-5", "9" * 5000, "many"])
-def test_a_length_that_is_no_number_is_no_length(server, downloader, length):
-    server.files[URL_PATH] = Served(CONTENT, length=length.encode().decode("latin-1"))
-    assert downloader.size(server.url + URL_PATH) is None
-    assert downloader.fetch(wheel(server)).read_bytes() == CONTENT
 
 
 def _http_error(code):
@@ -499,9 +409,3 @@ def _windows_error(number):
 )
 def test_errors_of_the_disk_have_words(error, kind, tmp_path):
     assert disk_trouble(error, str(tmp_path / "a.dll"), None).kind is kind
-
-
-def test_a_certificate_is_not_tried_again():
-    error = urllib.error.URLError(ssl.SSLCertVerificationError("self-signed"))
-    assert not download._may_pass(error)
-    assert download._may_pass(TimeoutError())

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import errno
 import json
 import os
 import random
@@ -170,13 +169,6 @@ def test_plans_that_anyone_may_have_left_stop_no_installation(server, bench, kin
     assert bench.installer.install("cpu")
 
 
-def test_a_broken_line_is_reported_as_resuming(server, bench):
-    put_torch(server).breaks_after = [50]
-    put_needed(server)
-    assert bench.installer.install("cpu")
-    assert STAGES.RESUMING in bench.stages
-
-
 def test_a_stop_while_unpacking_leaves_no_build_and_downloads_nothing_twice(
     server,
     bench,
@@ -258,19 +250,6 @@ def test_a_build_that_fails_its_test_is_no_engine_but_stays_on_the_list(server, 
     assert bench.shelf.record("cpu").is_ready
 
 
-def test_a_failed_test_is_reported_though_its_record_cannot_be_written(server, bench, monkeypatch):
-    put_torch(server)
-    put_needed(server)
-    bench.outcome = TroubleError(missing_runtime("DLL load failed"))
-
-    def refuse(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(bench.shelf, "write_record", refuse)
-    assert not bench.installer.install("cpu")
-    assert bench.reports[-1].trouble.kind is TroubleKind.NO_RUNTIME
-
-
 def test_an_older_build_is_replaced_as_a_whole(server, bench):
     old = bench.shelf.folder("cpu") / "torch-8.0.dist-info"
     old.mkdir(parents=True)
@@ -289,14 +268,6 @@ def folder_of_wheels(tmp_path, init=""):
     write_wheel(folder, "torch", "9.1.0+cpu", {"torch/__init__.py": init}, NEEDS, TAGS)
     write_wheel(folder, "needed", "1.5", {"needed.py": ""})
     return folder
-
-
-def test_a_folder_of_wheels_stays_as_it_is(server, bench, tmp_path):
-    folder = folder_of_wheels(tmp_path)
-    before = sorted(path.name for path in folder.iterdir())
-    assert bench.installer.install("cpu", folder)
-    assert sorted(path.name for path in folder.iterdir()) == before
-    assert server.asked == []
 
 
 def test_a_repair_writes_only_what_is_damaged(server, bench, tmp_path):
@@ -330,34 +301,6 @@ def test_a_repair_without_a_list_of_the_files_installs_again(server, bench, tmp_
         path.unlink()
     assert bench.installer.repair("cpu", folder)
     assert (home / "torch" / "__init__.py").read_text() == "x = 1\n"
-
-
-def test_a_repair_of_whole_files_that_fail_their_test_installs_again(server, bench, tmp_path):
-    folder = folder_of_wheels(tmp_path)
-    assert bench.installer.install("cpu", folder)
-    home = bench.shelf.folder("cpu")
-    (home / "needed.py").unlink()
-    for path in (home / "needed-1.5.dist-info").iterdir():
-        path.unlink()
-    bench.needs = "needed.py"
-    assert bench.installer.repair("cpu", folder)
-    assert (home / "needed.py").exists()
-
-
-def test_a_pc_without_any_pytorch_is_refused_before_all(server, bench, monkeypatch):
-    monkeypatch.setattr(install.operating_system, "machine", lambda: "i686")
-    assert not bench.installer.install("cpu")
-    assert bench.reports[-1].trouble.kind is TroubleKind.OTHER_PC
-    assert server.asked == []
-
-
-def test_an_error_of_the_disk_is_reported_and_not_raised(bench, monkeypatch):
-    def broken(_self):
-        raise OSError(30, "Read-only file system", "/engines")
-
-    monkeypatch.setattr(install.Downloader, "begin", broken)
-    assert not bench.installer.install("cpu")
-    assert bench.reports[-1].trouble.kind is TroubleKind.NO_WRITE
 
 
 # The child that tests a build, with a stand-in for PyTorch.
@@ -407,13 +350,6 @@ def test_the_installers_process_reports_every_step_and_its_exit_code(tmp_path):
     result = list(child.installing("cpu", tmp_path / "empty"))
     assert [one.stage for one in result] == [STAGES.PLANNING, STAGES.FAILED]
     assert result[-1].trouble.kind is TroubleKind.FOLDER
-
-
-def test_a_closed_installer_starts_nothing(tmp_path):
-    child = BuildInstallChild(tmp_path / "engines")
-    child.close()
-    assert list(child.installing("cpu")) == []
-    assert not (tmp_path / "engines").exists()
 
 
 def test_a_pause_ends_the_installers_process(server, tmp_path, monkeypatch):

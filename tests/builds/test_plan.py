@@ -11,10 +11,9 @@ import pytest
 
 from gpu_studio.builds import plan as plans
 from gpu_studio.builds import wheel_folder
-from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.download import Downloader, StoppedError, WheelFile
 from gpu_studio.builds.lock_file import LOCK, read_lock
-from gpu_studio.builds.plan import Planner, WheelPlan, kept_plan, pip_trouble
+from gpu_studio.builds.plan import Planner, WheelPlan, kept_plan
 from gpu_studio.builds.wheel_folder import builds_in, versions_of
 from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
 from gpu_studio.core.wheel_table import load_table
@@ -235,15 +234,6 @@ def test_only_an_index_that_was_named_may_lead_to_this_pc(server, planner, monke
         refused(planner)
 
 
-def test_metadata_with_another_hash_is_refused(server, planner):
-    put_torch(server)
-    put_needed(server)
-    replaced(server, "/whl/cpu/torch/", 'metadata="true"', f'metadata="sha256={"0" * 64}"')
-    with pytest.raises(TroubleError) as raised:
-        planner.from_index("cpu")
-    assert "HASH" in raised.value.trouble.detail
-
-
 @pytest.mark.parametrize("has_metadata", [True, False])
 @pytest.mark.parametrize(
     "asked",
@@ -286,20 +276,6 @@ def test_a_source_package_is_not_even_fetched(server, planner):
 NEEDED = "needed-1.5-py3-none-any.whl"
 
 
-def without_hash(server):
-    put_torch(server)
-    put_needed(server)
-    sha256 = server.files[f"/files/{NEEDED}"].sha256
-    replaced(server, "/simple/needed/", f"#sha256={sha256}", "")
-    return sha256
-
-
-def test_a_mirror_without_a_hash_is_refused(server, planner, monkeypatch):
-    monkeypatch.setattr(plans, "_PYPI_FILES", "x.org")
-    without_hash(server)
-    assert f"no hash for {NEEDED}" in refused(planner)
-
-
 def test_a_mirrors_files_are_proven_by_the_lock_alone(server, locked, monkeypatch, tmp_path):
     monkeypatch.setattr(plans, "_PYPI_FILES", "x.org")
     plan = locked("1.2").from_index("cpu")
@@ -323,14 +299,6 @@ def test_pytorch_in_a_folder_has_the_published_hash_where_one_is_known(
     assert path.exists()
 
 
-def test_the_hashes_that_are_known_are_of_the_version_that_is_installed():
-    table = load_table()
-    assert table.torch_sha256
-    for name, sha256 in table.torch_sha256.items():
-        assert name.startswith(f"torch-{table.torch_version}-")
-        assert len(sha256) == 64
-
-
 def test_an_index_without_this_build_says_so(server, planner):
     put_torch(server)
     server.files["/whl/cu126/torch/"] = server.files["/whl/cpu/torch/"]
@@ -348,14 +316,6 @@ def test_an_index_that_cannot_be_reached_is_named(planner):
         planner.from_index("cpu")
     assert raised.value.trouble.kind is TroubleKind.NO_NETWORK
     assert "127.0.0.1" in raised.value.trouble.sentence
-
-
-def test_a_missing_package_is_named(server, planner):
-    put_torch(server)
-    with pytest.raises(TroubleError) as raised:
-        planner.from_index("cpu")
-    assert raised.value.trouble.kind is TroubleKind.PIP
-    assert "needed" in raised.value.trouble.detail
 
 
 def test_a_folder_of_wheels_needs_no_network(server, planner, tmp_path):
@@ -415,14 +375,6 @@ def test_a_folder_has_a_build_for_this_pc_and_python_alone(tmp_path, tags, is_fi
     assert builds_in(tmp_path, platform_key="linux-x86_64") == (("cu126",) if is_fit else ())
 
 
-def test_the_window_looks_which_builds_a_folder_has(tmp_path):
-    folder = tmp_path / "Räder für später"
-    write_wheel(folder, "torch", f"{load_table().torch_version}+cu126", {}, (), TAGS)
-    child = BuildInstallChild(tmp_path / "engines")
-    assert child.builds_in(folder) == ("cu126",)
-    assert child.builds_in(tmp_path / "nowhere") == ()
-
-
 def test_a_stop_ends_pip(tmp_path, wheel_table):
     over = []
     downloader = Downloader(tmp_path / "d")
@@ -431,17 +383,3 @@ def test_a_stop_ends_pip(tmp_path, wheel_table):
     stopped = Planner(downloader, wheel_table, KEY, tmp_path / "log", lambda: not over.append(1))
     with pytest.raises(StoppedError):
         stopped.from_folder("cpu", tmp_path / "w")
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("Max retries exceeded with url: /simple/", TroubleKind.NO_NETWORK),
-        ("ProxyError('Cannot connect to proxy.', Max retries", TroubleKind.PROXY),
-        ("SSLError(SSLCertVerificationError, Max retries", TroubleKind.CERTIFICATE),
-        ("ERROR: No matching distribution found for sympy", TroubleKind.PIP),
-        ("", TroubleKind.PIP),
-    ],
-)
-def test_pips_words_become_ours(text, kind):
-    assert pip_trouble(text, "pypi.org").kind is kind

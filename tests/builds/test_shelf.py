@@ -20,8 +20,6 @@ from gpu_studio.core.builds.record import BuildRecord, Wanted
 from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
 from tests.builds.strange_files import put_strange
 
-CPU = BuildRecord("cpu", "2.13.0+cpu", "3.11", size_bytes=7)
-
 
 @pytest.fixture
 def shelf(tmp_path):
@@ -33,15 +31,6 @@ def put(shelf, family="cpu"):
     (folder / "torch").mkdir(parents=True)
     (folder / "torch" / "a.py").write_bytes(b"1234")
     shelf.write_record(BuildRecord(family, f"2.13.0+{family}", "3.11"))
-
-
-def test_a_record_without_its_folder_or_of_another_build_counts_nothing(shelf):
-    shelf.root.mkdir(parents=True)
-    shelf.write_record(CPU)
-    assert shelf.record("cpu") is None
-    put(shelf, "cu126")
-    (shelf.root / "cu126.json").write_text(CPU.text())
-    assert shelf.record("cu126") is None
 
 
 def test_a_removed_build_leaves_nothing_and_no_other(shelf):
@@ -83,17 +72,6 @@ def test_what_unfinished_installations_leave_is_reported_and_discarded(shelf):
     assert shelf.unfinished_bytes() == 0
     assert not shelf.folder("cu126").exists()
     assert [one.family for one in shelf.records()] == ["cpu"]
-    assert shelf.size_bytes("cpu") > 0
-
-
-def test_a_build_with_a_record_that_cannot_be_read_is_not_discarded(shelf):
-    """It may be a newer program's, or a scanner may hold it."""
-    put(shelf)
-    put(shelf, "cu126")
-    (shelf.root / "cpu.json").write_text('{"format": 2}')
-    assert shelf.record("cpu") is None
-    assert shelf.unfinished_bytes() == 0
-    shelf.discard()
     assert shelf.size_bytes("cpu") > 0
 
 
@@ -202,13 +180,6 @@ def test_the_environment_of_a_checkout_has_its_own_builds(tmp_path, monkeypatch)
     assert own_shelf(lambda: tmp_path / "data").root == tmp_path / "engines"
 
 
-def test_a_program_without_pytorch_has_its_builds_in_the_users_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(shelves, "has_own_torch", lambda: False)
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    shelf = own_shelf(lambda: tmp_path / "data")
-    assert shelf.root == tmp_path / "data" / "engines"
-
-
 def test_two_pythons_of_a_user_do_not_replace_each_others_builds(tmp_path, monkeypatch):
     monkeypatch.setattr(shelves, "has_own_torch", lambda: False)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
@@ -231,13 +202,6 @@ def test_two_pythons_of_a_user_do_not_replace_each_others_builds(tmp_path, monke
     shelf.write_record(own)
     shelf.write_record(record)
     assert own_root() == shared, "this Python has builds there already"
-
-
-def test_a_checkout_that_uv_runs_leaves_the_users_folder_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(shelves, "has_own_torch", lambda: False)
-    monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
-    monkeypatch.setattr(shelves, "is_checkout", lambda: True)
-    assert own_shelf(lambda: tmp_path / "data").root == tmp_path / ".venv" / "engines"
 
 
 def test_only_the_plan_of_this_version_and_python_is_one_that_the_user_began(tmp_path):

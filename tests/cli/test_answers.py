@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from gpu_studio.cli import pc
-from gpu_studio.cli.answers import CommandEngine, Interrupt, Printer, answers
-from gpu_studio.cli.command import INTERRUPTED
+from gpu_studio.cli.answers import CommandEngine, Interrupt, answers
 from gpu_studio.cli.output import Progress
 from gpu_studio.cli.pc import (
     HeldEngineError,
@@ -27,10 +26,10 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
-from gpu_studio.core.messages.run_messages import RunFinished, RunStopped, RunWorkload
+from gpu_studio.core.messages.run_messages import RunStopped, RunWorkload
 from gpu_studio.core.telemetry import Telemetry
 from tests.fakes.descriptions import described, described_with_cuda
-from tests.fakes.run_answers import run_events, started
+from tests.fakes.run_answers import started
 from tests.fakes.scripted_engine import Pause, ScriptedEngine
 from tests.patience import PATIENCE_S, limit, until
 
@@ -43,13 +42,6 @@ def engine_with(script):
 
 def work_of(engine):
     return CommandEngine(engine, Interrupt(), Progress())
-
-
-def test_an_answer_comes_whole_and_in_order():
-    engine = engine_with(lambda _engine, request: run_events(request))
-    events = list(answers(engine, REQUEST, Interrupt()))
-    assert isinstance(events[-1], RunFinished)
-    assert events == list(run_events(REQUEST))
 
 
 def events_until_the_end(engine):
@@ -78,20 +70,6 @@ def test_a_long_call_that_hears_no_stop_is_abandoned(monkeypatch):
     events = events_until_the_end(engine)
     assert events[-1] == EngineEnded(exit_code=None, stopped=True)
     assert engine.was_abandoned
-
-
-def test_after_ctrl_c_no_other_request_of_a_plan_begins():
-    engine = engine_with(lambda _engine, request: run_events(request))
-    work = work_of(engine)
-
-    class Pressing(Printer):
-        def apply(self, event):
-            work.interrupt.is_asked = True
-            return ""
-
-    assert not work.run([REQUEST, REQUEST], Pressing())
-    assert engine.requests == [REQUEST]
-    assert work.exit_status(is_done=True) == INTERRUPTED
 
 
 def test_a_second_ctrl_c_breaks_off_at_once():
@@ -178,10 +156,6 @@ def test_the_inventory_has_the_first_reading(monkeypatch):
     assert lost.telemetry.fan_percent == 1.0
 
 
-def test_an_inventory_without_a_reading_is_enough(monkeypatch):
-    assert inventory_of(monkeypatch, FOUND) == FOUND
-
-
 def test_a_driver_that_never_answers_is_a_failure(monkeypatch):
     limit(monkeypatch, terminal_sensors_s=0.05)
     with pytest.raises(StudioError, match="driver"):
@@ -203,15 +177,6 @@ def test_an_engine_that_does_not_answer_is_told_of_and_given_up(monkeypatch, cap
     assert "can be the reason" in str(raised.value), "nothing shows that it is the driver"
     assert engine.was_abandoned
     engine.close()
-
-
-def test_beside_a_silent_driver_no_engine_is_asked():
-    cpu = Device(kind="cpu", name="CPU")
-    silent = Inventory(devices=(cpu,), driver=Driver(error="It is silent.", is_silent=True))
-    engine = engine_with([])
-    with pytest.raises(HeldEngineError):
-        describe_beside(silent, work_of(engine))
-    assert engine.requests == []
 
 
 BESIDE = Inventory(devices=(Device(kind="cpu", name="CPU"),), driver=Driver(version="580.95.05"))

@@ -15,7 +15,6 @@ from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import (
     DescribeEngine,
     RequestFailed,
-    TorchCard,
 )
 from tests.fakes.check_answers import answer_with, check_round, check_until, requests_of, wrong_bit
 from tests.fakes.descriptions import described, described_with_cuda
@@ -26,11 +25,6 @@ Typed = Callable[..., tuple[int, str, str]]
 
 
 BOOT = "11111111-2222"
-# PyTorch has code for the second.
-CARDS = (
-    TorchCard(torch_index=0, name="Quadro K620", compute_capability="5.0"),
-    TorchCard(torch_index=1, name="GeForce GT 1030", compute_capability="6.1"),
-)
 
 
 @pytest.fixture
@@ -114,26 +108,10 @@ def test_without_a_card_the_cpu_is_checked(type_in: Typed, engines: Engines) -> 
     assert "RAM" in out
 
 
-def test_a_card_without_code_in_this_pytorch_is_no_default(
-    type_in: Typed, engines: Engines
-) -> None:
-    engines.scripts[DescribeEngine] = [described_with_cuda(device_count=2, cards=CARDS)]
-    type_in("--time", "1min")
-    assert requests_of(engines)[0].device == "cuda:1"
-
-
 def test_a_fault_made_on_purpose_is_marked_and_not_kept(type_in: Typed, tmp_path: Path) -> None:
     _, out, _ = type_in("--plant", "bit")
     assert "on purpose" in out
     assert not (tmp_path / FOLDER_NAME).exists()
-
-
-def test_results_are_kept_and_a_second_failure_is_known(type_in: Typed, engines: Engines) -> None:
-    answer_with(engines, findings={"memory": (wrong_bit(),)})
-    _, first, _ = type_in("--json")
-    _, second, _ = type_in("--json")
-    assert "Restart the PC" in last_line(first)["next_action"]
-    assert "failed twice" in last_line(second)["next_action"]
 
 
 @pytest.mark.parametrize(
@@ -182,11 +160,6 @@ def test_a_card_that_hangs_is_abandoned_and_failed(
     assert engines.made[-1].was_abandoned
 
 
-def test_the_fingerprint_of_a_card_is_not_printed(type_in: Typed) -> None:
-    _, out, _ = type_in("--json")
-    assert json.loads(out.splitlines()[0])["fingerprint"] == ""
-
-
 def test_a_restart_of_the_pc_is_reported_and_a_result(
     type_in: Typed, engines: Engines, tmp_path: Path
 ) -> None:
@@ -199,20 +172,3 @@ def test_a_restart_of_the_pc_is_reported_and_a_result(
     values = {record.verdict: record for record in folder.records()}
     assert set(values) == {"passed", "inconclusive"}
     assert values["inconclusive"].interruptions[0].is_restart
-
-
-def test_two_checks_at_once_are_refused(type_in: Typed, engines: Engines, tmp_path: Path) -> None:
-    running = CheckFolder(tmp_path / FOLDER_NAME, BOOT)
-    assert running.claim()
-    status, _, err = type_in()
-    running.release()
-    assert status == 1
-    assert "Another check" in err
-    assert not requests_of(engines)
-
-
-def test_a_folder_that_cannot_be_written_is_reported_once(type_in: Typed, tmp_path: Path) -> None:
-    (tmp_path / FOLDER_NAME).write_text("a file where the folder should be")
-    status, _, err = type_in()
-    assert status == 0
-    assert 1 <= err.count("could not be kept") <= 2  # the state, and the result

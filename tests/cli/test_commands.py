@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -133,10 +132,6 @@ def test_every_command_of_a_document_is_understood(path):
         assert read(words).run, words
 
 
-def test_the_documents_have_commands():
-    assert sum(len(list(commands_in(path))) for path in DOCUMENTS) > 20
-
-
 @pytest.mark.parametrize(
     "parameter", [*parameters_of(RunWorkload), *parameters_of(CheckPlan)], ids=lambda one: one.name
 )
@@ -161,42 +156,11 @@ def test_the_manual_has_every_command_and_every_option():
     assert all(option in page for option in options if option != "--help")
 
 
-@pytest.mark.skipif(shutil.which("man") is None, reason="no man")
-def test_man_shows_the_manual_without_a_warning(typed):
-    status, page, _ = typed("manual")
-    assert status == 0
-    shown = subprocess.run(
-        ["man", "--warnings", "-l", "-"], input=page, capture_output=True, text=True, timeout=60,
-        env=os.environ | {"MANWIDTH": "100", "LC_ALL": "C.UTF-8"}, encoding="utf-8",
-    )  # fmt: skip
-    assert shown.stderr == ""
-    assert "--sweep LOW:HIGH" in shown.stdout
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
 def test_a_shell_can_complete_every_command(capsys, shell):
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
     assert all(name in script for name in (*COMMANDS, "--sweep", "experiments"))
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
-def test_bash_completes_a_command_and_an_option(capsys, tmp_path):
-    main(["completion", "bash"])
-    script = tmp_path / "script"
-    script.write_text(capsys.readouterr().out)
-    ask = f"""source {script}
-        function=$(complete -p gpu-studio | sed 's/.*-F \\([^ ]*\\).*/\\1/')
-        COMP_WORDS=(gpu-studio dev); COMP_CWORD=1; $function; echo ${{COMPREPLY[@]}}
-        COMP_WORDS=(gpu-studio bench run --sw); COMP_CWORD=3; $function; echo ${{COMPREPLY[@]}}"""
-    done = subprocess.run(["bash", "--norc", "-c", ask], capture_output=True, text=True, timeout=60)
-    assert done.stdout.split() == ["devices", "--sweep"]
-
-
-def test_the_status_is_the_process_s(type_in):
-    done = type_in("bench", "matmul", "--size", "0")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert len(lines_of(done.stderr)) == 1
 
 
 def test_an_unknown_workload_is_wrong_use_that_names_the_known_ones(type_here):
@@ -419,13 +383,6 @@ def test_each_command_and_each_part_has_its_help(capsys, name):
     assert all(part.help and part.run for part in command.parts.values())
     assert bool(command.parts) != bool(command.run)
     assert command.usual_part in ("", *command.parts)
-
-
-def test_a_command_without_a_part_is_short_for_its_usual_part():
-    for short, part in (("bench matmul --size 64", "run"), ("place mlp --device cpu", "move")):
-        name, *rest = short.split()
-        options_first = [name, *rest[1:], rest[0]]
-        assert read([name, *rest]) == read(options_first) == read([name, part, *rest])
 
 
 def read(arguments):

@@ -68,20 +68,6 @@ def test_the_build_for_the_card_is_installed_and_the_best_one_is_used(shelf, cap
     assert "cu126 build is ready" in output.out
 
 
-def test_a_build_that_is_named_is_used_from_now_on(shelf, capsys):
-    put(shelf, "cpu")
-    assert main(["engine", "install", "cu126"]) == DONE
-    assert shelf.wanted().used == "cu126"
-    assert shelf.used() == "cu126"
-
-
-def test_what_is_installed_is_not_installed_again(shelf, capsys):
-    put(shelf, "cpu")
-    assert main(["engine", "install", "cpu", "--json"]) == DONE
-    assert FakeInstaller.asked == []
-    assert json.loads(capsys.readouterr().out)["stage"] == "ready"
-
-
 @pytest.mark.parametrize(
     "error", [None, StudioError(FailureKind.INTERNAL, "The driver does not answer.")]
 )
@@ -143,18 +129,6 @@ def test_a_build_that_there_is_not_is_wrong_use(shelf, capsys, arguments):
     assert FakeInstaller.asked == []
 
 
-def test_a_python_with_its_own_pytorch_installs_none(shelf, monkeypatch, capsys):
-    monkeypatch.setattr(engine, "own_shelf", lambda _folder: None)
-    assert main(["engine", "cpu"]) == WRONG_USE
-    assert "package of this Python" in capsys.readouterr().err
-
-
-def test_without_a_word_nothing_is_downloaded(shelf, capsys):
-    assert main(["engine"]) == DONE
-    assert FakeInstaller.asked == []
-    assert typed("gpu-studio engine install cu126") in capsys.readouterr().out
-
-
 def test_a_folder_of_wheels_decides_what_auto_can_be(shelf, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("gpu_studio.cli.engine.builds_in", lambda _folder: ("cpu",))
     assert main(["engine", "install", "--wheels", str(tmp_path)]) == DONE
@@ -163,11 +137,6 @@ def test_a_folder_of_wheels_decides_what_auto_can_be(shelf, tmp_path, monkeypatc
     missing = tmp_path / "missing"
     assert main(["engine", "install", "cpu", "--wheels", str(missing)]) == WRONG_USE
     assert "is not a folder" in capsys.readouterr().err
-
-
-def test_a_log_gets_lines_of_the_windows_progress(shelf, capsys):
-    main(["engine", "install", "cpu"])
-    assert "40 % Downloading the CPU build" in capsys.readouterr().err
 
 
 def test_a_trouble_names_the_command_and_no_button(shelf, monkeypatch, capsys):

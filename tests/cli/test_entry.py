@@ -1,7 +1,6 @@
-import ctypes
 import socket
 import sys
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pytest
 
@@ -93,14 +92,6 @@ def test_without_a_display_the_terminal_takes_over(started, monkeypatch):
     assert started == [[]]
 
 
-@pytest.mark.parametrize("platform", ["win32", "darwin"])
-def test_other_systems_have_a_display(started, monkeypatch, platform):
-    monkeypatch.setattr("sys.platform", platform)
-    monkeypatch.setattr("sys.argv", ["gpu-studio"])
-    entry.main()
-    assert started == ["window"]
-
-
 def test_a_command_goes_to_the_terminal(started, monkeypatch):
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setattr("sys.argv", ["gpu-studio", "devices", "--json"])
@@ -114,15 +105,3 @@ def test_a_missing_library_is_a_sentence(started, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "gpu_studio.app", None)
     assert entry.main() == 1
     assert typed("gpu-studio devices") in capsys.readouterr().err
-
-
-def test_a_missing_library_after_a_double_click_is_a_window(started, monkeypatch):
-    dialogs = []
-    user32 = SimpleNamespace(MessageBoxW=lambda *arguments: dialogs.append(arguments))
-    monkeypatch.setattr(ctypes, "windll", SimpleNamespace(user32=user32), raising=False)
-    monkeypatch.setattr("sys.platform", "win32")
-    monkeypatch.setattr("sys.stderr", None)  # as under pythonw.exe
-    monkeypatch.setattr("sys.argv", ["gpu-studio"])
-    monkeypatch.setitem(sys.modules, "gpu_studio.app", None)
-    assert entry.main() == 1
-    assert "library" in dialogs[0][1]

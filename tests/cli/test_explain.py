@@ -1,4 +1,3 @@
-import io
 import json
 import sys
 from pathlib import Path
@@ -82,25 +81,6 @@ def test_what_a_shell_writes_is_read(explained: Any, encoding: str):
     assert explained(newer().encode(encoding))["numbers"]["tried_bytes"] == 256 * MIB
 
 
-@pytest.mark.parametrize("arguments", [(), ("-",)])
-def test_without_a_file_the_input_is_read(type_in: Any, monkeypatch: Any, arguments: Any):
-    class Input:
-        buffer = io.BytesIO(b"\xff\x00" + newer().encode() + b"\xfe")
-
-    monkeypatch.setattr(sys, "stdin", Input)
-    _, lines, _ = type_in(*arguments, "--json")
-    assert json.loads(lines[-1])["numbers"]["free_bytes"] > 0
-
-
-def test_what_lay_beyond_the_card_is_said(type_in: Any, tmp_path: Path):
-    path = tmp_path / "error.txt"
-    path.write_text(newer(total="8.00 GiB", free="0 bytes", allocated="14.00 GiB"))
-    _, lines, _ = type_in(str(path))
-    words = [line.strip().replace("\u202f", " ") for line in lines]
-    assert any(line.startswith("Allocated") and "14 GiB" in line for line in words)
-    assert "6.01 GiB of this is beyond 8 GiB." in words
-
-
 def test_an_error_that_is_not_known_says_what_was_recognised_and_is_in_doubt(
     type_in: Any, tmp_path: Path
 ):
@@ -113,24 +93,8 @@ def test_an_error_that_is_not_known_says_what_was_recognised_and_is_in_doubt(
     assert "Python 3.11.9" in lines[1]
 
 
-def test_an_empty_text_fails(type_in: Any, tmp_path: Path):
-    path = tmp_path / "error.txt"
-    path.write_text(" \n")
-    status, lines, notes = type_in(str(path), "--json")
-    assert (status, json.loads(lines[0])["type"]) == (1, "failure")
-    assert json.loads(lines[0])["message"] in notes
-
-
 @pytest.mark.parametrize(("path", "words"), [("/no/such/file", "/no/such/file"), ("/", "folder")])
 def test_a_file_that_is_none_is_wrong_use(type_in: Any, path: str, words: str):
     status, lines, notes = type_in(path)
     assert (status, lines) == (2, [])
     assert words in notes
-
-
-@pytest.mark.timeout(60)
-def test_an_error_in_the_middle_of_a_log_of_50_megabytes_is_found(explained: Any):
-    step = "".join(f"epoch 3 step {n} error 0.{n} warning none cuda:0 7.1 it/s\n" for n in range(9))
-    half = step.encode() * (25_000_000 // len(step))
-    found = explained(half + b"RuntimeError: CUDA error: device-side assert triggered\n" + half)
-    assert found["kind"] == "assert"

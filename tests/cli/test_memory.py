@@ -11,7 +11,7 @@ from gpu_studio.cli.main import main
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from tests.fakes.histories import TrainingHistory
-from tests.fakes.memory_answers import memory_read, no_context, oom_finished
+from tests.fakes.memory_answers import memory_read, oom_finished
 from tests.fakes.weights_files import write_gguf, write_safetensors
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -60,13 +60,6 @@ def test_oom_with_a_budget_and_a_configuration(type_in: Any):
     _, lines, _ = type_in("oom", "--preset", "fragmentation", *options, *expandable)
     assert json.loads(lines[-1])["outcome"] == "fits"
     assert json.loads(lines[-1])["conf"] == "expandable_segments:True"
-
-
-def test_oom_in_words_says_that_it_is_modelled(type_in: Any):
-    status, lines, _ = type_in("oom", "--preset", "fragmentation", "--device", "model:1996")
-    assert status == 0
-    assert any("simulated" in line for line in lines)
-    assert any("front of freed large ones" in line for line in lines)
 
 
 def test_oom_by_the_sliders(type_in: Any):
@@ -127,21 +120,6 @@ def test_fit_on_a_card_counts_what_others_hold(engines_of: Any, type_in: Any):
     finished = json.loads(lines[-1])
     assert finished["taken_bytes"] == read.total_bytes - read.free_bytes
     assert finished["free_bytes"] == read.free_bytes
-
-
-@pytest.mark.parametrize(
-    "said",
-    [(), (memory_read(total_bytes=None),), (memory_read(free_bytes=None),), (no_context(),)],
-    ids=["nothing", "no total", "nothing free", "neither"],
-)
-def test_fit_on_a_card_that_does_not_report_its_memory_fails(
-    engines_of: Any, type_in: Any, said: Any
-):
-    engines_of({RunMemoryExperiment: [*said, oom_finished()]})
-    status, lines, errors = type_in("fit", "--device", "cuda:0", "--json")
-    assert status == 1
-    assert [json.loads(line)["type"] for line in lines] == ["failure"]
-    assert "cuda:0" in errors
 
 
 def test_fit_of_a_known_network_and_of_a_file(type_in: Any, tmp_path: Path):

@@ -3,7 +3,6 @@ import subprocess
 
 import pytest
 
-from gpu_studio.cli import argument_types
 from gpu_studio.cli.main import build_parser
 
 
@@ -34,13 +33,6 @@ def test_a_model_is_moved_on_and_back(type_here):
     assert lines[-1] == finished[-1]
 
 
-def test_a_move_that_fails_is_the_last(type_here):
-    done = type_here("place", "linear_10", "--device", "cpu", "--then", "cuda:7", "--then", "cpu")
-    assert done.returncode == 1
-    assert "cuda:7" in done.stderr
-    assert done.stdout.count("before") == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
@@ -59,13 +51,6 @@ def test_what_cannot_be_placed_is_one_line(type_here, arguments, status, words):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_the_list_names_the_models(type_here):
-    names = [line.split()[0] for line in type_here("place", "list").stdout.splitlines()]
-    assert names == ["linear_10", "linear_1000", "convnet", "mlp"]
-    listed = json.loads(type_here("place", "list", "--json").stdout)["models"]
-    assert [model["name"] for model in listed] == names
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -76,11 +61,6 @@ def test_the_list_names_the_models(type_here):
 def test_cuda_alone_is_pytorchs_current_card(command: list[str]):
     arguments = [*command, "--device", "cuda"]
     assert build_parser(arguments).parse_args(arguments).device == "cuda:0"
-
-
-def test_another_makers_card_has_its_number_as_well():
-    assert argument_types.devices("xpu,xpu:1") == ("xpu:0", "xpu:1")
-    assert argument_types.device("model:1996") == "model:1996"
 
 
 def test_a_pitfall_ends_with_its_result(type_here):
@@ -100,18 +80,3 @@ def test_a_pitfall_in_words(type_here):
     order = ("Broken:", "FutureWarning", "Why:", "The fix:", "Fixed:", "warnings 0")
     places = [text.index(word) for word in order]
     assert places == sorted(places)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "words"),
-    [
-        ((), 2, "NAME"),
-        (("banana",), 2, "mixed_devices"),
-        (("tiny_model", "--device", "cuda:7"), 1, "cuda:7"),
-    ],
-)
-def test_a_pitfall_that_cannot_be_run_is_one_line(type_here, arguments, status, words):
-    done = type_here("pitfall", *arguments)
-    assert (done.returncode, done.stdout) == (status, "")
-    assert words in done.stderr
-    assert len(done.stderr.splitlines()) == 1

@@ -5,30 +5,24 @@ import sys
 from functools import partial
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from gpu_studio.cli import main as cli
-from gpu_studio.cli import race as race_module
 from gpu_studio.cli.command import DONE, DOUBTFUL
 from gpu_studio.cli.output import painted
-from gpu_studio.core.benchmark.recording import decode_recording, read_recording
+from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
-from gpu_studio.core.messages.engine_messages import DescribeEngine, TorchCard
-from gpu_studio.core.messages.race_messages import MOST_CONTESTANTS, RaceOutcome
+from gpu_studio.core.messages.engine_messages import DescribeEngine
+from gpu_studio.core.messages.race_messages import RaceOutcome
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
-    RunFinished,
     RunInTurns,
     RunsEnded,
-    RunStarted,
     RunWorkload,
 )
-from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
 from gpu_studio.core.race.side import RaceTrack
 from tests.fakes.descriptions import described, described_with_cuda
-from tests.fakes.race_answers import FRAMES, pictures_of, race_run
+from tests.fakes.race_answers import pictures_of, race_run
 from tests.fakes.run_answers import batch, finished, samples_of, started
 from tests.hostile_pictures import HOSTILE, png_bomb
 from tests.own_home import own_home
@@ -96,13 +90,6 @@ def test_a_picture_that_cannot_be_learned_is_one_sentence(type_in, engines, tmp_
     assert not asked(engines)
 
 
-def test_only_learn_learns_a_picture(type_in, engines):
-    status, _, errors = type_in("paint", "--picture", "me.png")
-    assert status == cli.WRONG_USE
-    assert "learn" in errors
-    assert not asked(engines)
-
-
 def test_by_default_the_cpu_races_the_first_card(type_in, engines):
     status, output, _ = type_in("learn")
     assert status == 0
@@ -114,15 +101,6 @@ def test_by_default_the_cpu_races_the_first_card(type_in, engines):
 
 def test_without_a_card_one_thread_races_all(type_in, engines):
     engines.scripts[DescribeEngine] = [described(pictures=PICTURES, cpu_threads=4)]
-    assert type_in("grow")[0] == 0
-    assert contestants(engines) == [("cpu", 1, "float32"), ("cpu", None, "float32")]
-
-
-def test_a_card_without_code_in_this_pytorch_does_not_race_by_itself(type_in, engines):
-    card = TorchCard(torch_index=0, name="Quadro K620", compute_capability="5.0")
-    engines.scripts[DescribeEngine] = [
-        described_with_cuda(pictures=PICTURES, cpu_threads=4, cards=(card,))
-    ]
     assert type_in("grow")[0] == 0
     assert contestants(engines) == [("cpu", 1, "float32"), ("cpu", None, "float32")]
 
@@ -151,19 +129,6 @@ def test_a_race_is_one_request_whose_contestants_take_turns(type_in, engines):
     (request,) = (one for one in engines.latest.requests if isinstance(one, RunInTurns))
     assert [one.device for one in request.runs] == ["cpu", "cuda:0"]
     assert all(one["reached"] for one in json.loads(output.splitlines()[-1])["contestants"])
-
-
-def test_the_json_of_runs_in_turns_is_a_recording(type_in, engines):
-    def marked(engine, request):
-        for event in raced_in_turns(engine, request):
-            is_marked = isinstance(event, (RunStarted, RunFinished))
-            yield msgspec.structs.replace(event, turns="t") if is_marked else event
-
-    engines.scripts[RunInTurns] = marked
-    _, output, _ = type_in("learn", "--json")
-    runs = decode_recording(output.encode(), "race.jsonl").runs
-    assert [run.request.device for run in runs] == ["cpu", "cuda:0"]
-    assert all(run.result is not None and run.result.turns == "t" for run in runs)
 
 
 def test_the_last_line_of_json_is_the_verdict(type_in):
@@ -209,17 +174,6 @@ def test_a_recorded_race_keeps_its_frames_on_request(type_in, shown, tmp_path):
             assert (track.picture_at(frame.elapsed_s).pixels == picture).all()
 
 
-def test_many_contestants_share_the_memory_for_frames(type_in, shown, tmp_path, monkeypatch):
-    path = tmp_path / "race.jsonl"
-    frame = PackedFrame.of(pictures_of()[-1])
-    monkeypatch.setattr(race_module, "_MOST_FRAME_BYTES", 2 * 4 * frame.nbytes)
-    assert type_in("learn", "--save", str(path), "--frames")[0] == 0
-    for run in read_recording(path).runs:
-        frames = RaceTrack(run.events).frames
-        assert 2 <= len(frames) < FRAMES
-        assert (frames[0].progress, frames[-1].progress) == (0.0, 1.0)
-
-
 def test_a_contestant_that_failed_fails_the_race(type_in, engines):
     def lost(engine, request):
         if request.device == "cpu":
@@ -254,15 +208,6 @@ def test_wrong_use_is_one_line(arguments, type_in, engines):
     assert (status, output) == (2, "")
     assert errors.startswith("gpu-studio: ")
     assert errors.count("\n") == 1
-    assert not asked(engines)
-
-
-def test_more_contestants_than_a_race_can_have_are_wrong_use(type_in, engines):
-    threads = ",".join(str(number) for number in range(1, MOST_CONTESTANTS + 2))
-    status, output, errors = type_in("learn", "--device", "cpu", "--threads", threads)
-    assert (status, output) == (2, "")
-    assert str(MOST_CONTESTANTS) in errors
-    assert str(MOST_CONTESTANTS + 1) in errors
     assert not asked(engines)
 
 

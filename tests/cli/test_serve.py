@@ -39,31 +39,3 @@ def test_an_end_is_the_child_s_own_only_if_nobody_else_ended_it(module, said, mo
     assert not children[0].is_running
     lines = [line for line in out.getvalue().splitlines() if b"engine_ended" in line]
     assert list(map(decode_event, lines)) == said
-
-
-def test_what_is_old_does_not_wait_behind_a_slow_line():
-    # What the child writes while nobody takes it: only what may not be left out, and one that may.
-    there, here = os.pipe()
-    slow, written = threading.Event(), []
-
-    class Out(io.RawIOBase):
-        def write(self, line):
-            slow.wait()
-            written.append(bytes(line))
-            return len(line)
-
-    old = b'{"type":"reading"}\n'
-    lines = [old] * 50 + [b"kept\n"] + [old] * 50
-    code = f"import sys; sys.stdout.write({b''.join(lines).decode()!r}); sys.stdout.flush()"
-    command = (os.sys.executable, "-c", f"{code}; sys.stdin.read()")
-    os.write(here, encode(LineOpening()))
-    server = LineServer(lambda _: ChildProcess(command))
-    serving = threading.Thread(target=server.serve, args=(lambda most: os.read(there, most), Out()))
-    serving.start()
-    until(lambda: any(one == b"kept\n" for one in server._answers.queue))
-    slow.set()
-    until(lambda: b"kept\n" in written)
-    os.close(here)
-    serving.join()
-    os.close(there)
-    assert written.count(old) <= 3

@@ -122,18 +122,6 @@ def test_a_lost_card_ends_the_run_and_what_was_measured_is_kept(type_in, tmp_pat
     assert StandardFolder(tmp_path / FOLDER_NAME).newest() == record
 
 
-def test_a_run_that_measures_nothing_is_not_kept(type_in, tmp_path: Path) -> None:
-    def refused(_engine: object, request: RunWorkload) -> Iterator[Event]:
-        failure = Failure(FailureKind.CUDA_ERROR, "The driver refuses.")
-        yield RunFailed(run_id=request.run_id, failure=failure)
-
-    status, output, errors = type_in(refused, "--device", "cuda:0")
-    assert status == 1
-    assert "Nothing was measured." in errors
-    assert StandardFolder(tmp_path / FOLDER_NAME).newest() is None
-    assert "speed" not in output
-
-
 def test_a_reader_sees_both_devices_and_one_sentence(type_in) -> None:
     status, output, _ = type_in(on_an_old_card)
     assert status == 0
@@ -159,11 +147,3 @@ def test_files_are_compared_with_this_pc(typed, engines_of, tmp_path: Path) -> N
     found = json.loads(output)
     assert {row["device"] for row in found["rows"]} == {"GTX 1660", "RTX 3060"}
     assert "faster" in found["rows"][1]["compared"]
-
-
-def test_a_bad_file_ends_a_comparison_with_a_sentence(typed, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.png"
-    bad.write_bytes(b"\x89PNG\r\n\x1a\n")
-    status, output, errors = typed("bench", "compare", str(bad))
-    assert (status, output) == (1, "")
-    assert "bad.png has lost its data" in errors

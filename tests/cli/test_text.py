@@ -2,11 +2,7 @@ import io
 
 import pytest
 
-from gpu_studio.cli.output import Progress, TerminalTable, Typed, plain, print_line
-from gpu_studio.cli.runs import verdicts
-from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.messages.run_messages import RunWorkload
-from tests.fakes.run_answers import run_events
+from gpu_studio.cli.output import Progress, TerminalTable, plain, print_line
 
 
 @pytest.mark.parametrize(
@@ -15,12 +11,6 @@ from tests.fakes.run_answers import run_events
 )
 def test_what_is_written_is_one_plain_line(text, shown):
     assert plain(text) == shown
-
-
-def test_a_table_aligns_numbers_to_the_right():
-    table = TerminalTable([("size", -6), ("device", 8), ("time", -8)])
-    assert table.heading == "  size  device        time"
-    assert table.row(["64", "cuda:0", "1.5\u202fms"]) == "    64  cuda:0      1.5 ms"
 
 
 class Terminal(io.StringIO):
@@ -56,13 +46,6 @@ def test_a_terminal_gets_whole_words_in_its_width_below_their_first(terminal):
     assert max(map(len, lines)) <= 60
     assert {len(line) - len(line.lstrip()) for line in lines} == {4}
     assert " ".join(stream.getvalue().split()) == LONG.strip()
-
-
-def test_a_command_to_copy_stays_one_line(terminal):
-    stream = terminal(NO_COLOR="1")
-    command = f"    gpu-studio bench matmul --size {'1024,' * 20}2048"
-    print_line(Typed(command))
-    assert stream.getvalue() == f"{command}\n"
 
 
 def test_a_file_gets_each_line_whole_and_plain(monkeypatch):
@@ -107,35 +90,3 @@ def test_progress_is_written_over_on_a_terminal_alone(monkeypatch):
     shown, short, *_ = terminal.getvalue().strip("\r").split("\r")
     assert (len(shown), shown[-1], short) == (19, "…", f"{'short':<19}")
     assert file.getvalue() == ""
-
-
-def test_a_line_of_the_result_erases_the_progress_before_it(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "20")
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stdout", terminal)
-    Progress(terminal).show("working")
-    print_line("done")
-    assert "\r" + " " * 7 + "\r" in terminal.getvalue()
-    assert terminal.getvalue().endswith("done\n")
-
-
-def finished_run(device, size, dtype="float32"):
-    request = RunWorkload(run_id="1", workload="matmul", device=device, size=size, dtype=dtype)
-    run = Run(request)
-    for event in run_events(request):
-        run.apply(event)
-    return run
-
-
-def test_there_is_a_verdict_for_each_dtype():
-    results = [
-        finished_run(device, size, dtype).result
-        for dtype in ("float32", "float16")
-        for size in (64, 4096)
-        for device in ("cpu", "cuda:0")
-    ]
-    first, second = verdicts(results)
-    assert "float32" in first
-    assert "float16" in second
-    assert "GT 1030" in first
-    assert list(verdicts([])) == []

@@ -31,12 +31,6 @@ def test_another_text_names_no_device(text):
         DeviceName.parse(text)
 
 
-def test_only_the_cpu_is_the_cpu():
-    assert is_cpu("cpu")
-    assert DeviceName.parse("cpu").is_cpu
-    assert not any(map(is_cpu, ("cuda:0", "xpu:0", "model:1996", None)))
-
-
 def test_a_script_waits_for_a_card_with_its_own_part_of_pytorch():
     assert wait_line("cpu") == ""
     assert wait_line("cuda:1") == 'torch.cuda.synchronize("cuda:1")\n'
@@ -53,11 +47,6 @@ def test_a_device_of_another_pc_has_its_name_in_front(there):
     assert (pc_of(there), address_there(there), address_at("", there)) == ("", there, there)
 
 
-def test_a_script_for_a_device_of_another_pc_runs_there():
-    assert wait_line("attic/cuda:1") == 'torch.cuda.synchronize("cuda:1")\n'
-    assert wait_line("attic/cpu") == ""
-
-
 def test_dtypes() -> None:
     assert parse_dtypes("float32,float16 float32") == ["float32", "float16"]
     assert set(ITEM_BYTES) == set(DTYPES)
@@ -65,11 +54,6 @@ def test_dtypes() -> None:
         parse_dtypes("float32,int8")
     with pytest.raises(StudioError, match="Choose a dtype"):
         parse_dtypes(" ")
-
-
-@pytest.mark.parametrize("size", [1, LARGEST_SIZE])
-def test_a_size_within_the_range(size: int) -> None:
-    check_size(size)
 
 
 @pytest.mark.parametrize("size", [-1, 0, LARGEST_SIZE + 1])

@@ -1,6 +1,5 @@
 import json
 import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from gpu_studio.builds import shelf as shelves
 from gpu_studio.builds.shelf import OWN_PYTHON, BuildShelf
 from gpu_studio.cli import main as cli
-from gpu_studio.core import operating_system, program_form
+from gpu_studio.core import program_form
 from gpu_studio.core.builds.record import BuildRecord
 from gpu_studio.core.packaged_parts import PackagedPart, licenses_text, packaged_parts
 from gpu_studio.core.packages_folder import VARIABLE, has_own_torch, variables_for
@@ -121,23 +120,6 @@ def test_in_an_activated_environment_the_short_words_do(
         assert typed(command, ours) == command
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a link")
-def test_a_link_to_our_script_is_ours(
-    ours: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As uv and pipx make them."""
-    script = program(Path(ours).parent, "gpu-studio")
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "gpu-studio").symlink_to(script)
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert typed("gpu-studio doctor", ours) == "gpu-studio doctor"
-
-
-@pytest.mark.parametrize("action", ["", "nvidia-smi", "export CUDA_DEVICE_ORDER=PCI_BUS_ID"])
-def test_other_commands_and_addresses_stay(action: str, ours: str) -> None:
-    assert typed(action, ours) == action
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="quoted for a shell of Linux")
 def test_a_folder_with_a_space_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
@@ -150,10 +132,6 @@ def test_the_windows_own_python_has_no_console(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     assert python_here(str(tmp_path / "pythonw.exe")) == str(tmp_path / "python.exe")
-
-
-def test_a_python_that_does_not_know_its_path_is_called_python() -> None:
-    assert python_here("") == "python"
 
 
 def test_an_installed_program_names_its_parts(tmp_path: Path) -> None:
@@ -176,46 +154,6 @@ def test_a_list_that_is_missing_or_broken_is_no_failure(
     assert licenses_text(()) == ""
 
 
-def test_a_checkout_has_no_list() -> None:
-    assert packaged_parts() == ()
-
-
-def test_this_pc_is_named_as_python_names_it():
-    assert operating_system.system() == platform.system()
-    assert operating_system.machine() == platform.machine()
-    assert operating_system.release() == platform.release()
-
-
-def test_no_process_is_started_for_a_name(monkeypatch: pytest.MonkeyPatch):
-    def refuse(*arguments: object, **named: object) -> None:
-        raise AssertionError(arguments)
-
-    monkeypatch.setattr(subprocess, "Popen", refuse)
-    assert operating_system.system()
-    assert operating_system.machine()
-    assert operating_system.release()
-
-
-@pytest.mark.parametrize(
-    ("platform_name", "name"),
-    [("win32", "Windows"), ("darwin", "Darwin"), ("linux", "Linux"), ("freebsd14", "Freebsd14")],
-)
-def test_the_system_has_one_name(platform_name: str, name: str):
-    assert operating_system.system(platform_name) == name
-
-
-@pytest.mark.parametrize(
-    ("environ", "machine"),
-    [
-        ({"PROCESSOR_ARCHITECTURE": "AMD64"}, "AMD64"),
-        ({"PROCESSOR_ARCHITECTURE": "x86", "PROCESSOR_ARCHITEW6432": "AMD64"}, "AMD64"),
-        ({}, ""),
-    ],
-)
-def test_a_32_bit_program_is_told_the_processor_of_windows(environ: dict[str, str], machine: str):
-    assert operating_system.machine_of_windows(environ) == machine
-
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -226,10 +164,6 @@ def folder(tmp_path):
     (created / "torch").mkdir(parents=True)
     (created / "torch" / "__init__.py").write_text("")
     return created
-
-
-def test_without_a_folder_nothing_changes():
-    assert variables_for(None) == {}
 
 
 def test_the_folder_comes_before_other_packages(folder):

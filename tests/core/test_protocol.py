@@ -8,7 +8,7 @@ from gpu_studio.core import messages, protocol
 from gpu_studio.core.engine import EngineEnvironment, describe_exit
 from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
-from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory, RunMemoryExperiment
+from gpu_studio.core.messages.memory_messages import MemoryRead
 from gpu_studio.core.messages.message import Event, LastEvent, Request
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
@@ -19,7 +19,7 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
 )
 from gpu_studio.core.parameter import parameters_of, refusal_of
-from gpu_studio.core.protocol import fingerprint, protocol_version
+from gpu_studio.core.protocol import fingerprint
 
 _RUN = RunWorkload(workload="matmul", device="cpu", size=8, dtype="float32", run_id="1")
 _FATAL = Failure(FailureKind.ENGINE_ENDED, "gone", fatal=True)
@@ -44,12 +44,6 @@ def test_a_last_event_ends_every_request():
     assert EngineEnded in ends
     assert EngineEnded(exit_code=None).ends(_RUN)
     assert not MemoryRead(device="cpu", taken_at_s=0.0).ends(_RUN)
-
-
-def test_a_reading_ends_its_own_request_alone():
-    reading = MemoryRead(device="cpu", taken_at_s=0.0)
-    assert reading.ends(ReadMemory(device="cpu"))
-    assert not reading.ends(RunMemoryExperiment(preset="fill", device="cpu"))
 
 
 def test_runs_in_turns_go_on_after_the_end_of_one_unless_the_engine_is_lost():
@@ -89,11 +83,6 @@ def test_messages_that_differ_have_another_fingerprint(other):
 def test_words_that_differ_have_another_fingerprint():
     MoreWords.__name__ = Word.__name__
     assert fingerprint([Word]) != fingerprint([MoreWords])
-
-
-def test_the_version_is_of_the_messages_and_short():
-    assert len(protocol_version()) < 30
-    assert "-" in protocol_version()
 
 
 def request(**changes: object) -> RunWorkload:
@@ -136,11 +125,6 @@ def test_a_refusal_names_the_choice_its_value_and_what_is_allowed(
     assert sentence.startswith(("Time per run: ", "Cold cache: "))
 
 
-def test_what_can_be_is_not_refused() -> None:
-    assert refusal_of(request()) == ""
-    assert refusal_of(request(budget_s=3600.0, cache="cold", stop_at_relative_interval=10.0)) == ""
-
-
 def test_an_expected_failure_is_its_sentence_and_no_trace():
     failure = failure_from(StudioError(FailureKind.TOO_LARGE, "Too large for this PC."))
     assert (failure.kind, failure.message) == (FailureKind.TOO_LARGE, "Too large for this PC.")
@@ -169,14 +153,6 @@ def test_an_unexpected_failure_is_one_line_for_people_and_its_trace_for_the_log(
 )
 def test_an_engines_end_in_words(exit_code: int | None, sentence: str) -> None:
     assert sentence in describe_exit(exit_code)
-
-
-def test_nothing_chosen_sets_the_order_of_the_cards_alone():
-    assert EngineEnvironment().variables() == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-
-
-def test_no_card_visible_is_a_choice():
-    assert EngineEnvironment(visible_devices="").variables()["CUDA_VISIBLE_DEVICES"] == ""
 
 
 def test_an_allocator_s_configuration_leaves_no_other_beside_it():

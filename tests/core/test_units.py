@@ -12,10 +12,8 @@ from gpu_studio.core.units import (
     format_count,
     format_duration,
     format_percent,
-    format_rate,
     format_ratio,
     format_size,
-    moment_order,
     shown_moment,
     three_digits,
 )
@@ -63,11 +61,6 @@ def test_bytes_are_read_back_within_half_of_their_last_digit(size_bytes: int) ->
     assert value == pytest.approx(size_bytes, rel=0.0051)
 
 
-@given(st.integers(1, 1023), st.sampled_from(["KiB", "MiB", "GiB", "TiB"]))
-def test_whole_binary_sizes_are_exact(count: int, unit: str) -> None:
-    assert format_bytes(count * FACTORS[unit]) == f"{count}{GAP}{unit}"
-
-
 @pytest.mark.parametrize(
     ("size_bytes", "text"),
     [(0, "0 bytes"), (999, "999 bytes"), (1536, "1.50 KiB"), (1023 * 1024 + 512, "1024 KiB"),
@@ -75,14 +68,6 @@ def test_whole_binary_sizes_are_exact(count: int, unit: str) -> None:
 )  # fmt: skip
 def test_bytes(size_bytes: int, text: str) -> None:
     assert format_bytes(size_bytes).replace(GAP, " ") == text
-
-
-@given(st.floats(1.0, 1e15))
-def test_rates_are_read_back(per_second: float) -> None:
-    value, number = read(format_rate(per_second, "B/s"))
-    assert value == pytest.approx(per_second, rel=0.0051)
-    if per_second < 999e12:
-        assert float(number) < 1000
 
 
 @pytest.mark.parametrize(
@@ -93,13 +78,6 @@ def test_rates_are_read_back(per_second: float) -> None:
 )  # fmt: skip
 def test_ratios(ratio: float, text: str) -> None:
     assert format_ratio(ratio).replace(GAP, " ") == text
-
-
-@given(st.floats(1e-6, 1e6))
-def test_a_ratio_has_two_digits_or_more_and_no_exponent(ratio: float) -> None:
-    number = format_ratio(ratio).split(GAP)[0]
-    assert "e" not in number
-    assert float(number) == pytest.approx(ratio, rel=0.051)
 
 
 @pytest.mark.parametrize(
@@ -150,13 +128,3 @@ def clock_of_nepal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_time_is_shown_by_this_pcs_clock(clock_of_nepal: None) -> None:
     assert shown_moment("2026-03-01T05:00:00-05:00") == "2026-03-01 15:45"
     assert shown_moment("2026-03-01T10:00:00Z") == "2026-03-01 15:45"
-
-
-@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
-def test_the_ends_of_the_calendar_are_shown_as_they_stand(text: str) -> None:
-    assert shown_moment(text) == text[:16].replace("T", " ")
-    assert moment_order(text)[1] == text
-
-
-def test_a_text_that_is_no_time_is_shown_as_it_stands() -> None:
-    assert shown_moment("once upon a time") == "once upon a time"

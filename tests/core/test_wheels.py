@@ -1,12 +1,11 @@
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from gpu_studio.core import maker_builds, resources, wheel_table
+from gpu_studio.core import resources, wheel_table
 from gpu_studio.core.builds.record import FAMILIES
-from gpu_studio.core.maker_builds import BuildVerdict, MakerCard, judge, serves, version_numbers
+from gpu_studio.core.maker_builds import BuildVerdict, MakerCard, judge, serves
 from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import CudaCard, advice_for, choice_of_tag, choose_wheel
@@ -215,21 +214,6 @@ def test_serves(arch_list: list[str], capability: tuple[int, int], expected: boo
     assert serves(arch_list, capability) is expected
 
 
-def test_an_architecture_is_read_once_for_each_card(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The findings compare two tables of builds each time: 400 questions, 30 of them new."""
-    assert serves(("sm_61", "sm_75"), (7, 5))
-    read: list[str] = []
-    monkeypatch.setattr(maker_builds, "ARCH", SimpleNamespace(fullmatch=read.append))
-    assert serves(("sm_61", "sm_75"), (7, 5))
-    assert read == []
-
-
-def test_driver_versions_are_compared_as_numbers() -> None:
-    assert version_numbers("580.65.06") == (580, 65, 6)
-    assert version_numbers("1000.1") > version_numbers("580.65.06")
-    assert version_numbers("[N/A]") == version_numbers(None) == ()
-
-
 def test_the_table_names_the_source_of_each_column() -> None:
     content = json.loads(resource_path("wheels.json").read_text(encoding="utf-8"))
     columns = {column for row in content["builds"] for column in row} - {"tag"}
@@ -252,18 +236,6 @@ def test_a_missing_or_broken_resource_is_one_kind_of_error(
         (tmp_path / "resources" / "wheels.json").write_text(text, encoding="utf-8")
         with pytest.raises(MissingResourceError, match="cannot be read"):
             wheel_table.load_table()
-
-
-def test_a_wheel_carries_its_own_resources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resources, "_PACKAGE_DIR", tmp_path / "gpu_studio")
-    inside = tmp_path / "gpu_studio" / "resources"
-    beside = tmp_path / "resources"
-    for folder in (beside, inside):
-        folder.mkdir(parents=True)
-        (folder / "wheels.json").write_text("{}", encoding="utf-8")
-    assert resource_path("wheels.json") == inside / "wheels.json"
-    (inside / "wheels.json").unlink()
-    assert resource_path("wheels.json") == beside / "wheels.json"
 
 
 LINUX, WINDOWS = "linux-x86_64", "windows-x86_64"
@@ -347,11 +319,6 @@ def test_a_new_chip_needs_a_new_kernel_on_linux_alone():
     assert judged(STRIX, WINDOWS, kernel="11").verdict is V.BUILD
 
 
-def test_what_the_maker_has_not_tested_says_so():
-    assert "AMD has not tested it" in judged(MakerCard("820M", "AMD", "gfx1153")).sentence
-    assert "not tested" not in judged(RX_6600).sentence
-
-
 @pytest.mark.parametrize(
     ("cards", "others", "tag", "offered"),
     [
@@ -383,10 +350,6 @@ def test_the_requirement_names_amds_index_and_chip():
         'python -m pip install "torch[device-gfx1032]==2.13.0+rocm10.0.0" --index-url '
         "https://stable.repo.amd.com/rocm/whl-next"
     )
-
-
-def test_no_mac_gets_another_makers_build():
-    assert chosen(others=(RX_6600,), system="Darwin").tag == "cpu"
 
 
 def test_the_families_are_the_builds_of_the_table():

@@ -30,7 +30,7 @@ from tests.fakes.pc import SteadySensors, cpu_only
 from tests.fakes.scripted_engine import Engines
 from tests.family import family_running
 from tests.line.conftest import write_script
-from tests.patience import PATIENCE_MS, limit, outliving
+from tests.patience import PATIENCE_MS, outliving
 
 _READ = ReadMemory(device="attic/cpu")
 
@@ -151,12 +151,6 @@ def test_a_line_that_ends_says_why(engine, play, code, problem):
     assert problem_of(engine.run(_READ)) is problem
 
 
-def test_a_pc_that_never_greets_is_not_waited_for(engine, play, monkeypatch):
-    limit(monkeypatch, greeting_s=0.3)
-    play("sys.stdin.read()")
-    assert problem_of(engine.run(_READ)) is LineProblem.NO_ANSWER
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -178,14 +172,6 @@ def test_ssh_s_own_words_become_a_problem(text, problem):
     line = SimpleNamespace(error_text=text, is_greeted=False, has_flooded=False, was_silent=False)
     assert LineGreeting("hello").why_ended(line, exit_code=255) is problem
     assert problem.notice(ATTIC).next_step.endswith(".")
-
-
-def test_what_ssh_says_is_a_detail(there, monkeypatch):
-    monkeypatch.setenv("STAND_IN", "fail 255 A line.\nme@attic: Permission denied (publickey).")
-    found = LineHello(there).answer()
-    assert found.greeting is None
-    assert found.problem is LineProblem.KEY_REFUSED
-    assert found.detail == "me@attic: Permission denied (publickey)."
 
 
 def test_a_program_that_is_not_in_the_path_is_found_in_its_usual_place(
@@ -216,13 +202,6 @@ def test_no_ssh_is_said(there, monkeypatch, tmp_path):
 _OF_A_SHELL = pytest.mark.skipif(sys.platform == "win32", reason="a script of a POSIX shell")
 
 
-def test_a_greeting_leaves_no_process(there):
-    before = set(psutil.Process().children(recursive=True))  # of other tests, in this worker
-    assert LineHello(there).answer().problem is None
-    after = psutil.Process().children(recursive=True)
-    assert outliving([one for one in after if one not in before]) == []
-
-
 def test_a_sensor_reader_that_is_killed_there_ends_the_line(there):
     reader = LineSensors(there, 0.1)
     with contextlib.closing(reader):
@@ -246,30 +225,6 @@ def test_what_a_shell_there_prints_before_the_greeting_is_no_trouble(there, tmp_
     write_script(program, f"printf '{noise}'; exec {words}")
     found = LineHello(there).answer()
     assert found.problem is None
-
-
-def test_a_card_without_a_uuid_is_the_same_one_in_its_readings(there, play):
-    play(
-        """
-from gpu_studio.core.devices.devices import encode_sensor_event
-from tests.fakes.pc import gt_1030, reading
-found = gt_1030()
-cards = [msgspec.structs.replace(card, uuid=None) for card in found.cards]
-found = msgspec.structs.replace(found, devices=(found.cpu, *cards))
-greet()
-hear()
-say(encode_sensor_event(found))
-say(encode_sensor_event(reading(found)))
-sys.stdin.read()
-"""
-    )
-    reader = LineSensors(there)
-    events = reader.readings()
-    inventory, taken = next(events), next(events)
-    reader.close()
-    (card,) = inventory.cards
-    assert card.identity.startswith("attic/")
-    assert [one.uuid for one in taken.cards] == [card.identity]
 
 
 _LOADS_TORCH_MS = 6 * PATIENCE_MS

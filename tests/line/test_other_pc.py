@@ -11,7 +11,7 @@ from gpu_studio.core.messages.memory_messages import OomFinished
 from gpu_studio.core.other_pc import PLACES, OtherPc, pc_from_text
 from gpu_studio.line.line_child import TooMuchError, split_lines
 from gpu_studio.line.line_values import UntrustedError, event_here, sensors_here
-from gpu_studio.line.ssh import ssh_command, ssh_program
+from gpu_studio.line.ssh import ssh_command
 from tests.fakes.pc import gt_1030
 
 _ATTIC = OtherPc(name="attic", host="me@attic.local")
@@ -46,22 +46,10 @@ def test_a_name_that_no_device_can_have_before_it_is_refused(name):
         OtherPc(name=name, host="attic")
 
 
-def test_only_a_known_place_is_run_there():
-    line = msgspec.json.encode({"name": "attic", "host": "attic", "program": "x; y"})
-    assert msgspec.json.decode(line, type=OtherPc).program == ""
-
-
 def test_a_file_cannot_bring_in_what_a_user_could_not_type():
     line = msgspec.json.encode({"name": "attic", "host": "-oProxyCommand=xcalc"})
     with pytest.raises(msgspec.ValidationError, match="option"):
         msgspec.json.decode(line, type=OtherPc)
-
-
-def test_the_host_stands_after_the_end_of_the_options_and_ssh_asks_nothing():
-    command = ssh_command(_ATTIC, "engine")
-    assert command[-3:] == ("--", "me@attic.local", "gpu-studio serve engine")
-    assert "-T" in command
-    assert "BatchMode=yes" in command
 
 
 def test_ssh_takes_every_option_and_gives_up_within_10_s_of_silence():
@@ -110,20 +98,7 @@ def windows(tmp_path, monkeypatch) -> Path:
     return tmp_path / "System32" / "OpenSSH" / "ssh.exe"
 
 
-def test_windows_has_an_ssh_of_its_own_before_any_in_the_path(windows):
-    assert ssh_program() == "of Git/ssh.exe"
-    windows.parent.mkdir(parents=True)
-    windows.write_bytes(b"")
-    assert ssh_program() == str(windows)
-
-
 _SPACED = OtherPc(name="attic", host="me@attic", program=PLACES[-1])
-
-
-def test_the_ssh_of_windows_is_asked_for_no_shared_connection(windows):
-    # It has none, and fails where the user's settings want one.
-    options = [word for word in ssh_command(_SPACED, "engine") if word.startswith("Control")]
-    assert set(options) == {"ControlMaster=no", "ControlPath=none"}
 
 
 def test_a_path_with_a_space_reaches_the_shell_there_through_windows_own_quoting(windows):

@@ -3,13 +3,11 @@ import json
 import pytest
 
 from gpu_studio.cli import devices
-from gpu_studio.cli.answers import CommandEngine
 from gpu_studio.cli.command import DONE, DOUBTFUL
 from gpu_studio.cli.main import main
 from gpu_studio.cli.pc import TARGET
 from gpu_studio.core.devices.finding import _RANKS, Finding
 from gpu_studio.core.program_form import OF_ANOTHER_PC
-from tests.patience import limit
 
 
 @pytest.fixture
@@ -57,37 +55,6 @@ def test_a_pc_that_is_not_reached_is_a_sentence_with_what_to_do(on, monkeypatch,
     monkeypatch.setenv("STAND_IN", "fail 255 Host key verification failed.")
     assert on("devices") == 1
     assert "Type “ssh me@attic” in a terminal once" in capfd.readouterr().err
-
-
-def test_sensors_there_that_never_answer_are_not_this_pcs_card(on, play, monkeypatch, capfd):
-    limit(monkeypatch, terminal_line_s=0.5)
-    play("greet()\nif sys.argv[-1] == 'sensors': sys.stdin.read()")
-    assert on("devices") == 1
-    error = capfd.readouterr().err
-    assert "GPU Studio there does not answer" in error
-    assert "this PC" not in error
-
-
-def test_a_model_moves_there_and_back(on, play, monkeypatch):
-    play(
-        """
-from tests.fakes.descriptions import described
-greet()
-hear(), hear()
-say(encode(described()))
-sys.stdin.read()
-"""
-    )
-    devices = []
-
-    def run(_work, plan, printer, *_):
-        for request in plan:
-            devices.append(request.device)
-            printer.moves += 1
-
-    monkeypatch.setattr(CommandEngine, "run", run)
-    assert on("place", "linear_10", "--device", "cpu", "--then", "cpu", "--json") == 0
-    assert devices == ["attic/cpu"] * 2
 
 
 def test_the_doctor_says_what_to_type_there(on, monkeypatch, capfd):

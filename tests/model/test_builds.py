@@ -9,7 +9,6 @@ from gpu_studio.core.builds.trouble import TroubleError, build_in_use, missing_r
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.builds import Builds
-from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.studio import Studio
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030
@@ -85,15 +84,6 @@ def test_without_a_build_no_engine_starts_and_everything_says_why(qtbot, pc_with
     assert pc.session.state is STATES.ABSENT
 
 
-def test_facts_that_only_an_engine_knows_wait_for_the_installation(qtbot, pc_with):
-    pc = pc_with()
-    devices = DevicesModel(pc.studio, pc.studio)
-    known_cards(qtbot, pc)
-    qtbot.waitUntil(lambda: bool(devices.groups))
-    torch = next(group for group in devices.groups if group.title == "PyTorch")
-    assert all("not installed" in fact.reason for fact in torch.facts)
-
-
 def test_the_cpus_build_works_while_the_cards_build_comes_and_then_it_takes_over(qtbot, pc_with):
     pc = pc_with()
     known_cards(qtbot, pc)
@@ -134,47 +124,6 @@ def test_a_run_is_never_interrupted_by_a_better_build(qtbot, pc_with):
     pc.engines.latest.go()
     qtbot.waitUntil(lambda: pc.builds.engine.in_use == "cu126")
     assert reply.is_finished
-    assert pc.builds.engine.taking_over == ""
-
-
-def test_an_experiment_is_never_interrupted_by_a_better_build(qtbot, pc_with):
-    pc = pc_with(FakeStore(record("cpu")))
-    pc.engines.scripts[RunWorkload] = hold
-    known_cards(qtbot, pc)
-    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    pc.studio.lab.start()
-    reply = pc.studio.lab.submit(run_request())
-    wait_paused(qtbot, pc.engines)
-    pc.builds.begin("cu126")
-    at_work(qtbot, pc, "cu126")
-    pc.installer.finish(record("cu126", on_card=True))
-    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
-    pc.builds.engine._settled.timeout.emit()
-    assert pc.builds.engine.in_use == "cpu"
-    assert not pc.builds.can_change("cpu")
-    pc.engines.latest.go()
-    qtbot.waitUntil(lambda: pc.builds.engine.in_use == "cu126")
-    assert reply.is_finished
-
-
-def test_an_engine_that_made_room_for_a_check_comes_back_with_the_better_build(qtbot, pc_with):
-    pc = pc_with(FakeStore(record("cpu")))
-    known_cards(qtbot, pc)
-    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    pc.builds.begin("cu126")
-    at_work(qtbot, pc, "cu126")
-    pc.session.release()  # as a check does
-    pc.installer.finish(record("cu126", on_card=True))
-    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
-    pc.builds.engine._settled.timeout.emit()
-    assert pc.session.is_released
-    assert not pc.builds.can_change("cpu")
-    created = len(pc.engines.made)
-    pc.session.restart()
-    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    pc.builds.engine._settled.timeout.emit()
-    assert len(pc.engines.made) == created + 1  # it has the better build at once
-    assert pc.builds.engine.in_use == "cu126"
     assert pc.builds.engine.taking_over == ""
 
 
@@ -275,26 +224,6 @@ def test_only_what_a_folder_has_is_installed_from_it(qtbot, pc_with, in_folder, 
     assert pc.installer.calls[-1][1] is None  # the rest is downloaded
 
 
-def test_a_folder_without_any_build_is_reported_once(qtbot, pc_with):
-    pc = pc_with()
-    known_cards(qtbot, pc)
-    pc.builds.begin("cpu", "cu126")
-    at_work(qtbot, pc, "cpu")
-    pc.installer.fail(no_network("download.pytorch.org"))
-    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
-    pc.installer.in_folder = ()
-    pc.builds.begin_from(Path("/wheels"))
-    qtbot.waitUntil(lambda: len(pc.installer.calls) == 2)
-    assert pc.builds.next_builds == ()
-
-
-def test_a_named_folder_needs_no_question(qtbot, pc_with):
-    pc = pc_with(wheels=Path("/wheels"))
-    pc.studio.start()
-    at_work(qtbot, pc, "cpu")
-    assert pc.installer.calls == [("cpu", Path("/wheels"), "install")]
-
-
 def test_the_engine_ends_before_its_build_is_repaired_and_starts_again(qtbot, pc_with):
     pc = pc_with(FakeStore(record("cpu")))
     known_cards(qtbot, pc)
@@ -336,16 +265,6 @@ def test_a_removed_build_leaves_the_engine_to_another(qtbot, pc_with):
     assert [one.family for one in pc.builds.installed.records] == ["cpu"]
 
 
-def test_the_last_build_removed_leaves_no_engine(qtbot, pc_with):
-    pc = pc_with(FakeStore(record("cpu")))
-    known_cards(qtbot, pc)
-    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    pc.builds.remove("cpu")
-    qtbot.waitUntil(lambda: bool(pc.session.absence))
-    assert pc.session.state is STATES.ABSENT
-    assert pc.builds.needs_attention
-
-
 def test_a_repaired_build_is_not_downloaded_once_more(qtbot, pc_with):
     """Its failed installation waits for another try; the repair is one."""
     pc = pc_with()
@@ -372,19 +291,6 @@ def test_a_broken_build_is_removed_with_its_downloads(qtbot, pc_with):
     assert pc.store.unfinished == 0
 
 
-def test_the_downloads_of_a_waiting_build_stay_when_another_is_removed(qtbot, pc_with):
-    pc = pc_with(FakeStore(record("cpu"), record("cu130")))
-    known_cards(qtbot, pc)
-    pc.builds.begin("cu126")
-    at_work(qtbot, pc, "cu126")
-    pc.store.unfinished = 5
-    pc.builds.pause()
-    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
-    pc.builds.remove("cu130")
-    qtbot.waitUntil(lambda: pc.store.removed == ["cu130"] and not pc.builds.removing)
-    assert pc.store.unfinished == 5
-
-
 def test_what_is_given_up_stays_wanted_until_it_is_removed(qtbot, pc_with):
     pc = pc_with()
     known_cards(qtbot, pc)
@@ -399,54 +305,6 @@ def test_what_is_given_up_stays_wanted_until_it_is_removed(qtbot, pc_with):
     assert not pc.builds.can_give_up  # what the other window downloads is not ours
     assert set(pc.store.wish.builds) == {"cpu", "cu126"}
     assert pc.builds.next_builds == ("cpu", "cu126")
-
-
-def test_nothing_is_given_up_while_an_engine_ends_for_its_repair(qtbot, pc_with):
-    pc = pc_with(FakeStore(record("cpu"), wanted=Wanted(("cpu", "cu126"), is_paused=True)))
-    known_cards(qtbot, pc)
-    pc.studio.start()
-    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    assert pc.builds.can_give_up
-    pc.builds.repair("cpu")
-    assert not pc.builds.can_give_up
-    qtbot.waitUntil(lambda: pc.installer.calls == [("cpu", None, "repair")])
-
-
-def test_an_update_is_offered_and_never_begun(qtbot, pc_with):
-    """After an update of the program, the old engine works, and nothing is downloaded."""
-    pc = pc_with(FakeStore(record("cpu", torch="2.12.0"), wanted=Wanted(("cpu",))), cpu_only())
-    pc.studio.start()
-    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    assert pc.installer.calls == []
-    assert pc.builds.planned == ("cpu",)
-    assert pc.builds.needs_attention
-    pc.builds.decline_updates()
-    assert not pc.builds.needs_attention
-    assert pc.builds.planned == ("cpu",)  # its page still offers it
-    pc.builds.use("cpu")
-    assert pc.builds.engine._settled.interval() > 0, "to wait is no busy loop"
-    assert pc.store.wish == Wanted(("cpu",), "cpu", declined="2.13.0")
-
-
-def test_a_build_for_another_python_is_offered_again(qtbot, pc_with):
-    old = record("cpu")._replace(python="3.9")
-    pc = pc_with(FakeStore(old, wanted=Wanted(("cpu",), declined="2.13.0")), cpu_only())
-    pc.studio.start()
-    assert pc.session.state is STATES.ABSENT
-    assert "installed again" in pc.session.what_is_missing
-    assert pc.installer.calls == []
-    assert pc.builds.needs_attention  # there is no engine without it
-    pc.builds.begin(*pc.builds.planned)
-    at_work(qtbot, pc, "cpu")
-
-
-def test_what_the_user_began_goes_on(qtbot, pc_with):
-    """With a build of an older program as without one."""
-    store = FakeStore(record("cpu", torch="2.12.0"), wanted=Wanted(("cpu",)))
-    store.begun.add("cpu")
-    pc = pc_with(store, cpu_only())
-    pc.studio.start()
-    at_work(qtbot, pc, "cpu")
 
 
 def test_an_outdated_build_works_while_the_new_one_comes(qtbot, pc_with):

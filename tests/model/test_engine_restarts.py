@@ -8,9 +8,8 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.message import Event, Request
-from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.engine_session import EngineSession, EngineState
-from gpu_studio.model.worker import Worker
 from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
 from tests.model.session_watcher import (
     Watcher,
@@ -23,7 +22,6 @@ from tests.model.session_watcher import (
 )
 
 ONE_CARD = EngineEnvironment(visible_devices="GPU-1")
-OTHER_CARD = EngineEnvironment(visible_devices="GPU-2")
 
 
 def test_a_restart_while_idle_brings_an_engine_with_the_other_environment(
@@ -62,22 +60,6 @@ def test_a_restart_while_busy_ends_the_run_and_keeps_what_waits(
     assert old.is_closed
     assert new.requests == [DescribeEngine(), waiting]
     assert watcher.losses == []
-
-
-def test_a_restart_twice_while_busy_takes_the_last_environment(
-    qtbot: QtBot, session: EngineSession, watcher: Watcher, engines: Engines
-) -> None:
-    engines.scripts[RunWorkload] = hold
-    start(qtbot, session)
-    session.submit(run_request())
-    wait_paused(qtbot, engines)
-    session.restart(ONE_CARD)
-    session.restart(OTHER_CARD)
-    qtbot.waitUntil(lambda: session.state is EngineState.READY)
-    assert engines.latest.environment == session.environment == OTHER_CARD
-    assert engines.latest.requests == [DescribeEngine()]
-    assert watcher.descriptions == 2
-    assert engines.made[0].is_closed
 
 
 def test_an_engine_has_ended_before_the_next_one_is_asked(
@@ -121,18 +103,6 @@ def test_the_death_of_an_engine_sent_away_is_no_loss(
     qtbot.waitUntil(lambda: session.state is EngineState.READY)
     assert watcher.answer(request)[-1] == EngineEnded(exit_code=None, stopped=True)
     assert watcher.losses == []
-
-
-def test_a_restart_at_the_last_event_ends_no_request_twice(
-    qtbot: QtBot, session: EngineSession, watcher: Watcher
-) -> None:
-    start(qtbot, session)
-    reply, ends = session.submit(run_request()), []
-    reply.finished.connect(lambda: ends.append(reply.last))
-    reply.event_received.connect(lambda _: reply.is_finished and session.restart())
-    qtbot.waitUntil(lambda: watcher.descriptions == 2 and session.is_free)
-    assert [type(one) for one in ends] == [RunFinished]
-    assert type(watcher.answer(reply.request)[-1]) is RunFinished
 
 
 @pytest.mark.parametrize("is_reading", [False, True], ids=["idle", "while it reads the memory"])
@@ -186,25 +156,6 @@ def test_an_engine_ends_in_the_middle_of_its_work_and_none_starts_before_the_res
     start(qtbot, session)
     assert len(engines.made) == 2
     assert watcher.losses == []
-
-
-def test_an_engine_that_died_is_not_replaced_if_its_work_is_over(
-    qtbot: QtBot, session: EngineSession, engines: Engines
-) -> None:
-    engines.scripts[RunWorkload] = [EngineEnded(exit_code=-11)]
-    start(qtbot, session)
-    reply = session.submit(run_request())
-    ended: list[EngineState] = []
-
-    def end() -> None:
-        session.end()
-        ended.append(session.state)
-
-    reply.finished.connect(end)
-    qtbot.waitUntil(lambda: bool(ended))
-    qtbot.waitUntil(lambda: not session.findChildren(Worker))
-    assert (ended, session.state) == ([EngineState.ABSENT], EngineState.ABSENT)
-    assert len(engines.made) == 1
 
 
 # ── an engine that only works ─────────────────────────────────────────────────────────────────────

@@ -27,7 +27,6 @@ from tests.model.session_watcher import (
     wait_answered,
     wait_paused,
 )
-from tests.patience import PATIENCE_MS, limit
 
 # ── starting and the queue ────────────────────────────────────────────────────────────────────────
 
@@ -65,23 +64,6 @@ def test_requests_wait_for_the_start_and_run_in_order_one_at_a_time(
     wait_answered(qtbot, watcher, second)
     qtbot.waitUntil(lambda: session.state is EngineState.READY)
     assert watcher.types(second) == watcher.types(first)
-
-
-def test_equal_requests_are_told_apart(
-    qtbot: QtBot, session: EngineSession, watcher: Watcher, engines: Engines
-) -> None:
-    engines.scripts |= {RunWorkload: hold, ReadMemory: read_memory}
-    start(qtbot, session)
-    run, first, second = run_request(), ReadMemory(device="cpu"), ReadMemory(device="cpu")
-    for request in (run, first, second):
-        session.submit(request)
-    wait_paused(qtbot, engines)
-    watcher.stop(second)
-    assert watcher.answer(second) == [EngineEnded(exit_code=None, stopped=True)]
-    engines.latest.go()
-    qtbot.waitUntil(lambda: watcher.types(first) == [MemoryRead])
-    qtbot.waitUntil(lambda: session.state is EngineState.READY)
-    assert len(watcher.answer(second)) == 1
 
 
 def test_the_current_device_follows_the_engine(
@@ -163,37 +145,6 @@ def test_closing_while_busy_leaves_no_thread(
     assert len(watcher.answers) == result
     assert len(engines.made) == 1
     assert engines.requests == [DescribeEngine(), request]
-
-
-class HeldEngine(ScriptedEngine):
-    """One whose call does not end with a close."""
-
-    def close(self) -> None:
-        pass
-
-
-def test_closing_waits_once_for_a_call_that_does_not_end(
-    qtbot: QtBot, session: EngineSession, engines: Engines, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engines.kind, engines.scripts[RunWorkload] = HeldEngine, hold_deaf
-    session.restart()
-    start(qtbot, session)
-    session.submit(run_request())
-    wait_paused(qtbot, engines)
-    waits = []
-    with monkeypatch.context() as patch:
-        limit(patch, thread_end_ms=300, idle_thread_end_ms=1)
-        patch.setattr(Worker, "wait", lambda _, longest_ms: waits.append(longest_ms))
-        session.close()
-    assert waits == [1]
-    ScriptedEngine.close(engines.latest)
-    assert all(worker.wait(PATIENCE_MS) for worker in session.findChildren(Worker))
-
-
-def test_closing_before_the_start_is_fine(session: EngineSession, engines: Engines) -> None:
-    session.close()
-    session.start()
-    assert engines.requests == []
 
 
 # ── deaths ───────────────────────────────────────────────────────────────────────────────────────
@@ -283,17 +234,6 @@ def test_three_deaths_in_a_row_end_the_tries_until_someone_asks(
     session.submit(again)
     wait_answered(qtbot, watcher, again)
     assert watcher.types(again)[-1] is RunFinished
-
-
-def test_deaths_with_work_between_them_never_end_the_tries(
-    qtbot: QtBot, session: EngineSession, watcher: Watcher, engines: Engines
-) -> None:
-    engines.scripts[RunWorkload] = [CRASH]
-    start(qtbot, session)
-    for index in range(4):
-        session.submit(run_request(str(index)))
-    qtbot.waitUntil(lambda: len(watcher.losses) == 4)
-    qtbot.waitUntil(lambda: session.state is EngineState.READY)
 
 
 @pytest.mark.parametrize("had_one_before", [False, True])

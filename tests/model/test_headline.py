@@ -1,15 +1,11 @@
-import msgspec
 import pytest
 
-from gpu_studio.core.devices.devices import CardReading
-from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.run_messages import RunFailed, RunStopped, RunWorkload
 from gpu_studio.core.notice import Action, Tone
-from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import HeadlineModel
@@ -41,11 +37,6 @@ def test_what_went_wrong_with_the_settings_is_reported(studio, model, settings):
     settings.trouble = "Your settings could not be used."
     again = HeadlineModel(studio.session, studio.sensors, studio.doctor, settings, parent=studio)
     assert again.headline.sentence == "Your settings could not be used."
-
-
-def test_nothing_is_reported_of_a_pc_without_a_card(qtbot, studio, model):
-    start(qtbot, studio)
-    assert model.headline is None
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
@@ -86,19 +77,6 @@ def test_a_dismissed_headline_stays_away_until_there_is_another(qtbot, studio, m
     assert model.headline is None
     model.dismiss()
     assert model.headline is None
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_doubt_about_a_card_stops_no_tab(qtbot, studio, engines, model, inventory, monkeypatch):
-    engines.scripts[DescribeEngine] = [WITHOUT_PASCAL]
-    start(qtbot, studio)
-    assert model.blocks_work
-    slow = Finding(code="slow_link", sentence="Slow.", device_uuid=inventory.cards[0].identity)
-    monkeypatch.setattr(studio.doctor, "findings", [*studio.doctor.findings, slow])
-    with qtbot.waitSignal(model.headline_changed):
-        model.dismiss()
-    assert model.headline.code == "slow_link"
-    assert not model.blocks_work
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
@@ -204,22 +182,6 @@ def test_silent_sensors_are_reported_each_time(qtbot, studio, sensor_source, mod
     limit(monkeypatch, sensors_silence_ms=3_600_000)
     sensor_source.send(reading(cpu_only()))
     qtbot.waitUntil(lambda: model.headline is None)
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_card_that_is_lost_is_reported_before_what_was_found(
-    qtbot, studio, sensor_source, inventory, model
-):
-    start(qtbot, studio)
-    assert model.headline.code == "build_without_cuda"
-    lost = CardReading(
-        uuid=inventory.cards[0].identity, telemetry=Telemetry(), error="It was lost."
-    )
-    sensor_source.send(msgspec.structs.replace(reading(inventory), cards=(lost,)))
-    qtbot.waitUntil(lambda: model.headline.code == "card_lost")
-    assert all(part in model.headline.sentence for part in ("GT 1030", "It was lost."))
-    sensor_source.send(reading(inventory, 2.0))
-    qtbot.waitUntil(lambda: model.headline.code == "build_without_cuda")
 
 
 class DyingSensors(SteadySensors):

@@ -1,4 +1,3 @@
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,8 @@ from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.pc import RemotePc
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
-from gpu_studio.model.worker import Task
 from tests.fakes.other_pcs import OtherPcs, add_attic, line_lost
-from tests.fakes.pc import SteadySensors, cpu_only, reading
+from tests.fakes.pc import SteadySensors, cpu_only
 from tests.fakes.run_answers import run_events, started
 from tests.fakes.scripted_engine import Engines
 
@@ -33,13 +31,6 @@ def test_without_another_pc_nothing_is_asked(
     assert (other_pcs.asked, other_pcs.engines.made, other_pcs.sources) == ([], [], [])
     assert ready_studio.pcs.all == (ready_studio.pcs.here,)
     assert addresses(ready_studio) == ["cpu"]
-
-
-@pytest.mark.usefixtures("impatient")
-def test_a_stop_has_time_to_cross_a_slow_line(ready_studio: Studio, attic: RemotePc) -> None:
-    round_trip_ms = 400
-    for there in (attic.session, attic.lab):
-        assert there._patience.wait_ms >= ready_studio.session._patience.wait_ms + round_trip_ms
 
 
 def test_the_devices_of_another_pc_are_rows_with_its_name(
@@ -131,30 +122,6 @@ def test_a_lost_line_keeps_the_devices_and_connects_again(
     assert ready_studio.board.rows[2].reason == "The connection to attic was lost."
     ready_studio.pcs.open(attic)
     qtbot.waitUntil(lambda: "attic/cuda:0" in addresses(ready_studio))
-
-
-def test_disconnecting_while_it_connects_leaves_nothing(
-    qtbot: QtBot, ready_studio: Studio, other_pcs: OtherPcs
-) -> None:
-    other_pcs.answers.clear()
-    pc = add_attic(ready_studio)
-    pc.open()
-    assert other_pcs.asked == ["attic"], "it connects already"
-    ready_studio.pcs.shut(pc)
-    qtbot.waitUntil(lambda: not pc.findChildren(Task))
-    assert pc.is_shut
-    assert other_pcs.engines.made == []
-
-
-def test_the_times_of_its_readings_are_of_this_clock(
-    qtbot: QtBot, ready_studio: Studio, attic: RemotePc, other_pcs: OtherPcs
-) -> None:
-    far = reading(other_pcs.inventory, taken_at_s=9e8)
-    with qtbot.waitSignal(attic.sensors.reading_taken):
-        other_pcs.sources[0].send(far)
-    newest = attic.sensors.newest
-    assert newest is not None
-    assert abs(newest.taken_at_s - time.monotonic()) < 60
 
 
 # ── plans over several PCs ───────────────────────────────────────────────────────────────────────

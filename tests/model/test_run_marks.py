@@ -5,12 +5,7 @@ import pytest
 
 from gpu_studio.core.messages.check_messages import RunCheck
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
-from gpu_studio.core.messages.pitfall_messages import RunPitfall
-from gpu_studio.core.messages.run_messages import RunInTurns, RunsEnded, RunWorkload
-from gpu_studio.core.race.pictures import PICTURES
-from gpu_studio.core.units import format_size
-from gpu_studio.model import run_marks as module
+from gpu_studio.core.messages.run_messages import RunWorkload
 from tests.fakes.check_answers import check_round
 from tests.fakes.descriptions import described_with_cuda, matmul
 from tests.fakes.pc import gt_1030, reading
@@ -49,27 +44,6 @@ def run(qtbot, studio, engines, marks, asked):
         pass
     qtbot.waitUntil(engines.latest.paused.is_set)
     return marks.marks[-1]
-
-
-def test_runs_in_turns_are_named_while_they_run(qtbot, paused_runs, ready_studio):
-    marks = ready_studio.runs
-    in_turns = RunInTurns(runs=(request(1), msgspec.structs.replace(request(2), device="cpu")))
-    paused_runs.scripts[RunInTurns] = [started(request(1)), Pause(), RunsEnded()]
-    reply = ready_studio.session.submit(in_turns)
-    qtbot.waitUntil(lambda: marks.running_title != "")
-    assert marks.running_title == "several runs in turns"
-    assert not marks.marks
-    paused_runs.latest.go()
-    qtbot.waitUntil(lambda: reply.is_finished)
-    assert not marks.running_title
-
-
-def test_all_work_without_a_mark_has_a_title():
-    """The tags are those of requests."""
-    tags = {
-        one.__struct_config__.tag for one in (RunCheck, RunInTurns, RunMemoryExperiment, RunPitfall)
-    }
-    assert set(module._OTHER_WORK) == tags
 
 
 def test_a_check_is_named_while_it_runs(qtbot, paused_runs, ready_studio):
@@ -122,20 +96,6 @@ def test_a_mark_stays_with_its_card_when_its_number_changes(
     assert (card.address, mark.identity) == (None, card.identity)
     with qtbot.waitSignal(marks.effect_changed):
         paused_runs.latest.go()
-
-
-def test_a_mark_writes_the_size_as_the_workload_does(qtbot, paused_runs, ready_studio):
-    mark = run(qtbot, ready_studio, paused_runs, ready_studio.runs, request())
-    assert mark.title == f"Matrix product, {format_size(512, BATCH_OF)}, float32 on cuda:0"
-
-
-@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.name)
-def test_a_mark_names_the_picture_of_a_race_and_its_size_as_the_race_does(
-    qtbot, paused_runs, ready_studio, picture
-):
-    asked = msgspec.structs.replace(request(), workload=picture.name)
-    mark = run(qtbot, ready_studio, paused_runs, ready_studio.runs, asked)
-    assert mark.title.startswith(f"{picture.title}, {format_size(512, picture.size_text)}, ")
 
 
 def test_sensors_are_read_while_a_run_is_under_way(qtbot, paused_runs, ready_studio):

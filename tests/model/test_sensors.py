@@ -1,11 +1,9 @@
 import msgspec
 import pytest
 
-from gpu_studio.core.devices.devices import ASLEEP, CardReading, Reading
-from gpu_studio.core.telemetry import Telemetry
-from gpu_studio.model import sensors as module
+from gpu_studio.core.devices.devices import ASLEEP
 from gpu_studio.model.sensors import LOG, Sensors
-from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, rtx_3060_card, two_cards
+from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, two_cards
 from tests.patience import limit
 
 
@@ -53,27 +51,6 @@ def test_devices_and_readings_arrive_and_are_kept(qtbot, make):
     assert [process.pid for process in sensors.processes(card)] == [1234]
 
 
-def test_before_the_first_reading_nothing_is_known(qtbot, make):
-    sensors = make(SteadySensors(gt_1030()))
-    with qtbot.waitSignal(sensors.inventory_changed):
-        sensors.start()
-    card = sensors.inventory.cards[0]
-    assert sensors.latest(card) is None
-    assert sensors.processes(card) == ()
-
-
-def test_a_card_without_a_uuid_is_found_by_its_slot():
-    card = rtx_3060_card(uuid=None)
-    telemetry = Telemetry(temperature_c=50.0)
-    taken = Reading(
-        taken_at_s=0.0,
-        cpu=Telemetry(),
-        cards=(CardReading(uuid="00000000:06:00.0", telemetry=telemetry),),
-    )
-    assert taken.telemetry(card) is telemetry
-    assert taken.telemetry(rtx_3060_card(uuid="GPU-other")) is None
-
-
 def test_cards_are_numbered_as_the_engine_counts_them(qtbot, make):
     sensors = make(SteadySensors(two_cards()))
     with qtbot.waitSignal(sensors.inventory_changed):
@@ -82,19 +59,6 @@ def test_cards_are_numbered_as_the_engine_counts_them(qtbot, make):
     with qtbot.waitSignal(sensors.inventory_changed):
         sensors.number_for(second.uuid)
     assert [card.address for card in sensors.inventory.cards] == [None, "cuda:0"]
-
-
-def test_the_same_devices_with_the_same_numbers_change_nothing(qtbot, make):
-    """Each news makes every tab list and judge its devices again."""
-    sensors = make(SteadySensors(two_cards()))
-    with qtbot.waitSignal(sensors.inventory_changed):
-        sensors.start()
-    changes = []
-    sensors.inventory_changed.connect(changes.append)
-    sensors.number_for(None)
-    assert changes == []
-    sensors.number_for("1")
-    assert changes == [sensors.inventory]
 
 
 def test_a_card_that_the_driver_does_not_serve_takes_no_number(qtbot, make):
@@ -169,13 +133,6 @@ def test_only_needed_sensors_are_polled(make):
     assert (source.is_paused, sensors.is_polled) == (False, True)
 
 
-def test_watching_before_the_start_is_no_silence(qtbot, make, monkeypatch):
-    limit(monkeypatch, sensors_start_ms=20)
-    sensors = make(SteadySensors(cpu_only()))
-    with qtbot.assertNotEmitted(sensors.silence_changed, wait=80):
-        sensors.set_watched(True)
-
-
 def test_a_reader_that_dies_is_started_again(qtbot, make, monkeypatch):
     limit(monkeypatch, sensors_restart_ms=1)
     source = DyingSource([cpu_only(), reading(cpu_only(), 1.0)], [OSError("gone")], [gt_1030()])
@@ -194,29 +151,6 @@ def test_a_reader_that_dies_again_and_again_is_left_alone(qtbot, make, monkeypat
     with qtbot.assertNotEmitted(sensors.inventory_changed, wait=60):
         pass
     assert source.begun == 3
-
-
-def test_closing_starts_no_other_reader(qtbot, make, monkeypatch):
-    limit(monkeypatch, sensors_restart_ms=3_600_000)
-    source = DyingSource([cpu_only(), reading(cpu_only())])
-    sensors = make(source)
-    sensors.start()
-    qtbot.waitUntil(sensors._restart.isActive)  # it has died, and waits for another
-    sensors.close()
-    assert not sensors._restart.isActive()
-    with qtbot.assertNotEmitted(sensors.inventory_changed, wait=80):
-        sensors.start()
-    assert source.begun == 1
-
-
-def test_the_end_of_a_closed_reader_is_no_silence(qtbot, make, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_DEATHS", 1)
-    source = SteadySensors(cpu_only(), [reading(cpu_only())])
-    sensors = make(source)
-    with qtbot.waitSignal(sensors.reading_taken):
-        sensors.start()
-    with qtbot.assertNotEmitted(sensors.silence_changed, wait=50):
-        sensors.close()
 
 
 def test_programs_are_read_while_a_part_of_the_window_shows_them(make):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from gpu_studio.model import settings as settings_module
 from gpu_studio.model.settings import Choices, Settings
 from gpu_studio.model.start_mark import StartMark
 
@@ -34,14 +33,6 @@ def test_a_broken_file_is_set_aside_and_reported(tmp_path, text):
     assert aside.name in settings.trouble
     settings.change(theme="dark")
     assert (Settings(path).choices.theme, Settings(path).trouble) == ("dark", "")
-
-
-def test_each_broken_file_has_a_name_of_its_own(tmp_path):
-    path = tmp_path / "settings.json"
-    for text in ("one", "two"):
-        path.write_text(text, encoding="utf-8")
-        Settings(path)
-    assert {one.read_text(encoding="utf-8") for one in tmp_path.iterdir()} == {"one", "two"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices have no place in a folder")
@@ -126,19 +117,6 @@ def test_a_folder_that_takes_nothing_is_reported_once(tmp_path, qtbot):
     in_the_way.unlink()
     settings.change(theme="dark")
     assert Settings(in_the_way / "settings.json").choices.theme == "dark"
-
-
-def test_a_broken_file_that_cannot_be_moved_is_reported(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise PermissionError(13, "Permission denied")
-
-    path = tmp_path / "settings.json"
-    path.write_text("{", encoding="utf-8")
-    monkeypatch.setattr(settings_module.os, "replace", refuse)
-    settings = Settings(path)
-    assert settings.choices == Choices()
-    assert "Permission denied" in settings.trouble
-    assert not settings.start_afresh()
 
 
 ROOT = Path(__file__).resolve().parents[2]

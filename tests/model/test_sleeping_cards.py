@@ -1,7 +1,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
 
@@ -82,30 +81,6 @@ def test_a_card_that_another_program_woke_is_read(
     sensor_source.send(AWAKE)
     qtbot.waitUntil(lambda: len(questions(engines)) == 2)
     assert questions(engines) == [POLITELY, POLITELY]
-
-
-def test_a_card_that_dozes_off_again_is_asked_about_once(
-    qtbot: QtBot, engines: Engines, laptop: Studio, sensor_source: SteadySensors
-) -> None:
-    sensor_source.send(AWAKE)
-    qtbot.waitUntil(lambda: laptop.session.is_free and len(questions(engines)) == 2)
-    later = msgspec.structs.replace(AWAKE, other_gpus=("Intel graphics",))
-    with qtbot.waitSignal(laptop.sensors.inventory_changed):
-        sensor_source.send(later)
-    assert laptop.session.is_free
-    assert len(questions(engines)) == 2
-    verdict = DevicesModel(laptop).verdict
-    assert "GT 1030 is asleep" in verdict.sentence
-    assert verdict.action is Action.WAKE_CARDS
-
-
-def test_a_card_that_sleeps_on_is_not_asked_about(
-    qtbot: QtBot, engines: Engines, laptop: Studio, sensor_source: SteadySensors
-) -> None:
-    with qtbot.waitSignal(laptop.sensors.inventory_changed):
-        sensor_source.send(msgspec.structs.replace(LAPTOP, other_gpus=("Intel graphics",)))
-    assert laptop.session.is_free
-    assert questions(engines) == [POLITELY]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 import pytest
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.core.messages.pitfall_messages import PitfallFinished, RunPitfall
 from gpu_studio.model.pages import (
     BENCHMARK,
     DEVICES,
@@ -51,19 +50,3 @@ def test_the_engines_own_code_is_that_of_the_devices(studio, engines, qtbot):
     studio.start()
     qtbot.waitUntil(lambda: studio.session.is_free)
     assert studio.snippets.snippet == "# what is here"
-
-
-def test_an_action_without_code_keeps_the_code_of_its_page(ready_studio, engines, qtbot):
-    studio = ready_studio
-    studio.snippets.turn_to(LESSONS)
-    studio.snippets.turn_to(SWITCHER)
-    request = RunPitfall(name="mixed_devices", device="cpu", part="broken")
-    for code, wanted in (("# broken", "# broken"), ("", "# broken")):
-        engines.scripts[RunPitfall] = [
-            PitfallFinished(name="mixed_devices", device="cpu", snippet=code)
-        ]
-        studio.session.submit(request)
-        qtbot.waitUntil(lambda: studio.session.is_free)
-        assert studio.snippets.snippet == wanted
-    studio.snippets.turn_to(SWITCH)
-    assert studio.snippets.snippet == ""

@@ -4,7 +4,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from system_libraries import (
     SCREEN,
     apt_command,
     as_named_here,
-    loads,
     missing_libraries,
 )
 
@@ -43,29 +41,6 @@ def test_an_unsupported_python_is_reported_with_its_version(
     assert ".".join(map(str, version)) in fit_pc.unfit_python()
 
 
-@on_linux
-@pytest.mark.parametrize("version", [(3, 10, 0), (3, 14, 9)])
-def test_a_supported_python_fits(
-    fit_pc: Any, monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int]
-) -> None:
-    monkeypatch.setattr(fit_pc.sys, "version_info", version)
-    assert fit_pc.unfit_python() is None
-
-
-@on_linux
-@pytest.mark.skipif(sys.platform == "win32", reason="Linux's package")
-def test_a_pc_of_another_architecture_gets_a_sentence_before_anything_is_loaded(
-    fit_pc: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(fit_pc.os, "uname", lambda: SimpleNamespace(machine="aarch64"))
-    for purpose in ("window", "command", "adopt"):
-        monkeypatch.setattr(fit_pc.sys, "argv", ["fit_pc.py", purpose])
-        assert fit_pc.main() == fit_pc.NO_PYTHON
-        assert capsys.readouterr().out == (
-            "This GPU Studio is for PCs with an x86-64 processor; this one is aarch64.\n"
-        )
-
-
 def test_the_supported_pythons_are_those_of_the_table(fit_pc: Any, root: Path) -> None:
     import json
 
@@ -79,7 +54,6 @@ def test_the_supported_pythons_are_those_of_the_table(fit_pc: Any, root: Path) -
 def test_missing_libraries_are_reported_with_what_to_type(
     fit_pc: Any, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import system_libraries
 
     monkeypatch.setattr(
         system_libraries, "missing_libraries", lambda screen: {"libEGL.so.1": "libegl1"}
@@ -127,14 +101,6 @@ def _started(app: Path, *arguments: str, **environ: str) -> subprocess.Completed
 def test_the_starter_hands_on_its_arguments_and_no_strange_python(app: Path) -> None:
     done = _started(app, "bench", "a b", PYTHONHOME="/nowhere", PYTHONPATH="/nowhere")
     assert (done.returncode, done.stdout) == (0, "['bench', 'a b'] None\n"), done.stderr
-
-
-@on_linux
-def test_the_starter_works_through_a_link(app: Path, tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(app / "gpu-studio")
-    command = [str(tmp_path / "link"), "devices"]
-    done = subprocess.run(command, cwd=app, capture_output=True, text=True, check=False)
-    assert done.stdout.startswith("['devices']"), done.stderr
 
 
 def _python(folder: Path, name: str, version: str) -> Path:
@@ -236,21 +202,6 @@ def test_the_portable_folder_alone_goes_into_the_menu(
     assert not entry.exists()
 
 
-@on_linux
-def test_the_installation_compiles_what_its_python_imports(app: Path) -> None:
-    (app / "packages" / "one.py").write_text("x = 1\n", encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, str(app / "fit_pc.py"), "compile"],
-        env={**os.environ, "PYTHONPATH": str(app / "packages"), "PYTHONDONTWRITEBYTECODE": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert list((app / "packages" / "__pycache__").glob("one.*.pyc"))
-    assert list((app / "gpu_studio" / "__pycache__").glob("__main__.*.pyc"))
-
-
 def test_a_real_screen_needs_more() -> None:
     def missing(screen: bool, system: str, there: bool) -> dict[str, str]:
         return missing_libraries(screen, system, lambda soname: there, lambda: there)
@@ -259,26 +210,6 @@ def test_a_real_screen_needs_more() -> None:
     assert missing(True, "linux", False) == OFFSCREEN | SCREEN | FONT
     assert missing(True, "linux", True) == {}
     assert missing(True, "win32", False) == {}
-
-
-def test_a_font_is_asked_of_fontconfig(tmp_path: Path) -> None:
-    """A configuration of its own, in a process of its own: the system's fonts do not count."""
-    configuration = tmp_path / "fonts.conf"
-    configuration.write_text(
-        '<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig>'
-        f"<dir>{tmp_path}</dir><cachedir>{tmp_path}</cachedir></fontconfig>"
-    )
-    code = "from system_libraries import has_fonts; print(has_fonts())"
-    paths = [str(Path(system_libraries.__file__).parent), *filter(None, sys.path)]
-    environ = os.environ | {
-        "FONTCONFIG_FILE": str(configuration), "PYTHONPATH": os.pathsep.join(paths)
-    }  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "False"
-    lacking = missing_libraries(False, "linux", lambda soname: True, lambda: False)
-    assert apt_command([*lacking.values()]) == "sudo apt-get install -y fonts-dejavu-core"
 
 
 def test_only_what_is_missing_is_named() -> None:
@@ -303,7 +234,3 @@ def test_only_what_is_missing_is_named() -> None:
 )
 def test_glib_has_two_names(known: str, name: str) -> None:
     assert as_named_here(["libgl1", "libglib2.0-0"], known) == ["libgl1", name]
-
-
-def test_a_library_that_is_not_there_does_not_load() -> None:
-    assert not loads("libno-such-library.so.7")

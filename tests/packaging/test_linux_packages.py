@@ -14,8 +14,6 @@ from studio_build.linux_packages import (
     ON_DEBIAN,
     SELF_CONTAINED,
     control_file,
-    copyright_file,
-    maintainer,
     write_deb,
 )
 
@@ -134,48 +132,9 @@ def test_each_debian_has_one_package_and_the_newer_one_is_an_update() -> None:
     assert "pyqtgraph" not in newer
 
 
-def test_links_to_the_packages_of_debian_stay_inside_usr(
-    root: Path, app: Path, tmp_path: Path
-) -> None:
-    (app / "packages").mkdir()
-    (app / "packages" / "numpy").symlink_to("/usr/lib/python3/dist-packages/numpy")
-    deb = write_deb(Program(root, "0.1.0", 1), app, tmp_path, ON_DEBIAN, MANUAL, True)
-    entries = _entries(deb)
-    link = entries["./usr/lib/gpu-studio/packages/numpy"]
-    assert (link.issym(), link.linkname) == (True, "../../python3/dist-packages/numpy")
-
-
-def test_a_package_that_takes_too_much_is_not_made(root: Path, app: Path, tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match="on the disk"):
-        write_deb(
-            Program(root, "0.1.0", 1), app, tmp_path, ON_DEBIAN._replace(largest=100), MANUAL, True
-        )
-
-
 def test_the_setups_own_list_of_libraries_is_declared() -> None:
     from system_libraries import OFFSCREEN, SCREEN
 
     control = control_file("0.1.0", "A B <a@example.org>", 1, SELF_CONTAINED)
     missing = [one for one in (OFFSCREEN | SCREEN).values() if one not in control]
     assert missing == []
-
-
-def test_the_builder_is_the_maintainer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DEBFULLNAME", "Änne Öhm")
-    monkeypatch.setenv("DEBEMAIL", "anne@example.org")
-    assert maintainer() == "Änne Öhm <anne@example.org>"
-
-
-@pytest.mark.parametrize("unset", ["DEBFULLNAME", "DEBEMAIL"])
-def test_without_a_whole_maintainer_a_package_says_that_it_is_no_release(
-    monkeypatch: pytest.MonkeyPatch, unset: str
-) -> None:
-    monkeypatch.setenv("DEBFULLNAME", "Änne Öhm")
-    monkeypatch.setenv("DEBEMAIL", "anne@example.org")
-    monkeypatch.delenv(unset)
-    assert "not a release" in maintainer()
-
-
-def test_the_copyright_file_names_every_part(app: Path) -> None:
-    text = copyright_file(app)
-    assert text.index("MIT License") < text.index("numpy 2.4.6: BSD-3-Clause")

@@ -83,22 +83,3 @@ def test_only_the_entry_of_this_folder_is_removed(portable: Path, tmp_path: Path
     with pytest.raises(OtherEntryError, match="another installation"):
         remove_from_menu(portable / "newer", {}, tmp_path)
     assert path.exists()
-
-
-def test_the_icon_file_of_windows_holds_all_sizes(root: Path) -> None:
-    content = (root / "resources" / "app" / "gpu-studio.ico").read_bytes()
-    count = int.from_bytes(content[4:6], "little")
-    sides = [content[6 + 16 * index] or 256 for index in range(count)]
-    assert sides == [16, 20, 24, 32, 40, 48, 64, 256]
-    for index in range(count):
-        row = content[6 + 16 * index : 22 + 16 * index]
-        size, offset = int.from_bytes(row[8:12], "little"), int.from_bytes(row[12:16], "little")
-        drawing = content[offset : offset + size]
-        assert drawing.startswith(b"\x89PNG")
-        assert drawing.endswith(b"IEND\xaeB`\x82")
-        assert int.from_bytes(drawing[16:20], "big") == sides[index]
-
-
-def test_the_colours_are_those_of_cpu_and_gpu(root: Path) -> None:
-    drawing = (root / "resources" / "app" / "gpu-studio.svg").read_text(encoding="utf-8")
-    assert re.findall(r'stroke="(#E69F00|#56B4E9)"', drawing) == ["#56B4E9", "#E69F00"]

@@ -6,7 +6,6 @@ from studio_build.console import BuildError
 from studio_build.window_packages import (
     SHARED_NUMPY,
     is_kept,
-    normal_name,
     requirements,
     unpack,
     with_shared_numpy,
@@ -32,12 +31,6 @@ def test_four_pythons_share_the_numpy_of_the_oldest(minor: int) -> None:
     lines = with_shared_numpy(requirements(read_lock(), minor), minor)
     (numpy,) = [one.partition(" --hash")[0] for one in lines if one.startswith("numpy")]
     assert (numpy == SHARED_NUMPY) == (minor < 14)
-
-
-def test_a_lock_that_lacks_a_package_for_a_python_stops_the_build() -> None:
-    lock = [one for one in read_lock() if one.name != "msgspec"]
-    with pytest.raises(BuildError, match=r"msgspec for Python 3\.11"):
-        requirements(lock, 11)
 
 
 @pytest.mark.parametrize(
@@ -82,13 +75,6 @@ def test_what_nothing_imports_is_left_out(name: str) -> None:
     assert not is_kept(name, "windows")
 
 
-def test_linux_keeps_its_own_screens() -> None:
-    for screen in ("xcb", "wayland", "offscreen"):
-        assert is_kept(f"PySide6/Qt/plugins/platforms/libq{screen}.so", "linux")
-    for other in ("eglfs", "vnc", "linuxfb"):
-        assert not is_kept(f"PySide6/Qt/plugins/platforms/libq{other}.so", "linux")
-
-
 @pytest.mark.parametrize("kind", ["gif", "jpeg", "webp"])
 def test_the_pictures_that_a_race_opens_keep_their_decoders(kind: str) -> None:
     """PNG and BMP are in Qt itself."""
@@ -117,7 +103,3 @@ def test_wheels_that_differ_in_code_do_not_share_a_folder(tmp_path: Path) -> Non
     unpack(_wheel(tmp_path, "a-1-cp312.whl", {"a/x.py": "1"}), tmp_path / "packages", "linux")
     with pytest.raises(BuildError, match=r"a-1-cp313\.whl has a different a/x\.py"):
         unpack(_wheel(tmp_path, "a-1-cp313.whl", {"a/x.py": "2"}), tmp_path / "packages", "linux")
-
-
-def test_names_are_compared_as_pypi_does() -> None:
-    assert normal_name("PySide6_Essentials") == normal_name("pyside6.essentials")

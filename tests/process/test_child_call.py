@@ -50,18 +50,6 @@ def test_a_sleep_of_the_pc_is_not_the_childs_time(monkeypatch: pytest.MonkeyPatc
     assert called(b"ab").content == b"ba"
 
 
-def test_a_child_that_never_starts_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child_call, "_LONGEST_START_S", 0.0)
-    monkeypatch.setattr(child_call, "_TICK_S", 0.0)  # a quick child answers within the usual one
-    assert called(b"ab").is_late
-
-
-def test_a_child_that_dies_has_no_answer() -> None:
-    dead = called(b"die")
-    assert dead.exit_code not in (0, 1)
-    assert not dead.is_late
-
-
 @pytest.mark.skipif(sys.platform == "darwin", reason="watched there while it works")
 def test_a_child_gets_no_more_memory_than_its_limit() -> None:
     hungry = called(b"eat")

@@ -33,13 +33,6 @@ def test_children_of_a_double_clicked_window_have_standard_streams(windowed: Pat
     assert interpreter(console, "win32") == console
 
 
-def test_any_other_interpreter_is_taken_as_it_is(windowed: Path):
-    assert interpreter(str(windowed), "linux") == str(windowed)
-    assert interpreter() == sys.executable
-    windowed.with_name("python.exe").unlink()
-    assert interpreter(str(windowed), "win32") == str(windowed)
-
-
 def test_the_python_of_an_environment_is_started_without_its_launcher(windowed: Path):
     own = str(windowed.with_name("Scripts") / "python.exe")
     real = str(windowed.with_name("python.exe"))
@@ -116,12 +109,6 @@ def test_what_was_started_a_moment_before_the_end_ends_too():
         started.wait()
 
 
-def test_a_kill_reaches_what_a_child_started_at_once(family):
-    child, pids, _ = family
-    child.kill()
-    until(lambda: gone(pids[1]))
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
 def test_a_pipe_in_place_of_a_log_keeps_no_child_from_its_work(tmp_path: Path):
     os.mkfifo(tmp_path / "setup.log")
@@ -129,12 +116,6 @@ def test_a_pipe_in_place_of_a_log_keeps_no_child_from_its_work(tmp_path: Path):
     assert next(child.lines())
     child.end(PATIENCE_S)
     assert ChildLog(tmp_path / "setup.log").text() == ""
-
-
-def test_a_log_that_is_gone_keeps_no_child_from_its_work(tmp_path: Path):
-    child = ChildProcess("tests.engine.child_with_family", log_path=tmp_path / "removed" / "a.log")
-    assert next(child.lines())
-    child.end(PATIENCE_S)
 
 
 class HeldChild:
@@ -208,10 +189,3 @@ def test_the_console_waits_until_the_program_has_closed(event: int):
     end.note_end()
     console.join(PATIENCE_S)
     assert not console.is_alive()
-
-
-@pytest.mark.parametrize("event", [CTRL_C, CTRL_BREAK])
-def test_keys_are_signals_and_not_the_end_of_the_console(event: int):
-    signaled = threading.Event()
-    assert ConsoleEnd(signaled.set).handle(event) is False
-    assert not signaled.is_set()

@@ -153,38 +153,3 @@ def test_another_users_folder_stays(temporary: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(family_folder.os, "getuid", lambda: own)
     remove_left_over()
     assert not folder.exists()
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no FIFO")
-def test_a_pipe_in_place_of_the_lock_holds_no_start(temporary: Path):
-    folder = temporary / "gpu-studio-strange"
-    folder.mkdir()
-    os.mkfifo(folder / "owner.lock")
-    remove_left_over()
-    assert folder.exists()
-
-
-def test_a_program_without_a_temporary_folder_starts_all_the_same(temporary: Path):
-    shutil.rmtree(temporary)
-    remove_left_over()
-    child = ChildProcess("tests.engine.child_with_family")
-    assert child._family._folder is None
-    child.kill()
-    child.end(PATIENCE_S)
-
-
-def test_two_threads_that_end_a_family_close_its_lock_once(monkeypatch: pytest.MonkeyPatch):
-    folder, close, closed = FamilyFolder(), os.close, []
-    lock = folder._lock
-
-    def close_while_another_does(descriptor: int) -> None:
-        if descriptor == lock:
-            closed.append(descriptor)
-            if len(closed) == 1:
-                folder.close()
-        close(descriptor)
-
-    monkeypatch.setattr(family_folder.os, "close", close_while_another_does)
-    folder.close()
-    assert closed == [lock]
-    assert not folder.path.exists()

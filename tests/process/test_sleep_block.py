@@ -61,14 +61,6 @@ def test_a_system_that_refuses_keeps_nobody_from_the_work(inhibit: Path) -> None
         until(lambda: not block.is_held)
 
 
-def test_without_the_systems_tool_nothing_is_claimed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with SleepBlock("A check") as block:
-        assert not block.is_held
-
-
 def test_a_killed_program_lets_the_pc_sleep(inhibit: Path) -> None:
     code = "import sys; from gpu_studio.process.sleep_block import SleepBlock\n"
     code += "SleepBlock('A check').hold(); print(1, flush=True); sys.stdin.read()"

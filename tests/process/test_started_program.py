@@ -85,10 +85,3 @@ def test_windows_starts_programs_itself_and_the_rest_through_cmd(
     started = start_line([str(path), *words], "win32")
     path_words = f'"{path}"'.replace("%", "%%cd:~,%")
     assert started == ([str(path), *words] if line is None else line.format(path=path_words))
-
-
-def test_an_argument_of_two_lines_is_refused_for_a_batch_file(tmp_path):
-    path = tmp_path / "a.bat"
-    path.touch(mode=0o755)
-    with pytest.raises(ValueError, match="more than one line"):
-        start_line([str(path), "a\nb"], "win32")

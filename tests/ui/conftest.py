@@ -5,13 +5,12 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtGui import QFont, QFontDatabase
-from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui import theme
 from gpu_studio.ui.main_window import MainWindow
-from gpu_studio.ui.plots.live_plot import AxesStyle, LivePlot
 from gpu_studio.ui.theme import Theme
 
 # Per cent of the letters' own width, and points: the two extremes, and what is usual.
@@ -76,18 +75,6 @@ def letters(
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
     qapp.setStyleSheet("")  # not the one before: see `fresh_style`
     qapp.setFont(before)
-
-
-@pytest.fixture
-def page_of_plots(qtbot: QtBot, theme: Theme) -> tuple[QWidget, list[LivePlot]]:
-    """Return a page that is not shown yet, and its three plots."""
-    page = QWidget()
-    qtbot.addWidget(page)
-    column = QVBoxLayout(page)
-    plots = [LivePlot(theme, AxesStyle(), name=f"plot {number}") for number in range(3)]
-    for plot in plots:
-        column.addWidget(plot)
-    return page, plots
 
 
 @pytest.fixture

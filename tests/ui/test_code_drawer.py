@@ -10,8 +10,6 @@ from gpu_studio.ui.code_drawer import CodeDrawer
 from gpu_studio.ui.tabs import tab_of
 from tests.driving.window import click, find, open_tab, sees
 
-LONG = "print(" + " + ".join(f"torch.ones({n})" for n in range(60)) + ")\n"
-
 
 @pytest.fixture
 def window(studio, theme, qtbot):
@@ -82,14 +80,6 @@ def test_the_code_is_that_of_the_page_in_front(window, studio):
     assert QGuiApplication.clipboard().text() == "# a run\n"
     open_tab(window, "Devices")
     assert code(window) == ""
-
-
-def test_long_lines_wrap(window, studio):
-    click(window, "code.open")
-    studio.snippets.show(LONG, DEVICES)
-    field = find(window, "code", QPlainTextEdit)
-    assert field.horizontalScrollBar().maximum() == 0
-    assert field.document().lastBlock().previous().layout().lineCount() > 1
 
 
 def test_own_code_is_pasted_here_and_the_pages_code_comes_back(window, studio, qtbot):

@@ -2,13 +2,13 @@ import itertools
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint
-from PySide6.QtGui import QFont, QFontDatabase, QHelpEvent, Qt, QTextDocument
+from PySide6.QtGui import QHelpEvent, Qt, QTextDocument
 from PySide6.QtWidgets import QApplication, QHeaderView, QPushButton, QToolTip, QVBoxLayout, QWidget
 
 from gpu_studio.model.text_rows import TextRows, plain_tip, rich_tip
-from gpu_studio.ui.eliding import ElidedText, ElidingCombo, RoomText
+from gpu_studio.ui.eliding import ElidedText, ElidingCombo
 from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.parts import Text, keep_room, table
+from gpu_studio.ui.parts import table
 
 LONG = "a text that is a good deal longer than the place that it is given"
 
@@ -63,23 +63,6 @@ def test_a_table_reports_cells_that_are_cut(qtbot, theme, width, tip):
     view = shown(qtbot, table(rows, name="table", accessible_name="A table"), width, 200)
     view.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
     assert tip_of(view.viewport(), view.visualRect(rows.index(0, 0)).center()) == tip
-
-
-@pytest.mark.parametrize("family", ["DejaVu Sans", "Inter"])
-def test_the_room_for_some_lines_is_as_high_as_they_are(qtbot, family):
-    """The last line's letters keep their lower ends."""
-    if family not in QFontDatabase.families():
-        pytest.skip("not installed")
-    for size in range(16, 29):
-        font = QFont(family)
-        font.setPointSizeF(size / 2)
-        for lines in (1, 2, 3, 5):
-            room, words = RoomText(lines=lines), Text("\n".join("g" * lines), wraps=True)
-            for label in (room, words):
-                qtbot.addWidget(label)
-                label.setFont(font)
-                label.setAlignment(room.alignment())  # the middle may be half a pixel higher
-            assert room.heightForWidth(200) >= words.heightForWidth(200), (size, lines)
 
 
 @pytest.fixture
@@ -166,24 +149,6 @@ def test_a_hidden_control_leaves_no_gap_and_comes_back(buttons, make, qtbot):
     assert buttons[0].x() == 0
 
 
-def test_a_control_that_became_longer_moves_the_next(buttons, make, qtbot):
-    row = FlowRow(*buttons)
-    make(row, 1000)
-    buttons[0].setText("The first, longer")
-    qtbot.waitUntil(lambda: buttons[0].width() == buttons[0].sizeHint().width())
-    assert buttons[1].x() > buttons[0].geometry().right()
-
-
-def test_the_room_of_a_hidden_control_can_be_kept(buttons, make, qtbot):
-    row = FlowRow(*buttons)
-    keep_room(buttons[0])
-    make(row, 1000)
-    before = buttons[1].x()
-    buttons[0].hide()
-    QApplication.processEvents()
-    assert buttons[1].x() == before
-
-
 def shown_tip(tip: str) -> str:
     """What a tool tip shows of a text, as QToolTip's label decides by itself."""
     if not Qt.mightBeRichText(tip):
@@ -206,10 +171,6 @@ def shown_tip(tip: str) -> str:
 )
 def test_a_tip_shows_every_text_as_it_is(text: str) -> None:
     assert shown_tip(plain_tip(text)) == text
-
-
-def test_what_is_no_html_stays_as_it_is() -> None:
-    assert plain_tip("a & b\nc > d") == "a & b\nc > d"
 
 
 def test_lines_stay_lines() -> None:

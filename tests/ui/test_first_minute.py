@@ -132,14 +132,3 @@ def test_a_pc_without_a_card_is_offered_what_runs_in_the_window(make_window):
         assert tabs.tabText(tabs.currentIndex()) == tab
         pages = find(window, f"{tab.lower()}.pages", QTabBar)
         assert pages.tabText(pages.currentIndex()) == page
-
-
-def test_nothing_can_be_compared_before_the_engine_is_there(qtbot, theme, studio):
-    from gpu_studio.ui.devices.devices_tab import DevicesTab
-
-    tab = DevicesTab(studio, theme)
-    qtbot.addWidget(tab)
-    tab.show()
-    compare = find(tab, "devices.compare", QPushButton)
-    assert not compare.isEnabled()
-    assert "not started" in compare.toolTip()

@@ -36,13 +36,11 @@ from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.hostile_files import (
     HOSTILE_NAME,
     UNSHOWABLE,
-    hostile_recordings,
-    hostile_records,
     kept_run_of,
     race_recording,
 )
 from tests.fakes.pc import reading, two_cards
-from tests.hostile_pictures import HOSTILE, PNG_HEAD
+from tests.hostile_pictures import PNG_HEAD
 
 _ROLES = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole)
 # The program itself: a menu has a tab before its key, a long word may break between its letters.
@@ -226,7 +224,6 @@ def sentences(window: MainWindow) -> set[str]:
 
 
 ENDINGS = ("png", "json", "jsonl", "html")
-_SPARSE_BYTES = 200 << 20
 _NAMES = (
     "line\nbreak", "turned \u202egnp.", "<img src=x onerror=1>", "<b>bold</b>&amp;", "%s {0} %n",
     "x" * 240, "\u200b\u200d", "‮", "..", "a\x1b[31mred", "\U0001f4a9" * 20,
@@ -294,26 +291,6 @@ def texts(fired: Path) -> Iterator[tuple[str, bytes]]:
 def write_small(folder: Path) -> list[Path]:
     """Write what takes a moment, and what is no file; return the paths, one for each drop."""
     return [*_written(folder, texts(folder / "fired")), *_no_files(folder)]
-
-
-def write_all(folder: Path) -> list[Path]:
-    pictures = ((name, make()) for name, make in HOSTILE.items())
-    parts = {
-        "pictures": pictures,
-        "names": ((f"{name}.png", PNG_HEAD) for name in _NAMES),
-        "records": hostile_records(),
-        "recordings": hostile_recordings(),
-    }
-    found = write_small(folder)
-    for name, files in parts.items():
-        (folder / name).mkdir()
-        found += _written(folder / name, files)
-    for ending in ENDINGS:
-        path = folder / f"sparse.{ending}"
-        with path.open("wb") as file:
-            file.truncate(_SPARSE_BYTES)
-        found.append(path)
-    return found
 
 
 def addresses() -> list[QUrl]:

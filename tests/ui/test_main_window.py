@@ -1,6 +1,3 @@
-import sys
-from pathlib import Path
-
 import pytest
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
@@ -15,34 +12,26 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.app import build_window
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.program_form import typed
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.latest import Latest
 from gpu_studio.model.pages import BENCHMARK, MEMORY
 from gpu_studio.model.settings import Choices, Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
-from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.scroll_page import LazyPage, idle_work
 from gpu_studio.ui.tabs import TABS
 from tests.driving.pages import settle
 from tests.driving.window import (
     click,
-    drawn,
-    find,
-    open_page,
     open_tab,
     places,
     sees,
     text,
-    wait_ready,
 )
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, two_cards
 from tests.fakes.scripted_engine import Engines
-from tests.model.benchmark.plans import held
 
 # Every name of the design that the tabs as they are have to have.
 NAMES = (
@@ -94,19 +83,6 @@ def test_nothing_runs_before_the_first_paint(qtbot, make_window, engines):
     assert [type(request) for request in engines.requests][:1] == [DescribeEngine]
 
 
-def test_a_window_that_is_made_after_the_start_orders_its_devices(qtbot, engines, settings, theme):
-    """A warning of Qt fails a test: widgets of two windows have no order."""
-    studio = Studio(engines, SteadySensors(cpu_only()), settings)
-    studio.start()
-    wait_ready(studio)
-    window = MainWindow(studio, theme)
-    qtbot.addWidget(window)
-    window.show()
-    open_tab(window, "Switcher")
-    card = find(window, "switcher.card.cpu")
-    qtbot.waitUntil(card.isVisible)
-
-
 def test_tabs_made_after_the_paint_are_the_same_tabs(qtbot, make_window, settings):
     settings.change(tab=BENCHMARK.tab)
     window = make_window(tabs_after_paint=True)
@@ -132,18 +108,6 @@ def test_the_code_drawer_is_closed_at_first_and_remembered(qtbot, make_window, s
     assert sees(again, "code.drawer")
     click(again, "code.close")
     assert not settings.choices.code_drawer
-
-
-def test_it_can_be_as_small_as_an_old_screen(qtbot, make_window):
-    window = shown(qtbot, make_window())
-    window.resize(900, 520)
-    assert (window.width(), window.height()) == (900, 520)
-    tabs = window.findChild(QTabWidget, "tabs")
-    for index in range(tabs.count()):
-        tabs.setCurrentIndex(index)
-        place = tabs.widget(index)
-        qtbot.waitUntil(lambda place=place: place.widget().width() <= place.viewport().width())
-        assert place.widget().height() >= place.viewport().height()
 
 
 def test_it_can_be_closed_while_it_starts(make_window, engines):
@@ -185,19 +149,6 @@ def test_closing_keeps_the_tab_and_the_place(qtbot, make_window, settings):
     assert (again.width(), again.height()) == (840, 700)
 
 
-def test_a_geometry_that_is_none_is_not_used(make_window, settings):
-    first = make_window().size()
-    settings.change(window_geometry="not base64 at all")
-    assert make_window().size() == first
-
-
-def test_the_first_window_is_no_larger_than_the_screen_leaves_room_for(make_window):
-    window = make_window()
-    room = window.screen().availableSize().expandedTo(window.minimumSize())
-    assert window.width() <= room.width()
-    assert window.height() <= room.height()
-
-
 def test_a_card_without_code_is_reported_once_on_each_tab(qtbot, make_window, engines):
     from tests.fakes.descriptions import described
 
@@ -231,43 +182,6 @@ def test_a_card_without_code_stops_no_tab_while_another_card_works(qtbot, make_w
         open_tab(window, title)
         assert window.banner.isHidden()
     assert "GT 1030" in text(window, "devices.verdict.sentence")
-
-
-def test_from_run_to_the_first_sample_no_hidden_page_has_work(qtbot, window, engines):
-    for number, tab in enumerate(TABS):
-        window.tabs.setCurrentIndex(number)
-        for later in window._pages[number].page.pages_later:
-            later.make()
-        for part in tab.parts:
-            window._pages[number].page.pages.go_to(part)
-    open_tab(window, "Benchmark")
-    open_page(window, "benchmark.pages", "Run")
-    plot = find(window, "benchmark.plot", LivePlot)
-    qtbot.waitUntil(lambda: plot.plot is not None)
-    wait_ready(studio_of(window))
-    qtbot.waitUntil(lambda: not any(one.is_busy for one in window.findChildren(Latest)))
-    settle()
-    engines.scripts[RunWorkload] = held()
-    called = set()
-
-    def note(frame, event, _argument):
-        if event == "call":
-            called.add(frame.f_code.co_filename)
-
-    sys.setprofile(note)
-    try:
-        click(window, "benchmark.run")
-        qtbot.waitUntil(lambda: bool(drawn(window, "benchmark.plot", "cpu")[0]))
-    finally:
-        sys.setprofile(None)
-    engines.latest.go()
-    program = {Path(one).as_posix().partition("/gpu_studio/")[2] for one in called}
-    pages = ("race/", "switcher/", "memory/", "check/", "devices/", "benchmark/history")
-    hidden = {one for one in program if one.partition("/")[2].startswith(pages)}
-    assert {one for one in hidden if not one.startswith("core/")} == {
-        "model/devices/device_board.py"
-    }
-    assert len(program) <= 62
 
 
 def test_the_status_line_names_device_and_versions(qtbot, make_window, engines):

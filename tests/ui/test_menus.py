@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from PySide6.QtGui import QAction, QDesktopServices, QKeySequence
+from PySide6.QtGui import QAction, QDesktopServices
 from PySide6.QtWidgets import QMainWindow, QMessageBox, QTabWidget
 from pytestqt.qtbot import QtBot
 
@@ -12,13 +12,9 @@ from gpu_studio.model import pages
 from gpu_studio.model.pages import BENCHMARK, CHECK, DEVICES, HISTORY, RACE, PageId
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui import menus
-from gpu_studio.ui.icons import icon
 from gpu_studio.ui.menus import fill_menus
-from gpu_studio.ui.scroll_page import imported
-from gpu_studio.ui.tabs import TABS, Tab, TabContents, page_for_file, tab_of
-from gpu_studio.ui.theme import Theme
+from gpu_studio.ui.tabs import page_for_file, tab_of
 from tests.fakes.check_answers import check_record
-from tests.fakes.scripted_engine import Engines
 
 
 @pytest.fixture
@@ -44,13 +40,6 @@ def action(window: QMainWindow, text: str) -> QAction:
     return found[0]
 
 
-def test_the_colours_are_chosen_and_kept(window: QMainWindow, ready_studio: Studio) -> None:
-    assert action(window, "System colors").isChecked()
-    action(window, "Dark colors").trigger()
-    assert ready_studio.settings.choices.theme == "dark"
-    assert not action(window, "System colors").isChecked()
-
-
 def test_ending_processes_is_allowed_and_forbidden(
     window: QMainWindow, ready_studio: Studio
 ) -> None:
@@ -60,14 +49,6 @@ def test_ending_processes_is_allowed_and_forbidden(
     assert ready_studio.settings.choices.may_end_processes
     allowing.trigger()
     assert not ready_studio.settings.choices.may_end_processes
-
-
-def test_a_fresh_engine_starts(
-    qtbot: QtBot, window: QMainWindow, ready_studio: Studio, engines: Engines
-) -> None:
-    action(window, "Start PyTorch anew").trigger()
-    qtbot.waitUntil(lambda: ready_studio.session.is_free)
-    assert len(engines.made) == 2
 
 
 def test_the_log_is_opened_and_reported(
@@ -127,28 +108,6 @@ def test_each_menu_and_entry_has_its_own_letter(window: QMainWindow) -> None:
     for actions in (window.menuBar().actions(), *(menu.actions() for menu in menus)):
         letters = [a.text().split("&")[1][0].lower() for a in actions if "&" in a.text()]
         assert len(letters) == len(set(letters)), letters
-
-
-_TITLE = pytest.mark.parametrize("tab", TABS, ids=lambda tab: tab.page.tab)
-
-
-@_TITLE
-def test_what_a_record_names_is_there(tab: Tab, theme: Theme) -> None:
-    assert issubclass(imported(tab.contents), TabContents)
-    assert not icon(tab.icon, theme).isNull()
-    assert not QKeySequence(tab.keys).isEmpty()
-    if tab.recognizes:
-        assert callable(imported(tab.recognizes))
-
-
-@pytest.mark.parametrize("of", [lambda tab: tab.page, lambda tab: tab.title, lambda tab: tab.keys])
-def test_no_two_tabs_share_a_name_or_a_key(of) -> None:
-    assert len({of(tab) for tab in TABS}) == len(TABS)
-
-
-def test_a_file_has_one_tab() -> None:
-    endings = [ending for tab in TABS for ending in tab.opens]
-    assert len(endings) == len(set(endings))
 
 
 def test_every_page_that_the_program_leads_to_is_in_a_record() -> None:

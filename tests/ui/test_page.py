@@ -211,14 +211,6 @@ def test_empty_words_are_hidden_and_a_button_follows_its_condition(page: SizePag
     assert found(page, QLabel, "sentence").isVisible()
 
 
-def test_a_button_without_a_label_is_hidden(page: SizePage) -> None:
-    assert not found(page, QPushButton, "named").isVisible()
-    page.model.choose(name="mine")
-    assert found(page, QPushButton, "named").isVisible()
-    page.model.choose(name="")
-    assert not found(page, QPushButton, "named").isVisible()
-
-
 def test_a_button_says_why_it_is_gray_and_may_be_second_to_another(page: SizePage) -> None:
     run = found(page, QPushButton, "run")
     assert (run.toolTip(), run.property("primary")) == ("", True)

@@ -13,16 +13,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject
 from shiboken6 import Shiboken
 
 import gpu_studio
-from gpu_studio.ui.override_guard import guard_overrides, hidden_methods, is_guarded, is_virtual
+from gpu_studio.ui.override_guard import hidden_methods, is_guarded, is_virtual
 from tests.patience import PATIENCE_S
 
 _ROOT = Path(__file__).resolve().parents[2]
 _OLD = sys.version_info < (3, 12)
-_only_old = pytest.mark.skipif(not _OLD, reason="an exception is always an instance: no guard")
 
 # Each override raises at its turn, and Python waits for Qt meanwhile; a mixed-in class, one of
 # before the guard, one of after it.
@@ -137,34 +135,6 @@ def test_every_override_of_the_program_is_one_that_the_guard_knows():
 def _subclasses(kind: type) -> set[type]:
     below = set(type.__subclasses__(kind))
     return below.union(*(_subclasses(one) for one in below))
-
-
-@_only_old
-def test_a_method_is_guarded_once_and_keeps_its_name():
-    class Rows(QAbstractListModel):
-        def rowCount(self, parent: object = QModelIndex()) -> int:
-            """Return the rows."""
-            return 3
-
-    guarded = Rows.rowCount
-    guard_overrides()
-    assert Rows.rowCount is guarded
-    assert is_guarded(guarded)
-    assert (guarded.__name__, guarded.__doc__, Rows().rowCount()) == (
-        "rowCount", "Return the rows.", 3,
-    )  # fmt: skip
-
-
-def test_a_method_of_the_same_name_that_a_signal_may_call_keeps_its_arguments(qapp):
-    class Named(QObject):
-        def setProperty(self) -> None:
-            self.called = True
-
-    named, source = Named(), QObject()
-    source.objectNameChanged.connect(named.setProperty)
-    source.setObjectName("other")
-    assert named.called
-    assert not is_guarded(Named.setProperty)
 
 
 _HANDS_OVER = ("addLayout", "insertLayout", "setLayout", "addChildLayout")

@@ -83,15 +83,6 @@ def test_a_value_that_may_change_is_hatched(bars, theme):
     assert 0 < len(pixels(open_end, theme, "cpu", 0)) < len(pixels(final, theme, "cpu", 0))
 
 
-def test_names_stand_above_their_bars_if_there_is_no_room_beside_them(bars, theme):
-    wide, narrow = bars(*PAIR), bars(*PAIR, width=170)
-    assert narrow.height() > wide.height()
-    assert pixels(wide, theme, "cpu", 0)[0] > 0
-    picture = narrow.grab().toImage()
-    colour = theme.colour("cpu").lower()
-    assert any(picture.pixelColor(2, y).name() == colour for y in range(picture.height()))
-
-
 def test_each_name_and_value_fits_into_the_least_width(bars):
     long = bar("GeForce RTX 4070 Ti", "gpu0", 1.0, "18.1 ms")
     shown = bars(*PAIR, long)

@@ -12,9 +12,9 @@ from gpu_studio.core.benchmark.side import sides_of
 from gpu_studio.core.benchmark.standard_file import read_standard
 from gpu_studio.core.benchmark.standard_record import StandardDevice, StandardRun
 from gpu_studio.ui.saving import ask_open_path, ask_save_path
-from gpu_studio.ui.standard_page import SIDE_ROLES, ShareDialog, standard_picture
+from gpu_studio.ui.standard_page import ShareDialog, standard_picture
 from gpu_studio.ui.theme import COLOURS, Theme
-from tests.core.benchmark.standard_runs import CARD_NAME, standard_device, standard_run
+from tests.core.benchmark.standard_runs import standard_device, standard_run
 from tests.driving.pages import settle
 from tests.driving.window import click, find, places, text
 
@@ -104,13 +104,6 @@ def test_the_picture_and_the_data_are_saved_and_copied_under_the_name_that_was_t
     assert dialog.size() == size
 
 
-def test_a_small_screen_has_room_for_the_dialog(dialog: ShareDialog) -> None:
-    room = dialog.screen().availableSize()  # 800 × 800 without a screen
-
-    assert dialog.width() <= room.width()
-    assert dialog.height() <= room.height()
-
-
 def shown(run: StandardRun, theme: Theme) -> tuple[QImage, set[str]]:
     image = QImage.fromData(standard_picture(sides_of(run), theme))
     places = ((x, y) for x in range(0, image.width(), 2) for y in range(0, image.height(), 4))
@@ -152,23 +145,3 @@ def test_what_is_wrong_has_no_bar(theme: Theme) -> None:
         blue in shown(standard_run(standard_device(), one), theme)[1] for one in (card, wrong(card))
     ]
     assert has_bar == [True, False]
-
-
-def test_long_names_stay_inside_the_margins(theme: Theme) -> None:
-    run = standard_run(
-        standard_device(name="W" * 100), standard_device("cuda:0", name="Card " * 20),
-        pc_name="W" * 60, system="S" * 100,
-    )  # fmt: skip
-    image, _ = shown(run, theme)
-    ground = color("window", is_dark=theme.is_dark)
-    for x in (*range(20), *range(1180, 1200)):
-        assert all(image.pixelColor(x, y).name() == ground for y in range(0, image.height(), 3))
-
-
-def test_a_pc_with_more_cards_than_colors_has_a_picture(theme: Theme, tmp_path: Path) -> None:
-    cards = [standard_device(f"cuda:{number}", name=CARD_NAME) for number in range(12)]
-    image, colors = shown(standard_run(standard_device(), *cards), theme)
-    assert {color(role, is_dark=theme.is_dark) for role in SIDE_ROLES} <= colors
-    path = tmp_path / "many.png"
-    image.save(str(path))
-    assert len(read_standard(path).devices) == 13

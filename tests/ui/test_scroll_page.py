@@ -3,7 +3,6 @@ from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 from shiboken6 import delete
 
 from gpu_studio.ui.parts import Text
-from gpu_studio.ui.plots import plot_canvas
 from gpu_studio.ui.scroll_page import IdleWork, LazyPage, TabScroll
 
 
@@ -90,19 +89,3 @@ def test_a_page_is_made_once(qtbot, qapp):
     assert isinstance(page, QLabel)
     assert lazy.make() is page
     assert made == [page]
-
-
-def test_plots_of_one_page_are_built_in_turn(qtbot, page_of_plots, monkeypatch):
-    """Three plots are painted at once: their canvases take as long as a tab."""
-    diary, make = Diary(), plot_canvas.PlotCanvas
-
-    def make_and_note(style, parent):
-        diary.note("canvas")
-        return make(style, parent)
-
-    monkeypatch.setattr(plot_canvas, "PlotCanvas", make_and_note)
-    page, plots = page_of_plots
-    page.show()
-    qtbot.waitUntil(lambda: len(diary.lines) == 6)
-    assert all(plot.plot is not None for plot in plots)
-    assert diary.lines[:3] != ["canvas"] * 3, "the window answers in between"

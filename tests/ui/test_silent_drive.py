@@ -1,5 +1,3 @@
-import os
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,23 +120,3 @@ def test_the_window_closes_although_files_do_not_come(
     wait_until(lambda: len(drive.asked) == len(names))
     window.close()
     ready_studio.close()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="a pipe has no place in a folder")
-def test_a_pipe_is_refused_although_somebody_could_write_into_it(
-    window: MainWindow, tmp_path: Path
-) -> None:
-    for ending in ("png", "jsonl", "json"):
-        pipe = tmp_path / f"pipe.{ending}"
-        os.mkfifo(pipe)
-        writer = os.open(pipe, os.O_RDWR)
-        assert drop(window, pipe)
-        wait_until(
-            lambda pipe=pipe: any(
-                pipe.name in text(window, name)
-                and "it is not an ordinary file." in text(window, name)
-                for name in ("race.outcome", "check.outcome")
-                if sees(window, name)
-            )
-        )
-        os.close(writer)

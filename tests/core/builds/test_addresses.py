@@ -1,6 +1,6 @@
 import pytest
 
-from gpu_studio.core.builds.addresses import is_wheel_name, whole_number, why_refused
+from gpu_studio.core.builds.addresses import is_wheel_name, why_refused
 from gpu_studio.core.builds.record import parsed_json
 
 SECURE = "https://download.pytorch.org/whl/cpu/torch/"
@@ -57,15 +57,6 @@ def test_a_weaker_address_is_refused(url, named):
 )  # fmt: skip
 def test_a_name_that_leads_elsewhere_is_no_wheel(name):
     assert not is_wheel_name(name)
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [("12", 12), ("0", 0), ("²", None), ("١٢", None), ("-1", None), ("9" * 5000, None),
-     ("", None), ("1e3", None), (None, None)],
-)  # fmt: skip
-def test_a_number_is_a_few_ascii_digits(text, number):
-    assert whole_number(text) == number
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a": Infinity}', "1e999", "NaN", "{"])

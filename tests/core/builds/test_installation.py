@@ -1,17 +1,14 @@
 import json
 
-import msgspec
 import pytest
 
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.progress import (
     DownloadPace,
-    InstallProgress,
-    InstallStage,
     format_left,
 )
 from gpu_studio.core.builds.record import BuildRecord, best_of, record_from
-from gpu_studio.core.builds.trouble import TroubleKind, format_size, no_network, unfit_pc
+from gpu_studio.core.builds.trouble import TroubleKind, format_size, unfit_pc
 
 
 class Clock:
@@ -20,15 +17,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now_s
-
-
-def test_progress_survives_a_line_of_json():
-    result = InstallProgress(
-        InstallStage.FAILED, 3, 9, 0.3, 12.5, "a.whl", no_network("pypi.org", "why"), "said"
-    )
-    assert msgspec.json.decode(msgspec.json.encode(result), type=InstallProgress) == result
-    bare = InstallProgress(InstallStage.WAITING)
-    assert msgspec.json.decode(msgspec.json.encode(bare), type=InstallProgress) == bare
 
 
 def test_the_time_left_is_that_of_the_last_seconds():
@@ -40,18 +28,6 @@ def test_the_time_left_is_that_of_the_last_seconds():
         clock.now_s += 1
         pace.note(10 * min(second, 30) + max(0, second - 30))
     assert pace.left_s(1330) == pytest.approx(1000, rel=0.05)
-
-
-def test_a_pause_does_not_count():
-    clock = Clock()
-    pace = DownloadPace(clock)
-    pace.note(0)
-    clock.now_s += 10
-    pace.restart()
-    for done in (0, 100, 200, 300):
-        pace.note(done)
-        clock.now_s += 1
-    assert pace.left_s(400) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -90,17 +66,6 @@ def test_what_is_no_record_is_none(change):
     assert record_from(json.dumps(content)) is None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "null"])
-def test_a_broken_file_is_none(text):
-    assert record_from(text) is None
-
-
-def test_an_older_build_says_why_it_is_outdated():
-    assert CPU.outdated("2.13.0", "3.11") == ""
-    assert "2.13.0" in CPU.outdated("2.14.1", "3.11")
-    assert "3.12" in CPU.outdated("2.13.0", "3.12")
-
-
 @pytest.mark.parametrize(
     ("records", "wanted", "best"),
     [
@@ -123,10 +88,6 @@ def test_an_older_pytorch_works_until_the_new_one_is_there():
     assert best_of((CU126,), "", "2.14.1", "3.11") == "cu126"
     new_cpu = BuildRecord("cpu", "2.14.1+cpu", "3.11")
     assert best_of((CU126, new_cpu), "", "2.14.1", "3.11") == "cpu"
-
-
-def test_a_build_for_another_python_cannot_be_loaded():
-    assert best_of((CPU,), "", "2.13.0", "3.12") == ""
 
 
 KINDS = TroubleKind
@@ -174,14 +135,6 @@ def test_a_pc_without_any_pytorch_is_refused_in_a_sentence(system, machine, is_6
     assert trouble is not None
     assert trouble.kind is KINDS.OTHER_PC
     assert word in trouble.sentence
-
-
-@pytest.mark.parametrize(
-    ("system", "machine"),
-    [("Windows", "AMD64"), ("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")],
-)
-def test_usual_pcs_are_not_refused(system, machine):
-    assert unfit_pc(system, machine) is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.race.race_tab import RaceTab
-from tests.driving.window import choose_data, click, find, open_tab, sees, text, wait_until, write
+from tests.driving.window import click, find, open_tab, sees, text, wait_until, write
 from tests.fakes.check_answers import check_round
 from tests.fakes.descriptions import described, elementwise
 from tests.fakes.pc import cpu_only
@@ -87,28 +87,6 @@ def test_an_adapter_is_one_more_device_for_those_who_choose_it(window, quick, en
     assert [one.result.turns for one in benchmark.runs] == ["turns", "turns"]
     assert text(window, "benchmark.hero.headline").startswith("CPU ")
     wait_until(lambda: quick.latest.is_closed)  # it would keep a card awake
-
-
-def test_two_adapters_at_once_are_told_apart(window, quick):
-    ask(window)
-    tick(window, "opengl:0").click()
-    benchmark = run(window)
-    named = {one.request.device: (one.result.device_name, one.card) for one in benchmark.runs}
-    assert [named[one][0] for one in ("vulkan:0", "opengl:0")] == [SOFTWARE.title, BY_OPENGL.title]
-    assert len({card for _, card in named.values()}) == 3
-    assert (SOFTWARE.title, BY_OPENGL.title) == (
-        "llvmpipe (software) by Vulkan", "llvmpipe (software) by OpenGL",
-    )  # fmt: skip
-
-
-def test_another_workload_says_why_it_needs_pytorch(window, engines):
-    ask(window)
-    choose_data(window, "benchmark.workload", "matmul")
-    box = tick(window, "vulkan:0")
-    assert not box.isEnabled()
-    assert "needs PyTorch" in box.toolTip()
-    run(window)
-    assert [one.device for one in engines.requests if isinstance(one, RunWorkload)] == ["cpu"]
 
 
 def test_what_only_pytorch_measures_is_refused_with_a_reason(window):
@@ -187,16 +165,6 @@ def test_a_race_against_an_adapter_is_by_one_engine_and_one_picture(window, quic
     wait_until(lambda: race.is_over)
     raced = [one for one in quick.requests if isinstance(one, RunWorkload)]
     assert [one.device for one in raced] == ["cpu", "vulkan:0"]
-
-
-def test_an_adapters_check_has_the_stages_that_there_are(window):
-    open_tab(window, "Check")
-    ask(window, "check")
-    check = window.findChild(CheckTab).check
-    assert [row[0] for row in check.stage_rows] == ["Compute", "Memory"]
-    click(window, "check.run")
-    wait_until(lambda: check.record is not None)
-    assert check.record.verdict == "passed"
 
 
 def test_without_pytorch_the_tabs_measure_as_well(pc_with, quick):

@@ -2,7 +2,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import (
     QApplication,
@@ -24,11 +24,9 @@ from gpu_studio.core.builds.trouble import (
     no_network,
 )
 from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.core.notice import Action, action_label
 from gpu_studio.model import engine_handover
 from gpu_studio.model.pages import SET_UP
 from gpu_studio.model.studio import Studio
-from tests.driving.pages import settle
 from tests.driving.window import choose_data, click, find, open_tab, sees, text, wait_until
 from tests.fakes.descriptions import described
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030
@@ -106,17 +104,6 @@ def test_you_can_look_around_first_and_every_page_says_what_it_waits_for(pc_with
     click(window, "setup.line.show")
     assert sees(window, "setup.page")
     assert not sees(window, "setup.line")
-
-
-def test_the_verdict_leads_back_to_an_installation_that_stopped(pc_with):
-    pc = pc_with()
-    pc.begin()
-    pc.fail(no_network("download.pytorch.org"))
-    click(pc.window, "setup.close")
-    action = find(pc.window, "devices.verdict.action", QPushButton)
-    wait_until(lambda: action.text() == action_label(Action.SHOW_SET_UP))
-    click(pc.window, "devices.verdict.action")
-    assert sees(pc.window, "setup.page")
 
 
 def test_the_keyboard_stays_with_the_next_step(pc_with):
@@ -253,18 +240,6 @@ def test_an_installation_that_came_to_a_halt_is_given_up_after_a_question(pc_wit
     assert len(pc.installer.calls) == 1
 
 
-def test_what_begins_while_a_rest_is_removed_waits_for_its_end(pc_with):
-    pc = pc_with()
-    pc.begin()
-    pc.fail(no_network("download.pytorch.org"))
-    pc.store.may_remove.clear()
-    pc.builds.give_up()
-    pc.builds.begin("cpu")
-    assert len(pc.installer.calls) == 1
-    pc.store.may_remove.set()
-    wait_until(lambda: len(pc.installer.calls) == 2)
-
-
 def test_a_folder_of_wheels_is_used_instead(pc_with, monkeypatch):
     pc = pc_with()
     pc.begin()
@@ -306,13 +281,6 @@ def test_only_the_cpus_engine(pc_with):
     assert "cu126" in find(pc.window, "setup.begin", QPushButton).text()
 
 
-def test_a_pc_without_a_card_is_offered_one_engine(pc_with):
-    pc = pc_with(inventory=cpu_only())
-    wait_until(lambda: sees(pc.window, "setup.begin"))
-    assert not sees(pc.window, "setup.cpu_only")
-    assert "CPU" in find(pc.window, "setup.begin", QPushButton).text()
-
-
 def test_from_the_first_press_to_the_card(pc_with_all_pages, engines):
     pc = pc_with_all_pages()
     window = pc.window
@@ -328,43 +296,6 @@ def test_from_the_first_press_to_the_card(pc_with_all_pages, engines):
     click(window, "setup.close")
     assert not sees(window, "setup.line")
     assert "1.4\u202fGB" in text_hidden(window, "setup.disk")
-
-
-def test_the_way_out_stays_in_its_place_and_one_button_is_the_next_step(pc_with):
-    """The installation is offered, runs, fails, and ends with a list of what is installed."""
-    pc = pc_with(inventory=cpu_only())
-    assert primary_buttons(pc.window) == ["setup.measure"]
-    close = find(pc.window, "setup.close", QPushButton)
-    places = []
-
-    def look() -> None:
-        settle()
-        assert close.isVisible()
-        area = close.rect()
-        place = QPoint(area.right(), area.center().y())
-        places.append(close.mapTo(pc.window, place).toTuple())
-
-    look()
-    pc.begin()
-    wait_until(lambda: sees(pc.window, "setup.pause"))
-    look()
-    pc.fail(no_network("download.pytorch.org"))
-    wait_until(lambda: sees(pc.window, "setup.again"))
-    look()
-    assert primary_buttons(pc.window) == ["setup.again"]
-    click(pc.window, "setup.again")
-    pc.installer.finish(record("cpu"))
-    wait_until(lambda: primary_buttons(pc.window) == ["setup.close"])
-    look()
-    assert sees(pc.window, "setup.builds")
-    assert len({x for x, _ in places}) == 1, places
-    assert max(y for _, y in places) - min(y for _, y in places) <= 1, "a link is less high"
-
-
-def primary_buttons(window):
-    """Return the buttons of the page that are drawn as the next step."""
-    seen = find(window, "setup.page").findChildren(QPushButton)
-    return [one.objectName() for one in seen if one.isVisible() and one.property("primary")]
 
 
 def text_hidden(window, name):
@@ -391,25 +322,6 @@ def test_esc_goes_back_to_the_tabs(qtbot, pc_with):
     wait_until(lambda: sees(window, "setup.page"))
     qtbot.keyClick(window, Qt.Key.Key_Escape)
     assert find(window, "tabs", QTabWidget).isVisible()
-
-
-def test_everything_is_reached_by_tab(qtbot, pc_with):
-    pc = pc_with(FakeShelf(record("cpu")))
-    window = pc.window
-    pc.studio.go_to(SET_UP)
-    click(window, "setup.why.more")
-    wait_until(lambda: pc.studio.session.is_free)
-    window.activateWindow()
-    find(window, "setup.begin").setFocus()
-    reached = set()
-    for _ in range(40):
-        place = QApplication.focusWidget()
-        reached.add(place.objectName() if place else "")
-        qtbot.keyClick(place or window, Qt.Key.Key_Tab)
-    assert {
-        "setup.begin", "setup.folder", "setup.why.more", "setup.choose", "setup.install_chosen",
-        "setup.build.cpu.repair", "setup.close",
-    } <= reached  # fmt: skip
 
 
 @pytest.mark.usefixtures("letters")
