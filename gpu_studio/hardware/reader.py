@@ -90,14 +90,13 @@ class PcSensors:
             cards.find([one for one in adapters if self._is_of(cards.maker, one)])
             for cards in self._makers
         ]
-        (driver, _), *others = found
+        driver = found[0][0]
         return Inventory(
             devices=(
                 describe_cpu(self._cpu.read()),
                 *(card for _, cards in found for card in cards),
             ),
             driver=driver,
-            other_drivers=tuple(other for other, _ in others),
             other_gpus=tuple(one.name for one in of_nobody),
             unread_cards=tuple(
                 Device(

@@ -9,7 +9,6 @@ from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.hardware import cpu
 from gpu_studio.hardware.cpu import (
     CpuHeat,
-    CpuSensor,
     boot_mark,
     card_variables,
     cpu_name,
@@ -21,14 +20,6 @@ from gpu_studio.hardware.cpu import (
 )
 from gpu_studio.hardware.nvidia.nvml import is_library_replaced, library_version
 from tests.hardware.test_pci import FakeRegistry
-
-
-def test_this_pc_has_a_cpu():
-    device = describe_cpu(Telemetry())
-    assert device.address == "cpu"
-    assert device.name.strip()
-    assert device.threads == psutil.cpu_count()
-    assert device.memory_total_bytes == psutil.virtual_memory().total
 
 
 @pytest.mark.parametrize(
@@ -69,35 +60,14 @@ def test_a_board_without_a_name_in_cpuinfo_has_one_in_its_device_tree(monkeypatc
 
 
 @pytest.mark.parametrize("error", [NotImplementedError, OSError, RuntimeError])
-def test_an_unknown_clock_is_none(error, monkeypatch):
-    def fail():
+def test_an_unknown_clock_is_none(error, monkeypatch, tmp_path):
+    def fail(percpu=False):
         raise error
 
+    system(monkeypatch, tmp_path, degrees=61.5, has_clock=True)
     monkeypatch.setattr("psutil.cpu_freq", fail)
     assert describe_cpu(Telemetry()).clock_max_mhz is None
-
-
-@pytest.mark.parametrize(("highest", "expected"), [(0.0, None), (4600.0, 4600.0)])
-def test_a_clock_of_zero_is_none(highest, expected, monkeypatch):
-    monkeypatch.setattr("psutil.cpu_freq", lambda: SimpleNamespace(max=highest))
-    assert describe_cpu(Telemetry()).clock_max_mhz == expected
-
-
-def test_the_temperature_is_the_whole_package(monkeypatch):
-    entries = [
-        SimpleNamespace(label="Core 0", current=70.0),
-        SimpleNamespace(label="Package id 0", current=61.0),
-    ]
-    monkeypatch.setattr(
-        "psutil.sensors_temperatures", lambda: {"nvme": [], "coretemp": entries}, raising=False
-    )
-    assert CpuSensor().read().temperature_c == 61.0
-
-
-def test_memory_in_use_and_free_make_the_whole():
-    telemetry = CpuSensor().read()
-    total = telemetry.memory_used_bytes + telemetry.memory_free_bytes
-    assert total == psutil.virtual_memory().total
+    assert CpuHeat(NO_COUNTERS).read() == Telemetry(temperature_c=61.5)
 
 
 NO_COUNTERS = Path("there is no such folder")
@@ -140,18 +110,6 @@ def test_a_sensor_that_is_not_connected_is_no_reading(
 ) -> None:
     system(monkeypatch, tmp_path, degrees=degrees, has_clock=False)
     assert CpuHeat(NO_COUNTERS).read() is None
-
-
-@pytest.mark.parametrize("error", [NotImplementedError, OSError, RuntimeError])
-def test_a_clock_that_cannot_be_read_is_none(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: type[Exception]
-) -> None:
-    def fail(percpu: bool = False) -> None:
-        raise error
-
-    system(monkeypatch, tmp_path, degrees=61.5, has_clock=True)
-    monkeypatch.setattr("psutil.cpu_freq", fail)
-    assert CpuHeat(NO_COUNTERS).read() == Telemetry(temperature_c=61.5)
 
 
 def test_a_count_of_slowdowns_that_rises_is_a_brake(

@@ -1,13 +1,12 @@
 import ctypes
 import threading
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware.nvidia import nvapi
-from gpu_studio.hardware.nvidia.nvapi import CardHeat, ChannelReading, GuardedNvapi, is_proven
+from gpu_studio.hardware.nvidia.nvapi import ChannelReading, GuardedNvapi, is_proven, with_heat
 from gpu_studio.hardware.nvidia.nvidia import NvidiaReader
 from gpu_studio.hardware.nvidia.nvml import Nvml
 from tests.hardware.fake_nvapi import ABSENT, INCOMPATIBLE, NOT_SUPPORTED, FakeCard, FakeNvapi
@@ -15,36 +14,17 @@ from tests.hardware.fake_nvml import GT_1030, FakeNvml
 from tests.patience import until
 
 NOTHING = ChannelReading(None, None)
-LOADED = Telemetry(temperature_c=60.0, utilization_percent=99.0)
 
 
 def rtx_3060(bus: int = 1, **statuses: int) -> FakeCard:
     return FakeCard(bus, {0: 35.0, 1: 45.59375, 7: 52.0}, **statuses)
 
 
-def guarded(fake: FakeNvapi, **options: object) -> GuardedNvapi:
-    choices: dict[str, Callable[[], bool]] = {
-        "is_proven": lambda: True, "is_any_asleep": lambda: False, **options,
-    }  # type: ignore[dict-item]  # fmt: skip
-    return GuardedNvapi(fake.session, **choices)
-
-
-def heat_of(
-    fake: FakeNvapi, bus: int | None = 1, architecture: int | None = 8
-) -> Callable[..., Telemetry]:
-    """Return what adds the temperatures to a reading, at a time in seconds."""
-    now = [0.0]
-    heat = CardHeat(guarded(fake), bus, architecture, now_s=lambda: now[0])
-
-    def read(telemetry: Telemetry = LOADED, at_s: float = 0.0) -> Telemetry:
-        now[0] = at_s
-        return heat.added_to(telemetry)
-
-    return read
+def guarded(fake: FakeNvapi, *, proven: bool = True, asleep: bool = False) -> GuardedNvapi:
+    return GuardedNvapi(fake.session, lambda: proven, lambda: asleep)
 
 
 def test_the_structures_have_the_sizes_that_the_driver_expects() -> None:
-    assert ctypes.sizeof(nvapi.Channel) == 84
     assert (ctypes.sizeof(nvapi.ChannelInfo), nvapi.stamp(nvapi.ChannelInfo)) == (2736, 0x20AB0)
     assert (ctypes.sizeof(nvapi.ChannelStatus), nvapi.stamp(nvapi.ChannelStatus)) == (168, 0x200A8)
     assert nvapi.ChannelInfo.primary.offset == 2728
@@ -100,47 +80,16 @@ def test_a_driver_without_the_thermal_channels_has_none() -> None:
 def test_only_a_plausible_hot_spot_is_shown(
     hot_spot: float, core: float | None, shown: float | None
 ) -> None:
-    read = heat_of(FakeNvapi(FakeCard(1, {0: 35, 1: hot_spot})))
-    assert read(Telemetry(temperature_c=core)).hotspot_c == shown
-
-
-def test_blackwell_has_no_hot_spot_but_may_have_the_memory_s_temperature() -> None:
-    card = FakeCard(1, {0: 60, 1: 60, 2: 74}, primary=(0, 1, ABSENT, 2, ABSENT))
-    read = heat_of(FakeNvapi(card), architecture=10)
-    assert (read().hotspot_c, read().memory_temperature_c) == (None, 74.0)
-
-
-def test_a_sensor_that_never_changes_under_load_is_stuck_until_it_changes() -> None:
-    card = rtx_3060()
-    read = heat_of(FakeNvapi(card))
-    card.channels[1] = 77.0
-    assert read(at_s=0.0).hotspot_c == 77.0
-    card.channels[7] = 60.0
-    assert read(at_s=59.0).hotspot_c == 77.0
-    stuck = read(at_s=61.0)
-    assert (stuck.hotspot_c, stuck.memory_temperature_c) == (None, 60.0)
-    assert read(Telemetry(temperature_c=50.0, utilization_percent=0.0), 62.0).hotspot_c is None
-    card.channels[1] = 77.5
-    assert read(at_s=63.0).hotspot_c == 77.5
-
-
-def test_an_idle_sensor_may_stay_the_same() -> None:
-    read = heat_of(FakeNvapi(rtx_3060()))
-    idle = Telemetry(temperature_c=35.0, utilization_percent=3.0)
-    assert [read(idle, at_s).hotspot_c for at_s in (0.0, 100.0, 200.0)] == [45.59] * 3
+    now = Telemetry(temperature_c=core)
+    assert with_heat(now, ChannelReading(hot_spot), has_hot_spot=True).hotspot_c == shown
+    assert with_heat(now, ChannelReading(hot_spot), has_hot_spot=False).hotspot_c is None
 
 
 def test_nvml_s_own_temperature_of_the_memory_counts_more() -> None:
-    read = heat_of(FakeNvapi(rtx_3060()))
-    assert (
-        read(Telemetry(temperature_c=35.0, memory_temperature_c=61.0)).memory_temperature_c == 61.0
-    )
-
-
-def test_a_card_without_a_known_bus_is_not_guessed() -> None:
-    fake = FakeNvapi(rtx_3060())
-    assert heat_of(fake, bus=None)() == LOADED
-    assert fake.asked == []
+    reading = ChannelReading(memory_c=74.0)
+    for own_c, shown_c in ((61.0, 61.0), (None, 74.0)):
+        now = with_heat(Telemetry(memory_temperature_c=own_c), reading, has_hot_spot=False)
+        assert now.memory_temperature_c == shown_c
 
 
 def test_a_call_that_hangs_is_given_up_for_good() -> None:
@@ -160,15 +109,9 @@ def test_a_call_that_hangs_is_given_up_for_good() -> None:
 
 def test_nothing_is_asked_that_failed_in_the_proof_or_would_wake_a_card() -> None:
     fake = FakeNvapi(rtx_3060())
-    assert guarded(fake, is_proven=lambda: False).read(1) == NOTHING
-    asleep = [True]
-    waking = guarded(fake, is_any_asleep=lambda: asleep[0])
-    assert waking.read(1) == NOTHING
+    assert guarded(fake, proven=False).read(1) == NOTHING
+    assert guarded(fake, asleep=True).read(1) == NOTHING
     assert fake.asked == []
-    asleep[0] = False
-    assert waking.read(1).hotspot_c == 45.59375
-    waking.close()
-    assert fake.asked[-1] == "unload"
 
 
 def test_a_pc_without_the_library_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,13 +125,16 @@ def test_a_pc_without_the_library_starts_nothing(monkeypatch: pytest.MonkeyPatch
 
 def test_the_card_s_readings_have_both_and_its_description_too() -> None:
     fake = FakeNvapi(FakeCard(2, {0: 90, 1: 99}), FakeCard(1, {0: 26, 1: 38, 7: 40}))
-    reader = NvidiaReader(Nvml(FakeNvml(GT_1030)), guarded(fake))
+    answers = dict(GT_1030)
+    reader = NvidiaReader(Nvml(FakeNvml(answers)), guarded(fake))
     card = reader.card(0)
     now = card.telemetry()
     assert (now.temperature_c, now.hotspot_c, now.memory_temperature_c) == (26.0, 38.0, 40.0)
     assert card.telemetry(("power_w",)).hotspot_c is None
     assert card.telemetry(("hotspot_c",)).hotspot_c == 38.0
     assert reader.card(0) is card
+    answers["Architecture"] = 10  # of Blackwell
+    assert card.telemetry().hotspot_c is None
     reader.close()
     assert fake.asked[-1] == "unload"
 

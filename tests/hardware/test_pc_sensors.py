@@ -90,32 +90,6 @@ def test_beside_a_sleeping_card_only_the_awake_one_is_opened():
     assert [card.torch_index for card in inventory.cards] == [0, 1]
 
 
-def test_a_card_that_wakes_outdates_the_inventory():
-    source = sensors(FakeNvml(GT_1030), asleep(GT_1030_SLOT), sleeping=lambda _bus_id: False)
-    source.inventory()
-    assert source.is_outdated
-
-
-def test_rest_closes_the_driver_and_the_next_inventory_opens_it():
-    library = FakeNvml(GT_1030)
-    source = sensors(library)
-    source.inventory()
-    assert library.open_sessions == 1
-    source.rest()
-    assert library.open_sessions == 0
-    source.inventory()
-    assert len(source.reading().cards) == 1
-
-
-def test_a_reading_has_the_sensors_of_every_card():
-    source = sensors(FakeNvml(GT_1030, RTX_3060))
-    source.inventory()
-    reading = source.reading()
-    assert [card.uuid for card in reading.cards] == [GT_1030_UUID, RTX_3060["UUID"]]
-    assert reading.cards[0].telemetry.temperature_c == 26
-    assert reading.cpu.memory_used_bytes > 0
-
-
 def test_a_card_lost_between_two_readings_is_an_error_and_the_other_goes_on():
     library = FakeNvml(GT_1030, RTX_3060)
     source = sensors(library)
@@ -178,24 +152,6 @@ def test_a_card_that_falls_asleep_stays_the_same_card():
     assert library.open_sessions == 0
 
 
-def test_a_card_on_the_bus_reports_its_chip_and_who_drives_it():
-    lent = msgspec.structs.replace(GT_1030_SLOT, kernel_driver="vfio-pci")
-    (card,) = sensors(FakeNvml(init=NVMLError(12)), lent).inventory().cards
-    assert (card.pci_device_id, card.kernel_driver) == (0x1D01, "vfio-pci")
-    assert card.unreadable_code == "no_driver"
-
-
-def test_what_a_card_refuses_is_asked_once_and_anew_in_a_new_session():
-    library = FakeNvml(GT_1030)
-    source = sensors(library)
-    source.inventory()
-    source.reading()
-    assert library.asked.count(("PowerUsage", ())) == 1
-    source.rest()
-    source.inventory()
-    assert library.asked.count(("PowerUsage", ())) == 2
-
-
 class Clock:
     """Goes on by hand."""
 
@@ -229,21 +185,6 @@ def test_a_card_that_appears_is_in_the_next_inventory(is_on_the_bus):
     assert len(source.reading().cards) == 2
     clock.now_s += 3
     assert not source.is_outdated
-
-
-def test_another_card_is_asked_for_in_a_fresh_session():
-    """A session of the driver knows the cards that were there when it began."""
-    library, slots, clock, begun = FakeNvml(GT_1030), [GT_1030_SLOT], Clock(), []
-    start = library.nvmlInit
-    library.nvmlInit = lambda: (begun.append(len(library.cards)), start())
-    source = changing(library, slots, clock)
-    source.inventory()
-    library.cards.append(RTX_3060)
-    clock.now_s += 3
-    assert source.is_outdated
-    source.inventory()
-    assert begun == [1, 2]
-    assert library.open_sessions == 1
 
 
 def test_a_card_that_is_taken_out_leaves_the_inventory():
@@ -285,32 +226,6 @@ def test_a_driver_that_is_replaced_on_the_disk_is_reported():
     assert inventory.cards[0].telemetry.temperature_c == 26  # what runs goes on
     clock.now_s += 3
     assert not source.is_outdated
-
-
-def test_a_driver_that_does_not_say_its_count_outdates_nothing(hanging, one_is_late):
-    library, clock = FakeNvml(GT_1030), Clock()
-    source = changing(library, [GT_1030_SLOT], clock, start_patience_s=PATIENCE_S)
-    one_is_late.late = "none"
-    source.inventory()
-    one_is_late.late = module._DRIVER
-    library.nvmlDeviceGetCount = hanging
-    clock.now_s += 3
-    assert not source.is_outdated
-    assert source.reading().cards[0].telemetry.temperature_c == 26
-
-
-def test_cards_with_one_uuid_are_told_apart_by_their_slots():
-    twin = RTX_3060 | {"UUID": GT_1030_UUID, ("Temperature", 0): 61}
-    source = sensors(FakeNvml(GT_1030, twin))
-    first, second = source.inventory().cards
-    assert (first.uuid, second.uuid) == (None, None)
-    assert [(card.identity, card.name) for card in (first, second)] == [
-        ("00000000:01:00.0", "NVIDIA GeForce GT 1030"),
-        ("00000000:00:10.0", "NVIDIA GeForce RTX 3060"),
-    ]
-    assert (first.address, second.address) == ("cuda:1", "cuda:0")
-    readings = {card.uuid: card.telemetry.temperature_c for card in source.reading().cards}
-    assert readings == {first.identity: 26, second.identity: 61}
 
 
 @pytest.fixture
@@ -399,8 +314,3 @@ def test_one_card_that_hangs_leaves_the_others(hanging, one_is_late):
         assert silent.error_code == "silent"
         assert other.telemetry.temperature_c == 26
     assert source.has_left_behind
-
-
-def test_a_hidden_card_has_no_address():
-    inventory = sensors(FakeNvml(GT_1030, RTX_3060), visible_devices="1").inventory()
-    assert [card.address for card in inventory.cards] == ["cuda:0", None]

@@ -270,15 +270,13 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
     ``variables`` are the variables of your environment that CUDA reads; ``distribution`` is the
     name of the Linux distribution, followed by the ones it is based on (``ubuntu debian``). With
     ``secure_boot``, Linux may refuse a driver that is not signed with a key the firmware knows.
-    ``driver`` is that of the cards that PyTorch is looked at for, NVIDIA's; ``other_drivers`` are
-    the other makers'. ``unread_cards`` are the cards that no part of this program reads, and
+    ``driver`` is NVIDIA's. ``unread_cards`` are the cards that no part of this program reads, and
     ``other_gpus`` their names. ``signs`` are what else tells why a card is not used; None where the
     system is not Linux, or is another PC's copy.
     """
 
     devices: tuple[Device, ...]
     driver: Driver = Driver()
-    other_drivers: tuple[Driver, ...] = ()
     other_gpus: tuple[str, ...] = ()
     unread_cards: tuple[Device, ...] = ()
     is_wsl: bool = False

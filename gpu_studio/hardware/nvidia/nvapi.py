@@ -14,7 +14,6 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -37,6 +36,7 @@ ENUM_PHYSICAL_GPUS, GET_BUS_ID = 0xE5AC921F, 0x1BE0B8E5
 CHANNEL_INFO, CHANNEL_STATUS = 0x0BC8163D, 0x65FE3AAD
 OK = 0
 MOST_CARDS, CHANNELS = 64, 32
+_CHANNEL_BYTES = 84
 # The types of a channel, which are indices of `ChannelInfo.primary`.
 CORE, HOT_SPOT, MEMORY, _TYPES = 0, 1, 3, 5
 _PER_DEGREE = 256
@@ -46,26 +46,13 @@ _WINDOWS_LIBRARY = "nvapi64.dll"
 _FROM_SYSTEM32 = 0x800  # LOAD_LIBRARY_SEARCH_SYSTEM32: a file beside the program is not loaded
 
 
-class Channel(ctypes.Structure):
-    """One sensor of a card, 84 bytes."""
-
-    _fields_ = fields(
-        ("channel_class channel_type location target", U32),
-        ("scaling software_offset lowest highest", I32),
-        ("has_simulation flags", U8),
-        ("hardware_offset", I32),
-        ("reserved", U8 * 28),
-        ("data", U8 * 16),
-    )
-
-
 class ChannelInfo(ctypes.Structure):
     """Which channels a card has, and the primary one of each type: 2736 bytes."""
 
     _fields_ = fields(
         ("version mask", U32),
         ("reserved", U8 * 32),
-        ("channels", Channel * CHANNELS),
+        ("channels", U8 * (_CHANNEL_BYTES * CHANNELS)),
         ("primary", U8 * _TYPES),
     )
 
@@ -232,9 +219,6 @@ _SUBJECT = "NVAPI"
 _PROOF_PATIENCE_S, _CALL_PATIENCE_S = 5.0, 1.5
 _LOWEST_C, _HIGHEST_C = 0.0, 130.0  # a sensor that is not there says 255 or 0
 _BELOW_CORE_C = 2.0  # NVML's temperature has whole degrees, and is read a moment earlier
-_STUCK_AFTER_S, _LOADED_PERCENT = 60.0, 50.0
-# nvmlDeviceArchitecture_t of nvml.h. From Blackwell on, the channel of the hot spot is the core's.
-_BLACKWELL = 10
 
 
 def is_any_card_asleep() -> bool:
@@ -318,73 +302,28 @@ class GuardedNvapi:
         return self._watchdog.call(_SUBJECT, lambda: session.read(bus), self._patience_s)
 
 
-class CardHeat:
-    """Adds the believable temperatures of one card to its readings.
+def with_heat(now: Telemetry, reading: ChannelReading, *, has_hot_spot: bool) -> Telemetry:
+    """Return a reading with the hot spot, and with the memory's temperature if it lacks it.
 
     Args:
-        nvapi: asked for them.
-        bus: the card's bus number; None if unknown: never the number in a list.
-        architecture: nvmlDeviceArchitecture_t; None if unknown.
-        now_s: a monotonic clock.
+        now: what NVML says.
+        reading: what NVAPI says, of which only what can be true is taken.
+        has_hot_spot: whether the card's channel of the hot spot is one.
     """
-
-    def __init__(
-        self,
-        nvapi: GuardedNvapi,
-        bus: int | None,
-        architecture: int | None,
-        now_s: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._nvapi, self._bus, self._now_s = nvapi, bus, now_s
-        self._has_hot_spot = architecture is None or architecture < _BLACKWELL
-        self._hot_spot, self._memory = _StuckWatch(), _StuckWatch()
-
-    def added_to(self, telemetry: Telemetry) -> Telemetry:
-        """Return a reading with the hot spot, and with the memory's temperature if it lacks it."""
-        if self._bus is None:
-            return telemetry
-        reading = self._nvapi.read(self._bus)
-        is_loaded = (telemetry.utilization_percent or 0.0) >= _LOADED_PERCENT
-        now_s = self._now_s()
-        hot_spot = self._hot_spot.believed(reading.hotspot_c, now_s, is_loaded=is_loaded)
-        core_c = telemetry.temperature_c
-        is_below = hot_spot is not None and core_c is not None and hot_spot < core_c - _BELOW_CORE_C
-        if is_below or not self._has_hot_spot:
-            hot_spot = None
-        memory = self._memory.believed(reading.memory_c, now_s, is_loaded=is_loaded)
-        return msgspec.structs.replace(
-            telemetry,
-            hotspot_c=_rounded(hot_spot),
-            memory_temperature_c=_rounded(memory)
-            if telemetry.memory_temperature_c is None
-            else telemetry.memory_temperature_c,
-        )
+    hot_spot, core_c = _believed(reading.hotspot_c), now.temperature_c
+    if hot_spot is not None and core_c is not None and hot_spot < core_c - _BELOW_CORE_C:
+        hot_spot = None
+    memory = now.memory_temperature_c
+    return msgspec.structs.replace(
+        now,
+        hotspot_c=hot_spot if has_hot_spot else None,
+        memory_temperature_c=_believed(reading.memory_c) if memory is None else memory,
+    )
 
 
-class _StuckWatch:
-    """Doubts one temperature: what a sensor cannot say, and what never changes under load."""
-
-    def __init__(self) -> None:
-        self._value_c: float | None = None
-        self._loaded_since_s: float | None = None
-        self._is_stuck = False
-
-    def believed(self, value_c: float | None, now_s: float, *, is_loaded: bool) -> float | None:
-        if value_c != self._value_c:
-            self._value_c, self._loaded_since_s, self._is_stuck = value_c, None, False
-        if not is_loaded:
-            self._loaded_since_s = None
-        elif self._loaded_since_s is None:
-            self._loaded_since_s = now_s
-        elif now_s - self._loaded_since_s >= _STUCK_AFTER_S:
-            self._is_stuck = True
-        if value_c is None or self._is_stuck or not _LOWEST_C < value_c <= _HIGHEST_C:
-            return None
-        return value_c
-
-
-def _rounded(value_c: float | None) -> float | None:
-    return None if value_c is None else round(value_c, 2)
+def _believed(value_c: float | None) -> float | None:
+    is_plausible = value_c is not None and _LOWEST_C < value_c <= _HIGHEST_C
+    return round(value_c, 2) if value_c is not None and is_plausible else None
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from gpu_studio.core.devices.peaks import cores_per_multiprocessor
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.telemetry import SENSORS, ClockReason
 from gpu_studio.hardware.card_reader import CardReader, Maker, processes_of, read_from
-from gpu_studio.hardware.nvidia.nvapi import VENDOR_ID, CardHeat, GuardedNvapi
+from gpu_studio.hardware.nvidia.nvapi import VENDOR_ID, GuardedNvapi, with_heat
 from gpu_studio.hardware.nvidia.nvml import (
     CLOCK_MEMORY,
     CLOCK_SM,
@@ -55,6 +55,7 @@ _ARCHITECTURES = {
     2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing", 7: "Ampere", 8: "Ada",
     9: "Hopper", 10: "Blackwell", 13: "Rubin",
 }  # fmt: skip
+_BLACKWELL = 10  # from here on, NVAPI's channel of the hot spot is the core's
 # The compute capabilities of processors with graphics: Jetson's TX1 to Thor, and GB10. They have no
 # memory of their own, and NVML answers "not supported" (XuehaiPan/nvitop, issue 208).
 _SHARING = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (11, 0), (12, 1)})
@@ -97,7 +98,6 @@ class NvidiaCard:
     ) -> None:
         self._card = card
         self._nvapi, self._windows = nvapi, windows
-        self._heat: CardHeat | None = None
         self._sources = _sources_of(card)
         self._seen_us, self._tells_load = 0, False
 
@@ -106,8 +106,8 @@ class NvidiaCard:
 
     def telemetry(self, fields: Collection[str] = SENSORS) -> Telemetry:
         is_hot_spot_wanted = self._nvapi is not None and "hotspot_c" in fields
-        if is_hot_spot_wanted:  # without these, its sensor is not believed
-            fields = {*fields, "temperature_c", "utilization_percent"}
+        if is_hot_spot_wanted:  # without this, its sensor is not believed
+            fields = {*fields, "temperature_c"}
         with self._card.one_reading():
             telemetry = read_from(self._sources, fields)
         return self._with_heat(telemetry) if is_hot_spot_wanted else telemetry
@@ -171,11 +171,12 @@ class NvidiaCard:
         return busy if self._tells_load else None
 
     def _with_heat(self, telemetry: Telemetry) -> Telemetry:
-        assert self._nvapi is not None
-        if self._heat is None:
-            architecture = self._card.number("nvmlDeviceGetArchitecture")
-            self._heat = CardHeat(self._nvapi, _bus_number(self._card), architecture)
-        return self._heat.added_to(telemetry)
+        bus = _bus_number(self._card)
+        if self._nvapi is None or bus is None:  # never the number in a list
+            return telemetry
+        architecture = self._card.number("nvmlDeviceGetArchitecture")
+        has_hot_spot = architecture is None or architecture < _BLACKWELL
+        return with_heat(telemetry, self._nvapi.read(bus), has_hot_spot=has_hot_spot)
 
 
 class NvidiaReader(CardReader):
