@@ -58,16 +58,6 @@ def test_a_card_of_another_maker_needs_another_build_and_is_not_hidden(
     assert obstacle_words(obstacle, numbered, engine)
 
 
-def test_an_engine_for_amds_cards_numbers_them_and_no_others():
-    radeon = Device(kind="cuda", maker="AMD", name="RX 6600", pci_bus_id="00000000:03:00.0")
-    geforce = Device(kind="cuda", maker="NVIDIA", name="GT 1030", pci_bus_id="00000000:01:00.0")
-    seen = TorchCard(torch_index=0, name="RX 6600", pci_bus_id="00000000:03:00.0")
-    by_rocm = numbered_cards([geforce, radeon], None, "rocm", (seen,))
-    assert [card.address for card in by_rocm] == [None, "cuda:0"]
-    by_cuda = numbered_cards([radeon, geforce], None)
-    assert [card.address for card in by_cuda] == [None, "cuda:0"]
-
-
 def test_a_chip_of_amds_is_not_taken_for_nvidias_with_the_same_number():
     # 13c0 is the integrated graphics of a Ryzen, and the GeForce GTX 980.
     ryzen = Device(kind="cuda", maker="AMD", name="Radeon Graphics", pci_device_id=0x13C0)

@@ -5,7 +5,6 @@ from gpu_studio.core.devices.devices import ASLEEP, CardReading, Driver, GpuProc
 from gpu_studio.core.devices.finding import is_usable
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.link import Link
-from gpu_studio.core.messages.engine_messages import StartError
 from gpu_studio.core.telemetry import Telemetry
 from tests.core.devices.doctor_facts import (
     CPU_ENGINE,
@@ -193,33 +192,6 @@ def test_one_silent_card_of_two_is_named_and_the_other_is_used():
     assert codes(by_kernel) == ["driver_not_answering"]
 
 
-def test_two_halves_of_a_driver_are_reported_with_their_versions():
-    driver = Driver(
-        version="570.86.15",
-        library_version="580.95.05",
-        error="Restart the PC.",
-        error_code="driver_updated",
-    )
-    finding = one("driver_library_mismatch", examined(pc(driver=driver)))
-    assert "kernel module 570.86.15; library 580.95.05" in finding.detail
-    assert finding.command == "sudo reboot"
-
-
-def test_cuda_that_meets_another_driver_says_so_and_no_other_step():
-    error = StartError(text="Error 803: system has unsupported display driver", code=803)
-    engine = changed(ENGINE, cuda_available=False, cuda_reason="It failed.", start_error=error)
-    driver = Driver(version="570.86.15", library_version="580.95.05")
-    for findings in (
-        examined(pc(RTX_3060, driver=driver), engine),
-        examined(pc(RTX_3060, driver=driver), probe=probe(error="It failed.", start_error=error)),
-    ):
-        finding = one("driver_library_mismatch", findings)
-        assert "have different versions (error 803). Restart the PC." in finding.sentence
-        assert "library 580.95.05" in finding.detail
-        assert finding.command == "sudo reboot"
-        assert "card_not_usable" not in codes(findings)
-
-
 def test_a_driver_that_is_updated_while_the_sensors_are_read_is_reported():
     """Not as blanks in the place of every sensor."""
     mute = CardReading(
@@ -266,13 +238,6 @@ def test_a_missing_driver_is_installed_as_the_system_does_it(distribution, actio
     assert finding.command == action
     assert "branch 580, the last for Pascal cards" in finding.sentence
     assert "driven by nouveau" in finding.detail
-
-
-def test_a_card_that_another_driver_holds_is_no_dropped_one():
-    card = on_the_bus(RTX_3060, "not_served", kernel_driver="vfio-pci")
-    findings = examined(pc(GT_1030, card))
-    assert codes(findings) == ["card_lent", "ok"]
-    assert "vfio-pci" in findings[0].detail
 
 
 def test_a_dropped_card_alone_is_known_by_the_library_s_version():
@@ -334,26 +299,3 @@ def test_who_has_no_nvidia_card_is_told_what_there_is_and_a_next_step(others, fa
     assert ("not tested by us" in finding.sentence) is ("system" in facts)
     assert all(name in finding.sentence for name in others)
     assert action in finding.command
-
-
-def test_a_new_card_with_a_driver_of_cuda_12_needs_a_new_driver():
-    card = changed(RTX_3060, name="NVIDIA GeForce RTX 5090", compute_capability="12.0",
-                   pci_device_id=None)  # fmt: skip
-    engine = msgspec.structs.replace(
-        ENGINE, torch_version="2.13.0+cu130", cuda_build="13.0", cuda_available=False,
-        arch_list=("sm_75", "sm_120"),
-    )  # fmt: skip
-    found = examined(pc(card, driver=Driver(version="570.86.10")), engine)
-    assert one("driver_too_old", found).sentence.endswith("Update the driver.")
-
-
-def test_only_a_driver_that_does_not_run_is_to_be_started():
-    steps = {}
-    for code in ("not_running", "another"):
-        driver = Driver(library_version="580.95", error="It gave an error.", error_code=code)
-        card = on_the_bus(GT_1030, "no_driver")
-        (finding, *_) = examined(pc(card, driver=driver), system="Windows")
-        steps[code] = finding.sentence
-    assert "Start the driver" in steps["not_running"]
-    assert "Start the driver" not in steps["another"]
-    assert "Restart the PC" in steps["another"]

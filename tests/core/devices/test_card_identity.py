@@ -151,19 +151,6 @@ def test_what_fits_is_listed_and_no_more() -> None:
     )
 
 
-def test_a_mining_card_is_named_as_one() -> None:
-    assert (
-        "made for mining"
-        in identity_of(card("P106-100", 0x1C07, "6.1", 10, 192, 6144), None).agreement
-    )
-    assert "mining" not in identity_of(card(*SOUND[0]), None).agreement
-
-
-def test_a_divided_card_has_only_its_chip_compared() -> None:
-    mig = card("NVIDIA GeForce RTX 3060", 0x2503, "8.6", 4, 32, 1024, mig_enabled=True)
-    assert identity_of(mig, None).differing == ()
-
-
 def test_pytorch_says_what_an_old_driver_does_not() -> None:
     silent = card("NVIDIA GeForce GTX 1060 6GB", 0x1C03, None, None, None, None)
     received = TorchCard(torch_index=0, name="", compute_capability="6.1", multiprocessors=6)

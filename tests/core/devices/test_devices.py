@@ -57,19 +57,6 @@ def test_cuda_numbers_the_visible_cards_by_slot(visible_devices, indexes):
     assert tuple(device.torch_index for device in numbered) == indexes
 
 
-def test_cards_without_a_uuid_are_numbered_apart():
-    cards = [
-        Device(kind="cuda", name="twin", pci_bus_id="00000000:02:00.0"),
-        Device(kind="cuda", name="twin", pci_bus_id="00000000:01:00.0"),
-    ]
-    assert [device.torch_index for device in number_cards(cards, None)] == [1, 0]
-
-
-def test_an_old_number_is_taken_from_a_card_that_is_hidden_now():
-    (numbered,) = number_cards([card("a", 1, torch_index=0)], "")
-    assert numbered.address is None
-
-
 def test_the_identity_of_a_device_outlives_its_numbers():
     assert CPU.identity == "cpu"
     assert A.identity == A.uuid
@@ -93,14 +80,6 @@ def test_the_identity_of_a_device_outlives_its_numbers():
 )
 def test_short_names_leave_the_maker_out(name, short):
     assert Device(kind="cpu", name=name).short_name == short
-
-
-def test_devices_are_found_by_their_address():
-    inventory = Inventory(devices=(CPU, *number_cards([A, B], None)))
-    assert inventory.find("cpu") == inventory.cpu == CPU
-    assert inventory.find("cuda:1").name == "card a"
-    assert inventory.find("cuda:2") is None
-    assert [device.name for device in inventory.cards] == ["card a", "card b"]
 
 
 def test_sensor_events_survive_their_line():

@@ -6,14 +6,12 @@ from gpu_studio.core.devices.facts import (
     PcSnapshot,
     facts_of,
     identity_line,
-    peaks_of,
     summary_line,
 )
 from gpu_studio.core.devices.link import Link
 from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.messages.memory_messages import MemoryRead
 from gpu_studio.core.telemetry import ClockReason, Telemetry
-from tests.core.benchmark.cards import GT_1030
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, gt_1030_card, reading, two_cards
 
@@ -68,14 +66,7 @@ def test_a_card_shows_what_nvidia_smi_shows():
     ("field", "key"),
     [
         ("utilization_percent", "utilization"),
-        ("temperature_c", "temperature"),
-        ("fan_percent", "fan"),
-        ("pstate", "pstate"),
         ("power_w", "power"),
-        ("sm_clock_mhz", "sm_clock"),
-        ("memory_used_bytes", "memory_used"),
-        ("memory_free_bytes", "memory_free"),
-        ("pcie_generation", "pcie"),
         ("clock_event_reasons", "clock_reasons"),
     ],
 )
@@ -163,19 +154,6 @@ def test_what_a_card_does_not_report_pytorch_may():
     assert rows["contradictions"].value == "none"
 
 
-def test_where_pytorch_and_the_driver_disagree_both_are_quoted():
-    card = numbered(multiprocessors=3)
-    differing = rows_of(card, card_snapshot(card, described_with(card, multiprocessors=5)))
-    assert "nvidia-smi says 3, PyTorch says 5" in differing["contradictions"].value
-    unread = rows_of(card, card_snapshot(card, described_with_cuda()))
-    assert unread["contradictions"].value == "none"  # name and chip agree
-
-
-def test_a_card_without_a_description_has_no_known_contradictions():
-    lost = numbered(unreadable="It was lost from the bus.", unreadable_code="lost")
-    assert not rows_of(lost, card_snapshot(lost, described_with_cuda()))["contradictions"].is_known
-
-
 def test_the_link_at_work_is_told_apart_from_the_idle_one():
     card = numbered(pcie_generation_card_max=4)
     snapshot = card_snapshot(card)
@@ -190,18 +168,6 @@ def test_the_link_at_work_is_told_apart_from_the_idle_one():
         card_snapshot(alike), links={alike.identity: Link(generation=3, width=4)}
     )
     assert plain(rows_of(alike, snapshot)["pcie_at_work"].value) == "gen 3 × 4 of gen 3 × 4"
-
-
-def test_pytorchs_own_account_is_there():
-    card = numbered()
-    rows = rows_of(card, card_snapshot(card, described_with_cuda(device_count=1)))
-    shown = {key: fact.value for key, fact in rows.items()}
-    assert shown["cuda_available"] == "yes"
-    assert shown["torch_version"] == "2.13.0+cu126"
-    assert shown["cuda_build"] == "12.6"
-    assert shown["arch_list"] == "sm_61 sm_86"
-    assert shown["device_count"] == "1"
-    assert shown["current_device"] == "cuda:0 GT 1030"
 
 
 def test_the_current_card_is_the_one_that_was_chosen():
@@ -242,16 +208,6 @@ def test_allocated_says_why_it_is_what_it_is(engine, memory, value, reason):
     assert fact.reason.startswith(reason)
 
 
-def test_allocated_and_reserved_are_not_exchanged():
-    card = numbered()
-    read = MemoryRead(
-        device="cuda:0", taken_at_s=0.0, allocated_bytes=1 << 20, reserved_bytes=2 << 20
-    )
-    rows = rows_of(card, card_snapshot(card, described_with_cuda(), {"cuda:0": read}))
-    assert plain(rows["allocated"].value) == "1 MiB"
-    assert plain(rows["reserved"].value) == "2 MiB"
-
-
 def test_a_pc_without_a_card_says_why_for_each_missing_thing():
     inventory = cpu_only()
     snapshot = PcSnapshot(inventory=inventory, reading=reading(inventory), engine=described())
@@ -265,12 +221,6 @@ def test_a_pc_without_a_card_says_why_for_each_missing_thing():
     assert plain(rows["memory_used"].value) == "8 GiB"
     assert not rows["temperature"].is_known
     assert "other_gpus" not in rows
-
-
-def test_other_makers_cards_are_named():
-    inventory = msgspec.structs.replace(cpu_only(), other_gpus=("AMD Radeon RX 6600",))
-    rows = rows_of(inventory.cpu, PcSnapshot(inventory=inventory))
-    assert rows["other_gpus"].value == "AMD Radeon RX 6600"
 
 
 def test_a_broken_driver_that_reports_its_version_still_says_what_is_wrong():
@@ -306,17 +256,6 @@ def test_the_line_under_the_name():
     )
 
 
-def test_the_rows_are_the_same_before_the_engine_is_there():
-    card = numbered()
-    before = facts_of(card, card_snapshot(card))
-    after = facts_of(card, card_snapshot(card, described_with_cuda()))
-    assert [fact.key for group in before for fact in group.facts] == [
-        fact.key for group in after for fact in group.facts
-    ]
-    torch = next(group for group in before if group.title == "PyTorch")
-    assert {(fact.value, fact.reason) for fact in torch.facts} == {("n/a", "PyTorch is starting.")}
-
-
 def test_of_cards_that_sleep_and_were_not_asked_about_nothing_is_claimed():
     engine = described_with_cuda(
         cuda_available=False, device_count=0, cuda_reason="They sleep.", cards_asleep=True
@@ -324,11 +263,6 @@ def test_of_cards_that_sleep_and_were_not_asked_about_nothing_is_claimed():
     found = rows_of(gt_1030().cpu, PcSnapshot(inventory=gt_1030(), engine=engine))
     for key in ("cuda_available", "device_count"):
         assert (found[key].value, found[key].reason) == ("n/a", "They sleep.")
-
-
-@pytest.mark.parametrize("missing", ["compute_capability", "multiprocessors", "sm_clock_max_mhz"])
-def test_a_card_that_reports_too_little_has_no_peaks(missing: str) -> None:
-    assert peaks_of(msgspec.structs.replace(GT_1030, **{missing: None}), None) is None
 
 
 @pytest.mark.parametrize(
@@ -341,10 +275,3 @@ def test_resizable_bar_is_on_if_the_cpu_reaches_all_of_the_memory(bar1_gib, word
         gt_1030().cards[0], memory_total_bytes=12 << 30, bar1_bytes=bytes_
     )
     assert rows_of(card, card_snapshot(card))["resizable_bar"].value.startswith(words)
-
-
-def test_without_a_memory_clock_the_arithmetic_is_still_known() -> None:
-    peaks = peaks_of(msgspec.structs.replace(GT_1030, memory_clock_max_mhz=None), None)
-    assert peaks is not None
-    assert peaks.memory_bytes_per_s is None
-    assert peaks.best_flops("float32")

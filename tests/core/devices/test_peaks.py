@@ -48,20 +48,6 @@ def test_tensor_cores_are_what_the_maker_states(card, dtype, tflops):
     assert best == pytest.approx(tflops * 1e12, rel=0.005)
 
 
-def test_pascal_s_float16_is_a_sixty_fourth_and_pytorch_may_use_float32():
-    found = peaks_of("6.1", 3, 1468, 64, 3004)
-    assert found.arithmetic_flops["float16"] == found.arithmetic_flops["float32"] / 64
-    assert found.best_flops("float16") == found.best_flops("bfloat16") == (
-        found.arithmetic_flops["float32"]
-    )  # fmt: skip
-
-
-def test_tf32_is_counted_only_where_it_is_on():
-    found = peaks_of("8.0", 108, 1410, 5120, 1215)
-    assert found.best_flops("float32") == found.arithmetic_flops["float32"]
-    assert found.best_flops("float32", tf32=True) == found.tensor_core_flops["tf32"]
-
-
 @pytest.mark.parametrize(
     ("name", "has_them"),
     [
