@@ -33,6 +33,7 @@ ENGINE = EngineDescribed(
     arch_list=("sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90"),
 )  # fmt: skip
 CPU_ENGINE = EngineDescribed(pid=1, torch_version="2.13.0+cpu")
+ABSENT = Driver(error="No NVIDIA driver is installed.", error_code="not_installed")
 NOT_RUNNING = "The NVIDIA driver is installed, but it is not running."
 
 

@@ -18,8 +18,7 @@ from gpu_studio.core.devices.torch_findings import integrated_first
 from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.wheels import own_platform_key
-from tests.core.devices.doctor_facts import CPU_ENGINE, ENGINE, RTX_3060, examined, one, pc
-from tests.core.devices.test_unusual_pcs import ABSENT
+from tests.core.devices.doctor_facts import ABSENT, CPU_ENGINE, ENGINE, RTX_3060, examined, one, pc
 
 AMD, INTEL = "AMD", "Intel"
 
