@@ -6,7 +6,6 @@ The surroundings: WSL, the distribution, Secure Boot, CUDA variables, the boot.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -197,8 +196,6 @@ def cpu_name() -> str:
         import winreg
 
         name = name_in_registry(winreg)
-    elif sys.platform == "darwin":
-        name = _name_from_sysctl()
     else:
         name = name_in_cpuinfo(text_of(Path("/proc/cpuinfo")))
         name = name or text_of(Path("/proc/device-tree/model"))
@@ -226,15 +223,6 @@ def name_in_registry(winreg: Any) -> str:
             return str(winreg.QueryValueEx(key, "ProcessorNameString")[0])
     except OSError:
         return ""
-
-
-def _name_from_sysctl() -> str:
-    command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return result.stdout
 
 
 def _tidy(name: str) -> str:

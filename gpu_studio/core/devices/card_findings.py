@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 
 _EXPLAINED_FOR_ALL = frozenset({"lost", "asleep", "silent"})
 _EXPLAINED_ELSEWHERE = _EXPLAINED_FOR_ALL | {"no_driver", "not_served", "driver_updated"}
-MAC = (
-    "This program measures CUDA, which no Mac has. PyTorch's standard build uses a Mac's own GPU "
-    "under the name mps (not tested by us)."
-)
-_ASK_MPS = 'python -c "import torch; print(torch.backends.mps.is_available())"'
 _TIME_CPU = "gpu-studio bench matmul --device cpu"
 
 
@@ -36,8 +31,6 @@ def next_step(facts: PcFacts) -> tuple[str, Action | None]:
     """Return a command or an address to copy, and what the window does instead."""
     if facts.inventory.is_wsl:
         return nvidia.DRIVER_PAGE, None
-    if facts.system == "Darwin":
-        return _ASK_MPS, None
     return _TIME_CPU, Action.RUN_BENCHMARK
 
 
@@ -245,8 +238,6 @@ def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
             "WSL shows no NVIDIA card, so everything here runs on the CPU. If Windows has one, "
             "install its driver in Windows, not in WSL."
         )
-    elif facts.system == "Darwin":
-        sentence += f" {MAC}"
     if others:
         verb = "is" if len(others) == 1 else "are"
         sentence = (

@@ -288,20 +288,15 @@ def test_the_limits_of_wsl_are_reported_beside_what_works():
 
 
 @pytest.mark.parametrize(
-    ("others", "facts", "words", "action"),
-    [
-        (("Microsoft Basic Display",), {}, "PyTorch cannot use it", "bench matmul --device cpu"),
-        ((), {}, "runs on the CPU", "bench matmul --device cpu"),
-        ((), {"system": "Darwin", "machine": "arm64"}, "mps", "torch.backends.mps"),
-    ],
-)
-def test_who_has_no_nvidia_card_is_told_what_there_is_and_a_next_step(others, facts, words, action):
+    ("others", "words"),
+    [(("Microsoft Basic Display",), "Microsoft Basic Display is present and can draw, but PyTorch"),
+     ((), "runs on the CPU")],
+)  # fmt: skip
+def test_who_has_no_nvidia_card_is_told_what_there_is_and_a_next_step(others, words):
     inventory = pc(driver=Driver(error="None.", error_code="not_installed"), other_gpus=others)
-    finding = one("no_nvidia_card", examined(inventory, CPU_ENGINE, **facts))
+    finding = one("no_nvidia_card", examined(inventory, CPU_ENGINE))
     assert words in finding.sentence
-    assert ("not tested by us" in finding.sentence) is ("system" in facts)
-    assert all(name in finding.sentence for name in others)
-    assert action in finding.command
+    assert "bench matmul --device cpu" in finding.command
 
 
 GTX_1060 = changed(

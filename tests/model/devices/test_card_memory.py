@@ -49,43 +49,6 @@ def test_pytorchs_memory_is_read_while_it_is_shown(qtbot, studio, with_cuda, mod
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
-def test_the_first_answer_comes_with_the_engine(qtbot, studio, with_cuda, model):
-    model._memory._timer.setInterval(60_000)
-    model.see(is_seen=True)
-    studio.start()
-    qtbot.waitUntil(lambda: model.device is not None and row(model, "allocated").is_known)
-    assert questions(with_cuda) == ["cuda:0"]
-    model.see(is_seen=False)
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_it_is_asked_again_and_again_but_not_twice_at_once(
-    qtbot, studio, with_cuda, model, monkeypatch
-):
-    submitted = []
-    submit = studio.session.submit
-    monkeypatch.setattr(
-        studio.session, "submit", lambda request: submitted.append(request) or submit(request)
-    )
-    answers = with_cuda.scripts[ReadMemory]
-    with_cuda.scripts[ReadMemory] = lambda engine, request: [Pause(), *answers(engine, request)]
-    start(qtbot, studio)
-    model._memory._timer.setInterval(5)
-    model.see(is_seen=True)
-    qtbot.waitUntil(with_cuda.latest.paused.is_set)
-    for _ in range(5):
-        with qtbot.waitSignal(model._memory._timer.timeout):
-            pass
-    assert submitted.count(ReadMemory(device="cuda:0")) == 1
-    with_cuda.latest.go()
-    qtbot.waitUntil(lambda: len(questions(with_cuda)) == 2)
-    qtbot.waitUntil(with_cuda.latest.paused.is_set)
-    with_cuda.latest.go()
-    model.see(is_seen=False)
-    qtbot.waitUntil(lambda: studio.session.state.is_idle)
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
 @pytest.mark.parametrize("is_usable", [True, False])
 def test_neither_a_cpu_nor_a_card_without_pytorch_is_asked(
     qtbot, studio, with_cuda, model, is_usable
@@ -118,17 +81,6 @@ def test_a_working_engine_is_not_disturbed(qtbot, studio, with_cuda, model):
     with_cuda.latest.go()
     qtbot.waitUntil(lambda: studio.session.state.is_idle)
     assert questions(with_cuda) == []
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_fresh_engine_holds_nothing(qtbot, studio, with_cuda, model):
-    start(qtbot, studio)
-    model.see(is_seen=True)
-    qtbot.waitUntil(lambda: row(model, "allocated").is_known)
-    model.see(is_seen=False)
-    with qtbot.waitSignal(studio.session.engine_described):
-        studio.session.restart()
-    assert row(model, "allocated").reason == "Not read yet."
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
@@ -228,25 +180,6 @@ def test_one_that_is_gone_is_said_to_be(sleeper):
     sleeper.wait()
     result = end_process(GpuProcess(pid=sleeper.pid, name="python"), set())
     assert result == f"python ({sleeper.pid}) has already ended."
-
-
-def test_one_that_is_gone_is_said_to_be_by_windows_too(monkeypatch):
-    def refuse(_pid, _signal):
-        error = OSError(22, "The parameter is incorrect")
-        error.winerror = 87
-        raise error
-
-    monkeypatch.setattr(os, "kill", refuse)
-    result = end_process(GpuProcess(pid=4711, name="python.exe"), set())
-    assert result == "python.exe (4711) has already ended."
-
-
-def test_windows_ends_a_process_at_once(monkeypatch):
-    monkeypatch.setattr(os, "kill", lambda _pid, _signal: None)
-    monkeypatch.setattr(module, "_is_over_on_windows", lambda _pid: False)
-    monkeypatch.setattr("sys.platform", "win32")
-    result = end_process(GpuProcess(pid=4711, name="game.exe"), set())
-    assert result == "game.exe (4711) was ended."
 
 
 @pytest.mark.parametrize(

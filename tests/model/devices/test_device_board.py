@@ -84,13 +84,6 @@ def test_a_finding_says_what_to_do_about_an_obstacle() -> None:
     assert "install the cu126 build" in card.reason
 
 
-def test_a_finding_about_a_card_that_works_is_no_obstacle() -> None:
-    inventory, engine = numbered(gt_1030()), described_with_cuda()
-    found = find(inventory, engine, system="Linux", machine="x86_64")
-    _, card = device_rows(inventory, engine, findings=found)
-    assert (card.finding, card.obstacle, card.reason) == (None, None, "")
-
-
 def test_the_current_card_is_the_chosen_one_or_the_first() -> None:
     inventory, engine = numbered(two_cards()), described_with_cuda(device_count=2)
     assert [row.is_current for row in device_rows(inventory, engine)] == [False, True, False]

@@ -41,15 +41,6 @@ def test_the_first_card_that_pytorch_sees_is_shown_first(qtbot, studio, with_cud
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
-def test_what_was_chosen_stays_chosen(qtbot, studio, with_cuda, model):
-    start(qtbot, studio)
-    with qtbot.waitSignal(model.changed):
-        model.select("cpu")
-    studio.sensors.number_for(two_cards().cards[1].uuid)
-    assert model.device.kind == "cpu"
-
-
-@pytest.mark.parametrize("inventory", [two_cards()])
 def test_a_card_that_is_gone_gives_way_to_another(qtbot, studio, sensor_source, with_cuda, model):
     start(qtbot, studio)
     model.select(two_cards().cards[1].identity)

@@ -7,10 +7,8 @@ import os
 import pytest
 
 from gpu_studio.core.notice import Tone
-from gpu_studio.model.devices import sensor_log
 from gpu_studio.model.devices.sensor_log import SensorLog
 from tests.fakes.pc import gt_1030, reading
-from tests.fakes.slow_work import SlowWork
 
 pytestmark = pytest.mark.parametrize("inventory", [gt_1030()])
 
@@ -52,15 +50,6 @@ def test_a_folder_that_cannot_be_written_is_reported_once_and_ends_the_log(qtbot
     assert log.notice.sentence.startswith(f"The log ended: {reason}. 0 readings written")
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes in folders")
-def test_a_pipe_is_refused_without_waiting_for_a_reader(qtbot, log, tmp_path):
-    os.mkfifo(tmp_path / "pipe.csv")
-    log.start(tmp_path / "pipe.csv")
-    qtbot.waitUntil(lambda: not log.is_running)
-    assert log.notice.tone is Tone.FAILURE
-    assert "not an ordinary file" in log.notice.sentence
-
-
 def test_closing_writes_what_was_taken(qtbot, log, ready_studio, sensor_source, tmp_path):
     path = tmp_path / "sensors.csv"
     log.start(path)
@@ -68,12 +57,3 @@ def test_closing_writes_what_was_taken(qtbot, log, ready_studio, sensor_source, 
         sensor_source.send(reading(gt_1030(), 1.0))
     ready_studio.close()
     assert len(path.read_text(encoding="utf-8").splitlines()) == 3
-
-
-def test_closing_waits_for_a_slow_disk(qtbot, log, ready_studio, monkeypatch, tmp_path):
-    disk = SlowWork(monkeypatch)
-    monkeypatch.setattr(sensor_log, "_written", disk)
-    log.start(tmp_path / "sensors.csv")
-    qtbot.waitUntil(disk.has_begun.is_set)
-    ready_studio.close()
-    assert disk.was_waited_for(log)

@@ -194,15 +194,3 @@ def test_what_is_shown_is_what_is_copied(copy_dialog):
     copy_dialog.findChild(QCheckBox, "devices.copy.whole").setChecked(True)
     copy_dialog.findChild(QPushButton, "devices.copy.now").click()
     assert QGuiApplication.clipboard().text() == preview.toPlainText() == f"markdown {WHOLE}"
-
-
-def test_no_sentence_moves_a_control(copy_dialog):
-    copy_dialog.show()
-    settle()
-    before, size = places(copy_dialog), copy_dialog.size()
-    copy_dialog.findChild(QCheckBox, "devices.copy.whole").setChecked(True)
-    settle()
-    assert (places(copy_dialog), copy_dialog.size()) == (before, size)
-    copy_dialog.findChild(QPushButton, "devices.copy.now").click()
-    settle()
-    assert (places(copy_dialog), copy_dialog.size()) == (before, size)

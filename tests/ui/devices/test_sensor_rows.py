@@ -196,21 +196,6 @@ def place(grid, key):
     return shown(grid, key).mapTo(grid, shown(grid, key).rect().topLeft())
 
 
-def test_a_value_that_changes_stays_in_its_place(grid):
-    grid.show_groups([group("a", 1), group("b", 1)])
-    before = shown(grid, "b0")
-    grid.show_groups([group("a", 1, "2"), group("b", 1, "2")])
-    assert [shown(grid, key).text() for key in ("a0", "b0")] == ["2", "2"]
-    assert shown(grid, "b0") is before
-
-
-def test_other_groups_take_the_place_of_those_that_were_there(qtbot, grid):
-    grid.show_groups([group("a", 1), group("b", 1)])
-    grid.show_groups([group("c", 2)])
-    qtbot.waitUntil(lambda: shown(grid, "a0") is None)
-    assert shown(grid, "c1").isVisible()
-
-
 def test_groups_fill_the_columns_that_there_is_room_for(qtbot, grid):
     groups = [group(title, count) for title, count in (("a", 6), ("b", 2), ("c", 2), ("d", 4))]
     grid.show_groups(groups)
@@ -230,17 +215,11 @@ def test_groups_fill_the_columns_that_there_is_room_for(qtbot, grid):
 
 
 def test_a_long_value_ends_in_an_ellipsis_and_is_whole_in_the_tip(qtbot, grid):
-    long = Fact(key="long", label="Long", value="x" * 500, reason="why")
+    long = Fact(key="long", label="Long", value="<b>" + "x" * 500, reason="why")
     grid.show_groups([FactGroup(title="a", facts=(long,))])
     value = shown(grid, "long")
     assert value.text() == long.value
-    assert value.toolTip() == f"{long.value}\nwhy"
+    assert value.toolTip().startswith("<qt>&lt;b&gt;xxx"), "it is no HTML"
     assert value.sizeHint().width() > 1000
     assert grid.minimumSizeHint().width() < 300
     assert not value.grab().isNull()
-
-
-def test_the_tip_of_a_value_is_no_html(qtbot, grid):
-    odd = Fact(key="odd", label="Odd", value="<b>590</b>", reason="why")
-    grid.show_groups([FactGroup(title="a", facts=(odd,))])
-    assert "&lt;b&gt;590&lt;/b&gt;<br>why" in shown(grid, "odd").toolTip()

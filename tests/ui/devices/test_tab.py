@@ -15,7 +15,6 @@ from gpu_studio.core.devices.finding import Finding, worst_first
 from gpu_studio.core.notice import Tone
 from gpu_studio.model.pages import BENCHMARK, LESSONS, NOW, RACE
 from gpu_studio.ui.devices.devices_tab import DevicesTab
-from gpu_studio.ui.scroll_page import TabScroll
 from gpu_studio.ui.theme import COLOURS
 from tests.driving.devices import (
     choose_more,
@@ -102,21 +101,6 @@ def test_a_card_that_comes_later_ends_the_consolation(qtbot, studio, tab, sensor
         sensor_source.send(gt_1030())
     assert not sees(tab, "devices.without_card")
     assert device_names(tab) == ["NVIDIA GeForce GT 1030"]
-
-
-@pytest.mark.parametrize("inventory", [cpu_only()])
-def test_the_plots_of_a_pc_without_a_card_fill_its_page(tab, studio, sensor_source, qtbot):
-    start(studio, tab)
-    show_reading(studio, sensor_source, reading(cpu_only(), 1.0))
-    choose_more(tab, "Hide facts")
-    choose_more(tab, "Main sensors")
-    settle()
-    tab.resize(1000, 520)
-    settle()
-    line = find(tab, "devices.sensor.utilization")
-    low = line.height()
-    tab.resize(tab.width(), tab.height() + 100)
-    qtbot.waitUntil(lambda: line.height() > low + 40)  # there are two of them
 
 
 def test_neither_numpy_nor_pyqtgraph_is_needed_to_build_it():
@@ -225,19 +209,3 @@ def test_a_device_is_painted_in_its_colour_and_reported_in_words(
 
 
 # ── how it fits ────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_no_line_of_the_facts_is_cut_in_a_low_window(
-    qtbot, studio, with_cuda, tab, sensor_source, inventory
-):
-    page = TabScroll(tab)
-    page.resize(1280, 600)
-    page.show()
-    start(studio, tab)
-    show_reading(studio, sensor_source, reading(inventory, 1.0))
-    settle()
-    facts = find(tab, "devices.details")
-    qtbot.waitUntil(lambda: facts.height() >= facts.sizeHint().height())
-    page.takeWidget()
-    page.close()

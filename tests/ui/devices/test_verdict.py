@@ -70,10 +70,6 @@ def _without_build(maker: str, name: str, device_id: int, **facts: object) -> In
     "inventory",
     [
         _without_build("AMD", "AMD Radeon RX 580", 0x67DF, kernel_driver="amdgpu"),
-        _without_build("AMD", "AMD Radeon RX Vega", 0x687F, kernel_driver="amdgpu"),
-        _without_build("AMD", "AMD Radeon HD 7870", 0x6818, kernel_driver="radeon"),
-        _without_build("AMD", "AMD graphics (1002:fffe)", 0xFFFE),
-        _without_build("Intel", "Intel HD Graphics 4600", 0x0412, kernel_driver="i915"),
         _without_build("NVIDIA", "NVIDIA GeForce GT 710", 0x128B, kernel_driver="nouveau"),
         gt_1030(),
     ],
